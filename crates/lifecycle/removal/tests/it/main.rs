@@ -5,7 +5,7 @@
 use mainstay_object::{Object, known};
 use mainstay_removal::{
     InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, UninstallPlan,
-    UninstallRequest, bundle_config_maps, operator_crds, plan_uninstall, target,
+    UninstallRequest, bundle_config_maps, find_operator, operator_crds, plan_uninstall,
 };
 use mainstay_yaml::{Options, documents};
 
@@ -141,7 +141,7 @@ fn names(items: &[mainstay_removal::PlanItem]) -> Vec<String> {
 }
 
 fn steps(removal: &UninstallPlan) -> Vec<&str> {
-    plan_uninstall.steps.iter().map(|step| &*step.uid).collect()
+    removal.steps.iter().map(|step| &*step.uid).collect()
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn operands_and_crds_stay_and_operands_with_finalizers_would_hang() {
     assert_eq!(names(&removal.stuck), ["Teapot garden/green"]);
     assert!(removal.stuck[0].reason.contains("brew.example.com/cool"), "{:?}", removal.stuck);
     assert_eq!(steps(&removal), ["s1", "v1", "v2", "p1", "k1"]);
-    let dependency = plan_uninstall.retained.last().unwrap().remedy.clone().unwrap();
+    let dependency = removal.retained.last().unwrap().remedy.clone().unwrap();
     assert!(dependency.ends_with("mainstay uninstall -n kitchen water-stable"), "{dependency}");
 }
 
@@ -341,8 +341,8 @@ spec: {clusterServiceVersionNames: [teapot.v1]}
         &request,
     )
     .unwrap();
-    let stays = plan_uninstall.retained.iter().filter(|item| item.kind == "InstallPlan");
-    let stays: Vec<String> = stays.map(|item| format!("{item}: {}", item.why)).collect();
+    let stays = removal.retained.iter().filter(|item| item.kind == "InstallPlan");
+    let stays: Vec<String> = stays.map(|item| format!("{item}: {}", item.reason)).collect();
     assert_eq!(
         stays,
         [
@@ -351,7 +351,7 @@ spec: {clusterServiceVersionNames: [teapot.v1]}
             "InstallPlan kitchen/earlier: no Subscription owns it",
         ]
     );
-    let remedy = plan_uninstall.retained[0].remedy.clone().unwrap();
+    let remedy = removal.retained[0].remedy.clone().unwrap();
     assert!(remedy.ends_with("kubectl -n kitchen delete installplan install-b"), "{remedy}");
 }
 
@@ -400,9 +400,7 @@ fn operands_go_before_the_operator_and_crds_after_it() {
 
     // Without the operator, the finalizer is never removed.
     let leftovers = InstalledOperator { versions: Vec::new(), ..find_target("tea") };
-    let orphaned =
-        mainstay_removal::plan_uninstall(&objects(TEAPOT), &parts(), &leftovers, &operands)
-            .unwrap();
+    let orphaned = plan_uninstall(&objects(TEAPOT), &parts(), &leftovers, &operands).unwrap();
     assert_eq!(names(&orphaned.stuck), ["Teapot garden/green"]);
     let remedy = orphaned.stuck[0].remedy.as_deref().unwrap();
     assert!(
@@ -423,7 +421,7 @@ fn operands_go_before_the_operator_and_crds_after_it() {
         ["InstallPlan kitchen/install-b", "Subscription kitchen/water-stable"]
     );
     assert!(names(&removal.deleted).contains(&"Operator teapot.kitchen".to_owned()));
-    let follow_steps = plan_uninstall.steps.iter().filter(|step| step.is_garbage_collected);
+    let follow_steps = removal.steps.iter().filter(|step| step.is_garbage_collected);
     assert_eq!(follow_steps.map(|step| &*step.uid).collect::<Vec<_>>(), ["p1", "k1", "a1"]);
 }
 
