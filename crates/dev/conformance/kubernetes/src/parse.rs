@@ -4,7 +4,7 @@
 use crate::backend::{Reply, ReplyContent};
 use crate::scenario::{Call, Kubectl, Payload, Scenario, Serve, Step, Wait, Watch, digest};
 use base64::Engine;
-use mainstay_yaml::{DuplicateKeys, Options, Step as PathStep, locate};
+use mainstay_yaml::{DuplicateKeys, Options, PathStep, locate};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
