@@ -28,5 +28,5 @@ pub mod types;
 pub mod value;
 
 pub use env::{Env, EnvOptions};
-pub use eval::{Activation, Budget, Program};
-pub use source::{Issue, Issues, Location, Source};
+pub use eval::{Activation, CostBudget, Program};
+pub use source::{CompileIssue, ExpressionSource, Issues, SourceLocation};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 ///
 /// Places are counted in Unicode code points from its start, as everywhere in the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct ExpressionSource {
     text: Arc<str>,
     /// What follows each line feed: the code point, and the byte.
     lines: Arc<[(u32, usize)]>,
@@ -15,7 +15,7 @@ pub struct Source {
 
 /// A line and a column. Lines count from one, columns from zero, in code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location {
+pub struct SourceLocation {
     /// The line, from one.
     pub line: u32,
     /// Code points before it in its line; −1 for what stands nowhere.
@@ -25,7 +25,7 @@ pub struct Location {
 /// The place of nodes that stand for what could not be read. It is shown before the first column.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-impl Source {
+impl ExpressionSource {
     /// Takes a text.
     pub fn new(text: &str) -> Self {
         let mut lines = Vec::new();
@@ -45,13 +45,13 @@ impl Source {
     }
 
     /// The line and column of a code point.
-    pub fn location(&self, at: u32) -> Location {
+    pub fn location(&self, at: u32) -> SourceLocation {
         if at == NOWHERE || self.text.is_empty() {
-            return Location { line: 1, column: -1 };
+            return SourceLocation { line: 1, column: -1 };
         }
         let line = self.lines.partition_point(|(start, _)| *start <= at);
         let start = if line == 0 { 0 } else { self.lines[line - 1].0 };
-        Location {
+        SourceLocation {
             line: u32::try_from(line + 1).unwrap_or(u32::MAX),
             column: i32::try_from(at - start).unwrap_or(i32::MAX),
         }
@@ -68,9 +68,9 @@ impl Source {
 
 /// Something that is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issue {
+pub struct CompileIssue {
     /// Where; none where no place can be named (`-1:0` in texts).
-    pub at: Option<Location>,
+    pub at: Option<SourceLocation>,
     /// What.
     pub message: String,
 }
@@ -80,8 +80,8 @@ pub struct Issue {
 /// Shown as Kubernetes shows it: each with the line it is in and a mark below the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issues {
-    source: Source,
-    found: Vec<Issue>,
+    source: ExpressionSource,
+    found: Vec<CompileIssue>,
     /// How many there are beyond these.
     more: usize,
 }
@@ -95,7 +95,7 @@ const SHOWN_LINE: usize = 16_384;
 impl Issues {
     /// Collects what is wrong with a text, in the order in which it was found; of those at one
     /// place, this order stays.
-    pub fn new(source: Source, mut issues: Vec<Issue>) -> Self {
+    pub fn new(source: ExpressionSource, mut issues: Vec<CompileIssue>) -> Self {
         let more = issues.len().saturating_sub(SHOWN);
         issues.truncate(SHOWN);
         issues.sort_by_key(|issue| issue.at);
@@ -103,7 +103,7 @@ impl Issues {
     }
 
     /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Issue> {
+    pub fn iter(&self) -> impl Iterator<Item = &CompileIssue> {
         self.found.iter()
     }
 }

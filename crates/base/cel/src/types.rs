@@ -61,12 +61,12 @@ pub struct ObjectType {
     /// Its name.
     pub name: Arc<str>,
     /// Its fields.
-    pub fields: Arc<dyn Fields>,
+    pub fields: Arc<dyn FieldResolver>,
 }
 
 /// The fields of an object's type, asked for one by one: a type of Kubernetes may be large, and a
 /// rule looks at little of it.
-pub trait Fields: fmt::Debug + Send + Sync {
+pub trait FieldResolver: fmt::Debug + Send + Sync {
     /// The type of a field of the object type that has the name `owner`; none if there is none.
     fn field(&self, owner: &str, field: &str) -> Option<Type>;
 
@@ -81,7 +81,7 @@ pub trait Fields: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 struct Undeclared;
 
-impl Fields for Undeclared {
+impl FieldResolver for Undeclared {
     fn field(&self, _: &str, _: &str) -> Option<Type> {
         None
     }
@@ -115,7 +115,8 @@ impl Type {
     /// A type of a library that cel-go knows as a structure without declared fields
     /// (`kubernetes.Quantity`), unlike [`Type::opaque`] (`net.IP`).
     pub fn object(name: &str) -> Self {
-        static UNDECLARED: LazyLock<Arc<dyn Fields>> = LazyLock::new(|| Arc::new(Undeclared));
+        static UNDECLARED: LazyLock<Arc<dyn FieldResolver>> =
+            LazyLock::new(|| Arc::new(Undeclared));
         Self::Object(ObjectType { name: name.into(), fields: Arc::clone(&UNDECLARED) })
     }
 

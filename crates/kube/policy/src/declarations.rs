@@ -7,8 +7,8 @@
 //! Rules: apiserver's `pkg/admission/plugin/cel/compile.go` and `composition.go`.
 
 use mainstay_cel::Env;
-use mainstay_cel::library::kubernetes::authorizer::{AUTHORIZER as ASKING, RESOURCE_CHECK};
-use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_cel::library::kubernetes::authorizer::{AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -132,7 +132,7 @@ const DECLARED: &[Declared] = &[
 #[derive(Debug)]
 struct Table;
 
-impl Fields for Table {
+impl FieldResolver for Table {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         let (_, fields) = DECLARED.iter().find(|(name, _)| *name == owner)?;
         let (_, kind) = fields.iter().find(|(name, _)| *name == field)?;
@@ -165,7 +165,7 @@ fn declared(name: &str) -> Type {
 #[derive(Debug, Default)]
 struct Named(RwLock<HashMap<Box<str>, Type>>);
 
-impl Fields for Named {
+impl FieldResolver for Named {
     fn field(&self, _: &str, field: &str) -> Option<Type> {
         self.0.read().get(field).cloned()
     }
@@ -204,7 +204,7 @@ impl Scope {
     pub(crate) fn typed(typed: Typed) -> Self {
         let plain = environment(typed.params, typed.object.unwrap_or(Type::Dyn));
         // Without `authorizer.requestResource`, as in the original.
-        let asking = plain.with_variable(AUTHORIZER, Type::object(ASKING));
+        let asking = plain.with_variable(AUTHORIZER, Type::object(AUTHORIZER_TYPE));
         Self::build(plain, asking, true)
     }
 
@@ -213,7 +213,7 @@ impl Scope {
         if !variables {
             return Self { plain, asking, named };
         }
-        let fields: Arc<dyn Fields> = named.clone();
+        let fields: Arc<dyn FieldResolver> = named.clone();
         let of = Type::Object(ObjectType { name: "kubernetes.variables".into(), fields });
         let with = |env: &Env| env.with_variable(VARIABLES, of.clone());
         Self { plain: with(&plain), asking: with(&asking), named }
@@ -243,8 +243,8 @@ fn environment(params: Option<Type>, object: Type) -> Env {
 }
 
 fn asking(env: &Env) -> Env {
-    env.with_variable(AUTHORIZER, Type::object(ASKING))
-        .with_variable(REQUEST_RESOURCE, Type::object(RESOURCE_CHECK))
+    env.with_variable(AUTHORIZER, Type::object(AUTHORIZER_TYPE))
+        .with_variable(REQUEST_RESOURCE, Type::object(RESOURCE_CHECK_TYPE))
 }
 
 /// What is left of a type when a variable has it: what the original cannot describe is only known

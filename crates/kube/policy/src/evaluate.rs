@@ -12,16 +12,16 @@ use super::declarations::{
     AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, REQUEST, REQUEST_RESOURCE, Scope, VARIABLES,
 };
 use mainstay_cel::kubernetes::limits;
-use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, Resource};
-use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
-use mainstay_cel::{Activation, Budget, Program};
+use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, ResourceAttributes};
+use mainstay_cel::value::{Error, Value, ValueResult, WorkBudget};
+use mainstay_cel::{Activation, CostBudget, Program};
 use mainstay_gocompat::quote;
 use serde_json::Value as Json;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// What all conditions under which a policy or webhook applies may cost together.
-pub(super) const CONDITIONS: u64 = limits::OBJECT / 4;
+pub(super) const CONDITIONS: u64 = limits::COST_PER_OBJECT / 4;
 
 /// What is said when a budget is used up.
 pub(super) const OUT_OF_BUDGET: &str =
@@ -94,7 +94,7 @@ pub struct Asking {
     /// Who answers, about whoever sent the request.
     pub authorizer: Arc<dyn Authorizer>,
     /// The request's own resource.
-    pub resource: Resource,
+    pub resource: ResourceAttributes,
 }
 
 /// What expressions look at.
@@ -120,7 +120,7 @@ enum State<'a> {
     Unknown,
     /// It is being evaluated.
     Busy,
-    Known(Outcome<'a>),
+    Known(ValueResult<'a>),
 }
 
 /// Evaluates expressions that share variables and a budget.
@@ -131,7 +131,7 @@ pub(crate) struct Evaluation<'a> {
     states: RefCell<Vec<State<'a>>>,
     /// The variable that an expression stopped for.
     wanted: Cell<Option<usize>>,
-    budget: Budget<'static>,
+    budget: CostBudget<'static>,
     remaining: u64,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Evaluation<'a> {
             variables,
             states: RefCell::new(states),
             wanted: Cell::new(None),
-            budget: Budget::new(limits::CALL),
+            budget: CostBudget::new(limits::COST_PER_CALL),
             remaining: budget,
         }
     }
@@ -178,13 +178,13 @@ impl<'a> Evaluation<'a> {
 
     /// Runs a program, and before it the variables that it needs: what comes out, what the
     /// variables cost, and what it cost itself.
-    fn run(&mut self, root: &'a Program) -> (Outcome<'a>, u64, u64) {
+    fn run(&mut self, root: &'a Program) -> (ValueResult<'a>, u64, u64) {
         let mut needed: Vec<(usize, &'a Program)> = Vec::new();
         let mut cost = 0_u64;
         let mut budget = self.budget.clone();
         let outcome = loop {
             let program = needed.last().map_or(root, |(_, program)| program);
-            budget.renew(limits::CALL);
+            budget.renew(limits::COST_PER_CALL);
             let outcome = program.eval(self, &mut budget);
             if let Some(next) = self.wanted.take()
                 && let Ok(program) = &self.variables[next].expression.compiled
@@ -207,7 +207,7 @@ impl<'a> Evaluation<'a> {
         (outcome, cost, own)
     }
 
-    fn variable(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn variable(&self, name: &str, work: &WorkBudget) -> Option<ValueResult<'a>> {
         // Of several of one name the last counts.
         let at = self.variables.iter().rposition(|variable| *variable.name == *name)?;
         if let Err(broken) = &self.variables[at].expression.compiled {
@@ -233,11 +233,11 @@ impl<'a> Activation<'a> for Evaluation<'a> {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         let asking = self.input.asking;
         Some(match name {
-            OBJECT => Value::of_json(self.input.object),
-            OLD_OBJECT => Value::of_json(self.input.old),
-            PARAMS => Value::of_json(self.input.params),
-            REQUEST => Value::of_json(self.input.request),
-            NAMESPACE => Value::of_json(self.input.namespace),
+            OBJECT => Value::from_json(self.input.object),
+            OLD_OBJECT => Value::from_json(self.input.old),
+            PARAMS => Value::from_json(self.input.params),
+            REQUEST => Value::from_json(self.input.request),
+            NAMESPACE => Value::from_json(self.input.namespace),
             AUTHORIZER => authorizer::authorizer(Arc::clone(&asking?.authorizer)),
             REQUEST_RESOURCE => {
                 let Asking { authorizer, resource } = asking?;
@@ -247,7 +247,7 @@ impl<'a> Activation<'a> for Evaluation<'a> {
         })
     }
 
-    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<ValueResult<'a>> {
         let part = name.strip_prefix(VARIABLES).and_then(|rest| rest.strip_prefix('.'));
         match part {
             Some(name) => self.variable(name, work),

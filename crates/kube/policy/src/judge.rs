@@ -214,7 +214,7 @@ impl Programs {
         };
         // Neither here nor in messages may anybody be asked who may do what.
         let mute = Input { asking: None, ..input };
-        let mut evaluation = Evaluation::new(mute, &self.variables, limits::OBJECT);
+        let mut evaluation = Evaluation::new(mute, &self.variables, limits::COST_PER_OBJECT);
         for (key, expression) in &self.annotations {
             match evaluation.value(expression) {
                 Err(OutOfBudget) => return Judged::failure(self.failure, OUT_OF_BUDGET.to_owned()),
@@ -231,7 +231,7 @@ impl Programs {
     }
 
     fn broken(&self, input: Input<'_>) -> Result<Vec<Broken>, OutOfBudget> {
-        let mut evaluation = Evaluation::new(input, &self.variables, limits::OBJECT);
+        let mut evaluation = Evaluation::new(input, &self.variables, limits::COST_PER_OBJECT);
         let mut outcomes = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             outcomes.push(evaluation.value(&validation.expression)?);
@@ -288,7 +288,7 @@ impl Programs {
             all.push(match said {
                 Some(Value::String(said)) => Some(said.trim().to_owned()).filter(|message| {
                     !message.is_empty()
-                        && message.len() <= limits::MESSAGE
+                        && message.len() <= limits::MESSAGE_BYTES
                         && !message.contains('\n')
                 }),
                 _ => None,

@@ -8,7 +8,7 @@
 //! Rules: apiserver's `pkg/cel/common/schemas.go` over the published documents.
 
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
-use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
 use mainstay_kinds::{KindRow, Source};
 use mainstay_schema::builtin::{Definition, Shape, Type as Declared, definition};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn of_row(row: &KindRow) -> Option<Type> {
 #[derive(Debug)]
 struct BuiltInFields(&'static Definition);
 
-impl Fields for BuiltInFields {
+impl FieldResolver for BuiltInFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         // Words that the language keeps for itself may be written with or without escapes.
         let plain = names::unescape(field)?;
@@ -48,7 +48,7 @@ struct CustomFields {
     own: Arc<ObjectShape>,
 }
 
-impl Fields for CustomFields {
+impl FieldResolver for CustomFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         if *owner == *self.root {
             match field {

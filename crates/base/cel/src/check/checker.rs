@@ -1,11 +1,11 @@
 //! The walk over the tree.
 
 use super::unify::Unifier;
-use super::{Checked, Reference};
+use super::{CheckedExpression, ResolvedReference};
 use crate::env::Env;
-use crate::source::{Issue, Issues};
+use crate::source::{CompileIssue, Issues};
 use crate::syntax::ast::{
-    Comprehension, Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, Parsed, operator,
+    Comprehension, Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, ParsedExpression, operator,
 };
 use crate::types::{ObjectType, Type};
 use std::fmt::Display;
@@ -16,7 +16,7 @@ pub(super) struct Checker<'e> {
     /// Variables of loops, the innermost last.
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
-    references: Vec<Option<Reference>>,
+    references: Vec<Option<ResolvedReference>>,
     pub(super) unifier: Unifier,
     /// Whether `<` and its like take numbers of different types.
     pub(super) cross_type_numeric: bool,
@@ -31,8 +31,8 @@ enum Named {
 }
 
 /// Checks an expression.
-pub(super) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
-    let Parsed { source, mut root, macro_calls, last_id } = parsed;
+pub(super) fn check(env: &Env, parsed: ParsedExpression) -> Result<CheckedExpression, Issues> {
+    let ParsedExpression { source, mut root, macro_calls, last_id } = parsed;
     let size = last_id as usize + 1;
     let mut checker = Checker {
         env,
@@ -52,12 +52,18 @@ pub(super) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
         checker.issues = vec![(root.at, "types are too large or nested too deeply".to_owned())];
     }
     if checker.issues.is_empty() {
-        return Ok(Checked { source, root, macro_calls, types, references: checker.references });
+        return Ok(CheckedExpression {
+            source,
+            root,
+            macro_calls,
+            types,
+            references: checker.references,
+        });
     }
     let issues = checker
         .issues
         .into_iter()
-        .map(|(at, message)| Issue { at: Some(source.location(at)), message })
+        .map(|(at, message)| CompileIssue { at: Some(source.location(at)), message })
         .collect();
     Err(Issues::new(source, issues))
 }
@@ -155,9 +161,11 @@ impl Checker<'_> {
     /// Notes what a node means; returns its full name.
     fn refer(&mut self, id: Id, at: u32, named: Named) -> Arc<str> {
         let (name, found, reference) = match named {
-            Named::Variable(name, found) => (Arc::clone(&name), found, Reference::Variable(name)),
+            Named::Variable(name, found) => {
+                (Arc::clone(&name), found, ResolvedReference::Variable(name))
+            }
             Named::Type(name, found) => {
-                (name, Type::Type(Some(Arc::new(found.clone()))), Reference::Type(found))
+                (name, Type::Type(Some(Arc::new(found.clone()))), ResolvedReference::Type(found))
             }
         };
         self.set_type(id, at, found);
@@ -282,7 +290,7 @@ impl Checker<'_> {
         };
         let found = match named {
             Named::Type(full, found @ Type::Object(_)) => {
-                self.set_reference(id, Reference::Type(found.clone()));
+                self.set_reference(id, ResolvedReference::Type(found.clone()));
                 *name = full;
                 found
             }
@@ -415,7 +423,7 @@ impl Checker<'_> {
         self.types[id as usize] = Some(found);
     }
 
-    pub(super) fn set_reference(&mut self, id: Id, reference: Reference) {
+    pub(super) fn set_reference(&mut self, id: Id, reference: ResolvedReference) {
         if let Some(slot) = self.references.get_mut(id as usize) {
             *slot = Some(reference);
         }

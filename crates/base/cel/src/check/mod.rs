@@ -8,32 +8,32 @@ mod validate;
 
 use crate::env::Env;
 use crate::library::Overload;
-use crate::source::{Issues, Source};
-use crate::syntax::ast::{Expr, Id, Parsed};
+use crate::source::{ExpressionSource, Issues};
+use crate::syntax::ast::{Expr, Id, ParsedExpression};
 use crate::types::Type;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An expression that has been checked.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedExpression {
     /// The text.
-    pub source: Source,
+    pub source: ExpressionSource,
     /// The tree. Selections that are names (`a.b` where that is a variable) have become
     /// [`crate::syntax::ast::ExprKind::Ident`], methods that are functions (`optional.of(x)`) have
     /// lost their target, and all names are full ones.
     pub root: Expr,
-    /// As [`crate::syntax::ast::Parsed::macro_calls`].
+    /// As [`crate::syntax::ast::ParsedExpression::macro_calls`].
     pub macro_calls: HashMap<Id, Expr>,
     /// The type of each node, by its number; [`Type::Dyn`] at numbers that no node has.
     pub types: Vec<Type>,
     /// What each node refers to, by its number.
-    pub references: Vec<Option<Reference>>,
+    pub references: Vec<Option<ResolvedReference>>,
 }
 
 /// What a node refers to.
 #[derive(Clone, Debug)]
-pub enum Reference {
+pub enum ResolvedReference {
     /// A variable, by its full name.
     Variable(Arc<str>),
     /// A type; the value of the node is that type.
@@ -43,14 +43,14 @@ pub enum Reference {
     Overloads(Vec<Arc<Overload>>),
 }
 
-impl Checked {
+impl CheckedExpression {
     /// The type of a node.
     pub fn type_of(&self, id: Id) -> &Type {
         self.types.get(id as usize).unwrap_or(&Type::Dyn)
     }
 
     /// What a node refers to.
-    pub fn reference(&self, id: Id) -> Option<&Reference> {
+    pub fn reference(&self, id: Id) -> Option<&ResolvedReference> {
         self.references.get(id as usize)?.as_ref()
     }
 
@@ -61,7 +61,7 @@ impl Checked {
 }
 
 /// Checks an expression.
-pub(crate) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
+pub(crate) fn check(env: &Env, parsed: ParsedExpression) -> Result<CheckedExpression, Issues> {
     let checked = checker::check(env, parsed)?;
     let issues = validate::validate(env, &checked);
     if issues.is_empty() { Ok(checked) } else { Err(Issues::new(checked.source, issues)) }

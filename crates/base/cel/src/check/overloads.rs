@@ -1,6 +1,6 @@
 //! Which overloads of a function take the arguments.
 
-use super::Reference;
+use super::ResolvedReference;
 use super::checker::Checker;
 use crate::library::Overload;
 use crate::syntax::ast::{Expr, Id, operator};
@@ -51,7 +51,7 @@ impl Checker<'_> {
         }
         if let Some(result) = result {
             self.set_type(id, at, result);
-            self.set_reference(id, Reference::Overloads(overloads));
+            self.set_reference(id, ResolvedReference::Overloads(overloads));
             return;
         }
         self.set_type(id, at, Type::Error);
@@ -81,7 +81,7 @@ impl Checker<'_> {
             }
         }
         if matches!(result, Type::Bool) {
-            self.set_reference(id, Reference::Overloads(vec![Arc::clone(overload)]));
+            self.set_reference(id, ResolvedReference::Overloads(vec![Arc::clone(overload)]));
         }
         self.set_type(id, at, result);
     }

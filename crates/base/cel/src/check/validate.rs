@@ -3,10 +3,10 @@
 //!
 //! Rules: cel-go's `cel/validator.go`.
 
-use super::{Checked, Reference, format};
+use super::{CheckedExpression, ResolvedReference, format};
 use crate::env::Env;
-use crate::library::Run;
-use crate::source::Issue;
+use crate::library::Implementation;
+use crate::source::CompileIssue;
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::types::Type;
 use crate::value::{Value, WorkBudget};
@@ -28,15 +28,15 @@ const TOLD: usize = 1000;
 
 pub(super) struct Validator<'c> {
     env: &'c Env,
-    pub(super) checked: &'c Checked,
+    pub(super) checked: &'c CheckedExpression,
     /// What is wrong, with what was looked for.
-    issues: Vec<(Rule, Issue)>,
+    issues: Vec<(Rule, CompileIssue)>,
     /// Whether texts of `format` are looked at.
     formats: bool,
 }
 
 /// Looks for such values.
-pub(super) fn validate(env: &Env, checked: &Checked) -> Vec<Issue> {
+pub(super) fn validate(env: &Env, checked: &CheckedExpression) -> Vec<CompileIssue> {
     let formats = env
         .function("format")
         .is_some_and(|overloads| overloads.iter().any(|overload| overload.id == "string_format"));
@@ -53,7 +53,7 @@ pub(super) fn validate(env: &Env, checked: &Checked) -> Vec<Issue> {
 impl<'c> Validator<'c> {
     pub(super) fn issue(&mut self, rule: Rule, at: u32, message: impl Into<String>) {
         let at = Some(self.checked.source.location(at));
-        self.issues.push((rule, Issue { at, message: message.into() }));
+        self.issues.push((rule, CompileIssue { at, message: message.into() }));
     }
 
     /// Looks at a node and all in it; `exempt` within calls of `format`.
@@ -161,13 +161,13 @@ impl<'c> Validator<'c> {
     /// that is not always the pattern, as in cel-go).
     fn is_valid(&self, call: &Expr, rule: Rule, first: &Expr) -> bool {
         let ExprKind::Literal(literal) = &first.kind else { return true };
-        let (value, work) = (Value::written(literal), WorkBudget::unlimited());
-        let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
+        let (value, work) = (Value::from_literal(literal), WorkBudget::unlimited());
+        let Some(ResolvedReference::Overloads(overloads)) = self.checked.reference(call.id) else {
             return true;
         };
         overloads.iter().all(|overload| match (rule, overload.run, overload.prepare) {
             (Rule::Pattern, _, Some(prepare)) => prepare(&value, &work).is_ok(),
-            (Rule::Duration | Rule::Timestamp, Run::Strict(run), _) => {
+            (Rule::Duration | Rule::Timestamp, Implementation::Strict(run), _) => {
                 run(std::slice::from_ref(&value), &work).is_ok()
             }
             _ => true,

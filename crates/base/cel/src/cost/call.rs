@@ -6,8 +6,10 @@
 use super::range::scale;
 use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
 use crate::kubernetes::names::escape;
-use crate::kubernetes::{Shape, ShapeKind};
-use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value, WorkBudget};
+use crate::kubernetes::{ShapeKind, ValueShape};
+use crate::value::{
+    BytesValue, Error, ListValue, MapKey, MapValue, ObjectValue, StringValue, Value, WorkBudget,
+};
 use serde_json::Value as Json;
 
 /// How a call is charged.
@@ -205,13 +207,13 @@ fn allocating(factor: f64, size: u64) -> u64 {
 fn self_compare(list: Option<&Value<'_>>, work: &WorkBudget) -> u64 {
     let Some(Value::List(list)) = list else { return allocating(2.0, 0) };
     let texts = match list {
-        List::Json { items, shape, .. } => {
+        ListValue::Json { items, shape, .. } => {
             items.first().is_some_and(Json::is_string) && !is_time(&shape.element().kind)
         }
-        List::Joined { .. } => {
+        ListValue::Joined { .. } => {
             matches!(list.get(0, work), Some(Ok(Value::String(_) | Value::Bytes(_))))
         }
-        List::Values(values) => {
+        ListValue::Values(values) => {
             matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)))
         }
     };
@@ -241,9 +243,9 @@ fn size(value: &Value<'_>) -> u64 {
         Value::String(text) => text_size(text),
         Value::Bytes(bytes) => bytes_size(bytes),
         Value::List(list) => list_size(list),
-        Value::Map(Map::Json { entries, .. }) => entries.len() as u64,
-        Value::Map(Map::Values(entries)) => entries.len() as u64,
-        Value::Object(Object::Json { fields, .. }) => fields.len() as u64,
+        Value::Map(MapValue::Json { entries, .. }) => entries.len() as u64,
+        Value::Map(MapValue::Values(entries)) => entries.len() as u64,
+        Value::Object(ObjectValue::Json { fields, .. }) => fields.len() as u64,
         Value::Opaque(opaque) => opaque.size().unwrap_or(1),
         _ => 1,
     }
@@ -257,25 +259,25 @@ fn inner_size(mut value: &Value<'_>) -> u64 {
     size(value)
 }
 
-fn text_size(text: &Text<'_>) -> u64 {
+fn text_size(text: &StringValue<'_>) -> u64 {
     text_of(text).chars().count() as u64
 }
 
-fn text_of<'v>(text: &'v Text<'_>) -> &'v str {
+fn text_of<'v>(text: &'v StringValue<'_>) -> &'v str {
     match text {
-        Text::Borrowed(text) => text,
-        Text::Shared(text) => text,
+        StringValue::Borrowed(text) => text,
+        StringValue::Shared(text) => text,
     }
 }
 
-fn bytes_size(bytes: &Blob<'_>) -> u64 {
+fn bytes_size(bytes: &BytesValue<'_>) -> u64 {
     match bytes {
-        Blob::Borrowed(bytes) => bytes.len() as u64,
-        Blob::Shared(bytes) => bytes.len() as u64,
+        BytesValue::Borrowed(bytes) => bytes.len() as u64,
+        BytesValue::Shared(bytes) => bytes.len() as u64,
     }
 }
 
-fn list_size(list: &List<'_>) -> u64 {
+fn list_size(list: &ListValue<'_>) -> u64 {
     list.len() as u64
 }
 
@@ -287,37 +289,37 @@ fn traversal(value: &Value<'_>, work: &WorkBudget) -> u64 {
     }
     match value {
         Value::String(text) => traversed(text_of(text).len()),
-        Value::Bytes(Blob::Borrowed(bytes)) => traversed(bytes.len()),
-        Value::Bytes(Blob::Shared(bytes)) => traversed(bytes.len()),
-        Value::List(List::Values(values)) => {
+        Value::Bytes(BytesValue::Borrowed(bytes)) => traversed(bytes.len()),
+        Value::Bytes(BytesValue::Shared(bytes)) => traversed(bytes.len()),
+        Value::List(ListValue::Values(values)) => {
             values.iter().map(|value| traversal(value, work)).sum()
         }
-        Value::List(list @ List::Joined { .. }) => {
+        Value::List(list @ ListValue::Joined { .. }) => {
             list.iter(work).map(|value| value.map_or(1, |value| traversal(&value, work))).sum()
         }
-        Value::List(List::Json { items, shape, .. }) => {
+        Value::List(ListValue::Json { items, shape, .. }) => {
             items.iter().map(|item| json_traversal(item, shape.element())).sum()
         }
-        Value::Map(Map::Values(entries)) => entries
+        Value::Map(MapValue::Values(entries)) => entries
             .iter()
             .map(|(key, value)| {
                 let key = match key {
-                    Key::String(text) => traversed(text_of(text).len()),
+                    MapKey::String(text) => traversed(text_of(text).len()),
                     _ => 1,
                 };
                 key + traversal(value, work)
             })
             .sum(),
-        Value::Map(Map::Json { entries, shape }) => entries
+        Value::Map(MapValue::Json { entries, shape }) => entries
             .iter()
             .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape.element()))
             .sum(),
-        Value::Object(Object::Json { fields, shape }) => object_traversal(fields, shape),
+        Value::Object(ObjectValue::Json { fields, shape }) => object_traversal(fields, shape),
         _ => 1,
     }
 }
 
-fn json_traversal(json: &Json, shape: &Shape) -> u64 {
+fn json_traversal(json: &Json, shape: &ValueShape) -> u64 {
     match (json, &shape.kind) {
         (_, ShapeKind::Preserved) => 1,
         (Json::String(text), ShapeKind::Bytes) => traversed(base64_length(text)),
@@ -335,7 +337,7 @@ fn json_traversal(json: &Json, shape: &Shape) -> u64 {
 }
 
 /// Fields have the names that rules give them; those that the shape does not declare count, too.
-fn object_traversal(fields: &serde_json::Map<String, Json>, shape: &Shape) -> u64 {
+fn object_traversal(fields: &serde_json::Map<String, Json>, shape: &ValueShape) -> u64 {
     let declared = match &shape.kind {
         ShapeKind::Object(declared) => Some(declared),
         _ => None,

@@ -4,13 +4,13 @@
 
 use super::path::Path;
 use super::range::CostRange;
-use super::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE, SELECT, Sizes};
-use crate::check::{Checked, Reference};
+use super::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE, SELECT, SizeEstimator};
+use crate::check::{CheckedExpression, ResolvedReference};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, Literal, operator};
 use crate::types::Type;
 
 /// What a checked expression costs at least and at most, with data of these sizes.
-pub fn estimate(checked: &Checked, sizes: &dyn Sizes) -> CostRange {
+pub fn estimate(checked: &CheckedExpression, sizes: &dyn SizeEstimator) -> CostRange {
     let nodes = checked.types.len();
     let mut coster = Coster {
         checked,
@@ -24,8 +24,8 @@ pub fn estimate(checked: &Checked, sizes: &dyn Sizes) -> CostRange {
 }
 
 pub(super) struct Coster<'c> {
-    checked: &'c Checked,
-    sizes: &'c dyn Sizes,
+    checked: &'c CheckedExpression,
+    sizes: &'c dyn SizeEstimator,
     /// Where nodes look, by number.
     paths: Vec<Option<Path<'c>>>,
     /// Variables of loops, the innermost last.
@@ -33,18 +33,18 @@ pub(super) struct Coster<'c> {
     /// How large values are, by the number of the node.
     computed: Vec<Option<CostRange>>,
     /// How large the keys and values in them are.
-    entries: Vec<Option<Entries>>,
+    entries: Vec<Option<EntrySizes>>,
 }
 
 /// How large the entries of a list or map are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entries {
+pub(super) struct EntrySizes {
     list: bool,
     key: CostRange,
     pub(super) value: CostRange,
 }
 
-impl Entries {
+impl EntrySizes {
     pub(super) fn union(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (one, other) = (one?, other?);
         let (key, value) = (one.key.union(other.key), one.value.union(other.value));
@@ -56,7 +56,7 @@ impl Entries {
 struct Local<'c> {
     path: Path<'c>,
     size: Option<CostRange>,
-    entries: Option<Entries>,
+    entries: Option<EntrySizes>,
 }
 
 /// What a variable of a loop is.
@@ -115,7 +115,7 @@ impl<'c> Coster<'c> {
                     size.add(self.size_or_unknown(element));
                 }
                 let key = CostRange::fixed(1);
-                self.set_entries(node, Some(Entries { list: true, key, value: size.0 }));
+                self.set_entries(node, Some(EntrySizes { list: true, key, value: size.0 }));
                 sum.plus(CostRange::fixed(LIST_CREATE))
             }
             ExprKind::Map(entries) => {
@@ -127,7 +127,7 @@ impl<'c> Coster<'c> {
                     keys.add(self.size_or_unknown(&entry.key));
                     values.add(self.size_or_unknown(&entry.value));
                 }
-                let found = Entries { list: false, key: keys.0, value: values.0 };
+                let found = EntrySizes { list: false, key: keys.0, value: values.0 };
                 self.set_entries(node, Some(found));
                 sum.plus(CostRange::fixed(MAP_CREATE))
             }
@@ -165,7 +165,7 @@ impl<'c> Coster<'c> {
             arguments.push(self.argument(arg, cost));
         }
         let overloads: Vec<&str> = match self.checked.reference(node.id) {
-            Some(Reference::Overloads(overloads)) => {
+            Some(ResolvedReference::Overloads(overloads)) => {
                 overloads.iter().map(|overload| overload.id).collect()
             }
             _ if function == operator::OPT_SELECT => vec!["select_optional_field"],
@@ -352,7 +352,7 @@ impl<'c> Coster<'c> {
         }
     }
 
-    pub(super) fn entries(&self, node: &Expr) -> Option<Entries> {
+    pub(super) fn entries(&self, node: &Expr) -> Option<EntrySizes> {
         if let Some(entries) = self.entries.get(node.id as usize).copied().flatten() {
             return Some(entries);
         }
@@ -362,7 +362,7 @@ impl<'c> Coster<'c> {
         }
     }
 
-    pub(super) fn set_entries(&mut self, node: &Expr, entries: Option<Entries>) {
+    pub(super) fn set_entries(&mut self, node: &Expr, entries: Option<EntrySizes>) {
         if let (Some(slot), Some(_)) = (self.entries.get_mut(node.id as usize), entries) {
             *slot = entries;
         }

@@ -3,7 +3,7 @@
 //! Rules: the estimators of cel-go's list and set libraries, then apiserver's
 //! `library.CostEstimator.EstimateCallCost`, then `functionCost` of cel-go's `checker/cost.go`.
 
-use super::estimate::{Argument, Coster, Entries};
+use super::estimate::{Argument, Coster, EntrySizes};
 use super::range::CostRange;
 use super::{LIST_CREATE, PER_PATTERN, PER_REQUIREMENT, PER_TEXT};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
@@ -43,7 +43,7 @@ impl<'c> Coster<'c> {
             }
             ("conditional", _, [condition, yes, no]) => {
                 let size = known(yes).union(known(no));
-                let entries = Entries::union(self.entries(yes.expr), self.entries(no.expr));
+                let entries = EntrySizes::union(self.entries(yes.expr), self.entries(no.expr));
                 self.set_entries(node, entries);
                 (condition.cost.plus(yes.cost.union(no.cost)), Some(size))
             }
@@ -95,7 +95,7 @@ impl<'c> Coster<'c> {
             }
             ("add_string" | "add_bytes" | "add_list", _, [left, right]) => {
                 let size = known(left).plus(known(right));
-                let entries = Entries::union(self.entries(left.expr), self.entries(right.expr));
+                let entries = EntrySizes::union(self.entries(left.expr), self.entries(right.expr));
                 self.set_entries(node, entries);
                 (if overload == "add_list" { ONE } else { size.scaled(PER_TEXT) }, Some(size))
             }

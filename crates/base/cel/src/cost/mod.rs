@@ -14,7 +14,7 @@ pub use range::CostRange;
 
 /// What the data that an expression looks at may measure: code points of strings, bytes of bytes,
 /// elements of lists, entries of maps.
-pub trait Sizes {
+pub trait SizeEstimator {
     /// The least and the greatest size of what lies at a path; none if nothing is known of it. A
     /// path is a variable followed by names of fields, `@items`, `@keys`, `@values`, `@indices`.
     fn size(&self, path: &[&str]) -> Option<(u64, u64)>;

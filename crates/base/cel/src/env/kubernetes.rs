@@ -7,7 +7,7 @@ use crate::library::kubernetes::{
     authorizer, cidr, format, ip, lists, quantity, regex, semver, urls,
 };
 use crate::library::lists as ext_lists;
-use crate::library::{Library, optional, sets, standard, strings, two_variables};
+use crate::library::{FunctionLibrary, optional, sets, standard, strings, two_variables};
 use std::sync::OnceLock;
 
 /// Minor versions between which the environment changes: what is before the first is as the
@@ -35,7 +35,7 @@ impl Env {
 }
 
 fn build(minor: u32) -> Env {
-    let libraries: Vec<&Library> = [
+    let libraries: Vec<&FunctionLibrary> = [
         (0, &standard::LIBRARY),
         (0, &urls::LIBRARY),
         (0, &lists::LIBRARY),

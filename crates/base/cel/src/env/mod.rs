@@ -6,10 +6,10 @@
 
 mod kubernetes;
 
-use crate::check::{self, Checked};
-use crate::library::{Library, Overload};
+use crate::check::{self, CheckedExpression};
+use crate::library::{FunctionLibrary, Overload};
 use crate::source::Issues;
-use crate::syntax::ast::Parsed;
+use crate::syntax::ast::ParsedExpression;
 use crate::syntax::{self, Macro};
 use crate::types::Type;
 use std::collections::{HashMap, HashSet};
@@ -65,7 +65,7 @@ impl Env {
     /// An environment with the functions, macros and types of libraries, without variables.
     ///
     /// A function of several libraries has the overloads of all of them, in this order.
-    pub fn new(libraries: &[&Library], options: EnvOptions) -> Self {
+    pub fn new(libraries: &[&FunctionLibrary], options: EnvOptions) -> Self {
         let mut base = Base {
             options,
             functions: HashMap::new(),
@@ -109,7 +109,7 @@ impl Env {
     /// # Errors
     ///
     /// As [`syntax::parse`].
-    pub fn parse(&self, text: &str) -> Result<Parsed, Issues> {
+    pub fn parse(&self, text: &str) -> Result<ParsedExpression, Issues> {
         let Base { options, macros, .. } = &*self.base;
         let options = syntax::Options {
             macros,
@@ -124,7 +124,7 @@ impl Env {
     /// # Errors
     ///
     /// As [`Self::parse`], then as [`Self::check`].
-    pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
+    pub fn compile(&self, text: &str) -> Result<CheckedExpression, Issues> {
         self.check(self.parse(text)?)
     }
 
@@ -133,7 +133,7 @@ impl Env {
     /// # Errors
     ///
     /// All that is wrong, in cel-go's words and at its places.
-    pub fn check(&self, parsed: Parsed) -> Result<Checked, Issues> {
+    pub fn check(&self, parsed: ParsedExpression) -> Result<CheckedExpression, Issues> {
         check::check(self, parsed)
     }
 

@@ -1,14 +1,14 @@
 //! Calls of functions.
 
+use super::machine::{Machine, is_final, of_ints};
 use super::node::{Call, Dispatch, Fast, NodeId};
-use super::refusal::takes;
-use super::run::{Machine, is_final, of_ints};
-use crate::library::{Overload, Run};
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use super::overload_error::takes;
+use crate::library::{Implementation, Overload};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 
 impl<'a> Machine<'a, '_, '_> {
     /// A call of one argument.
-    pub(super) fn unary(&mut self, fast: Fast, arg: NodeId, call: &'a Call) -> Outcome<'a> {
+    pub(super) fn unary(&mut self, fast: Fast, arg: NodeId, call: &'a Call) -> ValueResult<'a> {
         let arg = match self.eval(arg) {
             Ok(arg) => arg,
             Err(error) if is_final(&error) => return Err(error),
@@ -33,7 +33,12 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// A call of two arguments.
-    pub(super) fn binary(&mut self, fast: Fast, args: [NodeId; 2], call: &'a Call) -> Outcome<'a> {
+    pub(super) fn binary(
+        &mut self,
+        fast: Fast,
+        args: [NodeId; 2],
+        call: &'a Call,
+    ) -> ValueResult<'a> {
         let [one, other] = args;
         let one = match self.eval(one) {
             Ok(one) => one,
@@ -56,7 +61,7 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// Any other call: an argument that is an error ends it.
-    pub(super) fn call(&mut self, args: &'a [NodeId], call: &'a Call) -> Outcome<'a> {
+    pub(super) fn call(&mut self, args: &'a [NodeId], call: &'a Call) -> ValueResult<'a> {
         match *args {
             [] => self.finish(call, &[]),
             [one, other] => {
@@ -81,7 +86,7 @@ impl<'a> Machine<'a, '_, '_> {
 
     /// What becomes of a call if its first argument is an error and the second must not be one.
     #[cold]
-    fn first_failed_of(&mut self, error: Error, other: NodeId, call: &'a Call) -> Outcome<'a> {
+    fn first_failed_of(&mut self, error: Error, other: NodeId, call: &'a Call) -> ValueResult<'a> {
         if !is_final(&error) {
             let other = match self.eval(other) {
                 Err(error) if is_final(&error) => return Err(error),
@@ -98,7 +103,12 @@ impl<'a> Machine<'a, '_, '_> {
 
     /// What becomes of a call if its second argument is an error.
     #[cold]
-    fn second_failed_of(&mut self, one: Value<'a>, error: Error, call: &'a Call) -> Outcome<'a> {
+    fn second_failed_of(
+        &mut self,
+        one: Value<'a>,
+        error: Error,
+        call: &'a Call,
+    ) -> ValueResult<'a> {
         if !is_final(&error) {
             call.stand(1)?;
         }
@@ -114,7 +124,7 @@ impl<'a> Machine<'a, '_, '_> {
         count: usize,
         error: Error,
         call: &'a Call,
-    ) -> Outcome<'a> {
+    ) -> ValueResult<'a> {
         if !is_final(&error) && before.len() + 1 == count {
             before.push(Value::Null);
             self.budget.charge((call.cost)(&before, &Value::Null, self.work))?;
@@ -123,7 +133,7 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// Calls a function and pays for it.
-    fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> Outcome<'a> {
+    fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> ValueResult<'a> {
         let outcome = call.run(args, self.work);
         if let Some(breaks) = &call.breaks
             && let Some(Value::Null) = args.get(breaks.argument)
@@ -150,20 +160,20 @@ impl Call {
     }
 
     /// Calls the function.
-    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
         match &self.run {
             Dispatch::Known(overload) => match run(overload, args, work) {
-                Err(Error::NoSuchOverload) => Err(self.refusal.refuse(&self.function, args)),
+                Err(Error::NoSuchOverload) => Err(self.error_style.error(&self.function, args)),
                 outcome => outcome,
             },
             Dispatch::Guarded(overload) if takes(&overload.params, args, work) => {
                 run(overload, args, work)
             }
-            Dispatch::Guarded(_) => Err(self.refusal.refuse(&self.function, args)),
+            Dispatch::Guarded(_) => Err(self.error_style.error(&self.function, args)),
             Dispatch::ByArguments(overloads) => {
                 match overloads.iter().find(|overload| takes(&overload.params, args, work)) {
                     Some(overload) => run(overload, args, work),
-                    None => Err(self.refusal.refuse(&self.function, args)),
+                    None => Err(self.error_style.error(&self.function, args)),
                 }
             }
             Dispatch::Prepared(prepared) => prepared.run(args, work),
@@ -171,10 +181,10 @@ impl Call {
     }
 }
 
-fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     match overload.run {
-        Run::Strict(run) => run(args, work),
+        Implementation::Strict(run) => run(args, work),
         // The plan has nodes of their own for these.
-        Run::Evaluator => Err(Error::NoSuchOverload),
+        Implementation::Evaluator => Err(Error::NoSuchOverload),
     }
 }

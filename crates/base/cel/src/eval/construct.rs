@@ -1,18 +1,20 @@
 //! Lists, maps and objects that are written out.
 
-use super::native::go_type;
+use super::go_values::go_type;
+use super::machine::{Machine, is_final};
 use super::node::{Item, NodeId};
-use super::run::{Machine, is_final};
 use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
-use crate::value::{Error, Key, List, Map, Object, Outcome, Value, WorkBudget};
+use crate::value::{
+    Error, ListValue, MapKey, MapValue, ObjectValue, Value, ValueResult, WorkBudget,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl<'a> Machine<'a, '_, '_> {
     /// `[a, ?b]`
-    pub(super) fn list(&mut self, items: &'a [Item]) -> Outcome<'a> {
+    pub(super) fn list(&mut self, items: &'a [Item]) -> ValueResult<'a> {
         let made = self.items(items);
-        self.made(made, LIST_CREATE).map(|values| Value::List(List::of(values)))
+        self.made(made, LIST_CREATE).map(|values| Value::List(ListValue::of(values)))
     }
 
     /// The elements of a list that is written out; its own cost is not paid yet.
@@ -25,21 +27,21 @@ impl<'a> Machine<'a, '_, '_> {
                 continue;
             }
             let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
-            values.extend(held.map(Value::unless_failed).transpose()?);
+            values.extend(held.map(Value::into_result).transpose()?);
         }
         Ok(values)
     }
 
     /// `{a: b, ?c: d}`
-    pub(super) fn map(&mut self, entries: &'a [(NodeId, Item)]) -> Outcome<'a> {
+    pub(super) fn map(&mut self, entries: &'a [(NodeId, Item)]) -> ValueResult<'a> {
         let made = self.entries(entries);
-        self.made(made, MAP_CREATE).map(|entries| Value::Map(Map::of(entries)))
+        self.made(made, MAP_CREATE).map(|entries| Value::Map(MapValue::of(entries)))
     }
 
     fn entries(
         &mut self,
         entries: &'a [(NodeId, Item)],
-    ) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+    ) -> Result<BTreeMap<MapKey<'a>, Value<'a>>, Error> {
         let mut map = BTreeMap::new();
         for (key, item) in entries {
             let key = self.eval(*key)?;
@@ -54,10 +56,10 @@ impl<'a> Machine<'a, '_, '_> {
         &mut self,
         name: &'a Arc<str>,
         fields: &'a [(Arc<str>, Item)],
-    ) -> Outcome<'a> {
+    ) -> ValueResult<'a> {
         let made = self.fields(fields);
         self.made(made, OBJECT_CREATE).map(|fields| {
-            Value::Object(Object::Values { name: name.clone(), fields: Arc::new(fields) })
+            Value::Object(ObjectValue::Values { name: name.clone(), fields: Arc::new(fields) })
         })
     }
 
@@ -73,7 +75,7 @@ impl<'a> Machine<'a, '_, '_> {
                 continue;
             }
             let held = held(value).map_err(|value| no_optional_entry(name, &value, self.work))?;
-            match held.map(Value::unless_failed).transpose()? {
+            match held.map(Value::into_result).transpose()? {
                 Some(value) => object.insert(name.clone(), value),
                 None => object.remove(name),
             };
@@ -97,7 +99,7 @@ impl<'a> Machine<'a, '_, '_> {
 
 /// Adds an entry to a map that is written out.
 pub(super) fn add_entry<'a>(
-    map: &mut BTreeMap<Key<'a>, Value<'a>>,
+    map: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
     optional: bool,
@@ -106,11 +108,11 @@ pub(super) fn add_entry<'a>(
     let value = if optional {
         let held =
             held(value).map_err(|value| no_optional_entry(&key.display(work), &value, work))?;
-        held.map(Value::unless_failed).transpose()?
+        held.map(Value::into_result).transpose()?
     } else {
         Some(value)
     };
-    let Some(key) = Key::of(key) else {
+    let Some(key) = MapKey::of(key) else {
         return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
     };
     match value {

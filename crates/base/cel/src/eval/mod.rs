@@ -15,20 +15,20 @@
 //! (`OptOptimize`, `OptTrackCost`, `PresenceTestHasCost(false)`).
 
 mod call;
+mod comprehension;
+mod constant_set;
 mod construct;
-mod fold;
-mod native;
+mod go_values;
+mod machine;
 mod node;
+mod overload_error;
 mod path;
 mod plan;
-mod refusal;
-mod run;
-mod within;
 
-use crate::check::Checked;
+use crate::check::CheckedExpression;
 use crate::env::Env;
-use crate::syntax::ast::Parsed;
-use crate::value::{Error, Outcome, Value, WorkBudget, work};
+use crate::syntax::ast::ParsedExpression;
+use crate::value::{Error, Value, ValueResult, WorkBudget, work};
 use node::{Node, NodeId};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub trait Activation<'a> {
     /// As [`Self::get`], where finding a value may fail, and is work of the evaluation. What is not
     /// asked for needs not be found: with [`Program::with_parts`], so are the fields of a variable,
     /// each by itself.
-    fn look_up(&self, name: &str, _work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, _work: &WorkBudget) -> Option<ValueResult<'a>> {
         self.get(name).map(Ok)
     }
 }
@@ -98,7 +98,7 @@ fn named<'a>(variables: &[(&str, Value<'a>)], name: &str) -> Option<Value<'a>> {
 /// Beside costs there is a limit of work ([`WorkBudget`]), which callers cannot choose: no evaluation takes
 /// more than about a second or some hundred megabytes, whatever it may cost.
 #[derive(Clone)]
-pub struct Budget<'i> {
+pub struct CostBudget<'i> {
     limit: u64,
     spent: u64,
     /// The work that remains. An evaluation takes it over as its [`WorkBudget`], and puts back the rest.
@@ -111,7 +111,7 @@ pub struct Budget<'i> {
 /// `CheckFrequency`).
 const TURNS: u32 = 100;
 
-impl<'i> Budget<'i> {
+impl<'i> CostBudget<'i> {
     /// One without an end.
     pub const fn unlimited() -> Self {
         Self::new(u64::MAX)
@@ -169,7 +169,7 @@ impl<'i> Budget<'i> {
     }
 }
 
-impl std::fmt::Debug for Budget<'_> {
+impl std::fmt::Debug for CostBudget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Budget")
             .field("limit", &self.limit)
@@ -185,7 +185,7 @@ impl Program {
     ///
     /// If a part that does not depend on data fails: a conversion of a constant (`int("x")`), a
     /// regular expression.
-    pub fn new(checked: &Checked) -> Result<Self, Error> {
+    pub fn new(checked: &CheckedExpression) -> Result<Self, Error> {
         plan::checked(checked)
     }
 
@@ -196,7 +196,7 @@ impl Program {
     /// # Errors
     ///
     /// As [`Self::new`].
-    pub fn with_parts(checked: &Checked, whole: &str) -> Result<Self, Error> {
+    pub fn with_parts(checked: &CheckedExpression, whole: &str) -> Result<Self, Error> {
         plan::with_parts(checked, whole)
     }
 
@@ -207,7 +207,7 @@ impl Program {
     ///
     /// As [`Self::new`]; or if an object of an unknown type is made, or a function is called with
     /// a number of arguments that it never takes.
-    pub fn unchecked(parsed: &Parsed, env: &Env) -> Result<Self, Error> {
+    pub fn unchecked(parsed: &ParsedExpression, env: &Env) -> Result<Self, Error> {
         plan::unchecked(parsed, env)
     }
 
@@ -220,9 +220,9 @@ impl Program {
     pub fn eval<'a>(
         &'a self,
         variables: &dyn Activation<'a>,
-        budget: &mut Budget<'_>,
-    ) -> Outcome<'a> {
-        run::run(self, variables, budget)
+        budget: &mut CostBudget<'_>,
+    ) -> ValueResult<'a> {
+        machine::run(self, variables, budget)
     }
 }
 
@@ -231,10 +231,10 @@ mod tests {
     use super::*;
 
     /// What comes of an expression that has little to go through and make.
-    fn measured(text: &str) -> Outcome<'static> {
+    fn measured(text: &str) -> ValueResult<'static> {
         let checked = Env::new_expressions().compile(text).unwrap();
         let program = Box::leak(Box::new(Program::new(&checked).unwrap()));
-        program.eval(&(), &mut Budget { work: 1 << 14, ..Budget::unlimited() })
+        program.eval(&(), &mut CostBudget { work: 1 << 14, ..CostBudget::unlimited() })
     }
 
     /// What is put together of two of the same, sixteen times.
@@ -282,7 +282,7 @@ mod tests {
     fn evaluations_that_share_a_budget_share_what_they_go_through() {
         let checked = Env::new_expressions().compile("[[1, 2]] == [[1, 2]]").unwrap();
         let program = Program::new(&checked).unwrap();
-        let mut budget = Budget { work: 7, ..Budget::new(30) };
+        let mut budget = CostBudget { work: 7, ..CostBudget::new(30) };
         for answer in [Ok(true), Ok(true), Err(Error::CostLimit)] {
             budget.renew(30);
             let is = program.eval(&(), &mut budget);
@@ -297,7 +297,7 @@ mod tests {
 
         impl<'a> Activation<'a> for Nested<'a> {
             fn get(&self, _: &str) -> Option<Value<'a>> {
-                let mut budget = Budget { work: 1, ..Budget::unlimited() };
+                let mut budget = CostBudget { work: 1, ..CostBudget::unlimited() };
                 let outcome = self.0.eval(&(), &mut budget);
                 assert!(matches!(outcome, Err(Error::CostLimit)), "{outcome:?}");
                 assert_eq!(budget.work, 0);
@@ -308,7 +308,7 @@ mod tests {
         let env = Env::new_expressions().with_variable("nested", crate::types::Type::Bool);
         let program = |text: &str| Program::new(&env.compile(text).unwrap()).unwrap();
         let (outer, inner) = (program("nested && [1] == [1]"), program("[1, 2, 3] == [1, 2, 3]"));
-        let mut budget = Budget { work: 10, ..Budget::unlimited() };
+        let mut budget = CostBudget { work: 10, ..CostBudget::unlimited() };
         let outcome = outer.eval(&Nested(&inner), &mut budget);
         assert!(matches!(outcome, Ok(Value::Bool(true))), "{outcome:?}");
         assert_eq!(budget.work, 9);

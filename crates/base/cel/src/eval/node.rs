@@ -4,12 +4,12 @@
 //! from within its own subtree, which the first value of a loop needs that is made only when it is
 //! asked for.
 
-use super::within::Set;
+use super::constant_set::Set;
 use crate::cost::{Breaks, CallCost};
-use crate::kubernetes::{ObjectShape, Shape, ShapeKind, names};
-use crate::library::{Overload, Prepared};
+use crate::kubernetes::{ObjectShape, ShapeKind, ValueShape, names};
+use crate::library::{Overload, PreparedCall};
 use crate::types::Type;
-use crate::value::{Error, Found, Object, Value, WorkBudget};
+use crate::value::{Error, LookupResult, ObjectValue, Value, WorkBudget};
 use std::sync::{Arc, OnceLock};
 
 /// The number of a node.
@@ -108,14 +108,14 @@ pub(super) struct Candidate {
     /// The names in full, the most specific first.
     pub names: Vec<Arc<str>>,
     /// What they may be, in the same order.
-    pub sources: Vec<Source>,
+    pub sources: Vec<NameSource>,
     /// How many steps are part of the names.
     pub skip: usize,
 }
 
 /// What a name may be.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum NameSource {
     /// A variable.
     Slot(SlotId),
     /// A type, if nothing follows.
@@ -153,7 +153,7 @@ pub(super) struct Field {
     property: Option<Box<str>>,
     /// The shape of objects that it was first asked of, and what it is there: it will be asked of
     /// such objects again and again, and need not be looked up then.
-    seen: OnceLock<(Arc<ObjectShape>, Option<Shape>)>,
+    seen: OnceLock<(Arc<ObjectShape>, Option<ValueShape>)>,
 }
 
 impl Field {
@@ -164,8 +164,8 @@ impl Field {
     }
 
     /// The field of a value; none if it has none of this name.
-    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> Found<'a> {
-        if let Value::Object(Object::Json { fields, shape }) = value
+    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> LookupResult<'a> {
+        if let Value::Object(ObjectValue::Json { fields, shape }) = value
             && let ShapeKind::Object(object) = &shape.kind
         {
             let Some(property) = &self.property else { return Ok(None) };
@@ -213,7 +213,7 @@ pub(super) struct Call {
     /// The argument that has to be what it should for the cost to be known.
     pub breaks: Option<Breaks>,
     /// How it refuses arguments.
-    pub refusal: super::refusal::Refusal,
+    pub error_style: super::overload_error::OverloadErrorStyle,
 }
 
 /// What is called.
@@ -226,7 +226,7 @@ pub(super) enum Dispatch {
     /// The first that takes the arguments.
     ByArguments(Vec<Arc<Overload>>),
     /// What a constant argument was made into.
-    Prepared(Arc<dyn Prepared>),
+    Prepared(Arc<dyn PreparedCall>),
 }
 
 /// What is done at once with values of the simplest kinds.

@@ -4,10 +4,10 @@
 //! conditional or an index, or is only asked for with `has`. A step that may lead nowhere (`.?a`)
 //! makes what follows optional too; a step that leads nowhere then costs nothing.
 
-use super::native::native;
-use super::node::{Candidate, Path, Root, SlotId, Source, Step, StepKey};
-use super::run::{Machine, Slot, borrowed, is_final};
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use super::go_values::native;
+use super::machine::{Machine, Slot, borrowed, is_final};
+use super::node::{Candidate, NameSource, Path, Root, SlotId, Step, StepKey};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 use std::sync::Arc;
 
 /// What a step leads to; none if it leads nowhere and may.
@@ -15,7 +15,7 @@ type Taken<'a> = Result<Option<Value<'a>>, Error>;
 
 impl<'a> Machine<'a, '_, '_> {
     /// The value at the end of a path.
-    pub(super) fn path(&mut self, path: &'a Path) -> Outcome<'a> {
+    pub(super) fn path(&mut self, path: &'a Path) -> ValueResult<'a> {
         let outcome = self.walk(path);
         if let Err(error) = &outcome
             && is_final(error)
@@ -38,7 +38,7 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// The value at the end of a path, without the cost of its beginning.
-    pub(super) fn walk(&mut self, path: &'a Path) -> Outcome<'a> {
+    pub(super) fn walk(&mut self, path: &'a Path) -> ValueResult<'a> {
         match &path.root {
             Root::Slot(slot) => {
                 if !self.fill(*slot)? {
@@ -76,7 +76,7 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    fn at_slot(&mut self, slot: SlotId, steps: &'a [Step]) -> Outcome<'a> {
+    fn at_slot(&mut self, slot: SlotId, steps: &'a [Step]) -> ValueResult<'a> {
         let begin = match &self.slots[slot as usize] {
             Slot::Value(value) => value,
             Slot::Failed(error) => return Err(error.clone()),
@@ -109,10 +109,10 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    fn at_value(&mut self, begin: Value<'a>, steps: &'a [Step]) -> Outcome<'a> {
+    fn at_value(&mut self, begin: Value<'a>, steps: &'a [Step]) -> ValueResult<'a> {
         match begin {
             Value::Optional(None) => Ok(Value::Optional(None)),
-            Value::Optional(Some(held)) => self.follow(native(&held).unless_failed()?, true, steps),
+            Value::Optional(Some(held)) => self.follow(native(&held).into_result()?, true, steps),
             begin => self.follow(begin, false, steps),
         }
     }
@@ -122,7 +122,7 @@ impl<'a> Machine<'a, '_, '_> {
         mut value: Value<'a>,
         mut optional: bool,
         steps: &'a [Step],
-    ) -> Outcome<'a> {
+    ) -> ValueResult<'a> {
         for step in steps {
             optional |= step.optional;
             if optional {
@@ -170,7 +170,7 @@ impl<'a> Machine<'a, '_, '_> {
                         | Value::Bool(_)
                         | Value::Double(_)
                 ) {
-                    return Err(super::native::invalid_key(&key, self.work));
+                    return Err(super::go_values::invalid_key(&key, self.work));
                 }
                 index(value, &key, lenient, self.work)
             }
@@ -178,14 +178,16 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// The beginning that there is, of those that the names may mean.
-    fn at_names(&mut self, candidates: &'a [Candidate], steps: &'a [Step]) -> Outcome<'a> {
+    fn at_names(&mut self, candidates: &'a [Candidate], steps: &'a [Step]) -> ValueResult<'a> {
         for candidate in candidates {
             let steps = &steps[candidate.skip..];
             for source in &candidate.sources {
                 match source {
-                    Source::Slot(slot) if self.fill(*slot)? => return self.at_slot(*slot, steps),
-                    Source::Type(of) if steps.is_empty() => {
-                        return Ok(Value::of_type(of.clone()));
+                    NameSource::Slot(slot) if self.fill(*slot)? => {
+                        return self.at_slot(*slot, steps);
+                    }
+                    NameSource::Type(of) if steps.is_empty() => {
+                        return Ok(Value::from_type(of.clone()));
                     }
                     _ => {}
                 }

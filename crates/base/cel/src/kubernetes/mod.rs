@@ -1,6 +1,6 @@
 //! Kubernetes' side of the language: objects with schemas as typed values.
 //!
-//! A [`Shape`] is made once from a schema (`shape`). From it come the types that the checker sees
+//! A [`ValueShape`] is made once from a schema (`shape`). From it come the types that the checker sees
 //! (`types`), the sizes that costs are estimated with (`sizes`) and the values that the
 //! evaluator sees. [`rules`] compiles what a definition says of values of a shape.
 
@@ -12,7 +12,7 @@ mod sizes;
 mod types;
 mod view;
 
-pub use shape::Property;
+pub use shape::ShapeProperty;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// checker sees, the values that the evaluator sees, and the sizes that costs are estimated from
 /// (what apiserver's `DeclType` and `Schema` are together).
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct ValueShape {
     /// What it is.
     pub kind: ShapeKind,
     /// Whether `null` may stand there.
@@ -38,11 +38,11 @@ pub enum ShapeKind {
     /// An object with declared fields.
     Object(Arc<ObjectShape>),
     /// An object whose fields all are the same.
-    Map(Arc<Shape>),
+    Map(Arc<ValueShape>),
     /// A list.
     List {
         /// Its elements.
-        items: Arc<Shape>,
+        items: Arc<ValueShape>,
         /// How it compares and grows.
         kind: ListShape,
     },
@@ -88,16 +88,16 @@ pub struct ObjectShape {
     /// The name that the type has of itself; none where it is named by its place.
     pub name: Option<Arc<str>>,
     /// The properties, under the names that they have in data.
-    pub fields: BTreeMap<Box<str>, Field>,
+    pub fields: BTreeMap<Box<str>, ShapeField>,
     /// Names in rules that differ from those in data (`__namespace__`), to the latter.
     pub escaped: BTreeMap<Box<str>, Box<str>>,
 }
 
 /// A declared field.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct ShapeField {
     /// What it is.
-    pub shape: Shape,
+    pub shape: ValueShape,
     /// Whether it must be there.
     pub required: bool,
 }

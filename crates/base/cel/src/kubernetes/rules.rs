@@ -1,7 +1,7 @@
 //! Rules of definitions: compiling them where they stand, and what they may cost there.
 
-use super::Shape;
-use crate::check::Reference;
+use super::ValueShape;
+use crate::check::ResolvedReference;
 use crate::cost;
 use crate::env::Env;
 use crate::eval::Program;
@@ -19,15 +19,15 @@ const TYPE: &str = "selfType0";
 
 /// What the rules at one place of a schema may use.
 #[derive(Clone, Debug)]
-pub struct Scope<'a> {
-    shape: &'a Shape,
+pub struct RuleScope<'a> {
+    shape: &'a ValueShape,
     env: Env,
     optional: Env,
 }
 
 /// An expression that was compiled.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledExpression {
     /// The program.
     pub program: Program,
     /// What evaluating it once costs at most.
@@ -77,7 +77,7 @@ impl Purpose {
 
 /// A text is no expression for its purpose, in Kubernetes' words.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum RuleError {
+pub enum RuleCompileError {
     /// It does not compile.
     #[error("{}: {issues}", purpose.compilation())]
     Compile {
@@ -102,9 +102,9 @@ pub enum RuleError {
     },
 }
 
-impl<'a> Scope<'a> {
+impl<'a> RuleScope<'a> {
     /// The scope of rules for values of a shape; none if rules cannot see such values.
-    pub fn new(shape: &'a Shape) -> Option<Self> {
+    pub fn new(shape: &'a ValueShape) -> Option<Self> {
         let this = shape.to_type(TYPE)?;
         let env = Env::new_expressions().with_variable(SELF, this.clone());
         let optional = env.with_variable(OLD_SELF, Type::optional(this.clone()));
@@ -116,7 +116,7 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// If it is no rule.
-    pub fn rule(&self, text: &str, optional: bool) -> Result<Compiled, RuleError> {
+    pub fn rule(&self, text: &str, optional: bool) -> Result<CompiledExpression, RuleCompileError> {
         self.compile(text, optional, Purpose::Rule)
     }
 
@@ -124,23 +124,33 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     /// If it is none.
-    pub fn message(&self, text: &str, optional: bool) -> Result<Compiled, RuleError> {
+    pub fn message(
+        &self,
+        text: &str,
+        optional: bool,
+    ) -> Result<CompiledExpression, RuleCompileError> {
         self.compile(text, optional, Purpose::Message)
     }
 
-    fn compile(&self, text: &str, optional: bool, purpose: Purpose) -> Result<Compiled, RuleError> {
+    fn compile(
+        &self,
+        text: &str,
+        optional: bool,
+        purpose: Purpose,
+    ) -> Result<CompiledExpression, RuleCompileError> {
         let env = if optional { &self.optional } else { &self.env };
-        let checked = env.compile(text).map_err(|issues| RuleError::Compile { purpose, issues })?;
+        let checked =
+            env.compile(text).map_err(|issues| RuleCompileError::Compile { purpose, issues })?;
         if *checked.output() != purpose.output() {
-            return Err(RuleError::Output { purpose });
+            return Err(RuleCompileError::Output { purpose });
         }
         let program = Program::new(&checked);
-        let program = program.map_err(|error| RuleError::Instantiate { purpose, error })?;
+        let program = program.map_err(|error| RuleCompileError::Instantiate { purpose, error })?;
         let max_cost = cost::estimate(&checked, self.shape).max;
         let uses_old_self =
             checked.references.iter().flatten().any(
-                |reference| matches!(reference, Reference::Variable(name) if &**name == OLD_SELF),
+                |reference| matches!(reference, ResolvedReference::Variable(name) if &**name == OLD_SELF),
             );
-        Ok(Compiled { program, max_cost, uses_old_self })
+        Ok(CompiledExpression { program, max_cost, uses_old_self })
     }
 }

@@ -1,10 +1,10 @@
 //! Shapes as what costs are estimated with.
 
-use super::{Shape, ShapeKind};
-use crate::cost::Sizes;
+use super::{ShapeKind, ValueShape};
+use crate::cost::SizeEstimator;
 
 /// The first step of a path is the variable, which is of this shape.
-impl Sizes for Shape {
+impl SizeEstimator for ValueShape {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)> {
         let (_, steps) = path.split_first()?;
         let mut at = self;
@@ -28,15 +28,16 @@ impl Sizes for Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ListShape, Property};
+    use super::super::{ListShape, ShapeProperty};
     use super::*;
 
     #[test]
     fn sizes_are_those_of_the_shape_at_the_path() {
-        let words = Shape::list(Shape::string("", Some(5), None), ListShape::Set, Some(7));
-        let shape = Shape::object([Property {
+        let words =
+            ValueShape::list(ValueShape::string("", Some(5), None), ListShape::Set, Some(7));
+        let shape = ValueShape::object([ShapeProperty {
             name: "a".into(),
-            shape: Shape::map(words, Some(3)),
+            shape: ValueShape::map(words, Some(3)),
             required: false,
             defaulted: false,
         }]);

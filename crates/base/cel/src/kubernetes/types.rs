@@ -5,10 +5,10 @@
 //! the values of its map `c` `.c.@elem`. Types are made when the checker asks for a field, so a rule
 //! that looks at two fields of a thousand costs two.
 
-use super::{ObjectShape, Shape, ShapeKind};
-use crate::types::{Fields, ObjectType, Type};
+use super::{ObjectShape, ShapeKind, ValueShape};
+use crate::types::{FieldResolver, ObjectType, Type};
 
-impl Shape {
+impl ValueShape {
     /// The type of data of this shape; none if rules cannot see it. `place` names the type if it is
     /// an object that has no name of its own.
     pub fn to_type(&self, place: &str) -> Option<Type> {
@@ -34,7 +34,7 @@ impl Shape {
     }
 }
 
-impl Fields for ObjectShape {
+impl FieldResolver for ObjectShape {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         let (plain, found) = self.find(field)?;
         // Types are named by what rules call a field, also where they call it otherwise.
@@ -45,23 +45,23 @@ impl Fields for ObjectShape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ListShape, Property};
+    use super::super::{ListShape, ShapeProperty};
     use super::*;
 
     #[test]
     fn types_are_named_by_their_places() {
-        let object = |name: &str, shape: Shape| {
+        let object = |name: &str, shape: ValueShape| {
             let name = name.into();
-            Shape::object([Property { name, shape, required: false, defaulted: false }])
+            ValueShape::object([ShapeProperty { name, shape, required: false, defaulted: false }])
         };
-        let inner = object("x", Shape::string("date", None, None));
-        let list = Shape::list(inner, ListShape::Atomic, None);
-        let root = object("a-b", Shape::map(list, None)).to_type("self1");
+        let inner = object("x", ValueShape::string("date", None, None));
+        let list = ValueShape::list(inner, ListShape::Atomic, None);
+        let root = object("a-b", ValueShape::map(list, None)).to_type("self1");
         let Some(Type::Object(root)) = root else { panic!("{root:?}") };
         let field = root.fields.field(&root.name, "a__dash__b").map(|ty| ty.to_string());
         assert_eq!(field.as_deref(), Some("map(string, list(self1.a__dash__b.@elem.@idx))"));
         assert!(root.fields.field(&root.name, "a-b").is_none());
-        assert!(object("p", Shape::preserved()).to_type("x").is_some());
-        assert!(Shape::map(Shape::preserved(), None).to_type("x").is_none());
+        assert!(object("p", ValueShape::preserved()).to_type("x").is_some());
+        assert!(ValueShape::map(ValueShape::preserved(), None).to_type("x").is_none());
     }
 }

@@ -1,15 +1,15 @@
 //! Data of objects as values, as their schemas say.
 
-use super::{Shape, ShapeKind};
-use crate::value::{Error, List, Map, Object, Outcome, Value, WorkBudget, time};
+use super::{ShapeKind, ValueShape};
+use crate::value::{Error, ListValue, MapValue, ObjectValue, Value, ValueResult, WorkBudget, time};
 use base64::alphabet;
 use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value as Json;
 
 /// Data without a schema.
-static DYNAMIC: Shape = Shape::dynamic();
+static DYNAMIC: ValueShape = ValueShape::dynamic();
 
-impl Shape {
+impl ValueShape {
     pub(crate) fn is_dynamic(&self) -> bool {
         matches!(self.kind, ShapeKind::Dynamic)
     }
@@ -29,7 +29,7 @@ impl Shape {
     /// # Errors
     ///
     /// If the data is not what the schema says (`invalid data, expected string, got int64`).
-    pub fn view<'a>(&'a self, json: &'a Json, work: &WorkBudget) -> Outcome<'a> {
+    pub fn view<'a>(&'a self, json: &'a Json, work: &WorkBudget) -> ValueResult<'a> {
         if json.is_null() {
             return if self.nullable || self.is_dynamic() {
                 Ok(Value::Null)
@@ -40,16 +40,16 @@ impl Shape {
         match (&self.kind, json) {
             (ShapeKind::Dynamic, _) => Ok(dynamic(self, json)),
             (ShapeKind::Object(_), Json::Object(fields)) => {
-                Ok(Value::Object(Object::Json { fields, shape: self }))
+                Ok(Value::Object(ObjectValue::Json { fields, shape: self }))
             }
             (ShapeKind::Map(_), Json::Object(entries)) => {
-                Ok(Value::Map(Map::Json { entries, shape: self }))
+                Ok(Value::Map(MapValue::Json { entries, shape: self }))
             }
             (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(Error::fixed(
                 "invalid data, expected a map for the provided schema with type=object",
             )),
             (ShapeKind::List { .. }, Json::Array(items)) => {
-                Ok(Value::List(List::Json { items, shape: self }))
+                Ok(Value::List(ListValue::Json { items, shape: self }))
             }
             (ShapeKind::List { .. }, _) => Err(Error::fixed(
                 "invalid data, expected an array for the provided schema with type=array",
@@ -84,10 +84,14 @@ impl Shape {
     }
 }
 
-impl Shape {
+impl ValueShape {
     /// Looks at a value as if it lay in an object: what Kubernetes makes of the elements that rules
     /// add to a list. Texts that a schema reads as something else (times) have to be texts.
-    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+    pub(crate) fn view_again<'a>(
+        &'a self,
+        value: &Value<'a>,
+        work: &WorkBudget,
+    ) -> ValueResult<'a> {
         const NO_MAP: Error =
             Error::fixed("invalid data, expected a map for the provided schema with type=object");
         const NO_LIST: Error =
@@ -95,24 +99,24 @@ impl Shape {
         let wrong = |what: &str| Err(unexpected(what, native(value), work));
         match (&self.kind, value) {
             (ShapeKind::Dynamic | ShapeKind::Preserved, _)
-            | (ShapeKind::List { .. }, Value::List(List::Joined { .. }))
+            | (ShapeKind::List { .. }, Value::List(ListValue::Joined { .. }))
             | (ShapeKind::String | ShapeKind::IntOrString, Value::String(_))
             | (ShapeKind::Integer | ShapeKind::IntOrString, Value::Int(_))
             | (ShapeKind::Number, Value::Double(_))
             | (ShapeKind::Boolean, Value::Bool(_)) => Ok(value.clone()),
             (
                 ShapeKind::Object(_),
-                Value::Object(Object::Json { fields, .. })
-                | Value::Map(Map::Json { entries: fields, .. }),
-            ) => Ok(Value::Object(Object::Json { fields, shape: self })),
+                Value::Object(ObjectValue::Json { fields, .. })
+                | Value::Map(MapValue::Json { entries: fields, .. }),
+            ) => Ok(Value::Object(ObjectValue::Json { fields, shape: self })),
             (
                 ShapeKind::Map(_),
-                Value::Object(Object::Json { fields: entries, .. })
-                | Value::Map(Map::Json { entries, .. }),
-            ) => Ok(Value::Map(Map::Json { entries, shape: self })),
+                Value::Object(ObjectValue::Json { fields: entries, .. })
+                | Value::Map(MapValue::Json { entries, .. }),
+            ) => Ok(Value::Map(MapValue::Json { entries, shape: self })),
             (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(NO_MAP),
-            (ShapeKind::List { .. }, Value::List(List::Json { items, .. })) => {
-                Ok(Value::List(List::Json { items, shape: self }))
+            (ShapeKind::List { .. }, Value::List(ListValue::Json { items, .. })) => {
+                Ok(Value::List(ListValue::Json { items, shape: self }))
             }
             (ShapeKind::List { .. }, _) => Err(NO_LIST),
             (ShapeKind::Duration, Value::String(text)) => time::schema_duration(text, work),
@@ -149,9 +153,9 @@ fn native(value: &Value<'_>) -> &'static str {
         Value::Bytes(_) => "[]uint8",
         Value::Duration(_) => "time.Duration",
         Value::Timestamp(_) => "time.Time",
-        Value::List(List::Values(_)) => "[]ref.Val",
+        Value::List(ListValue::Values(_)) => "[]ref.Val",
         Value::List(_) => "[]interface {}",
-        Value::Map(Map::Values(_)) => "map[ref.Val]ref.Val",
+        Value::Map(MapValue::Values(_)) => "map[ref.Val]ref.Val",
         Value::Map(_) | Value::Object(_) | Value::Preserved(_) => "map[string]interface {}",
         Value::Optional(_) | Value::Opaque(_) => "<nil>",
     }
@@ -159,12 +163,12 @@ fn native(value: &Value<'_>) -> &'static str {
 
 impl<'a> Value<'a> {
     /// Data without a schema, whatever it is.
-    pub fn of_json(json: &'a Json) -> Self {
+    pub fn from_json(json: &'a Json) -> Self {
         dynamic(&DYNAMIC, json)
     }
 }
 
-fn dynamic<'a>(shape: &'a Shape, json: &'a Json) -> Value<'a> {
+fn dynamic<'a>(shape: &'a ValueShape, json: &'a Json) -> Value<'a> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(bool) => Value::Bool(*bool),
@@ -174,8 +178,8 @@ fn dynamic<'a>(shape: &'a Shape, json: &'a Json) -> Value<'a> {
             None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
         },
         Json::String(text) => Value::text(text.as_str()),
-        Json::Array(items) => Value::List(List::Json { items, shape }),
-        Json::Object(entries) => Value::Map(Map::Json { entries, shape }),
+        Json::Array(items) => Value::List(ListValue::Json { items, shape }),
+        Json::Object(entries) => Value::Map(MapValue::Json { entries, shape }),
     }
 }
 
@@ -201,7 +205,7 @@ const INT_OR_STRING: Error =
     Error::fixed("invalid data, expected XIntOrString value to be either a string or integer");
 
 /// `format: byte`: base64 with the letters of URLs, line breaks left out.
-fn bytes(text: &str, work: &WorkBudget) -> Outcome<'static> {
+fn bytes(text: &str, work: &WorkBudget) -> ValueResult<'static> {
     // As in Go, bits that say nothing may be anything.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::URL_SAFE,

@@ -1,7 +1,7 @@
 //! What functions take, asked for by its type, and what they give.
 
 use crate::types::Type;
-use crate::value::{Error, Opaque, Text, Value};
+use crate::value::{Error, Opaque, StringValue, Value};
 use std::sync::Arc;
 
 /// The longest text, in bytes, that a function makes. A budget stops programs long before, but
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(crate) const LONGEST: usize = 1 << 24;
 
 /// A string.
-pub(crate) fn text<'v, 'a>(value: &'v Value<'a>) -> Result<&'v Text<'a>, Error> {
+pub(crate) fn text<'v, 'a>(value: &'v Value<'a>) -> Result<&'v StringValue<'a>, Error> {
     match value {
         Value::String(text) => Ok(text),
         _ => Err(Error::NoSuchOverload),
@@ -18,7 +18,7 @@ pub(crate) fn text<'v, 'a>(value: &'v Value<'a>) -> Result<&'v Text<'a>, Error> 
 
 /// The characters of a string.
 pub(crate) fn str<'v>(value: &'v Value<'_>) -> Result<&'v str, Error> {
-    text(value).map(Text::as_str)
+    text(value).map(StringValue::as_str)
 }
 
 /// An `int`.
@@ -44,21 +44,23 @@ pub(crate) fn wrap<'a>(value: impl Opaque) -> Value<'a> {
 
 /// A string that was made.
 pub(crate) fn made<'a>(text: impl Into<Arc<str>>) -> Value<'a> {
-    Value::String(Text::Shared(text.into()))
+    Value::String(StringValue::Shared(text.into()))
 }
 
 /// A part of a string, without copying where it is of an object or of the program.
-pub(crate) fn part<'a>(text: &Text<'a>, range: std::ops::Range<usize>) -> Value<'a> {
+pub(crate) fn part<'a>(text: &StringValue<'a>, range: std::ops::Range<usize>) -> Value<'a> {
     match text {
-        Text::Borrowed(text) => Value::String(Text::Borrowed(&text[range])),
-        Text::Shared(text) if range == (0..text.len()) => Value::String(Text::Shared(text.clone())),
-        Text::Shared(text) => made(&text[range]),
+        StringValue::Borrowed(text) => Value::String(StringValue::Borrowed(&text[range])),
+        StringValue::Shared(text) if range == (0..text.len()) => {
+            Value::String(StringValue::Shared(text.clone()))
+        }
+        StringValue::Shared(text) => made(&text[range]),
     }
 }
 
 /// A list of strings that are parts of one.
 pub(crate) fn list(values: Vec<Value<'_>>) -> Value<'_> {
-    Value::List(crate::value::List::Values(Arc::new(values)))
+    Value::List(crate::value::ListValue::Values(Arc::new(values)))
 }
 
 /// How many arguments there are is part of every overload; others are not of it.

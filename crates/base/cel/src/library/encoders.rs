@@ -1,16 +1,16 @@
 //! Base64 (cel-go's `ext.Encoders`).
 
 use super::args::{exactly, made, str};
-use super::{Library, Overload};
+use super::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// `base64.encode`, `base64.decode`.
-pub static LIBRARY: Library =
-    Library { name: "cel.lib.ext.encoders", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "cel.lib.ext.encoders", overloads, macros: &[], types: Vec::new };
 
 /// With padding or without; bits that are left over do not matter.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -37,7 +37,7 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn decode<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn decode<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     // Line breaks do not count.

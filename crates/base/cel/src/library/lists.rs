@@ -1,23 +1,28 @@
 //! Lists made of lists (cel-go's `ext.Lists`): `slice`, `flatten`, `sort`, `distinct`, ….
 
 use super::args::{exactly, int, list as made};
-use super::{Library, Overload, Strict};
+use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::syntax::ast::{Expr, ExprKind};
-use crate::syntax::{Expanded, Macro, Maker, Refusal, macros};
+use crate::syntax::{Expansion, Macro, MacroError, NodeFactory, macros};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, MapKey, Value, ValueResult, WorkBudget};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
 /// Lists of a version: 0 has `slice`; 1 adds `flatten`; 2 adds `sort`, `sortBy`, `lists.range`,
 /// `reverse` and `distinct`; 3 has other costs. Versions above are the latest.
-pub fn library(version: u32) -> &'static Library {
+pub fn library(version: u32) -> &'static FunctionLibrary {
     const NAME: &str = "cel.lib.ext.lists";
-    static VERSIONS: [Library; 3] = [
-        Library { name: NAME, overloads: || overloads(0), macros: &[], types: Vec::new },
-        Library { name: NAME, overloads: || overloads(1), macros: &[], types: Vec::new },
-        Library { name: NAME, overloads: || overloads(2), macros: SORT_BY, types: Vec::new },
+    static VERSIONS: [FunctionLibrary; 3] = [
+        FunctionLibrary { name: NAME, overloads: || overloads(0), macros: &[], types: Vec::new },
+        FunctionLibrary { name: NAME, overloads: || overloads(1), macros: &[], types: Vec::new },
+        FunctionLibrary {
+            name: NAME,
+            overloads: || overloads(2),
+            macros: SORT_BY,
+            types: Vec::new,
+        },
     ];
     &VERSIONS[(version as usize).min(VERSIONS.len() - 1)]
 }
@@ -31,26 +36,26 @@ const SORT_BY: &[Macro] =
 
 /// `list.sortBy(e, key)` becomes `@list.@sortByAssociatedKeys(@list.map(e, key))`.
 fn sort_by(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
+) -> Result<Expansion, MacroError> {
     const INPUT: &str = "@__sortBy_input__";
-    let Some(target) = target else { return Ok(Expanded::Stays(None, args)) };
+    let Some(target) = target else { return Ok(Expansion::Unchanged(None, args)) };
     if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Struct { .. }) {
         let message = "sortBy can only be applied to a list, identifier, comprehension, call or \
                        select expression";
-        return Err(Refusal { at: target.at, message: message.to_owned() });
+        return Err(MacroError { at: target.at, message: message.to_owned() });
     }
-    let input = make.ident(INPUT);
-    let keys = match macros::map(make, Some(input), args)? {
-        Expanded::Instead(keys) => keys,
-        Expanded::Stays(_, args) => return Ok(Expanded::Stays(Some(target), args)),
+    let input = factory.ident(INPUT);
+    let keys = match macros::map(factory, Some(input), args)? {
+        Expansion::Replacement(keys) => keys,
+        Expansion::Unchanged(_, args) => return Ok(Expansion::Unchanged(Some(target), args)),
     };
-    let input = make.ident(INPUT);
-    let sorted = make.method(input, "@sortByAssociatedKeys", vec![keys]);
-    let name = make.name(INPUT);
-    Ok(Expanded::Instead(make.bind(name, target, sorted)))
+    let input = factory.ident(INPUT);
+    let sorted = factory.method(input, "@sortByAssociatedKeys", vec![keys]);
+    let name = factory.name(INPUT);
+    Ok(Expansion::Replacement(factory.bind(name, target, sorted)))
 }
 
 /// The types that lists are sorted by, with their names in ids.
@@ -75,7 +80,8 @@ macro_rules! sorted {
 
 fn overloads(version: u32) -> Vec<Overload> {
     let list = || Type::list(Type::param("T"));
-    let same = |name, id, run: Strict| Overload::method(name, id, vec![list()], list(), run);
+    let same =
+        |name, id, run: StrictFunction| Overload::method(name, id, vec![list()], list(), run);
     let mut all = vec![Overload::method(
         "slice",
         "list_slice",
@@ -128,14 +134,14 @@ fn overloads(version: u32) -> Vec<Overload> {
     all
 }
 
-fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v List<'a>, Error> {
+fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v ListValue<'a>, Error> {
     match value {
         Value::List(list) => Ok(list),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn slice<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn slice<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list, start, end] = exactly(args)?;
     let (list, start, end) = (elements(list)?, int(start)?, int(end)?);
     let refuse = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}"), work));
@@ -153,7 +159,7 @@ fn slice<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
 
 /// Also of lists in which no list is, whatever their type says; other values are refused in words
 /// of its own.
-fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let (list, depth) = match args {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
@@ -178,7 +184,7 @@ fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
 
 /// Lists are no deeper than the expressions and objects that they are of, whose depth is limited.
 fn flatten_into<'a>(
-    list: &List<'a>,
+    list: &ListValue<'a>,
     depth: i64,
     flat: &mut Vec<Value<'a>>,
     work: &WorkBudget,
@@ -196,7 +202,7 @@ fn flatten_into<'a>(
     Ok(())
 }
 
-fn range<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn range<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [end] = exactly(args)?;
     let end = int(end)?;
     if usize::try_from(end).is_ok_and(|end| end > MOST) {
@@ -205,13 +211,13 @@ fn range<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(made((0..end).map(Value::Int).collect()))
 }
 
-fn sort<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn sort<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list] = exactly(args)?;
     let list = elements(list)?;
     sorted_by(list, list, work)
 }
 
-fn sort_by_keys<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn sort_by_keys<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list, keys] = exactly(args)?;
     sorted_by(elements(list)?, elements(keys)?, work)
 }
@@ -219,7 +225,7 @@ fn sort_by_keys<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
 /// The elements of a list in the order of keys, those of equal keys in their order.
 ///
 /// Upstream leaves the order of equal keys open, and where one is `NaN`.
-fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn sorted_by<'a>(list: &ListValue<'a>, keys: &ListValue<'a>, work: &WorkBudget) -> ValueResult<'a> {
     if list.len() != keys.len() {
         return Err(Error::text(
             format!(
@@ -254,11 +260,11 @@ fn order(one: &Value<'_>, other: &Value<'_>) -> Ordering {
 }
 
 /// The elements without those that are equal to one before them.
-fn distinct<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn distinct<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list] = exactly(args)?;
     let values: Vec<Value<'a>> = elements(list)?.iter(work).collect::<Result<_, _>>()?;
     // Nearly always strings or whole numbers, which need not be compared each with each.
-    let keys: Option<Vec<Key<'a>>> = values.iter().map(Key::of).collect();
+    let keys: Option<Vec<MapKey<'a>>> = values.iter().map(MapKey::of).collect();
     if let Some(keys) = keys {
         let mut seen = BTreeSet::new();
         let first = keys.into_iter().map(|key| seen.insert(key));

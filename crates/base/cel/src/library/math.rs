@@ -1,47 +1,51 @@
 //! Numbers (cel-go's `ext.Math`, version 2): `math.greatest(1, 2)`, rounding, bits.
 
-use super::{Library, Overload, Strict};
+use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
-use crate::syntax::{Expanded, Macro, Maker, Refusal};
+use crate::syntax::{Expansion, Macro, MacroError, NodeFactory};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, Value, ValueResult, WorkBudget};
 use std::cmp::Ordering;
 
 /// The macros `math.least` and `math.greatest`, and all functions.
-pub static LIBRARY: Library =
-    Library { name: "cel.lib.ext.math", overloads, macros: MACROS, types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "cel.lib.ext.math", overloads, macros: MACROS, types: Vec::new };
 
 const MACROS: &[Macro] = &[
     Macro { name: "least", receiver: true, args: None, expand: least },
     Macro { name: "greatest", receiver: true, args: None, expand: greatest },
 ];
 
-fn least(make: &mut Maker<'_>, target: Option<Expr>, args: Vec<Expr>) -> Result<Expanded, Refusal> {
-    extreme_macro(make, target, args, "math.least()", "math.@min")
+fn least(
+    factory: &mut NodeFactory<'_>,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expansion, MacroError> {
+    extreme_macro(factory, target, args, "math.least()", "math.@min")
 }
 
 fn greatest(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    extreme_macro(make, target, args, "math.greatest()", "math.@max")
+) -> Result<Expansion, MacroError> {
+    extreme_macro(factory, target, args, "math.greatest()", "math.@max")
 }
 
 fn extreme_macro(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
     name: &str,
     function: &str,
-) -> Result<Expanded, Refusal> {
+) -> Result<Expansion, MacroError> {
     let Some(Expr { kind: ExprKind::Ident(namespace), at, .. }) = &target else {
-        return Ok(Expanded::Stays(target, args));
+        return Ok(Expansion::Unchanged(target, args));
     };
     if &**namespace != "math" {
-        return Ok(Expanded::Stays(target, args));
+        return Ok(Expansion::Unchanged(target, args));
     }
-    let refuse = |at, why: &str| Err(Refusal { at, message: format!("{name} {why}") });
+    let refuse = |at, why: &str| Err(MacroError { at, message: format!("{name} {why}") });
     match &*args {
         [] => return refuse(*at, "requires at least one argument"),
         [one] => {
@@ -57,8 +61,8 @@ fn extreme_macro(
             }
         }
     }
-    let args = if args.len() > 2 { vec![make.list(args)] } else { args };
-    Ok(Expanded::Instead(make.call(function, args)))
+    let args = if args.len() > 2 { vec![factory.list(args)] } else { args };
+    Ok(Expansion::Replacement(factory.call(function, args)))
 }
 
 /// Whether an argument is not certainly something else than a number.
@@ -102,7 +106,7 @@ macro_rules! extremes {
 fn extreme_overloads(
     function: &'static str,
     ids: [&'static str; 15],
-    run: Strict,
+    run: StrictFunction,
 ) -> Vec<Overload> {
     use Type::{Double, Dyn, Int, Uint};
     let list = Type::list;
@@ -130,13 +134,16 @@ fn extreme_overloads(
 fn overloads() -> Vec<Overload> {
     use Type::{Bool, Double, Int, Uint};
     let function = Overload::function;
-    let double = |name, id, run: Strict| function(name, id, vec![Double], Double, run);
-    let ask = |name, id, run: Strict| function(name, id, vec![Double], Bool, run);
-    let same = |name, id, of: Type, run: Strict| function(name, id, vec![of.clone()], of, run);
-    let bits =
-        |name, id, of: Type, run: Strict| function(name, id, vec![of.clone(), of.clone()], of, run);
-    let shift =
-        |name, id, of: Type, run: Strict| function(name, id, vec![of.clone(), Int], of, run);
+    let double = |name, id, run: StrictFunction| function(name, id, vec![Double], Double, run);
+    let ask = |name, id, run: StrictFunction| function(name, id, vec![Double], Bool, run);
+    let same =
+        |name, id, of: Type, run: StrictFunction| function(name, id, vec![of.clone()], of, run);
+    let bits = |name, id, of: Type, run: StrictFunction| {
+        function(name, id, vec![of.clone(), of.clone()], of, run)
+    };
+    let shift = |name, id, of: Type, run: StrictFunction| {
+        function(name, id, vec![of.clone(), Int], of, run)
+    };
     let mut all = Vec::new();
     extremes!(all, "math.@min", "math_@min", |args, work| {
         extreme(args, Ordering::Greater, "math.@min", work)
@@ -178,7 +185,12 @@ fn overloads() -> Vec<Overload> {
 }
 
 /// The number that no other passes by `order`.
-fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &WorkBudget) -> Outcome<'a> {
+fn extreme<'a>(
+    args: &[Value<'a>],
+    order: Ordering,
+    name: &str,
+    work: &WorkBudget,
+) -> ValueResult<'a> {
     match args {
         [Value::List(list)] => extreme_of(list, order, name, work),
         [one] if is_number(one) => Ok(one.clone()),
@@ -189,7 +201,12 @@ fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &WorkBudge
     }
 }
 
-fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str, work: &WorkBudget) -> Outcome<'a> {
+fn extreme_of<'a>(
+    list: &ListValue<'a>,
+    order: Ordering,
+    name: &str,
+    work: &WorkBudget,
+) -> ValueResult<'a> {
     let mut values = list.iter(work);
     let Some(first) = values.next() else {
         return Err(Error::text(format!("{name}(list) argument must not be empty"), work));
@@ -219,7 +236,7 @@ fn further<'a>(
     order: Ordering,
     name: &str,
     work: &WorkBudget,
-) -> Outcome<'a> {
+) -> ValueResult<'a> {
     match one.compare(other) {
         Ok(found) if found == order => Ok(other.clone()),
         Ok(_) => Ok(one.clone()),
@@ -227,21 +244,21 @@ fn further<'a>(
     }
 }
 
-fn rounded<'a>(args: &[Value<'a>], how: fn(f64) -> f64) -> Outcome<'a> {
+fn rounded<'a>(args: &[Value<'a>], how: fn(f64) -> f64) -> ValueResult<'a> {
     match args {
         [Value::Double(number)] => Ok(Value::Double(how(*number))),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn asked<'a>(args: &[Value<'a>], what: fn(f64) -> bool) -> Outcome<'a> {
+fn asked<'a>(args: &[Value<'a>], what: fn(f64) -> bool) -> ValueResult<'a> {
     match args {
         [Value::Double(number)] => Ok(Value::Bool(what(*number))),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Double(number)] => Ok(Value::Double(number.abs())),
         [Value::Int(number)] => {
@@ -252,7 +269,7 @@ fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Double(number)] if number.is_nan() => Ok(Value::Double(*number)),
         [Value::Double(number)] if *number == 0.0 => Ok(Value::Double(0.0)),
@@ -263,7 +280,7 @@ fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one & other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one & other)),
@@ -271,7 +288,7 @@ fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one | other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one | other)),
@@ -279,7 +296,7 @@ fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one ^ other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one ^ other)),
@@ -287,7 +304,7 @@ fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(number)] => Ok(Value::Int(!number)),
         [Value::Uint(number)] => Ok(Value::Uint(!number)),
@@ -303,7 +320,7 @@ fn distance(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
     Ok(u32::try_from(offset).unwrap_or(u32::MAX))
 }
 
-fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     const NAME: &str = "math.bitShiftLeft";
     match args {
         [Value::Int(number), Value::Int(by)] => {
@@ -317,7 +334,7 @@ fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
 }
 
 /// Zeros come in from above, also into numbers below zero.
-fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     const NAME: &str = "math.bitShiftRight";
     match args {
         [Value::Int(number), Value::Int(by)] => {
@@ -333,7 +350,7 @@ fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the root is a double")]
-fn sqrt<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn sqrt<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let number = match args {
         [Value::Double(number)] => *number,
         [Value::Int(number)] => *number as f64,

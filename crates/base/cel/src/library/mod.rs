@@ -1,6 +1,6 @@
 //! Functions: what they are called, take, give and do.
 //!
-//! A [`Library`] is a named set of overloads and macros, one file (or folder) each; which of them
+//! A [`FunctionLibrary`] is a named set of overloads and macros, one file (or folder) each; which of them
 //! are known is a property of the environment ([`crate::Env`]).
 
 mod args;
@@ -17,12 +17,12 @@ pub mod two_variables;
 
 use crate::syntax::Macro;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 use std::sync::Arc;
 
 /// A set of functions and macros.
 #[derive(Clone, Copy, Debug)]
-pub struct Library {
+pub struct FunctionLibrary {
     /// Its name.
     pub name: &'static str,
     /// Its functions.
@@ -47,40 +47,40 @@ pub struct Overload {
     /// What it gives.
     pub result: Type,
     /// What it does.
-    pub run: Run,
+    pub run: Implementation,
     /// What is made of its second argument, once, if that is a constant.
-    pub prepare: Option<Prepare>,
+    pub prepare: Option<PrepareCall>,
 }
 
 /// Makes something of a constant argument that would take long to make for each call: a regular
 /// expression. If that fails there is no program.
-pub type Prepare = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn Prepared>, Error>;
+pub type PrepareCall = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn PreparedCall>, Error>;
 
 /// A function whose second argument is known.
-pub trait Prepared: std::fmt::Debug + Send + Sync {
+pub trait PreparedCall: std::fmt::Debug + Send + Sync {
     /// Calls it, with all arguments.
     ///
     /// # Errors
     ///
-    /// As [`Strict`] functions.
-    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a>;
+    /// As [`StrictFunction`] functions.
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a>;
 }
 
 /// What a function does.
 #[derive(Clone, Copy)]
-pub enum Run {
+pub enum Implementation {
     /// The evaluator itself does it: operators that do not look at all arguments.
     Evaluator,
     /// A function of all arguments. It is asked only with arguments of the types that the overload
     /// takes, or (where those were not known before) with any, and then answers
     /// [`crate::value::Error::NoSuchOverload`].
-    Strict(Strict),
+    Strict(StrictFunction),
 }
 
 /// A function of all arguments. It takes what it reads and makes from the work of the evaluation.
-pub type Strict = for<'a> fn(&[Value<'a>], &WorkBudget) -> Outcome<'a>;
+pub type StrictFunction = for<'a> fn(&[Value<'a>], &WorkBudget) -> ValueResult<'a>;
 
-impl std::fmt::Debug for Run {
+impl std::fmt::Debug for Implementation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Evaluator => "Evaluator",
@@ -96,9 +96,17 @@ impl Overload {
         id: &'static str,
         params: Vec<Type>,
         result: Type,
-        run: Strict,
+        run: StrictFunction,
     ) -> Self {
-        Self { id, function, receiver: false, params, result, run: Run::Strict(run), prepare: None }
+        Self {
+            id,
+            function,
+            receiver: false,
+            params,
+            result,
+            run: Implementation::Strict(run),
+            prepare: None,
+        }
     }
 
     /// A method `params[0].function(params[1..])`.
@@ -107,14 +115,22 @@ impl Overload {
         id: &'static str,
         params: Vec<Type>,
         result: Type,
-        run: Strict,
+        run: StrictFunction,
     ) -> Self {
-        Self { id, function, receiver: true, params, result, run: Run::Strict(run), prepare: None }
+        Self {
+            id,
+            function,
+            receiver: true,
+            params,
+            result,
+            run: Implementation::Strict(run),
+            prepare: None,
+        }
     }
 
     /// The same, with something that can be made of its second argument.
     #[must_use]
-    pub fn prepared(mut self, prepare: Prepare) -> Self {
+    pub fn prepared(mut self, prepare: PrepareCall) -> Self {
         self.prepare = Some(prepare);
         self
     }

@@ -3,14 +3,14 @@
 //! `a.?b`, `a[?b]`, `or` and `orValue` are the evaluator's own, as they do not look at all that
 //! they are given; `optMap` and `optFlatMap` are macros.
 
-use super::{Library, Overload, Run};
+use super::{FunctionLibrary, Implementation, Overload};
 use crate::syntax::ast::operator;
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, Value, ValueResult, WorkBudget};
 
 /// Optionals, version 2.
-pub static LIBRARY: Library = Library {
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "cel.lib.optional",
     overloads,
     macros: macros::OPTIONAL,
@@ -96,7 +96,15 @@ fn overloads() -> Vec<Overload> {
 
 /// A method that the evaluator itself is.
 fn own(function: &'static str, id: &'static str, params: Vec<Type>, result: Type) -> Overload {
-    Overload { id, function, receiver: true, params, result, run: Run::Evaluator, prepare: None }
+    Overload {
+        id,
+        function,
+        receiver: true,
+        params,
+        result,
+        run: Implementation::Evaluator,
+        prepare: None,
+    }
 }
 
 /// An operator that the evaluator itself is.
@@ -109,52 +117,52 @@ fn own_function(
     Overload { receiver: false, ..own(function, id, params, result) }
 }
 
-fn of<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn of<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::some(value.clone()))
 }
 
-fn of_non_zero<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn of_non_zero<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     Ok(if value.is_zero() { Value::Optional(None) } else { Value::some(value.clone()) })
 }
 
-fn none<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn none<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     if args.is_empty() { Ok(Value::Optional(None)) } else { Err(Error::NoSuchOverload) }
 }
 
-fn unpack<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn unpack<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
-        [Value::Optional(Some(value))] => (**value).clone().unless_failed(),
+        [Value::Optional(Some(value))] => (**value).clone().into_result(),
         [Value::Optional(None)] => Err(Error::fixed("optional.none() dereference")),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn has_value<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn has_value<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Optional(value)] => Ok(Value::Bool(value.is_some())),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn first<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn first<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     Ok(list.get(0, work).transpose()?.map_or(Value::Optional(None), Value::some))
 }
 
-fn last<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn last<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     let last = list.len().checked_sub(1).and_then(|at| list.get(at, work));
     Ok(last.transpose()?.map_or(Value::Optional(None), Value::some))
 }
 
-fn unwrap<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn unwrap<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     let mut values = Vec::with_capacity(list.len());
     for value in list.iter(work) {
         match value? {
-            Value::Optional(Some(value)) => values.push((*value).clone().unless_failed()?),
+            Value::Optional(Some(value)) => values.push((*value).clone().into_result()?),
             Value::Optional(None) => {}
             other => {
                 return Err(Error::text(
@@ -164,5 +172,5 @@ fn unwrap<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
             }
         }
     }
-    Ok(Value::List(List::of(values)))
+    Ok(Value::List(ListValue::of(values)))
 }

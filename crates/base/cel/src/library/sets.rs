@@ -1,17 +1,17 @@
 //! Lists as sets (cel-go's `ext.Sets`): `sets.contains(self.all, ["a", "b"])`.
 
 use super::args::exactly;
-use super::{Library, Overload, Strict};
+use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Value, WorkBudget};
+use crate::value::{Error, ListValue, MapKey, Value, WorkBudget};
 use std::collections::BTreeSet;
 
 /// `sets.contains`, `sets.equivalent`, `sets.intersects`.
-pub static LIBRARY: Library =
-    Library { name: "cel.lib.ext.sets", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "cel.lib.ext.sets", overloads, macros: &[], types: Vec::new };
 
 fn overloads() -> Vec<Overload> {
-    let function = |name, id, run: Strict| {
+    let function = |name, id, run: StrictFunction| {
         let list = || Type::list(Type::param("T"));
         Overload::function(name, id, vec![list(), list()], Type::Bool, run)
     };
@@ -34,7 +34,7 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn lists<'v, 'a>(args: &'v [Value<'a>]) -> Result<[&'v List<'a>; 2], Error> {
+fn lists<'v, 'a>(args: &'v [Value<'a>]) -> Result<[&'v ListValue<'a>; 2], Error> {
     match exactly(args)? {
         [Value::List(one), Value::List(other)] => Ok([one, other]),
         _ => Err(Error::NoSuchOverload),
@@ -42,7 +42,11 @@ fn lists<'v, 'a>(args: &'v [Value<'a>]) -> Result<[&'v List<'a>; 2], Error> {
 }
 
 /// Whether all elements of a list are in another.
-fn contains<'a>(list: &List<'a>, part: &List<'a>, work: &WorkBudget) -> Result<bool, Error> {
+fn contains<'a>(
+    list: &ListValue<'a>,
+    part: &ListValue<'a>,
+    work: &WorkBudget,
+) -> Result<bool, Error> {
     let members = Members::of(list, work);
     for value in part.iter(work) {
         if !members.contain(&value?, work)? {
@@ -55,17 +59,18 @@ fn contains<'a>(list: &List<'a>, part: &List<'a>, work: &WorkBudget) -> Result<b
 /// What is in a list, to be asked many times.
 enum Members<'v, 'a> {
     /// Strings, truth values and whole numbers of a long list.
-    Keys(BTreeSet<Key<'a>>, &'v List<'a>),
+    Keys(BTreeSet<MapKey<'a>>, &'v ListValue<'a>),
     /// Any other.
-    List(&'v List<'a>),
+    List(&'v ListValue<'a>),
 }
 
 /// Shorter lists are looked through.
 const LONG: usize = 16;
 
 impl<'v, 'a> Members<'v, 'a> {
-    fn of(list: &'v List<'a>, work: &WorkBudget) -> Self {
-        let keys = |list: &List<'a>| list.iter(work).map(|value| Key::of(&value.ok()?)).collect();
+    fn of(list: &'v ListValue<'a>, work: &WorkBudget) -> Self {
+        let keys =
+            |list: &ListValue<'a>| list.iter(work).map(|value| MapKey::of(&value.ok()?)).collect();
         match (list.len() > LONG).then(|| keys(list)).flatten() {
             Some(keys) => Self::Keys(keys, list),
             None => Self::List(list),
@@ -73,7 +78,7 @@ impl<'v, 'a> Members<'v, 'a> {
     }
 
     fn contain(&self, value: &Value<'a>, work: &WorkBudget) -> Result<bool, Error> {
-        match (self, Key::of(value)) {
+        match (self, MapKey::of(value)) {
             (Self::Keys(keys, _), Some(key)) => Ok(keys.contains(&key)),
             (Self::Keys(_, list) | Self::List(list), _) => list.contains(value, work),
         }

@@ -4,14 +4,14 @@
 //! that is here.
 
 use super::args::exactly;
-use super::{Library, Overload};
+use super::{FunctionLibrary, Overload};
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Outcome, Value, WorkBudget};
+use crate::value::{Error, MapKey, MapValue, Value, ValueResult, WorkBudget};
 use std::collections::BTreeMap;
 
 /// The macros, and `cel.@mapInsert`, which only they call.
-pub static LIBRARY: Library = Library {
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "cel.lib.ext.comprev2",
     overloads,
     macros: macros::TWO_VARIABLES,
@@ -31,7 +31,7 @@ fn overloads() -> Vec<Overload> {
                 let [map, key, value] = exactly(args)?;
                 let mut entries = entries_of(map, work)?;
                 insert(&mut entries, key, value.clone(), work)?;
-                Ok(Value::Map(Map::of(entries)))
+                Ok(Value::Map(MapValue::of(entries)))
             },
         ),
         Overload::function(
@@ -47,11 +47,11 @@ fn overloads() -> Vec<Overload> {
 fn entries_of<'a>(
     map: &Value<'a>,
     work: &WorkBudget,
-) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+) -> Result<BTreeMap<MapKey<'a>, Value<'a>>, Error> {
     let Value::Map(map) = map else { return Err(Error::NoSuchOverload) };
     let mut entries = BTreeMap::new();
     for (key, value) in map.iter(work) {
-        let Some(key) = Key::of(&key) else { return Err(Error::NoSuchOverload) };
+        let Some(key) = MapKey::of(&key) else { return Err(Error::NoSuchOverload) };
         entries.insert(key, value?);
     }
     Ok(entries)
@@ -59,12 +59,12 @@ fn entries_of<'a>(
 
 /// Adds an entry whose key is not there yet.
 fn insert<'a>(
-    entries: &mut BTreeMap<Key<'a>, Value<'a>>,
+    entries: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let Some(owned) = Key::of(key) else { return Err(Error::fixed("unsupported key type")) };
+    let Some(owned) = MapKey::of(key) else { return Err(Error::fixed("unsupported key type")) };
     match entries.entry(owned) {
         std::collections::btree_map::Entry::Vacant(place) => {
             place.insert(value);
@@ -77,12 +77,12 @@ fn insert<'a>(
     }
 }
 
-fn merge<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn merge<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [map, more] = exactly(args)?;
     let mut entries = entries_of(map, work)?;
     let Value::Map(more) = more else { return Err(Error::NoSuchOverload) };
     for (key, value) in more.iter(work) {
         insert(&mut entries, &key, value?, work)?;
     }
-    Ok(Value::Map(Map::of(entries)))
+    Ok(Value::Map(MapValue::of(entries)))
 }

@@ -137,9 +137,9 @@ pub struct Comprehension {
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedExpression {
     /// The text.
-    pub source: crate::Source,
+    pub source: crate::ExpressionSource,
     /// The tree, macros expanded.
     pub root: Expr,
     /// By the number of what a macro became: its call as it was written (nested macros in it are

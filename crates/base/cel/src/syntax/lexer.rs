@@ -5,7 +5,7 @@
 /// texts of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// The end of the text.
     End,
     Equals,
@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Quoted,
 }
 
-impl Kind {
+impl TokenKind {
     /// All of them, in their order.
     pub(super) const ALL: [Self; 36] = [
         Self::End,
@@ -91,7 +91,7 @@ impl Kind {
 /// A token: what it is and where.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// Its first byte.
     pub(super) start: u32,
     /// The byte after its last.
@@ -130,7 +130,7 @@ impl<'t> Lexer<'t> {
         Self { text, next: 0, at: 0 }
     }
 
-    /// The next token; at the end of the text [`Kind::End`], again and again.
+    /// The next token; at the end of the text [`TokenKind::End`], again and again.
     pub(super) fn token(&mut self) -> Result<Token, Stray> {
         self.skip();
         let (start, at) = (self.next, self.at);
@@ -141,7 +141,7 @@ impl<'t> Lexer<'t> {
             Err(fail) => fail + self.text[fail..].chars().next().map_or(0, char::len_utf8),
         };
         self.next = end;
-        self.at += if matches!(kind, Kind::String | Kind::Bytes) || scanned.is_err() {
+        self.at += if matches!(kind, TokenKind::String | TokenKind::Bytes) || scanned.is_err() {
             small(self.text[start..end].chars().count())
         } else {
             small(end - start)
@@ -172,49 +172,49 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn scan(&self) -> (Kind, Scanned) {
+    fn scan(&self) -> (TokenKind, Scanned) {
         let bytes = self.text.as_bytes();
         let at = self.next;
-        let Some(first) = bytes.get(at) else { return (Kind::End, Ok(at)) };
+        let Some(first) = bytes.get(at) else { return (TokenKind::End, Ok(at)) };
         let second = bytes.get(at + 1).copied();
         let one = |kind| (kind, Ok(at + 1));
-        let pair = |next: u8, both: Kind, single: Option<Kind>| {
+        let pair = |next: u8, both: TokenKind, single: Option<TokenKind>| {
             if second == Some(next) {
                 (both, Ok(at + 2))
             } else {
-                single.map_or((Kind::End, Err(at + 1)), one)
+                single.map_or((TokenKind::End, Err(at + 1)), one)
             }
         };
         match first {
-            b'=' => pair(b'=', Kind::Equals, None),
-            b'!' => pair(b'=', Kind::NotEquals, Some(Kind::Not)),
-            b'<' => pair(b'=', Kind::LessEquals, Some(Kind::Less)),
-            b'>' => pair(b'=', Kind::GreaterEquals, Some(Kind::Greater)),
-            b'&' => pair(b'&', Kind::And, None),
-            b'|' => pair(b'|', Kind::Or, None),
-            b'[' => one(Kind::LeftBracket),
-            b']' => one(Kind::RightBracket),
-            b'{' => one(Kind::LeftBrace),
-            b'}' => one(Kind::RightBrace),
-            b'(' => one(Kind::LeftParen),
-            b')' => one(Kind::RightParen),
-            b',' => one(Kind::Comma),
-            b'-' => one(Kind::Minus),
-            b'?' => one(Kind::Question),
-            b':' => one(Kind::Colon),
-            b'+' => one(Kind::Plus),
-            b'*' => one(Kind::Star),
-            b'/' => one(Kind::Slash),
-            b'%' => one(Kind::Percent),
-            b'.' if !second.is_some_and(|byte| byte.is_ascii_digit()) => one(Kind::Dot),
+            b'=' => pair(b'=', TokenKind::Equals, None),
+            b'!' => pair(b'=', TokenKind::NotEquals, Some(TokenKind::Not)),
+            b'<' => pair(b'=', TokenKind::LessEquals, Some(TokenKind::Less)),
+            b'>' => pair(b'=', TokenKind::GreaterEquals, Some(TokenKind::Greater)),
+            b'&' => pair(b'&', TokenKind::And, None),
+            b'|' => pair(b'|', TokenKind::Or, None),
+            b'[' => one(TokenKind::LeftBracket),
+            b']' => one(TokenKind::RightBracket),
+            b'{' => one(TokenKind::LeftBrace),
+            b'}' => one(TokenKind::RightBrace),
+            b'(' => one(TokenKind::LeftParen),
+            b')' => one(TokenKind::RightParen),
+            b',' => one(TokenKind::Comma),
+            b'-' => one(TokenKind::Minus),
+            b'?' => one(TokenKind::Question),
+            b':' => one(TokenKind::Colon),
+            b'+' => one(TokenKind::Plus),
+            b'*' => one(TokenKind::Star),
+            b'/' => one(TokenKind::Slash),
+            b'%' => one(TokenKind::Percent),
+            b'.' if !second.is_some_and(|byte| byte.is_ascii_digit()) => one(TokenKind::Dot),
             b'.' | b'0'..=b'9' => {
                 let (kind, end) = number(bytes, at);
                 (kind, Ok(end))
             }
-            b'"' | b'\'' => (Kind::String, string(bytes, at, false)),
-            b'`' => (Kind::Quoted, quoted_name(bytes, at)),
+            b'"' | b'\'' => (TokenKind::String, string(bytes, at, false)),
+            b'`' => (TokenKind::Quoted, quoted_name(bytes, at)),
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => word(bytes, at),
-            _ => (Kind::End, Err(at)),
+            _ => (TokenKind::End, Err(at)),
         }
     }
 }
@@ -225,19 +225,19 @@ fn small(at: usize) -> u32 {
 }
 
 /// A name, a word of the language, or a string with a prefix.
-fn word(bytes: &[u8], at: usize) -> (Kind, Scanned) {
+fn word(bytes: &[u8], at: usize) -> (TokenKind, Scanned) {
     let is_quote = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
     let is_raw = |at: usize| matches!(bytes.get(at), Some(b'r' | b'R'));
     // What does not become a string is a name of its prefix after all.
     let prefixed = match bytes[at] {
         b'r' | b'R' if is_quote(at + 1) => {
-            string(bytes, at + 1, true).ok().map(|end| (Kind::String, end))
+            string(bytes, at + 1, true).ok().map(|end| (TokenKind::String, end))
         }
         b'b' | b'B' if is_quote(at + 1) => {
-            string(bytes, at + 1, false).ok().map(|end| (Kind::Bytes, end))
+            string(bytes, at + 1, false).ok().map(|end| (TokenKind::Bytes, end))
         }
         b'b' | b'B' if is_raw(at + 1) && is_quote(at + 2) => {
-            string(bytes, at + 2, true).ok().map(|end| (Kind::Bytes, end))
+            string(bytes, at + 2, true).ok().map(|end| (TokenKind::Bytes, end))
         }
         _ => None,
     };
@@ -246,11 +246,11 @@ fn word(bytes: &[u8], at: usize) -> (Kind, Scanned) {
     }
     let end = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let kind = match &bytes[at..end] {
-        b"in" => Kind::In,
-        b"true" => Kind::True,
-        b"false" => Kind::False,
-        b"null" => Kind::Null,
-        _ => Kind::Ident,
+        b"in" => TokenKind::In,
+        b"true" => TokenKind::True,
+        b"false" => TokenKind::False,
+        b"null" => TokenKind::Null,
+        _ => TokenKind::Ident,
     };
     (kind, Ok(end))
 }
@@ -260,7 +260,7 @@ fn run(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
     at + bytes[at..].iter().take_while(|byte| belongs(**byte)).count()
 }
 
-fn number(bytes: &[u8], at: usize) -> (Kind, usize) {
+fn number(bytes: &[u8], at: usize) -> (TokenKind, usize) {
     let digits = |at: usize| run(bytes, at, |byte| byte.is_ascii_digit());
     let is = |at: usize, one: u8, other: u8| {
         bytes.get(at).is_some_and(|byte| *byte == one || *byte == other)
@@ -268,9 +268,13 @@ fn number(bytes: &[u8], at: usize) -> (Kind, usize) {
     if bytes[at] == b'0' && bytes.get(at + 1) == Some(&b'x') {
         let end = run(bytes, at + 2, |byte| byte.is_ascii_hexdigit());
         if end > at + 2 {
-            return if is(end, b'u', b'U') { (Kind::Uint, end + 1) } else { (Kind::Int, end) };
+            return if is(end, b'u', b'U') {
+                (TokenKind::Uint, end + 1)
+            } else {
+                (TokenKind::Int, end)
+            };
         }
-        return (Kind::Int, at + 1);
+        return (TokenKind::Int, at + 1);
     }
     let whole = digits(at);
     let mut end = whole;
@@ -288,11 +292,11 @@ fn number(bytes: &[u8], at: usize) -> (Kind, usize) {
         }
     }
     if end > whole {
-        (Kind::Float, end)
+        (TokenKind::Float, end)
     } else if is(whole, b'u', b'U') {
-        (Kind::Uint, whole + 1)
+        (TokenKind::Uint, whole + 1)
     } else {
-        (Kind::Int, whole)
+        (TokenKind::Int, whole)
     }
 }
 

@@ -6,23 +6,23 @@
 //! would, to say what that would say: its way of recovering is what people see.
 
 pub mod ast;
-mod build;
+mod builder;
 mod lexer;
 mod literal;
 pub mod macros;
-mod make;
+mod nodes;
 mod parser;
 mod recovery;
+mod reserved;
 mod unparse;
-mod words;
 
-pub use make::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, Maker};
+pub use nodes::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, NodeFactory};
+pub use reserved::is_reserved;
 pub use unparse::unparse;
-pub use words::is_reserved;
 
-use crate::source::{Issue, Issues, Source};
-use ast::{Expr, Parsed};
-use build::Builder;
+use crate::source::{CompileIssue, ExpressionSource, Issues};
+use ast::{Expr, ParsedExpression};
+use builder::Builder;
 
 /// How many code points a text may have (cel-go's limit).
 pub const MAX_CODE_POINTS: usize = 100_000;
@@ -48,24 +48,25 @@ pub struct Macro {
     /// How many arguments it takes; none for any number.
     pub args: Option<usize>,
     /// What becomes of it; none if this call is not the macro's after all.
-    pub expand: Expand,
+    pub expand: ExpandMacro,
 }
 
 /// What becomes of a macro's call with its target and arguments.
-pub type Expand = fn(&mut Maker<'_>, Option<Expr>, Vec<Expr>) -> Result<Expanded, Refusal>;
+pub type ExpandMacro =
+    fn(&mut NodeFactory<'_>, Option<Expr>, Vec<Expr>) -> Result<Expansion, MacroError>;
 
 /// What came of a macro.
 #[derive(Debug)]
-pub enum Expanded {
+pub enum Expansion {
     /// This instead of the call.
-    Instead(Expr),
+    Replacement(Expr),
     /// The call is not the macro's: it stays.
-    Stays(Option<Expr>, Vec<Expr>),
+    Unchanged(Option<Expr>, Vec<Expr>),
 }
 
 /// Why a macro cannot be expanded.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct MacroError {
     /// The code point that is to blame.
     pub at: u32,
     /// In cel-go's words.
@@ -79,19 +80,22 @@ pub struct Refusal {
 /// In the words and at the places that cel-go (with its ANTLR parser) gives. Refuses texts of more
 /// than [`MAX_CODE_POINTS`] and trees that are deeper than [`MAX_DEPTH`] or have more than
 /// [`MAX_NODES`].
-pub fn parse(text: &str, options: &Options<'_>) -> Result<Parsed, Issues> {
+pub fn parse(text: &str, options: &Options<'_>) -> Result<ParsedExpression, Issues> {
     let size = if text.len() <= MAX_CODE_POINTS { text.len() } else { text.chars().count() };
     if size > MAX_CODE_POINTS {
         let message = format!(
             "expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"
         );
-        return Err(Issues::new(Source::new(text), vec![Issue { at: None, message }]));
+        return Err(Issues::new(
+            ExpressionSource::new(text),
+            vec![CompileIssue { at: None, message }],
+        ));
     }
-    let source = Source::new(text);
+    let source = ExpressionSource::new(text);
     let mut builder = Builder::new(text, options);
     let errors = match parser::read(&mut builder) {
         Ok(root) if builder.errors.is_empty() => {
-            return Ok(Parsed {
+            return Ok(ParsedExpression {
                 source,
                 root,
                 last_id: builder.nodes.last_id(),
@@ -107,7 +111,7 @@ pub fn parse(text: &str, options: &Options<'_>) -> Result<Parsed, Issues> {
     };
     let issues = errors
         .into_iter()
-        .map(|(at, message)| Issue { at: at.map(|at| source.location(at)), message })
+        .map(|(at, message)| CompileIssue { at: at.map(|at| source.location(at)), message })
         .collect();
     Err(Issues::new(source, issues))
 }

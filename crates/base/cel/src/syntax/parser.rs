@@ -4,9 +4,9 @@
 //! of another, slower parser.
 
 use super::ast::{Expr, operator};
-use super::build::Builder;
-use super::lexer::{Kind, Lexer, Token};
-use super::make::MAX_DEPTH;
+use super::builder::Builder;
+use super::lexer::{Lexer, Token, TokenKind};
+use super::nodes::MAX_DEPTH;
 
 /// How deep rules of the grammar may be nested in themselves (cel-go counts each on its own).
 pub(super) const MAX_NESTING: u16 = 250;
@@ -24,7 +24,7 @@ fn tokens(text: &str) -> Option<Vec<Token>> {
     loop {
         let token = lexer.token().ok()?;
         tokens.push(token);
-        if token.kind == Kind::End {
+        if token.kind == TokenKind::End {
             return Some(tokens);
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn read(builder: &mut Builder<'_>) -> Parse<Expr> {
     let tokens = tokens(builder.text).ok_or(NoExpression)?;
     let mut parser = Parser { builder, tokens: &tokens, next: 0, depths: Depths::default() };
     let root = parser.expr()?;
-    parser.expect(Kind::End)?;
+    parser.expect(TokenKind::End)?;
     Ok(root)
 }
 
@@ -51,7 +51,7 @@ struct Depths {
 
 struct Parser<'a, 'b> {
     builder: &'a mut Builder<'b>,
-    /// Ends with [`Kind::End`], which is never taken.
+    /// Ends with [`TokenKind::End`], which is never taken.
     tokens: &'a [Token],
     next: usize,
     depths: Depths,
@@ -67,20 +67,20 @@ const RELATION: u8 = 1;
 const SUM: u8 = 2;
 
 /// A binary operator's level (the higher, the closer it binds) and name.
-pub(super) fn binary(kind: Kind) -> Option<(u8, &'static str)> {
+pub(super) fn binary(kind: TokenKind) -> Option<(u8, &'static str)> {
     Some(match kind {
-        Kind::Equals => (RELATION, operator::EQUALS),
-        Kind::NotEquals => (RELATION, operator::NOT_EQUALS),
-        Kind::In => (RELATION, operator::IN),
-        Kind::Less => (RELATION, operator::LESS),
-        Kind::LessEquals => (RELATION, operator::LESS_EQUALS),
-        Kind::GreaterEquals => (RELATION, operator::GREATER_EQUALS),
-        Kind::Greater => (RELATION, operator::GREATER),
-        Kind::Plus => (SUM, operator::ADD),
-        Kind::Minus => (SUM, operator::SUBTRACT),
-        Kind::Star => (SUM + 1, operator::MULTIPLY),
-        Kind::Slash => (SUM + 1, operator::DIVIDE),
-        Kind::Percent => (SUM + 1, operator::MODULO),
+        TokenKind::Equals => (RELATION, operator::EQUALS),
+        TokenKind::NotEquals => (RELATION, operator::NOT_EQUALS),
+        TokenKind::In => (RELATION, operator::IN),
+        TokenKind::Less => (RELATION, operator::LESS),
+        TokenKind::LessEquals => (RELATION, operator::LESS_EQUALS),
+        TokenKind::GreaterEquals => (RELATION, operator::GREATER_EQUALS),
+        TokenKind::Greater => (RELATION, operator::GREATER),
+        TokenKind::Plus => (SUM, operator::ADD),
+        TokenKind::Minus => (SUM, operator::SUBTRACT),
+        TokenKind::Star => (SUM + 1, operator::MULTIPLY),
+        TokenKind::Slash => (SUM + 1, operator::DIVIDE),
+        TokenKind::Percent => (SUM + 1, operator::MODULO),
         _ => return None,
     })
 }
@@ -101,11 +101,11 @@ impl Parser<'_, '_> {
         token
     }
 
-    fn take_if(&mut self, kind: Kind) -> Option<Token> {
+    fn take_if(&mut self, kind: TokenKind) -> Option<Token> {
         (self.peek().kind == kind).then(|| self.take())
     }
 
-    fn expect(&mut self, kind: Kind) -> Parse<Token> {
+    fn expect(&mut self, kind: TokenKind) -> Parse<Token> {
         self.take_if(kind).ok_or(NoExpression)
     }
 
@@ -127,7 +127,7 @@ impl Parser<'_, '_> {
     fn expr(&mut self) -> Parse<Expr> {
         enter(&mut self.depths.expr)?;
         let mut expr = self.or()?;
-        if self.peek().kind == Kind::Question {
+        if self.peek().kind == TokenKind::Question {
             expr = self.conditional(expr)?;
         }
         self.within_limits()?;
@@ -141,7 +141,7 @@ impl Parser<'_, '_> {
     fn conditional(&mut self, condition: Expr) -> Parse<Expr> {
         let question = self.take();
         let then = self.or()?;
-        self.expect(Kind::Colon)?;
+        self.expect(TokenKind::Colon)?;
         let otherwise = self.expr()?;
         let args = vec![condition, then, otherwise];
         Ok(self.builder.nodes.call(question.at, operator::CONDITIONAL, args))
@@ -150,13 +150,13 @@ impl Parser<'_, '_> {
     /// Operands between `||`, which are operands between `&&`.
     fn or(&mut self) -> Parse<Expr> {
         let first = self.and()?;
-        if self.peek().kind == Kind::Or { self.rest_of_or(first) } else { Ok(first) }
+        if self.peek().kind == TokenKind::Or { self.rest_of_or(first) } else { Ok(first) }
     }
 
     fn rest_of_or(&mut self, first: Expr) -> Parse<Expr> {
         self.enter_node()?;
         let (mut operands, mut operators) = (vec![first], Vec::new());
-        while let Some(operator) = self.take_if(Kind::Or) {
+        while let Some(operator) = self.take_if(TokenKind::Or) {
             operators.push(operator.at);
             operands.push(self.and()?);
         }
@@ -167,13 +167,13 @@ impl Parser<'_, '_> {
 
     fn and(&mut self) -> Parse<Expr> {
         let first = self.binary(RELATION)?;
-        if self.peek().kind == Kind::And { self.rest_of_and(first) } else { Ok(first) }
+        if self.peek().kind == TokenKind::And { self.rest_of_and(first) } else { Ok(first) }
     }
 
     fn rest_of_and(&mut self, first: Expr) -> Parse<Expr> {
         self.enter_node()?;
         let (mut operands, mut operators) = (vec![first], Vec::new());
-        while let Some(operator) = self.take_if(Kind::And) {
+        while let Some(operator) = self.take_if(TokenKind::And) {
             operators.push(operator.at);
             operands.push(self.binary(RELATION)?);
         }
@@ -225,8 +225,8 @@ impl Parser<'_, '_> {
     fn unary(&mut self) -> Parse<Expr> {
         let first = self.peek();
         let name = match first.kind {
-            Kind::Not => operator::NOT,
-            Kind::Minus if !self.is_negative_number() => operator::NEGATE,
+            TokenKind::Not => operator::NOT,
+            TokenKind::Minus if !self.is_negative_number() => operator::NEGATE,
             _ => return self.member(),
         };
         self.signed(first, name)
@@ -247,14 +247,14 @@ impl Parser<'_, '_> {
 
     /// Whether a minus sign and a number follow.
     fn is_negative_number(&self) -> bool {
-        self.peek().kind == Kind::Minus
-            && matches!(self.peek_after(1).kind, Kind::Int | Kind::Float)
+        self.peek().kind == TokenKind::Minus
+            && matches!(self.peek_after(1).kind, TokenKind::Int | TokenKind::Float)
     }
 
     /// An operand with selections, calls and indices behind it.
     fn member(&mut self) -> Parse<Expr> {
         let expr = self.primary()?;
-        if matches!(self.peek().kind, Kind::Dot | Kind::LeftBracket) {
+        if matches!(self.peek().kind, TokenKind::Dot | TokenKind::LeftBracket) {
             return self.rest_of_member(expr);
         }
         Ok(expr)
@@ -263,15 +263,15 @@ impl Parser<'_, '_> {
     fn rest_of_member(&mut self, mut expr: Expr) -> Parse<Expr> {
         self.enter_node()?;
         loop {
-            if let Some(dot) = self.take_if(Kind::Dot) {
-                let optional = self.take_if(Kind::Question).is_some();
+            if let Some(dot) = self.take_if(TokenKind::Dot) {
+                let optional = self.take_if(TokenKind::Question).is_some();
                 let name = self.take();
-                if !matches!(name.kind, Kind::Ident | Kind::Quoted) {
+                if !matches!(name.kind, TokenKind::Ident | TokenKind::Quoted) {
                     return Err(NoExpression);
                 }
                 expr = match self.peek() {
-                    open if open.kind == Kind::LeftParen
-                        && name.kind == Kind::Ident
+                    open if open.kind == TokenKind::LeftParen
+                        && name.kind == TokenKind::Ident
                         && !optional =>
                     {
                         let args = self.args()?;
@@ -279,10 +279,10 @@ impl Parser<'_, '_> {
                     }
                     _ => self.builder.select(expr, (dot, optional, name), name.at),
                 };
-            } else if let Some(open) = self.take_if(Kind::LeftBracket) {
-                let optional = self.take_if(Kind::Question).is_some();
+            } else if let Some(open) = self.take_if(TokenKind::LeftBracket) {
+                let optional = self.take_if(TokenKind::Question).is_some();
                 let index = self.expr()?;
-                self.expect(Kind::RightBracket)?;
+                self.expect(TokenKind::RightBracket)?;
                 expr = self.builder.index(expr, (open, optional), index);
             } else {
                 self.depths.node -= 1;
@@ -294,15 +294,15 @@ impl Parser<'_, '_> {
 
     /// Arguments in parentheses.
     fn args(&mut self) -> Parse<Vec<Expr>> {
-        self.expect(Kind::LeftParen)?;
+        self.expect(TokenKind::LeftParen)?;
         let mut args = Vec::new();
-        if self.take_if(Kind::RightParen).is_some() {
+        if self.take_if(TokenKind::RightParen).is_some() {
             return Ok(args);
         }
         loop {
             args.push(self.expr()?);
-            if self.take_if(Kind::Comma).is_none() {
-                self.expect(Kind::RightParen)?;
+            if self.take_if(TokenKind::Comma).is_none() {
+                self.expect(TokenKind::RightParen)?;
                 return Ok(args);
             }
         }
@@ -310,28 +310,28 @@ impl Parser<'_, '_> {
 
     fn primary(&mut self) -> Parse<Expr> {
         match self.peek().kind {
-            Kind::Dot | Kind::Ident => self.named(),
-            Kind::LeftParen => {
+            TokenKind::Dot | TokenKind::Ident => self.named(),
+            TokenKind::LeftParen => {
                 self.take();
                 let expr = self.expr()?;
-                self.expect(Kind::RightParen)?;
+                self.expect(TokenKind::RightParen)?;
                 Ok(expr)
             }
-            Kind::LeftBracket => self.list(),
-            Kind::LeftBrace => self.map(),
-            Kind::Minus if self.is_negative_number() => {
+            TokenKind::LeftBracket => self.list(),
+            TokenKind::LeftBrace => self.map(),
+            TokenKind::Minus if self.is_negative_number() => {
                 let minus = self.take();
                 let number = self.take();
                 Ok(self.builder.literal(Some(minus), number))
             }
-            Kind::Int
-            | Kind::Uint
-            | Kind::Float
-            | Kind::String
-            | Kind::Bytes
-            | Kind::True
-            | Kind::False
-            | Kind::Null => {
+            TokenKind::Int
+            | TokenKind::Uint
+            | TokenKind::Float
+            | TokenKind::String
+            | TokenKind::Bytes
+            | TokenKind::True
+            | TokenKind::False
+            | TokenKind::Null => {
                 let token = self.take();
                 Ok(self.builder.literal(None, token))
             }
@@ -341,21 +341,21 @@ impl Parser<'_, '_> {
 
     /// A variable, a call of a function or a message.
     fn named(&mut self) -> Parse<Expr> {
-        let dot = self.take_if(Kind::Dot);
-        let name = self.expect(Kind::Ident)?;
+        let dot = self.take_if(TokenKind::Dot);
+        let name = self.expect(TokenKind::Ident)?;
         let open = self.peek();
-        if open.kind == Kind::LeftParen {
+        if open.kind == TokenKind::LeftParen {
             let noted = self.builder.errors.len();
             let args = self.args()?;
             return Ok(self.builder.function((dot, name, open), args, noted));
         }
         let mut more = 0;
-        while self.peek_after(more).kind == Kind::Dot
-            && self.peek_after(more + 1).kind == Kind::Ident
+        while self.peek_after(more).kind == TokenKind::Dot
+            && self.peek_after(more + 1).kind == TokenKind::Ident
         {
             more += 2;
         }
-        if self.peek_after(more).kind != Kind::LeftBrace {
+        if self.peek_after(more).kind != TokenKind::LeftBrace {
             return Ok(self.builder.ident(dot, name));
         }
         let names: Vec<_> =
@@ -367,19 +367,19 @@ impl Parser<'_, '_> {
     /// Goes through what stands between commas; one more at the end is allowed.
     fn between_commas(
         &mut self,
-        end: Kind,
+        end: TokenKind,
         mut one: impl FnMut(&mut Self) -> Parse<()>,
     ) -> Parse<()> {
         let is_end = |parser: &mut Self| parser.take_if(end).is_some();
         if is_end(self) {
             return Ok(());
         }
-        if self.take_if(Kind::Comma).is_some() {
+        if self.take_if(TokenKind::Comma).is_some() {
             return self.expect(end).map(drop);
         }
         loop {
             one(self)?;
-            if self.take_if(Kind::Comma).is_none() {
+            if self.take_if(TokenKind::Comma).is_none() {
                 return self.expect(end).map(drop);
             }
             if is_end(self) {
@@ -391,8 +391,8 @@ impl Parser<'_, '_> {
     fn list(&mut self) -> Parse<Expr> {
         let open = self.take();
         let mut elements = Vec::new();
-        self.between_commas(Kind::RightBracket, |parser| {
-            let mark = parser.take_if(Kind::Question);
+        self.between_commas(TokenKind::RightBracket, |parser| {
+            let mark = parser.take_if(TokenKind::Question);
             elements.push((mark, parser.expr()?));
             Ok(())
         })?;
@@ -402,11 +402,11 @@ impl Parser<'_, '_> {
     fn map(&mut self) -> Parse<Expr> {
         let open = self.take();
         let mut entries = Vec::new();
-        self.between_commas(Kind::RightBrace, |parser| {
+        self.between_commas(TokenKind::RightBrace, |parser| {
             let noted = parser.builder.errors.len();
-            let mark = parser.take_if(Kind::Question);
+            let mark = parser.take_if(TokenKind::Question);
             let key = parser.expr()?;
-            let colon = parser.expect(Kind::Colon)?;
+            let colon = parser.expect(TokenKind::Colon)?;
             let value = parser.expr()?;
             entries.extend(parser.builder.entry((mark, colon), (key, value), noted));
             Ok(())
@@ -418,14 +418,14 @@ impl Parser<'_, '_> {
         let open = self.take();
         let first = self.peek().at;
         let mut fields = Vec::new();
-        self.between_commas(Kind::RightBrace, |parser| {
+        self.between_commas(TokenKind::RightBrace, |parser| {
             let noted = parser.builder.errors.len();
-            let mark = parser.take_if(Kind::Question);
+            let mark = parser.take_if(TokenKind::Question);
             let field = parser.take();
-            if !matches!(field.kind, Kind::Ident | Kind::Quoted) {
+            if !matches!(field.kind, TokenKind::Ident | TokenKind::Quoted) {
                 return Err(NoExpression);
             }
-            let colon = parser.expect(Kind::Colon)?;
+            let colon = parser.expect(TokenKind::Colon)?;
             let value = parser.expr()?;
             let part = (first, mark, field, colon);
             fields.extend(parser.builder.initializer(part, value, noted));

@@ -4,11 +4,11 @@
 //! another tree (two signs in a row, `(a && b) && (c && d)` in another balance, large numbers),
 //! parentheses or digits are other ones: what is read again is always the same tree.
 
-use super::ast::{Expr, ExprKind, Literal, Parsed, operator};
+use super::ast::{Expr, ExprKind, Literal, ParsedExpression, operator};
 use std::fmt::Write as _;
 
 /// The text of an expression, with its macros as they were written.
-pub fn unparse(parsed: &Parsed) -> String {
+pub fn unparse(parsed: &ParsedExpression) -> String {
     let mut printer = Printer { parsed, out: String::new() };
     printer.expr(&parsed.root);
     printer.out
@@ -97,7 +97,7 @@ fn chain(expr: &Expr, function: &str, sizes: &mut Vec<(usize, usize)>) -> usize 
 }
 
 struct Printer<'a> {
-    parsed: &'a Parsed,
+    parsed: &'a ParsedExpression,
     out: String,
 }
 

@@ -1,32 +1,35 @@
 //! What every value can be asked: its type, its size, what is in it.
 
-use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, WorkBudget, number};
+use super::{
+    BytesValue, Error, ListValue, LookupResult, MapValue, ObjectValue, StringValue, Value,
+    ValueResult, WorkBudget, number,
+};
 use crate::syntax::ast::Literal;
 use crate::types::Type;
 use std::sync::{Arc, LazyLock};
 
 impl<'a> Value<'a> {
     /// A string.
-    pub fn text(text: impl Into<Text<'a>>) -> Self {
+    pub fn text(text: impl Into<StringValue<'a>>) -> Self {
         Self::String(text.into())
     }
 
     /// What is written out in an expression.
-    pub(crate) fn written(literal: &Literal) -> Self {
+    pub(crate) fn from_literal(literal: &Literal) -> Self {
         match literal {
             Literal::Null => Self::Null,
             Literal::Bool(value) => Self::Bool(*value),
             Literal::Int(value) => Self::Int(*value),
             Literal::Uint(value) => Self::Uint(*value),
             Literal::Double(value) => Self::Double(*value),
-            Literal::String(value) => Self::String(Text::Shared(value.clone())),
-            Literal::Bytes(value) => Self::Bytes(Blob::Shared(value.clone())),
+            Literal::String(value) => Self::String(StringValue::Shared(value.clone())),
+            Literal::Bytes(value) => Self::Bytes(BytesValue::Shared(value.clone())),
         }
     }
 
     /// A list.
     pub fn list(values: Vec<Self>) -> Self {
-        Self::List(List::of(values))
+        Self::List(ListValue::of(values))
     }
 
     /// An optional that holds something.
@@ -35,7 +38,7 @@ impl<'a> Value<'a> {
     }
 
     /// A type as a value.
-    pub fn of_type(of: Type) -> Self {
+    pub fn from_type(of: Type) -> Self {
         Self::Type(Arc::new(of))
     }
 
@@ -44,7 +47,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// That failure ([`super::Opaque::failure`]).
-    pub(crate) fn unless_failed(self) -> Outcome<'a> {
+    pub(crate) fn into_result(self) -> ValueResult<'a> {
         match &self {
             Self::Opaque(opaque) => match opaque.failure() {
                 Some(error) => Err(error.clone()),
@@ -69,8 +72,10 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => Type::Timestamp,
             Self::Type(_) => Type::Type(None),
             Self::List(_) => Type::list(Type::Dyn),
-            Self::Map(_) | Self::Object(Object::Json { .. }) => Type::map(Type::Dyn, Type::Dyn),
-            Self::Object(Object::Values { name, .. }) => Type::opaque(name, Vec::new()),
+            Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => {
+                Type::map(Type::Dyn, Type::Dyn)
+            }
+            Self::Object(ObjectValue::Values { name, .. }) => Type::opaque(name, Vec::new()),
             Self::Optional(_) => Type::opaque("optional_type", Vec::new()),
             Self::Opaque(opaque) => opaque.cel_type(),
             Self::Preserved(_) => Type::opaque("unknown", Vec::new()),
@@ -93,7 +98,7 @@ impl<'a> Value<'a> {
                 Value::Timestamp(super::Timestamp { seconds: 0, nanos: 0, offset: 0 }),
                 Value::Type(Arc::new(Type::Dyn)),
                 Value::list(Vec::new()),
-                Value::Map(Map::of(std::collections::BTreeMap::new())),
+                Value::Map(MapValue::of(std::collections::BTreeMap::new())),
             ]
             .map(|value| Arc::new(value.type_of()))
         });
@@ -109,17 +114,17 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => 8,
             Self::Type(_) => 9,
             Self::List(_) => 10,
-            Self::Map(_) | Self::Object(Object::Json { .. }) => 11,
-            _ => return Self::of_type(self.type_of()),
+            Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => 11,
+            _ => return Self::from_type(self.type_of()),
         };
         Self::Type(COMMON[at].clone())
     }
 
     /// The name of its type.
-    pub fn type_name(&self) -> Text<'static> {
+    pub fn type_name(&self) -> StringValue<'static> {
         match self {
-            Self::Object(Object::Values { name, .. }) => Text::Shared(name.clone()),
-            Self::Opaque(_) => Text::Shared(self.type_of().name().into()),
+            Self::Object(ObjectValue::Values { name, .. }) => StringValue::Shared(name.clone()),
+            Self::Opaque(_) => StringValue::Shared(self.type_of().name().into()),
             Self::Optional(_) => "optional_type".into(),
             Self::Preserved(_) => "unknown".into(),
             Self::Null => "null_type".into(),
@@ -133,7 +138,7 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => "google.protobuf.Timestamp".into(),
             Self::Type(_) => "type".into(),
             Self::List(_) => "list".into(),
-            Self::Map(_) | Self::Object(Object::Json { .. }) => "map".into(),
+            Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => "map".into(),
         }
     }
 
@@ -146,7 +151,7 @@ impl<'a> Value<'a> {
             Self::Bytes(bytes) => bytes.len(),
             Self::List(list) => list.len(),
             Self::Map(map) => map.len(),
-            Self::Object(object @ Object::Json { .. }) => object.len(),
+            Self::Object(object @ ObjectValue::Json { .. }) => object.len(),
             _ => return None,
         })
     }
@@ -166,9 +171,11 @@ impl<'a> Value<'a> {
             Self::Timestamp(time) => time.seconds == -62_135_596_800 && time.nanos == 0,
             // Lists and maps of objects do not say of themselves that they are nothing.
             Self::List(list) => list.declared().is_none() && list.is_empty(),
-            Self::Map(Map::Json { entries, shape }) => shape.is_dynamic() && entries.is_empty(),
+            Self::Map(MapValue::Json { entries, shape }) => {
+                shape.is_dynamic() && entries.is_empty()
+            }
             Self::Map(map) => map.is_empty(),
-            Self::Object(Object::Values { fields, .. }) => fields.is_empty(),
+            Self::Object(ObjectValue::Values { fields, .. }) => fields.is_empty(),
             _ => false,
         }
     }
@@ -177,8 +184,8 @@ impl<'a> Value<'a> {
     pub(super) fn is_declared(&self) -> bool {
         match self {
             Self::List(list) => list.declared().is_some(),
-            Self::Map(Map::Json { shape, .. }) => !shape.is_dynamic(),
-            Self::Object(Object::Json { .. }) => true,
+            Self::Map(MapValue::Json { shape, .. }) => !shape.is_dynamic(),
+            Self::Object(ObjectValue::Json { .. }) => true,
             _ => false,
         }
     }
@@ -189,7 +196,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// `no such key: …` if there is nothing to look into; what is wrong with an index.
-    pub fn find(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
+    pub fn find(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Map(map) => map.get(key, work),
             Self::Object(object) => object.get_by(key, work),
@@ -205,7 +212,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// `no such key: …` and `index out of bounds: …` if nothing is, else as [`Self::find`].
-    pub fn index(&self, key: &Value<'_>, work: &WorkBudget) -> Outcome<'a> {
+    pub fn index(&self, key: &Value<'_>, work: &WorkBudget) -> ValueResult<'a> {
         match self.find(key, work)? {
             Some(value) => Ok(value),
             None if matches!(self, Self::List(_)) => Err(Error::out_of_bounds(key, work)),
@@ -218,7 +225,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// As [`Self::find`].
-    pub fn find_field(&self, name: &str, work: &WorkBudget) -> Found<'a> {
+    pub fn find_field(&self, name: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Map(map) => map.get_str(name, work),
             Self::Object(object) => object.get(name, work),
@@ -232,7 +239,7 @@ impl<'a> Value<'a> {
     /// # Errors
     ///
     /// As [`Self::index`].
-    pub fn field(&self, name: &str, work: &WorkBudget) -> Outcome<'a> {
+    pub fn field(&self, name: &str, work: &WorkBudget) -> ValueResult<'a> {
         self.find_field(name, work)?.ok_or_else(|| Error::no_such_key(&Value::text(name), work))
     }
 
@@ -246,7 +253,9 @@ impl<'a> Value<'a> {
         match container {
             Value::List(list) => list.contains(self, work),
             Value::Map(map) => map.contains(self, work),
-            Value::Object(object @ Object::Json { .. }) => Ok(object.get_by(self, work)?.is_some()),
+            Value::Object(object @ ObjectValue::Json { .. }) => {
+                Ok(object.get_by(self, work)?.is_some())
+            }
             _ => Err(Error::NoSuchOverload),
         }
     }
@@ -269,7 +278,7 @@ fn list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Err
             ));
         }
         _ => {
-            let name = super::show::type_text(&index.type_of());
+            let name = super::display::type_text(&index.type_of());
             return Err(Error::text(format!("unsupported index type '{name}' in list"), work));
         }
     };

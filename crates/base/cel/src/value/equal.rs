@@ -4,8 +4,10 @@
 //! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
 //! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
 
-use super::{Error, Key, List, Map, Object, Value, WorkBudget, keyed, number};
-use crate::kubernetes::{ListShape, Shape, ShapeKind, names};
+use super::{
+    Error, ListValue, MapKey, MapValue, ObjectValue, Value, WorkBudget, list_type, number,
+};
+use crate::kubernetes::{ListShape, ShapeKind, ValueShape, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::cmp::Ordering;
 
@@ -37,16 +39,16 @@ impl Value<'_> {
             (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one == other),
             (Value::Type(one), Value::Type(other)) => Ok(one.name() == other.name()),
             (Value::List(one), _) => list(one, other, work),
-            (Value::Map(Map::Json { entries, shape }), _) if !shape.is_dynamic() => {
+            (Value::Map(MapValue::Json { entries, shape }), _) if !shape.is_dynamic() => {
                 declared(entries, shape, other, work)
             }
             (Value::Map(one), _) => Ok(map(one, other, work)),
-            (Value::Object(Object::Json { fields, shape }), _) => {
+            (Value::Object(ObjectValue::Json { fields, shape }), _) => {
                 declared(fields, shape, other, work)
             }
             (
-                Value::Object(Object::Values { name, fields }),
-                Value::Object(Object::Values { name: other_name, fields: other_fields }),
+                Value::Object(ObjectValue::Values { name, fields }),
+                Value::Object(ObjectValue::Values { name: other_name, fields: other_fields }),
             ) => {
                 if name != other_name || fields.len() != other_fields.len() {
                     return Ok(false);
@@ -88,7 +90,7 @@ impl Value<'_> {
     }
 }
 
-fn list(one: &List<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
+fn list(one: &ListValue<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
     let kind = one.declared();
     let Value::List(other) = other else {
         return if kind.is_some() { Err(Error::NoSuchOverload) } else { Ok(false) };
@@ -122,15 +124,15 @@ fn list(one: &List<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
             }
             Ok(true)
         }
-        Some(ListShape::Set) => Ok(keyed::same_set(one, other, work)),
-        Some(ListShape::Map(properties)) => keyed::same_by_keys(one, other, properties, work),
+        Some(ListShape::Set) => Ok(list_type::same_set(one, other, work)),
+        Some(ListShape::Map(properties)) => list_type::same_by_keys(one, other, properties, work),
     }
 }
 
-fn map(one: &Map<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
+fn map(one: &MapValue<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     let other_len = match other {
         Value::Map(map) => map.len(),
-        Value::Object(object @ Object::Json { .. }) => object.len(),
+        Value::Object(object @ ObjectValue::Json { .. }) => object.len(),
         _ => return false,
     };
     // The evaluation checks later whether work remains.
@@ -154,16 +156,16 @@ fn map(one: &Map<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
 /// A map or an object of an object, beside anything.
 fn declared(
     entries: &JsonMap<String, Json>,
-    shape: &Shape,
+    shape: &ValueShape,
     other: &Value<'_>,
     work: &WorkBudget,
 ) -> Equal {
     let (other_len, other_json) = match other {
-        Value::Map(map @ Map::Json { entries, shape }) => {
+        Value::Map(map @ MapValue::Json { entries, shape }) => {
             (map.len(), (!shape.is_dynamic()).then_some(*entries))
         }
         Value::Map(map) => (map.len(), None),
-        Value::Object(Object::Json { fields, .. }) => (fields.len(), Some(*fields)),
+        Value::Object(ObjectValue::Json { fields, .. }) => (fields.len(), Some(*fields)),
         _ => return Err(Error::NoSuchOverload),
     };
     if entries.len() != other_len {
@@ -194,7 +196,7 @@ fn declared(
             }
             _ => Some(shape.element().view(json, work)),
         };
-        let key = Key::String(key.as_str().into()).to_value();
+        let key = MapKey::String(key.as_str().into()).to_value();
         let other = match other {
             Value::Map(map) => map.get(&key, work),
             Value::Object(object) => object.get_by(&key, work),
@@ -226,11 +228,11 @@ fn preserved(one: &Json, other: &Value<'_>, work: &WorkBudget) -> Equal {
         Value::Int(other) => Ok(one.as_i64() == Some(*other)),
         Value::Double(other) => Ok(one.is_f64() && one.as_f64() == Some(*other)),
         Value::String(other) => one.as_str().map_or(Ok(false), |one| same_text(one, other, work)),
-        Value::Map(Map::Json { entries: other, .. })
-        | Value::Object(Object::Json { fields: other, .. }) => {
+        Value::Map(MapValue::Json { entries: other, .. })
+        | Value::Object(ObjectValue::Json { fields: other, .. }) => {
             one.as_object().map_or(Ok(false), |one| same_fields(one, other, work))
         }
-        Value::List(List::Json { items, .. }) => {
+        Value::List(ListValue::Json { items, .. }) => {
             one.as_array().map_or(Ok(false), |one| same_items(one, items, work))
         }
         _ => Ok(false),

@@ -1,6 +1,6 @@
 //! Values as data of objects.
 
-use super::{Error, Value, WorkBudget, show, time};
+use super::{Error, Value, WorkBudget, display, time};
 use base64::Engine as _;
 use serde_json::{Map as JsonMap, Value as Json};
 
@@ -24,7 +24,7 @@ impl Value<'_> {
             Self::Uint(uint) => Json::from(*uint),
             Self::Double(double) => {
                 serde_json::Number::from_f64(*double).map(Json::Number).ok_or_else(|| {
-                    let text = show::go_double(*double);
+                    let text = display::go_double(*double);
                     Error::text(format!("json: unsupported value: {text}"), work)
                 })?
             }
@@ -57,7 +57,7 @@ impl Value<'_> {
     }
 }
 
-fn object(entries: super::Entries<'_, '_>, work: &WorkBudget) -> Result<Json, Error> {
+fn object(entries: super::MapEntries<'_, '_>, work: &WorkBudget) -> Result<Json, Error> {
     let mut object = JsonMap::new();
     for (key, value) in entries {
         object.insert(key.display(work).to_string(), value?.to_json_with(work)?);

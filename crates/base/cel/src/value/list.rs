@@ -1,10 +1,10 @@
 //! Lists: how their elements are reached, and how they grow.
 
-use super::{Element, Error, List, Outcome, Value, WorkBudget, keyed};
-use crate::kubernetes::{ListShape, Shape, ShapeKind};
+use super::{Error, ListElement, ListValue, Value, ValueResult, WorkBudget, list_type};
+use crate::kubernetes::{ListShape, ShapeKind, ValueShape};
 use std::sync::Arc;
 
-impl<'a> List<'a> {
+impl<'a> ListValue<'a> {
     /// A list of these elements.
     pub fn of(values: Vec<Value<'a>>) -> Self {
         Self::Values(Arc::new(values))
@@ -26,15 +26,15 @@ impl<'a> List<'a> {
 
     /// The element at a place; none if there is none. It is an error if data is not what its
     /// schema says.
-    pub fn get(&self, at: usize, work: &WorkBudget) -> Option<Outcome<'a>> {
+    pub fn get(&self, at: usize, work: &WorkBudget) -> Option<ValueResult<'a>> {
         match self {
             Self::Json { items, shape } => Some(shape.element().view(items.get(at)?, work)),
             Self::Values(values) => Some(Ok(values.get(at)?.clone())),
             Self::Joined { elements, shape } => {
                 let shape = shape.element();
                 Some(match elements.get(at)? {
-                    Element::Lying(json) => shape.view(json, work),
-                    Element::Added(value) => shape.view_again(value, work),
+                    ListElement::Original(json) => shape.view(json, work),
+                    ListElement::Added(value) => shape.view_again(value, work),
                 })
             }
         }
@@ -44,12 +44,12 @@ impl<'a> List<'a> {
     pub fn iter<'v>(
         &'v self,
         work: &'v WorkBudget,
-    ) -> impl ExactSizeIterator<Item = Outcome<'a>> + DoubleEndedIterator + 'v {
+    ) -> impl ExactSizeIterator<Item = ValueResult<'a>> + DoubleEndedIterator + 'v {
         // A place below the length has an element.
         (0..self.len()).map(move |at| self.get(at, work).unwrap_or(Err(Error::NoSuchOverload)))
     }
 
-    fn shape(&self) -> Option<&'a Shape> {
+    fn shape(&self) -> Option<&'a ValueShape> {
         match self {
             Self::Json { shape, .. } | Self::Joined { shape, .. } => Some(shape),
             Self::Values(_) => None,
@@ -106,7 +106,7 @@ impl<'a> List<'a> {
             Self::Joined { elements, .. } => elements,
             Self::Json { items, .. } => {
                 let mut elements = Vec::with_capacity(items.len() + other.len());
-                elements.extend(items.iter().map(Element::Lying));
+                elements.extend(items.iter().map(ListElement::Original));
                 Arc::new(elements)
             }
             // No schema says what such a list is.
@@ -117,11 +117,11 @@ impl<'a> List<'a> {
             ListShape::Atomic => {
                 elements.reserve(other.len());
                 for value in other.iter(work) {
-                    elements.push(Element::Added(value?));
+                    elements.push(ListElement::Added(value?));
                 }
             }
-            ListShape::Set => keyed::join_set(elements, other, work)?,
-            ListShape::Map(keys) => keyed::join_by_keys(elements, other, keys, work)?,
+            ListShape::Set => list_type::join_set(elements, other, work)?,
+            ListShape::Map(keys) => list_type::join_by_keys(elements, other, keys, work)?,
         }
         Ok(Self::Joined { elements: shared, shape })
     }
@@ -149,10 +149,10 @@ impl<'a> List<'a> {
 
 fn extend<'a>(
     values: &mut Vec<Value<'a>>,
-    more: &List<'a>,
+    more: &ListValue<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    if let List::Values(more) = more {
+    if let ListValue::Values(more) = more {
         values.extend_from_slice(more);
         return Ok(());
     }

@@ -1,18 +1,18 @@
 //! Maps and objects: how what is in them is reached.
 
 use super::text::{Plain, Probe};
-use super::{Error, Key, Map, Object, Outcome, Text, Value, WorkBudget};
-use crate::kubernetes::{Shape, ShapeKind, names};
+use super::{Error, MapKey, MapValue, ObjectValue, StringValue, Value, ValueResult, WorkBudget};
+use crate::kubernetes::{ShapeKind, ValueShape, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
 /// What an entry of a map or an object has, where there is one.
-pub type Found<'a> = Result<Option<Value<'a>>, Error>;
+pub type LookupResult<'a> = Result<Option<Value<'a>>, Error>;
 
-impl<'a> Map<'a> {
+impl<'a> MapValue<'a> {
     /// A map of these entries.
-    pub fn of(entries: BTreeMap<Key<'a>, Value<'a>>) -> Self {
+    pub fn of(entries: BTreeMap<MapKey<'a>, Value<'a>>) -> Self {
         Self::Values(Arc::new(entries))
     }
 
@@ -34,7 +34,7 @@ impl<'a> Map<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn get_str(&self, key: &str, work: &WorkBudget) -> Found<'a> {
+    pub fn get_str(&self, key: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { entries, shape } => {
                 entries.get(key).map(|value| shape.element().view(value, work)).transpose()
@@ -49,7 +49,7 @@ impl<'a> Map<'a> {
     ///
     /// If data is not what its schema says; [`Error::NoSuchOverload`] if this is a map of an object
     /// and the key is no string.
-    pub fn get(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
+    pub fn get(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { shape, .. } => match key {
                 Value::String(key) => self.get_str(key, work),
@@ -78,16 +78,16 @@ impl<'a> Map<'a> {
     }
 
     /// The entries in the order of their keys.
-    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> Entries<'v, 'a> {
+    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> MapEntries<'v, 'a> {
         let iter = match self {
             Self::Json { entries, shape } => Iter::Json(entries.iter(), shape),
             Self::Values(entries) => Iter::Values(entries.iter()),
         };
-        Entries { iter, work }
+        MapEntries { iter, work }
     }
 }
 
-impl<'a> Object<'a> {
+impl<'a> ObjectValue<'a> {
     /// How many fields it has, also those that its type does not know.
     pub fn len(&self) -> usize {
         match self {
@@ -107,7 +107,7 @@ impl<'a> Object<'a> {
     /// # Errors
     ///
     /// If data is not what its schema says.
-    pub fn get(&self, name: &str, work: &WorkBudget) -> Found<'a> {
+    pub fn get(&self, name: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { fields, shape } => match names::unescape(name) {
                 Some(property) => field(fields, shape, &property, work),
@@ -122,7 +122,7 @@ impl<'a> Object<'a> {
     /// # Errors
     ///
     /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is no string.
-    pub fn get_by(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
+    pub fn get_by(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match key {
             Value::String(name) => self.get(name, work),
             _ => Err(Error::NoSuchOverload),
@@ -131,22 +131,22 @@ impl<'a> Object<'a> {
 
     /// The fields that its type knows, by the names that they have in rules, in the order of the
     /// names that they have in data. Of one that is null there is an error, as it is not there.
-    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> Entries<'v, 'a> {
+    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> MapEntries<'v, 'a> {
         let iter = match self {
             Self::Json { fields, shape } => Iter::Fields(fields.iter(), shape),
             Self::Values { fields, .. } => Iter::Made(fields.iter()),
         };
-        Entries { iter, work }
+        MapEntries { iter, work }
     }
 }
 
 /// A property of an object with declared fields, by its name in data.
 fn field<'a>(
     fields: &'a JsonMap<String, Json>,
-    shape: &'a Shape,
+    shape: &'a ValueShape,
     name: &str,
     work: &WorkBudget,
-) -> Found<'a> {
+) -> LookupResult<'a> {
     let ShapeKind::Object(object) = &shape.kind else { return Ok(None) };
     let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
     match object.fields.get(name) {
@@ -157,21 +157,21 @@ fn field<'a>(
 
 /// The entries of a map, or the fields of an object.
 #[derive(Debug)]
-pub struct Entries<'v, 'a> {
+pub struct MapEntries<'v, 'a> {
     iter: Iter<'v, 'a>,
     work: &'v WorkBudget,
 }
 
 #[derive(Debug)]
 enum Iter<'v, 'a> {
-    Json(serde_json::map::Iter<'a>, &'a Shape),
-    Fields(serde_json::map::Iter<'a>, &'a Shape),
-    Values(btree_map::Iter<'v, Key<'a>, Value<'a>>),
+    Json(serde_json::map::Iter<'a>, &'a ValueShape),
+    Fields(serde_json::map::Iter<'a>, &'a ValueShape),
+    Values(btree_map::Iter<'v, MapKey<'a>, Value<'a>>),
     Made(btree_map::Iter<'v, Arc<str>, Value<'a>>),
 }
 
-impl<'a> Iterator for Entries<'_, 'a> {
-    type Item = (Value<'a>, Outcome<'a>);
+impl<'a> Iterator for MapEntries<'_, 'a> {
+    type Item = (Value<'a>, ValueResult<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let work = self.work;
@@ -184,7 +184,7 @@ impl<'a> Iterator for Entries<'_, 'a> {
                 let (property, value) = fields.next()?;
                 let ShapeKind::Object(object) = &shape.kind else { return None };
                 let Some(field) = object.fields.get(property.as_str()) else { continue };
-                let name: Text<'a> = match names::escape(property) {
+                let name: StringValue<'a> = match names::escape(property) {
                     Some(std::borrow::Cow::Owned(name)) => name.into(),
                     _ => property.as_str().into(),
                 };
@@ -201,7 +201,7 @@ impl<'a> Iterator for Entries<'_, 'a> {
             }
             Iter::Made(fields) => {
                 let (name, value) = fields.next()?;
-                Some((Value::String(Text::Shared(name.clone())), Ok(value.clone())))
+                Some((Value::String(StringValue::Shared(name.clone())), Ok(value.clone())))
             }
         }
     }

@@ -5,22 +5,22 @@
 //! become values one by one when they are asked for.
 
 mod access;
+mod display;
 mod equal;
 mod json;
-mod keyed;
 mod list;
+mod list_type;
 mod map;
 mod number;
-mod show;
 mod text;
 pub mod time;
 pub(crate) mod work;
 
-pub use map::{Entries, Found};
-pub use show::{Display, go_decimal, go_double};
+pub use display::{Display, go_decimal, go_double};
+pub use map::{LookupResult, MapEntries};
 pub use work::WorkBudget;
 
-use crate::kubernetes::Shape;
+use crate::kubernetes::ValueShape;
 use crate::types::Type;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::any::Any;
@@ -42,9 +42,9 @@ pub enum Value<'a> {
     /// A `double`.
     Double(f64),
     /// A `string`.
-    String(Text<'a>),
+    String(StringValue<'a>),
     /// `bytes`
-    Bytes(Blob<'a>),
+    Bytes(BytesValue<'a>),
     /// A `duration` in nanoseconds, as Go has it.
     Duration(i64),
     /// A `timestamp`.
@@ -52,11 +52,11 @@ pub enum Value<'a> {
     /// A type.
     Type(Arc<Type>),
     /// A list.
-    List(List<'a>),
+    List(ListValue<'a>),
     /// A map.
-    Map(Map<'a>),
+    Map(MapValue<'a>),
     /// An object with declared fields.
-    Object(Object<'a>),
+    Object(ObjectValue<'a>),
     /// An optional.
     Optional(Option<Arc<Self>>),
     /// A value of a library's type.
@@ -67,7 +67,7 @@ pub enum Value<'a> {
 
 /// A string.
 #[derive(Clone, Debug)]
-pub enum Text<'a> {
+pub enum StringValue<'a> {
     /// Of an object or of the program.
     Borrowed(&'a str),
     /// Made on the way.
@@ -76,7 +76,7 @@ pub enum Text<'a> {
 
 /// Bytes.
 #[derive(Clone, Debug)]
-pub enum Blob<'a> {
+pub enum BytesValue<'a> {
     /// Of the program.
     Borrowed(&'a [u8]),
     /// Made on the way.
@@ -96,7 +96,7 @@ pub struct Timestamp {
 
 /// A list.
 #[derive(Clone, Debug)]
-pub enum List<'a> {
+pub enum ListValue<'a> {
     /// Of an object.
     Json {
         /// The elements.
@@ -104,24 +104,24 @@ pub enum List<'a> {
         /// What the list is ([`ShapeKind::List`]), or that nothing says what it is.
         ///
         /// [`ShapeKind::List`]: crate::kubernetes::ShapeKind::List
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
     /// Made on the way.
     Values(Arc<Vec<Value<'a>>>),
     /// A list of an object to which something was added: it compares and grows as that does.
     Joined {
         /// The elements.
-        elements: Arc<Vec<Element<'a>>>,
+        elements: Arc<Vec<ListElement<'a>>>,
         /// What the list is.
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
 }
 
 /// An element of a list of an object that has grown.
 #[derive(Clone, Debug)]
-pub enum Element<'a> {
+pub enum ListElement<'a> {
     /// It lies in the object.
-    Lying(&'a Json),
+    Original(&'a Json),
     /// It was added. The list takes it for data and looks at it as its schema says, as it does with
     /// its own: what was a text to begin with must be one still.
     Added(Value<'a>),
@@ -129,7 +129,7 @@ pub enum Element<'a> {
 
 /// A map.
 #[derive(Clone, Debug)]
-pub enum Map<'a> {
+pub enum MapValue<'a> {
     /// Of an object.
     Json {
         /// The entries.
@@ -137,16 +137,16 @@ pub enum Map<'a> {
         /// What the map is ([`ShapeKind::Map`]), or that nothing says what it is.
         ///
         /// [`ShapeKind::Map`]: crate::kubernetes::ShapeKind::Map
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
     /// Made on the way, in the order of keys.
-    Values(Arc<std::collections::BTreeMap<Key<'a>, Value<'a>>>),
+    Values(Arc<std::collections::BTreeMap<MapKey<'a>, Value<'a>>>),
 }
 
 /// The key of a map. Numbers that are equal are the same key, whatever their type; which type it
 /// was is kept in the first form (`Int` where it fits).
 #[derive(Clone, Debug)]
-pub enum Key<'a> {
+pub enum MapKey<'a> {
     /// `true`, `false`
     Bool(bool),
     /// A whole number.
@@ -154,12 +154,12 @@ pub enum Key<'a> {
     /// A whole number that was written as, or only fits, a `uint`.
     Uint(u64),
     /// A string.
-    String(Text<'a>),
+    String(StringValue<'a>),
 }
 
 /// An object with declared fields.
 #[derive(Clone, Debug)]
-pub enum Object<'a> {
+pub enum ObjectValue<'a> {
     /// One that lies somewhere.
     Json {
         /// Its fields.
@@ -167,7 +167,7 @@ pub enum Object<'a> {
         /// What the object is ([`ShapeKind::Object`]).
         ///
         /// [`ShapeKind::Object`]: crate::kubernetes::ShapeKind::Object
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
     /// Made on the way: `Type{field: value}`.
     Values {
@@ -264,4 +264,4 @@ impl Error {
 }
 
 /// A value, or why there is none.
-pub type Outcome<'a> = Result<Value<'a>, Error>;
+pub type ValueResult<'a> = Result<Value<'a>, Error>;

@@ -1,6 +1,6 @@
 //! Strings, bytes and keys: borrowed where they lie, shared where they were made.
 
-use super::{Blob, Key, Text, Value};
+use super::{BytesValue, MapKey, StringValue, Value};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-impl Text<'_> {
+impl StringValue<'_> {
     /// The string itself.
     pub fn as_str(&self) -> &str {
         match self {
@@ -18,7 +18,7 @@ impl Text<'_> {
     }
 }
 
-impl Deref for Text<'_> {
+impl Deref for StringValue<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -26,64 +26,64 @@ impl Deref for Text<'_> {
     }
 }
 
-impl AsRef<str> for Text<'_> {
+impl AsRef<str> for StringValue<'_> {
     fn as_ref(&self) -> &str {
         self.as_str()
     }
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for StringValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
 }
 
-impl PartialEq for Text<'_> {
+impl PartialEq for StringValue<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for Text<'_> {}
+impl Eq for StringValue<'_> {}
 
-impl PartialOrd for Text<'_> {
+impl PartialOrd for StringValue<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// By bytes, which for UTF-8 is by code points.
-impl Ord for Text<'_> {
+impl Ord for StringValue<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_str().cmp(other.as_str())
     }
 }
 
-impl Hash for Text<'_> {
+impl Hash for StringValue<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }
 }
 
-impl<'a> From<&'a str> for Text<'a> {
+impl<'a> From<&'a str> for StringValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Borrowed(text)
     }
 }
 
-impl From<String> for Text<'_> {
+impl From<String> for StringValue<'_> {
     fn from(text: String) -> Self {
         Self::Shared(text.into())
     }
 }
 
-impl From<Arc<str>> for Text<'_> {
+impl From<Arc<str>> for StringValue<'_> {
     fn from(text: Arc<str>) -> Self {
         Self::Shared(text)
     }
 }
 
-impl Blob<'_> {
+impl BytesValue<'_> {
     /// The bytes themselves.
     pub fn as_slice(&self) -> &[u8] {
         match self {
@@ -93,7 +93,7 @@ impl Blob<'_> {
     }
 }
 
-impl Deref for Blob<'_> {
+impl Deref for BytesValue<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -101,45 +101,45 @@ impl Deref for Blob<'_> {
     }
 }
 
-impl PartialEq for Blob<'_> {
+impl PartialEq for BytesValue<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
     }
 }
 
-impl Eq for Blob<'_> {}
+impl Eq for BytesValue<'_> {}
 
-impl PartialOrd for Blob<'_> {
+impl PartialOrd for BytesValue<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Blob<'_> {
+impl Ord for BytesValue<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_slice().cmp(other.as_slice())
     }
 }
 
-impl Hash for Blob<'_> {
+impl Hash for BytesValue<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_slice().hash(state);
     }
 }
 
-impl<'a> From<&'a [u8]> for Blob<'a> {
+impl<'a> From<&'a [u8]> for BytesValue<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Borrowed(bytes)
     }
 }
 
-impl From<Vec<u8>> for Blob<'_> {
+impl From<Vec<u8>> for BytesValue<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Shared(bytes.into())
     }
 }
 
-impl<'a> Key<'a> {
+impl<'a> MapKey<'a> {
     /// A value as a key; none if it cannot be one (of numbers, doubles cannot).
     pub fn of(value: &Value<'a>) -> Option<Self> {
         match value {
@@ -203,7 +203,7 @@ impl Probe for Plain<'_> {
     }
 }
 
-impl Probe for Key<'_> {
+impl Probe for MapKey<'_> {
     fn plain(&self) -> Plain<'_> {
         match self {
             Self::Bool(bool) => Plain::Bool(*bool),
@@ -214,7 +214,7 @@ impl Probe for Key<'_> {
     }
 }
 
-impl<'a, 'p> Borrow<dyn Probe + 'p> for Key<'a>
+impl<'a, 'p> Borrow<dyn Probe + 'p> for MapKey<'a>
 where
     'a: 'p,
 {
@@ -243,28 +243,28 @@ impl Ord for dyn Probe + '_ {
     }
 }
 
-impl PartialEq for Key<'_> {
+impl PartialEq for MapKey<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.plain() == other.plain()
     }
 }
 
-impl Eq for Key<'_> {}
+impl Eq for MapKey<'_> {}
 
-impl PartialOrd for Key<'_> {
+impl PartialOrd for MapKey<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// `false`, `true`, numbers, strings.
-impl Ord for Key<'_> {
+impl Ord for MapKey<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.plain().cmp(&other.plain())
     }
 }
 
-impl Hash for Key<'_> {
+impl Hash for MapKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.plain().hash(state);
     }

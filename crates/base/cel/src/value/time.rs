@@ -1,10 +1,10 @@
 //! Durations and points in time: their texts, and what schemas take for them.
 
-mod refusal;
+mod go_error;
 
 pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
 
-use super::{Error, Outcome, Timestamp, Value, WorkBudget};
+use super::{Error, Timestamp, Value, ValueResult, WorkBudget};
 use mainstay_formats::duration;
 use std::cmp::Ordering;
 use std::fmt;
@@ -221,23 +221,23 @@ pub fn seconds(nanoseconds: i64) -> String {
 }
 
 /// `format: duration`
-pub(crate) fn schema_duration(text: &str, work: &WorkBudget) -> Outcome<'static> {
+pub(crate) fn schema_duration(text: &str, work: &WorkBudget) -> ValueResult<'static> {
     duration::parse(text)
         .map(Value::Duration)
         .map_err(|why| Error::text(format!("Invalid duration {text}: {why}"), work))
 }
 
 /// `format: date`
-pub(crate) fn schema_date(text: &str, work: &WorkBudget) -> Outcome<'static> {
+pub(crate) fn schema_date(text: &str, work: &WorkBudget) -> ValueResult<'static> {
     if let Some(days) = civil_date(text) {
         return Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 }));
     }
-    let why = refusal::of_date(text);
+    let why = go_error::of_date(text);
     Err(Error::text(format!("Invalid date formatted string {text}: {why}"), work))
 }
 
 /// `format: date-time`: RFC 3339, also without a zone; nothing at all is 1970.
-pub(crate) fn schema_date_time(text: &str, work: &WorkBudget) -> Outcome<'static> {
+pub(crate) fn schema_date_time(text: &str, work: &WorkBudget) -> ValueResult<'static> {
     let time = if text.is_empty() {
         Some(Timestamp { seconds: 0, nanos: 0, offset: 0 })
     } else {
@@ -245,7 +245,7 @@ pub(crate) fn schema_date_time(text: &str, work: &WorkBudget) -> Outcome<'static
             .or_else(|| civil(text).filter(|(_, zone)| zone.is_empty()).map(|(time, _)| time))
     };
     time.map(Value::Timestamp).ok_or_else(|| {
-        let why = refusal::of_time(text);
+        let why = go_error::of_time(text);
         Error::text(format!("Invalid date-time formatted string {text}: {why}"), work)
     })
 }

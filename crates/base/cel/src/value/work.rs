@@ -10,7 +10,7 @@
 //! argument. An evaluation runs on one thread, so a [`Cell`] counts. Code outside of evaluations
 //! passes [`WorkBudget::unlimited`].
 
-use super::{Blob, Error, List, Outcome, Text, Value};
+use super::{BytesValue, Error, ListValue, StringValue, Value, ValueResult};
 use std::cell::Cell;
 
 /// The work that an evaluation may do. Reading an element counts one, and so does reading 64 bytes of
@@ -86,7 +86,11 @@ impl WorkBudget {
     /// # Errors
     ///
     /// As [`Self::take`].
-    pub(crate) fn take_call(&self, args: &[Value<'_>], outcome: &Outcome<'_>) -> Result<(), Error> {
+    pub(crate) fn take_call(
+        &self,
+        args: &[Value<'_>],
+        outcome: &ValueResult<'_>,
+    ) -> Result<(), Error> {
         let arguments: usize = args.iter().map(argument).sum();
         self.take(arguments + outcome.as_ref().map_or(0, result))
     }
@@ -112,10 +116,10 @@ fn argument(value: &Value<'_>) -> usize {
 /// The work of making the result of a call.
 fn result(value: &Value<'_>) -> usize {
     match value {
-        Value::String(Text::Shared(text)) => bytes_made(text.len()),
-        Value::Bytes(Blob::Shared(bytes)) => bytes_made(bytes.len()),
-        Value::List(List::Values(values)) => values.len().saturating_mul(4),
-        Value::List(List::Joined { elements, .. }) => elements.len().saturating_mul(4),
+        Value::String(StringValue::Shared(text)) => bytes_made(text.len()),
+        Value::Bytes(BytesValue::Shared(bytes)) => bytes_made(bytes.len()),
+        Value::List(ListValue::Values(values)) => values.len().saturating_mul(4),
+        Value::List(ListValue::Joined { elements, .. }) => elements.len().saturating_mul(4),
         _ => 0,
     }
 }

@@ -2,12 +2,12 @@
 //! what they hold, and cannot make values of libraries of it again. Recorded from cel-go 0.26.
 
 use crate::libraries;
-use mainstay_cel::{Budget, Program};
+use mainstay_cel::{CostBudget, Program};
 
 fn outcome(text: &str) -> String {
     let checked = libraries::kubernetes().compile(text).unwrap();
     let program = Program::new(&checked).unwrap();
-    match program.eval(&(), &mut Budget::unlimited()) {
+    match program.eval(&(), &mut CostBudget::unlimited()) {
         Ok(value) => value.to_string(),
         Err(error) => error.to_string(),
     }

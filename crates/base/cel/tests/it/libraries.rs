@@ -1,7 +1,7 @@
 //! The environments that tests look at the language in.
 
 use mainstay_cel::library::{
-    Library, Overload, bindings, encoders, lists, math, optional, sets, standard, strings,
+    FunctionLibrary, Overload, bindings, encoders, lists, math, optional, sets, standard, strings,
     two_variables,
 };
 use mainstay_cel::{Env, EnvOptions};
@@ -18,7 +18,7 @@ pub(crate) fn kubernetes() -> Env {
 }
 
 /// Every library that the specification's tests are about.
-pub(crate) fn specified() -> Vec<&'static Library> {
+pub(crate) fn specified() -> Vec<&'static FunctionLibrary> {
     vec![
         &standard::LIBRARY,
         &optional::LIBRARY,
@@ -43,7 +43,7 @@ pub(crate) fn within(container: &str, functions: Vec<Overload>) -> Env {
     };
     DECLARED.set(functions);
     let mut libraries = specified();
-    libraries.push(&Library {
+    libraries.push(&FunctionLibrary {
         name: "declared",
         overloads: || DECLARED.take(),
         macros: &[],

@@ -2,7 +2,7 @@
 //! `$`: `{"$uint": "1"}`, `{"$map": [[1, "a"]]}`.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, WorkBudget};
+use mainstay_cel::value::{MapKey, MapValue, Timestamp, Value, ValueResult, WorkBudget};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -63,7 +63,7 @@ pub(crate) fn write(value: &Value<'_>) -> Json {
     }
 }
 
-fn outcome(of: Outcome<'_>) -> Json {
+fn outcome(of: ValueResult<'_>) -> Json {
     of.map_or_else(|error| json!({ "$error": error.to_string() }), |value| write(&value))
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
             let of = if let Type::Map(entry) = of { &entry.1 } else { &Type::Dyn };
             let entries = entries
                 .iter()
-                .map(|(key, value)| (Key::String(key.clone().into()), read(value, of)));
-            Value::Map(Map::of(entries.collect()))
+                .map(|(key, value)| (MapKey::String(key.clone().into()), read(value, of)));
+            Value::Map(MapValue::of(entries.collect()))
         }
     }
 }
@@ -128,16 +128,16 @@ fn tag(name: &str, content: &Json) -> Option<Value<'static>> {
             Value::Optional(inner.map(|inner| Arc::new(read(inner, &Type::Dyn))))
         }
         "$map" => {
-            let entries: BTreeMap<Key<'static>, Value<'static>> = content
+            let entries: BTreeMap<MapKey<'static>, Value<'static>> = content
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|entry| {
                     let key = read(&entry[0], &Type::Dyn);
-                    (Key::of(&key).unwrap(), read(&entry[1], &Type::Dyn))
+                    (MapKey::of(&key).unwrap(), read(&entry[1], &Type::Dyn))
                 })
                 .collect();
-            Value::Map(Map::of(entries))
+            Value::Map(MapValue::of(entries))
         }
         _ => return None,
     })

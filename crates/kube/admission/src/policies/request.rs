@@ -4,7 +4,8 @@ use crate::Attributes;
 use mainstay_auth::Identity;
 use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
-    Authorizer, Decision, Request, Resource as Checked, Target, User,
+    AuthorizationDecision, AuthorizationRequest, AuthorizationTarget, Authorizer,
+    ResourceAttributes, User,
 };
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
@@ -210,13 +211,13 @@ pub(crate) fn asking(attributes: &Attributes<'_>) -> Asking {
             authorizer: Arc::clone(&attributes.admission.authorizer),
             identity: attributes.identity.clone(),
         }),
-        resource: Checked {
+        resource: ResourceAttributes {
             group: (*attributes.row.group).to_owned(),
             resource: (*attributes.row.plural).to_owned(),
             subresource: attributes.subresource.to_owned(),
             namespace: attributes.namespace.to_owned(),
             name: attributes.name.to_owned(),
-            ..Checked::default()
+            ..ResourceAttributes::default()
         },
     }
 }
@@ -233,15 +234,17 @@ impl fmt::Debug for Asks {
 }
 
 impl Authorizer for Asks {
-    fn authorize(&self, request: &Request<'_>) -> Decision {
+    fn authorize(&self, request: &AuthorizationRequest<'_>) -> AuthorizationDecision {
         let account = match request.user {
             User::Requester => None,
             User::ServiceAccount { namespace, name } => Some(service_account(namespace, name)),
         };
         let identity = account.as_ref().unwrap_or(&self.identity);
         let asked = match request.target {
-            Target::Path(path) => authz::Attributes::path(identity, request.verb, path),
-            Target::Resource(resource) => authz::Attributes::resource(
+            AuthorizationTarget::Path(path) => {
+                authz::Attributes::path(identity, request.verb, path)
+            }
+            AuthorizationTarget::Resource(resource) => authz::Attributes::resource(
                 identity,
                 request.verb,
                 &resource.group,
@@ -252,7 +255,7 @@ impl Authorizer for Asks {
             .below(&resource.subresource),
         };
         let decision = self.authorizer.decide(&asked);
-        Decision {
+        AuthorizationDecision {
             allowed: decision.is_allowed(),
             reason: decision.reason().to_owned(),
             error: None,

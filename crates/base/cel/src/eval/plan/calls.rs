@@ -1,12 +1,12 @@
 //! Calls.
 
+use super::super::constant_set::Set;
 use super::super::node::{Call, Constant, Dispatch, Equal, Fast, Node, NodeId};
-use super::super::refusal::Refusal;
-use super::super::within::Set;
+use super::super::overload_error::OverloadErrorStyle;
 use super::{Known, Planner};
-use crate::check::Reference;
+use crate::check::ResolvedReference;
 use crate::cost::{breaks, call_cost};
-use crate::library::{Overload, Run};
+use crate::library::{Implementation, Overload};
 use crate::syntax::ast::{Expr, ExprKind, operator};
 use crate::types::Type;
 use crate::value::{Error, Value};
@@ -73,7 +73,7 @@ impl Planner<'_> {
         let env = match self.known {
             Known::Checked(_) => {
                 let overloads = match self.reference(expr) {
-                    Some(Reference::Overloads(overloads)) => overloads.clone(),
+                    Some(ResolvedReference::Overloads(overloads)) => overloads.clone(),
                     _ => Vec::new(),
                 };
                 return Callee { function: function.clone(), overloads, receiver: true };
@@ -123,9 +123,12 @@ impl Planner<'_> {
             (Some(one), Known::Checked(_)) => one.id,
             _ => "",
         };
-        let refusal =
-            if callee.overloads.is_empty() { Refusal::Unknown } else { Refusal::of(function) };
-        self.refuse_count(callee, refusal, nodes.len())?;
+        let error_style = if callee.overloads.is_empty() {
+            OverloadErrorStyle::Unknown
+        } else {
+            OverloadErrorStyle::of(function)
+        };
+        self.refuse_count(callee, error_style, nodes.len())?;
         if id == "in_list"
             && let [element, list] = *nodes
             && let Some(node) = self.within(element, list)
@@ -140,15 +143,17 @@ impl Planner<'_> {
             }
             // Even where the checker knew their types arguments may be of others: `null` of what may
             // be null, data that has lost its schema in an optional.
-            (_, _, Some(one)) if refusal == Refusal::Signature => Dispatch::Guarded(one.clone()),
+            (_, _, Some(one)) if error_style == OverloadErrorStyle::Signature => {
+                Dispatch::Guarded(one.clone())
+            }
             // Operators do the same for all their overloads, and look at their arguments.
-            _ if refusal != Refusal::Signature && !callee.overloads.is_empty() => {
+            _ if error_style != OverloadErrorStyle::Signature && !callee.overloads.is_empty() => {
                 Dispatch::Known(callee.overloads[0].clone())
             }
             _ => Dispatch::ByArguments(callee.overloads.clone()),
         };
         let cost = call_cost(function, id);
-        let call = Call { function: function.clone(), cost, breaks: breaks(id), refusal, run };
+        let call = Call { function: function.clone(), cost, breaks: breaks(id), error_style, run };
         if let Some(node) = self.fold_call(&call, &callee.overloads, &nodes)? {
             return Ok(self.add(node));
         }
@@ -158,7 +163,7 @@ impl Planner<'_> {
         let any = match &call.run {
             _ if &**function == "format" => true,
             Dispatch::Prepared(_) => true,
-            Dispatch::ByArguments(_) => refusal == Refusal::Signature,
+            Dispatch::ByArguments(_) => error_style == OverloadErrorStyle::Signature,
             Dispatch::Known(_) | Dispatch::Guarded(_) => false,
         };
         let call = Box::new(call);
@@ -172,9 +177,15 @@ impl Planner<'_> {
 
     /// Refuses a function that never takes as many arguments, where cel-go knows that before it
     /// evaluates anything.
-    fn refuse_count(&self, callee: &Callee, refusal: Refusal, count: usize) -> Result<(), Error> {
+    fn refuse_count(
+        &self,
+        callee: &Callee,
+        error_style: OverloadErrorStyle,
+        count: usize,
+    ) -> Result<(), Error> {
         let Known::Names(_) = self.known else { return Ok(()) };
-        let bound_once = refusal != Refusal::Signature || callee.overloads.len() == 1;
+        let bound_once =
+            error_style != OverloadErrorStyle::Signature || callee.overloads.len() == 1;
         let fits = callee.overloads.iter().any(|overload| overload.params.len() == count);
         if fits || !bound_once || (callee.overloads.is_empty() && count > 0) {
             return Ok(());
@@ -221,7 +232,7 @@ impl Planner<'_> {
             return Ok(Some(Node::Constant(Constant { value, cost: 0, plain: true })));
         }
         let small = overloads.iter().all(|overload| {
-            matches!(overload.run, Run::Strict(_))
+            matches!(overload.run, Implementation::Strict(_))
                 && !matches!(
                     overload.result,
                     Type::String | Type::Bytes | Type::List(_) | Type::Map(_)

@@ -7,29 +7,29 @@ mod names;
 use super::construct::{add_entry, held, no_optional_element};
 use super::node::{Constant, Item, Loop, Node, NodeId, SlotId};
 use super::{Program, SlotKind};
-use crate::check::{Checked, Reference};
+use crate::check::{CheckedExpression, ResolvedReference};
 use crate::env::Env;
 use crate::syntax::ACCUMULATOR;
-use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, Parsed};
+use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, ParsedExpression};
 use crate::types::Type;
-use crate::value::{Error, List, Map, Value, WorkBudget};
+use crate::value::{Error, ListValue, MapValue, Value, WorkBudget};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Plans an expression that has been checked.
-pub(super) fn checked(checked: &Checked) -> Result<Program, Error> {
+pub(super) fn checked(checked: &CheckedExpression) -> Result<Program, Error> {
     Planner::new(Known::Checked(checked)).program(&checked.root)
 }
 
 /// The same, with fields of a variable that are variables.
-pub(super) fn with_parts(checked: &Checked, whole: &str) -> Result<Program, Error> {
+pub(super) fn with_parts(checked: &CheckedExpression, whole: &str) -> Result<Program, Error> {
     let mut planner = Planner::new(Known::Checked(checked));
     planner.whole = Some(whole);
     planner.program(&checked.root)
 }
 
 /// Plans an expression that has not been checked.
-pub(super) fn unchecked(parsed: &Parsed, env: &Env) -> Result<Program, Error> {
+pub(super) fn unchecked(parsed: &ParsedExpression, env: &Env) -> Result<Program, Error> {
     Planner::new(Known::Names(env)).program(&parsed.root)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn unchecked(parsed: &Parsed, env: &Env) -> Result<Program, Error> {
 #[derive(Clone, Copy)]
 enum Known<'p> {
     /// What the checker has found out.
-    Checked(&'p Checked),
+    Checked(&'p CheckedExpression),
     /// What names may mean.
     Names(&'p Env),
 }
@@ -108,7 +108,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    fn reference(&self, expr: &Expr) -> Option<&'p Reference> {
+    fn reference(&self, expr: &Expr) -> Option<&'p ResolvedReference> {
         match self.known {
             Known::Checked(checked) => checked.reference(expr.id),
             Known::Names(_) => None,
@@ -117,7 +117,7 @@ impl<'p> Planner<'p> {
 
     fn plan(&mut self, expr: &Expr) -> Result<NodeId, Error> {
         match &expr.kind {
-            ExprKind::Literal(literal) => Ok(self.constant(Value::written(literal))),
+            ExprKind::Literal(literal) => Ok(self.constant(Value::from_literal(literal))),
             ExprKind::Ident(name) => self.ident(expr, name),
             ExprKind::Select { operand, field, test_only } => {
                 let operand = self.plan(operand)?;
@@ -143,7 +143,7 @@ impl<'p> Planner<'p> {
         {
             let node = match constant_list(&items, &values, &self.work) {
                 Ok(list) => Node::Constant(Constant {
-                    value: Value::List(List::of(list)),
+                    value: Value::List(ListValue::of(list)),
                     cost: 0,
                     plain: true,
                 }),
@@ -172,7 +172,7 @@ impl<'p> Planner<'p> {
             });
             let node = match made {
                 Ok(()) => Node::Constant(Constant {
-                    value: Value::Map(Map::of(map)),
+                    value: Value::Map(MapValue::of(map)),
                     cost: 0,
                     plain: true,
                 }),

@@ -2,10 +2,10 @@
 
 use super::super::SlotKind;
 use super::super::node::{
-    Candidate, Field, Node, NodeId, Path, Root, SlotId, Source, Step, StepKey,
+    Candidate, Field, NameSource, Node, NodeId, Path, Root, SlotId, Step, StepKey,
 };
 use super::{Known, Planner};
-use crate::check::Reference;
+use crate::check::ResolvedReference;
 use crate::syntax::ast::Expr;
 use crate::types::Type;
 use crate::value::{Error, Value};
@@ -18,11 +18,11 @@ impl Planner<'_> {
     /// as in cel-go.
     pub(super) fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> Result<NodeId, Error> {
         let root = match (self.reference(expr), self.known) {
-            (Some(Reference::Type(of)), _) => {
-                let value = Value::of_type(of.clone());
+            (Some(ResolvedReference::Type(of)), _) => {
+                let value = Value::from_type(of.clone());
                 return Ok(self.constant(value));
             }
-            (Some(Reference::Variable(name)), Known::Checked(checked))
+            (Some(ResolvedReference::Variable(name)), Known::Checked(checked))
                 if matches!(checked.type_of(expr.id), Type::Type(_)) =>
             {
                 return Err(Error::text(
@@ -33,7 +33,7 @@ impl Planner<'_> {
             (_, Known::Names(_)) => {
                 Root::Names(self.candidate(name, None, 0).into_iter().collect())
             }
-            (Some(Reference::Variable(name)), _) => Root::Slot(self.variable(name)),
+            (Some(ResolvedReference::Variable(name)), _) => Root::Slot(self.variable(name)),
             _ => Root::Slot(self.variable(name)),
         };
         Ok(self.add(Node::Path(Path { root, steps: Vec::new(), has: false })))
@@ -63,9 +63,9 @@ impl Planner<'_> {
         for full in env.candidates(&dotted) {
             let full: Arc<str> = full.as_ref().into();
             let slot = self.variable(&full);
-            candidate.sources.push(Source::Slot(slot));
+            candidate.sources.push(NameSource::Slot(slot));
             if let Some(of) = env.named_type(&full) {
-                candidate.sources.push(Source::Type(of.clone()));
+                candidate.sources.push(NameSource::Type(of.clone()));
             }
             candidate.names.push(full);
         }
@@ -90,7 +90,7 @@ impl Planner<'_> {
             Some(value @ (Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_))) => {
                 StepKey::Constant(value.clone())
             }
-            Some(other) => return Err(super::super::native::invalid_key(other, &self.work)),
+            Some(other) => return Err(super::super::go_values::invalid_key(other, &self.work)),
             None => StepKey::Computed(key),
         };
         Ok(self.step(operand, Step { key, optional, test: false }, false))
@@ -172,7 +172,7 @@ impl Planner<'_> {
                 if steps.is_empty() && matches!(
                     candidates.as_slice(),
                     [Candidate { sources, .. }]
-                        if matches!(sources.as_slice(), [Source::Slot(root)] if *root == slot)
+                        if matches!(sources.as_slice(), [NameSource::Slot(root)] if *root == slot)
                 )
         )
     }

@@ -4,19 +4,19 @@
 //! Who answers is an [`Authorizer`]; the values here only gather what is asked.
 
 use crate::library::args::{exactly, made, opaque, str, wrap};
-use crate::library::{Library, Overload, Strict};
+use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::names;
 use std::any::Any;
 use std::sync::Arc;
 
 /// Questions about paths and resources.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.authz", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.authz", overloads, macros: &[], types: Vec::new };
 
 /// `fieldSelector` and `labelSelector` for questions about resources. Needs [`LIBRARY`].
-pub static SELECTORS: Library = Library {
+pub static SELECTORS: FunctionLibrary = FunctionLibrary {
     name: "kubernetes.authzSelectors",
     overloads: selectors,
     macros: &[],
@@ -26,18 +26,18 @@ pub static SELECTORS: Library = Library {
 /// Says who may do what.
 pub trait Authorizer: std::fmt::Debug + Send + Sync {
     /// Whether a request may be made. An error is part of the decision.
-    fn authorize(&self, request: &Request<'_>) -> Decision;
+    fn authorize(&self, request: &AuthorizationRequest<'_>) -> AuthorizationDecision;
 }
 
 /// What somebody wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request<'r> {
+pub struct AuthorizationRequest<'r> {
     /// Who.
     pub user: &'r User,
     /// The verb: of HTTP for paths, of the API for resources.
     pub verb: &'r str,
     /// With what.
-    pub target: Target<'r>,
+    pub target: AuthorizationTarget<'r>,
 }
 
 /// Who wants to do something.
@@ -56,16 +56,16 @@ pub enum User {
 
 /// With what somebody wants to do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'r> {
+pub enum AuthorizationTarget<'r> {
     /// A path that is no resource's.
     Path(&'r str),
     /// A resource.
-    Resource(&'r Resource),
+    Resource(&'r ResourceAttributes),
 }
 
 /// A resource; what is empty is not asked about. The version of its group is `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resource {
+pub struct ResourceAttributes {
     /// Its group; empty for the core group.
     pub group: String,
     /// Its plural name.
@@ -84,7 +84,7 @@ pub struct Resource {
 
 /// What an authorizer says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
+pub struct AuthorizationDecision {
     /// Whether it is allowed.
     pub allowed: bool,
     /// Why; may be empty.
@@ -94,9 +94,9 @@ pub struct Decision {
 }
 
 /// The name of the type of the variable `authorizer`.
-pub const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+pub const AUTHORIZER_TYPE: &str = "kubernetes.authorization.Authorizer";
 /// The name of the type of the variable `authorizer.requestResource`.
-pub const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+pub const RESOURCE_CHECK_TYPE: &str = "kubernetes.authorization.ResourceCheck";
 const PATH_CHECK: &str = "kubernetes.authorization.PathCheck";
 const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 const DECISION: &str = "kubernetes.authorization.Decision";
@@ -108,7 +108,10 @@ pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Value<'static> {
 
 /// The value of the variable `authorizer.requestResource`: asks about the resource of the request
 /// that is being judged.
-pub fn request_resource(authorizer: Arc<dyn Authorizer>, resource: Resource) -> Value<'static> {
+pub fn request_resource(
+    authorizer: Arc<dyn Authorizer>,
+    resource: ResourceAttributes,
+) -> Value<'static> {
     wrap(ResourceCheck { who: Who { authorizer, user: User::Requester }, resource })
 }
 
@@ -120,8 +123,8 @@ struct Who {
 }
 
 impl Who {
-    fn ask<'a>(&self, verb: &str, target: Target<'_>) -> Value<'a> {
-        let request = Request { user: &self.user, verb, target };
+    fn ask<'a>(&self, verb: &str, target: AuthorizationTarget<'_>) -> Value<'a> {
+        let request = AuthorizationRequest { user: &self.user, verb, target };
         wrap(Decided(self.authorizer.authorize(&request)))
     }
 }
@@ -146,11 +149,11 @@ struct GroupCheck {
 #[derive(Clone, Debug)]
 struct ResourceCheck {
     who: Who,
-    resource: Resource,
+    resource: ResourceAttributes,
 }
 
 #[derive(Debug)]
-struct Decided(Decision);
+struct Decided(AuthorizationDecision);
 
 /// None of them can be compared.
 macro_rules! opaque_types {
@@ -176,26 +179,26 @@ macro_rules! opaque_types {
 }
 
 opaque_types!(
-    Asking AUTHORIZER "library.authorizerVal",
+    Asking AUTHORIZER_TYPE "library.authorizerVal",
     PathCheck PATH_CHECK "library.pathCheckVal",
     GroupCheck GROUP_CHECK "library.groupCheckVal",
-    ResourceCheck RESOURCE_CHECK "library.resourceCheckVal",
+    ResourceCheck RESOURCE_CHECK_TYPE "library.resourceCheckVal",
     Decided DECISION "library.decisionVal"
 );
 
 fn overloads() -> Vec<Overload> {
     let object = Type::object;
     // `from.function(string)`
-    let step = |function, id, from, to, run: Strict| {
+    let step = |function, id, from, to, run: StrictFunction| {
         Overload::method(function, id, vec![object(from), Type::String], object(to), run)
     };
-    let told = |function, id, result, run: Strict| {
+    let told = |function, id, result, run: StrictFunction| {
         Overload::method(function, id, vec![object(DECISION)], result, run)
     };
-    let with_account = vec![object(AUTHORIZER), Type::String, Type::String];
+    let with_account = vec![object(AUTHORIZER_TYPE), Type::String, Type::String];
     vec![
-        step("path", "authorizer_path", AUTHORIZER, PATH_CHECK, path),
-        step("group", "authorizer_group", AUTHORIZER, GROUP_CHECK, |args, _| {
+        step("path", "authorizer_path", AUTHORIZER_TYPE, PATH_CHECK, path),
+        step("group", "authorizer_group", AUTHORIZER_TYPE, GROUP_CHECK, |args, _| {
             let (asking, group) = with_text::<Asking>(args)?;
             Ok(wrap(GroupCheck { who: asking.who.clone(), group: group.to_owned() }))
         }),
@@ -203,30 +206,34 @@ fn overloads() -> Vec<Overload> {
             "serviceAccount",
             "authorizer_serviceaccount",
             with_account,
-            object(AUTHORIZER),
+            object(AUTHORIZER_TYPE),
             service_account,
         ),
-        step("resource", "groupcheck_resource", GROUP_CHECK, RESOURCE_CHECK, resource),
+        step("resource", "groupcheck_resource", GROUP_CHECK, RESOURCE_CHECK_TYPE, resource),
         step(
             "subresource",
             "resourcecheck_subresource",
-            RESOURCE_CHECK,
-            RESOURCE_CHECK,
+            RESOURCE_CHECK_TYPE,
+            RESOURCE_CHECK_TYPE,
             |args, _| with(args, |resource, text| resource.subresource = text),
         ),
-        step("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, |args, _| {
-            with(args, |resource, text| resource.namespace = text)
-        }),
-        step("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, |args, _| {
+        step(
+            "namespace",
+            "resourcecheck_namespace",
+            RESOURCE_CHECK_TYPE,
+            RESOURCE_CHECK_TYPE,
+            |args, _| with(args, |resource, text| resource.namespace = text),
+        ),
+        step("name", "resourcecheck_name", RESOURCE_CHECK_TYPE, RESOURCE_CHECK_TYPE, |args, _| {
             with(args, |resource, text| resource.name = text)
         }),
         step("check", "pathcheck_check", PATH_CHECK, DECISION, |args, _| {
             let (check, verb) = with_text::<PathCheck>(args)?;
-            Ok(check.who.ask(verb, Target::Path(&check.path)))
+            Ok(check.who.ask(verb, AuthorizationTarget::Path(&check.path)))
         }),
-        step("check", "resourcecheck_check", RESOURCE_CHECK, DECISION, |args, _| {
+        step("check", "resourcecheck_check", RESOURCE_CHECK_TYPE, DECISION, |args, _| {
             let (check, verb) = with_text::<ResourceCheck>(args)?;
-            Ok(check.who.ask(verb, Target::Resource(&check.resource)))
+            Ok(check.who.ask(verb, AuthorizationTarget::Resource(&check.resource)))
         }),
         told("errored", "decision_errored", Type::Bool, |args, _| {
             Ok(Value::Bool(decision(args)?.error.is_some()))
@@ -244,8 +251,8 @@ fn overloads() -> Vec<Overload> {
 }
 
 fn selectors() -> Vec<Overload> {
-    let check = || Type::object(RESOURCE_CHECK);
-    let step = |function, id, run: Strict| {
+    let check = || Type::object(RESOURCE_CHECK_TYPE);
+    let step = |function, id, run: StrictFunction| {
         Overload::method(function, id, vec![check(), Type::String], check(), run)
     };
     vec![
@@ -263,20 +270,20 @@ fn with_text<'v, T: Opaque>(args: &'v [Value<'_>]) -> Result<(&'v T, &'v str), E
     Ok((opaque(receiver)?, str(text)?))
 }
 
-fn decision<'v>(args: &'v [Value<'_>]) -> Result<&'v Decision, Error> {
+fn decision<'v>(args: &'v [Value<'_>]) -> Result<&'v AuthorizationDecision, Error> {
     let [decision] = exactly(args)?;
     opaque(decision).map(|decision: &Decided| &decision.0)
 }
 
 /// The same question with one thing more.
-fn with<'a>(args: &[Value<'a>], set: fn(&mut Resource, String)) -> Outcome<'a> {
+fn with<'a>(args: &[Value<'a>], set: fn(&mut ResourceAttributes, String)) -> ValueResult<'a> {
     let (check, text) = with_text::<ResourceCheck>(args)?;
     let mut check = check.clone();
     set(&mut check.resource, text.to_owned());
     Ok(wrap(check))
 }
 
-fn path<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn path<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let (asking, path) = with_text::<Asking>(args)?;
     if path.trim().is_empty() {
         return Err(Error::fixed("path must not be empty"));
@@ -284,22 +291,22 @@ fn path<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(wrap(PathCheck { who: asking.who.clone(), path: path.to_owned() }))
 }
 
-fn resource<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn resource<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let (check, resource) = with_text::<GroupCheck>(args)?;
     if resource.trim().is_empty() {
         return Err(Error::fixed("resource must not be empty"));
     }
     Ok(wrap(ResourceCheck {
         who: check.who.clone(),
-        resource: Resource {
+        resource: ResourceAttributes {
             group: check.group.clone(),
             resource: resource.to_owned(),
-            ..Resource::default()
+            ..ResourceAttributes::default()
         },
     }))
 }
 
-fn service_account<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn service_account<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [asking, namespace, name] = exactly(args)?;
     let (asking, namespace, name) = (opaque::<Asking>(asking)?, str(namespace)?, str(name)?);
     if !names::dns1123_subdomain(name).is_empty() {

@@ -2,14 +2,14 @@
 
 use super::ip::{self, Address};
 use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::address::Network;
 use std::any::Any;
 
 /// `cidr`, `isCIDR`, and the methods of networks. Needs the library of addresses.
-pub static LIBRARY: Library = Library {
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "kubernetes.net.cidr",
     overloads,
     macros: &[],
@@ -115,25 +115,25 @@ fn parse(text: &str, work: &WorkBudget) -> Result<Network, Error> {
     }
 }
 
-fn contains_ip<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn contains_ip<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [network, address] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.contains(opaque::<Address>(address)?.0)))
 }
 
 /// A text that is no address makes the call one that nobody knows.
-fn contains_ip_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn contains_ip_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [network, address] = exactly(args)?;
     let (network, address) = (network_of(network)?, str(address)?);
     let address = ip::parse(address, work).map_err(|_| Error::fixed("no such overload"))?;
     Ok(Value::Bool(network.contains(address)))
 }
 
-fn contains_cidr<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn contains_cidr<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [network, other] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.covers(network_of(other)?)))
 }
 
-fn contains_cidr_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn contains_cidr_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [network, other] = exactly(args)?;
     let (network, other) = (network_of(network)?, str(other)?);
     Ok(Value::Bool(network.covers(parse(other, work)?)))

@@ -1,17 +1,17 @@
 //! Formats of names and other texts: `format.dns1123Label().validate(self.name)`.
 
 use crate::library::args::{exactly, list, made, same, str, wrap};
-use crate::library::{Library, Overload, Strict};
+use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::url::check_request_uri;
 use mainstay_formats::{Format, names};
 use std::any::Any;
 use std::sync::Arc;
 
 /// `format.named`, a function for each format, and `validate`.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.format", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.format", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.NamedFormat";
@@ -23,7 +23,7 @@ struct Named {
     function: &'static str,
     /// The name that tells it from others: that of upstream's value.
     identity: &'static str,
-    give: Strict,
+    give: StrictFunction,
     /// What is wrong with a text.
     check: fn(&str) -> Vec<String>,
     /// The length that costs take its regular expression to have.
@@ -142,14 +142,14 @@ fn overloads() -> Vec<Overload> {
     all
 }
 
-fn by_name<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn by_name<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [name] = exactly(args)?;
     let name = str(name)?;
     let found = FORMATS.iter().find(|format| format.name == name);
     Ok(Value::Optional(found.map(|format| Arc::new(wrap(Wrapped(format))))))
 }
 
-fn validate<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn validate<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [format, text] = exactly(args)?;
     let format: &Wrapped = crate::library::args::opaque(format)?;
     let wrong = (format.0.check)(str(text)?);

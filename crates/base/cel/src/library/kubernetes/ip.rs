@@ -1,16 +1,16 @@
 //! Addresses: `ip("10.0.0.1").isLoopback()`.
 
 use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::address::parse_address;
 use mainstay_gocompat::quote;
 use std::any::Any;
 use std::net::IpAddr;
 
 /// `ip`, `isIP`, `ip.isCanonical`, and the methods of addresses.
-pub static LIBRARY: Library = Library {
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "kubernetes.net.ip",
     overloads,
     macros: &[],
@@ -118,7 +118,7 @@ pub(super) fn mapped(text: &str) -> String {
     format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))
 }
 
-fn canonical<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn canonical<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     Ok(Value::Bool(parse(written, work)?.to_string() == written))

@@ -2,14 +2,14 @@
 //! `jsonpatch.escapeKey("a/b")`.
 
 use crate::library::args::{exactly, made, str, text};
-use crate::library::{Library, Overload};
-use crate::types::{Fields, ObjectType, Type};
-use crate::value::{Outcome, Value, WorkBudget};
+use crate::library::{FunctionLibrary, Overload};
+use crate::types::{FieldResolver, ObjectType, Type};
+use crate::value::{Value, ValueResult, WorkBudget};
 use std::sync::Arc;
 
 /// `jsonpatch.escapeKey`
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.jsonpatch", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.jsonpatch", overloads, macros: &[], types: Vec::new };
 
 /// The name that expressions have for the type of an operation of a patch.
 pub const TYPE_NAME: &str = "JSONPatch";
@@ -23,7 +23,7 @@ pub fn patch_type() -> Type {
 #[derive(Debug)]
 struct PatchFields;
 
-impl Fields for PatchFields {
+impl FieldResolver for PatchFields {
     fn field(&self, _owner: &str, field: &str) -> Option<Type> {
         match field {
             "op" | "path" | "from" => Some(Type::String),
@@ -43,7 +43,7 @@ fn overloads() -> Vec<Overload> {
     )]
 }
 
-fn escape<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn escape<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [key] = exactly(args)?;
     let written = str(key)?;
     if !written.contains(['~', '/']) {

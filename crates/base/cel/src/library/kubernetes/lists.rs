@@ -1,14 +1,14 @@
 //! Lists of values that have an order or a sum: `self.ports.sum()`, `self.names.isSorted()`.
 
 use crate::library::args::exactly;
-use crate::library::{Library, Overload, Strict};
+use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, Value, ValueResult, WorkBudget};
 use std::cmp::Ordering;
 
 /// `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.lists", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.lists", overloads, macros: &[], types: Vec::new };
 
 /// An error of elements, not of the call.
 const MIXED: Error = Error::fixed("no such overload");
@@ -73,7 +73,7 @@ fn method(
     id: &'static str,
     element: Type,
     result: Type,
-    run: Strict,
+    run: StrictFunction,
 ) -> Overload {
     Overload::method(function, id, vec![Type::list(element)], result, run)
 }
@@ -131,7 +131,7 @@ fn overloads() -> Vec<Overload> {
 fn list_of<'v, 'a, E: Element>(
     args: &'v [Value<'a>],
     work: &WorkBudget,
-) -> Result<&'v List<'a>, Error> {
+) -> Result<&'v ListValue<'a>, Error> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     match list.get(0, work).transpose()? {
         Some(first) if !E::is(&first) => Err(Error::NoSuchOverload),
@@ -154,7 +154,7 @@ fn is_ordered(value: &Value<'_>) -> bool {
 }
 
 /// Values that have no order between them are taken for sorted.
-fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let mut before: Option<Value<'a>> = None;
     for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
@@ -175,7 +175,7 @@ fn extreme<'a, E: Element>(
     order: Ordering,
     empty: &'static str,
     work: &WorkBudget,
-) -> Outcome<'a> {
+) -> ValueResult<'a> {
     let mut best: Option<Value<'a>> = None;
     for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
@@ -189,11 +189,11 @@ fn extreme<'a, E: Element>(
     best.ok_or(Error::fixed(empty))
 }
 
-fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     list_of::<E>(args, work)?.iter(work).try_fold(zero, |sum, value| add(&sum, &value?))
 }
 
-fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
+fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> ValueResult<'a> {
     Ok(match (one, other) {
         (Value::Int(one), Value::Int(other)) => {
             Value::Int(one.checked_add(*other).ok_or(Error::fixed("integer overflow"))?)
@@ -214,12 +214,12 @@ fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
 }
 
 /// What cannot be compared is not the element that is looked for.
-fn position<'a>(args: &[Value<'a>], last: bool, work: &WorkBudget) -> Outcome<'a> {
+fn position<'a>(args: &[Value<'a>], last: bool, work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list), wanted] = exactly::<2>(args)? else {
         return Err(Error::NoSuchOverload);
     };
     let mut is_it =
-        |value: Outcome<'a>| value.and_then(|value| value.equals(wanted, work)) == Ok(true);
+        |value: ValueResult<'a>| value.and_then(|value| value.equals(wanted, work)) == Ok(true);
     let mut values = list.iter(work);
     let found = if last { values.rposition(&mut is_it) } else { values.position(is_it) };
     Ok(Value::Int(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))

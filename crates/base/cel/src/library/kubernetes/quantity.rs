@@ -1,16 +1,16 @@
 //! Amounts: `quantity("100Mi").add(quantity("2k")).isLessThan(quantity("1Gi"))`.
 
 use crate::library::args::{exactly, int, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_quantity::Quantity;
 use std::any::Any;
 use std::cmp::Ordering;
 
 /// `quantity`, `isQuantity`, and the methods of amounts.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.quantity", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.quantity", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.Quantity";
@@ -123,7 +123,7 @@ fn amount_and_int<'v>(args: &'v [Value<'_>]) -> Result<(&'v Quantity, Quantity),
     Ok((&opaque::<Amount>(amount)?.value, Quantity::integer(int(number)?)))
 }
 
-fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [written] = exactly(args)?;
     match Quantity::parse(str(written)?) {
         Ok(value) => Ok(wrap(Amount { value, computed: false })),
@@ -131,16 +131,16 @@ fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [written] = exactly(args)?;
     Ok(Value::Bool(Quantity::parse(str(written)?).is_ok()))
 }
 
-fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     Ok(Value::Int(one(args)?.sign()))
 }
 
-fn as_integer<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn as_integer<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match one(args)?.as_integer() {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::fixed("cannot convert value to integer")),
@@ -152,7 +152,7 @@ fn compare(args: &[Value<'_>]) -> Result<Ordering, Error> {
     Ok(one.cmp(other))
 }
 
-fn computed<'a>(value: Option<Quantity>) -> Outcome<'a> {
+fn computed<'a>(value: Option<Quantity>) -> ValueResult<'a> {
     match value {
         Some(value) => Ok(wrap(Amount { value, computed: true })),
         None => Err(Error::fixed("quantity has too many digits")),

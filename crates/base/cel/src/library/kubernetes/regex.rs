@@ -2,15 +2,15 @@
 
 use crate::library::args::{exactly, int, list, part, str, text};
 use crate::library::standard::{Pattern, remembered};
-use crate::library::{Library, Overload, Prepared};
+use crate::library::{FunctionLibrary, Overload, PreparedCall};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, WorkBudget};
+use crate::value::{Error, StringValue, Value, ValueResult, WorkBudget};
 use regex::Regex;
 use std::sync::Arc;
 
 /// `find` and `findAll`.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.regex", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.regex", overloads, macros: &[], types: Vec::new };
 
 fn overloads() -> Vec<Overload> {
     use Type::{Int, String};
@@ -51,7 +51,7 @@ fn overloads() -> Vec<Overload> {
 }
 
 /// A function that looks for a pattern in its first argument.
-type Find = for<'a> fn(&[Value<'a>], &Regex) -> Outcome<'a>;
+type Find = for<'a> fn(&[Value<'a>], &Regex) -> ValueResult<'a>;
 
 #[derive(Debug)]
 struct Known {
@@ -59,13 +59,17 @@ struct Known {
     find: Find,
 }
 
-impl Prepared for Known {
-    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+impl PreparedCall for Known {
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
         self.pattern.with(|pattern| (self.find)(args, pattern), work)?
     }
 }
 
-fn prepare(pattern: &Value<'_>, find: Find, work: &WorkBudget) -> Result<Arc<dyn Prepared>, Error> {
+fn prepare(
+    pattern: &Value<'_>,
+    find: Find,
+    work: &WorkBudget,
+) -> Result<Arc<dyn PreparedCall>, Error> {
     let pattern = Pattern::new(str(pattern)?, work)?;
     Ok(Arc::new(Known { pattern, find }))
 }
@@ -75,17 +79,17 @@ fn compiled(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<Regex>, Error>
         .map_err(|why| Error::text(format!("Illegal regex: {why}"), work))
 }
 
-fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {
+fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> ValueResult<'a> {
     let [whole, _] = exactly(args)?;
     let whole = text(whole)?;
     Ok(match pattern.find(whole) {
         Some(found) => part(whole, found.range()),
-        None => Value::String(Text::Borrowed("")),
+        None => Value::String(StringValue::Borrowed("")),
     })
 }
 
 /// At most as many as the third argument says; all if there is none or it is below zero.
-fn find_all<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {
+fn find_all<'a>(args: &[Value<'a>], pattern: &Regex) -> ValueResult<'a> {
     let (whole, most) = match args {
         [whole, _] => (whole, usize::MAX),
         [whole, _, most] => (whole, usize::try_from(int(most)?).unwrap_or(usize::MAX)),

@@ -1,19 +1,29 @@
 //! Semantic versions: `semver("1.2.3").isLessThan(semver("2.0.0"))`.
 
 use crate::library::args::{exactly, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_version::{ParseError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;
 
 /// `semver`, `isSemver`, and the methods of versions. From version 1 on the functions take whether
 /// to complete what is written (`v1.2`).
-pub fn library(version: u32) -> &'static Library {
-    static VERSIONS: [Library; 2] = [
-        Library { name: LIBRARY_NAME, overloads: || overloads(0), macros: &[], types: Vec::new },
-        Library { name: LIBRARY_NAME, overloads: || overloads(1), macros: &[], types: Vec::new },
+pub fn library(version: u32) -> &'static FunctionLibrary {
+    static VERSIONS: [FunctionLibrary; 2] = [
+        FunctionLibrary {
+            name: LIBRARY_NAME,
+            overloads: || overloads(0),
+            macros: &[],
+            types: Vec::new,
+        },
+        FunctionLibrary {
+            name: LIBRARY_NAME,
+            overloads: || overloads(1),
+            macros: &[],
+            types: Vec::new,
+        },
     ];
     &VERSIONS[usize::from(version > 0)]
 }
@@ -95,7 +105,7 @@ fn versions<'v>(args: &'v [Value<'_>]) -> Result<[&'v Version; 2], Error> {
     Ok([&opaque::<Wrapped>(one)?.0, &opaque::<Wrapped>(other)?.0])
 }
 
-fn number<'a>(args: &[Value<'a>], part: fn(&Version) -> u64) -> Outcome<'a> {
+fn number<'a>(args: &[Value<'a>], part: fn(&Version) -> u64) -> ValueResult<'a> {
     let [version] = exactly(args)?;
     let number = part(&opaque::<Wrapped>(version)?.0);
     // Numbers above the greatest `int` begin again below zero, as upstream.
@@ -123,14 +133,14 @@ fn read(args: &[Value<'_>]) -> Result<Result<Version, VersionError>, Error> {
     })
 }
 
-fn parsed<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn parsed<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     match read(args)? {
         Ok(version) => Ok(wrap(Wrapped(version))),
         Err(error) => Err(Error::text(error.to_string(), work)),
     }
 }
 
-fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     Ok(Value::Bool(read(args)?.is_ok()))
 }
 

@@ -1,17 +1,17 @@
 //! URLs: `url("https://a:80/b?c=d").getHostname()`.
 
 use crate::library::args::{exactly, list, made, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value, WorkBudget};
+use crate::value::{Error, MapKey, MapValue, Opaque, StringValue, Value, ValueResult, WorkBudget};
 use mainstay_formats::url::{Url, check_request_uri};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// `url`, `isURL`, and the methods of URLs.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.urls", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.urls", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.URL";
@@ -66,7 +66,7 @@ fn receiver<'v>(args: &'v [Value<'_>]) -> Result<&'v Url, Error> {
 
 /// What is a URL is decided by the stricter rules of requests, what is in it by the others: those
 /// of requests know no fragments.
-fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [written] = exactly(args)?;
     let written = str(written)?;
     check_request_uri(written).and_then(|()| Url::parse(written)).map_or_else(
@@ -77,14 +77,14 @@ fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     )
 }
 
-fn get_query<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn get_query<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let mut parameters: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
     for (key, value) in receiver(args)?.query() {
         parameters.entry(key).or_default().push(made(value));
     }
     let entries = parameters
         .into_iter()
-        .map(|(key, values)| (Key::String(Text::Shared(key.into())), list(values)))
+        .map(|(key, values)| (MapKey::String(StringValue::Shared(key.into())), list(values)))
         .collect();
-    Ok(Value::Map(Map::Values(Arc::new(entries))))
+    Ok(Value::Map(MapValue::Values(Arc::new(entries))))
 }

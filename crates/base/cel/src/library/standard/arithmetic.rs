@@ -1,10 +1,10 @@
 //! `+`, `-`, `*`, `/`, `%`: numbers do not wrap, texts and lists grow, times move.
 
 use crate::library::args::LONGEST;
-use crate::library::{Overload, Strict};
+use crate::library::{Overload, StrictFunction};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, WorkBudget, time};
+use crate::value::{Error, StringValue, Value, ValueResult, WorkBudget, time};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -13,11 +13,12 @@ const MODULUS_BY_ZERO: Error = Error::fixed("modulus by zero");
 
 pub(super) fn overloads() -> Vec<Overload> {
     use Type::{Bytes, Double, Duration, Int, String, Timestamp, Uint};
-    let all_of = |function, run: Strict, overloads: Vec<(&'static str, [Type; 2], Type)>| {
-        overloads.into_iter().map(move |(id, params, result)| {
-            Overload::function(function, id, params.into(), result, run)
-        })
-    };
+    let all_of =
+        |function, run: StrictFunction, overloads: Vec<(&'static str, [Type; 2], Type)>| {
+            overloads.into_iter().map(move |(id, params, result)| {
+                Overload::function(function, id, params.into(), result, run)
+            })
+        };
     let same = |id, of: Type| (id, [of.clone(), of.clone()], of);
     let mut all = Vec::new();
     all.extend(all_of(
@@ -77,26 +78,29 @@ pub(super) fn overloads() -> Vec<Overload> {
     all
 }
 
-fn both<'a>(args: &[Value<'a>], run: fn(&Value<'a>, &Value<'a>) -> Outcome<'a>) -> Outcome<'a> {
+fn both<'a>(
+    args: &[Value<'a>],
+    run: fn(&Value<'a>, &Value<'a>) -> ValueResult<'a>,
+) -> ValueResult<'a> {
     match args {
         [left, right] => run(left, right),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn int<'a>(result: Option<i64>) -> Outcome<'a> {
+fn int<'a>(result: Option<i64>) -> ValueResult<'a> {
     result.map(Value::Int).ok_or(INT_OVERFLOW)
 }
 
-fn uint<'a>(result: Option<u64>) -> Outcome<'a> {
+fn uint<'a>(result: Option<u64>) -> ValueResult<'a> {
     result.map(Value::Uint).ok_or(UINT_OVERFLOW)
 }
 
-fn duration<'a>(result: Option<i64>) -> Outcome<'a> {
+fn duration<'a>(result: Option<i64>) -> ValueResult<'a> {
     result.map(Value::Duration).ok_or(INT_OVERFLOW)
 }
 
-fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> Outcome<'a> {
+fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> ValueResult<'a> {
     result.map(Value::Timestamp).ok_or(time::TIMESTAMP_OVERFLOW)
 }
 
@@ -105,7 +109,7 @@ fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the sum does not fit its type, or the values cannot be added.
-pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::String(left), Value::String(right)) => concatenate(left, right),
@@ -128,7 +132,7 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> Outcom
     }
 }
 
-fn concatenate<'a>(left: &Text<'a>, right: &Text<'a>) -> Outcome<'a> {
+fn concatenate<'a>(left: &StringValue<'a>, right: &StringValue<'a>) -> ValueResult<'a> {
     if left.is_empty() {
         return Ok(Value::String(right.clone()));
     }
@@ -152,7 +156,7 @@ fn fits(left: usize, right: usize) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the difference does not fit its type, or the values cannot be subtracted.
-pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_sub(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left - right)),
@@ -173,7 +177,7 @@ pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the product does not fit its type, or the values cannot be multiplied.
-pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_mul(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left * right)),
@@ -188,7 +192,7 @@ pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 ///
 /// If the divisor is the whole number zero, the quotient does not fit its type, or the values
 /// cannot be divided.
-pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(DIVISION_BY_ZERO),
         (Value::Int(left), Value::Int(right)) => int(left.checked_div(*right)),
@@ -203,7 +207,7 @@ pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the divisor is zero, or the values are no whole numbers of one type.
-pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(MODULUS_BY_ZERO),
         (Value::Int(left), Value::Int(right)) => int(left.checked_rem(*right)),
@@ -217,7 +221,7 @@ pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If it is the least of its type, or has no opposite.
-pub fn negate<'a>(value: &Value<'a>) -> Outcome<'a> {
+pub fn negate<'a>(value: &Value<'a>) -> ValueResult<'a> {
     match value {
         Value::Int(value) => int(value.checked_neg()),
         Value::Double(value) => Ok(Value::Double(-value)),

@@ -1,9 +1,9 @@
 //! `==`, `<` and the like, `[]`, `in`, `size`.
 
-use crate::library::{Overload, Strict};
+use crate::library::{Overload, StrictFunction};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 
 /// The names of the overloads that compare [`ordered`] values.
 macro_rules! ids {
@@ -53,19 +53,19 @@ pub(super) fn overloads() -> Vec<Overload> {
     let list = || Type::list(Type::param("A"));
     let map = || Type::map(Type::param("A"), Type::param("B"));
     let function = Overload::function;
-    let equals: Strict = |args, work| match args {
+    let equals: StrictFunction = |args, work| match args {
         [left, right] => Ok(Value::Bool(left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let differs: Strict = |args, work| match args {
+    let differs: StrictFunction = |args, work| match args {
         [left, right] => Ok(Value::Bool(!left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let index: Strict = |args, work| match args {
+    let index: StrictFunction = |args, work| match args {
         [container, key] => container.index(key, work),
         _ => Err(Error::NoSuchOverload),
     };
-    let is_in: Strict = |args, work| match args {
+    let is_in: StrictFunction = |args, work| match args {
         [value, container] => Ok(Value::Bool(value.is_in(container, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
@@ -74,7 +74,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, differs),
     ];
     for (name, ids, run) in [
-        (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as Strict),
+        (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as StrictFunction),
         (operator::LESS_EQUALS, ids!("less_equals"), |args, _| relation(args, less_equals)),
         (operator::GREATER, ids!("greater"), |args, _| relation(args, greater)),
         (operator::GREATER_EQUALS, ids!("greater_equals"), |args, _| {
@@ -105,7 +105,7 @@ pub(super) fn overloads() -> Vec<Overload> {
 
 type Relation = fn(&Value<'_>, &Value<'_>) -> Result<bool, Error>;
 
-fn relation<'a>(args: &[Value<'a>], run: Relation) -> Outcome<'a> {
+fn relation<'a>(args: &[Value<'a>], run: Relation) -> ValueResult<'a> {
     match args {
         [left, right] => Ok(Value::Bool(run(left, right)?)),
         _ => Err(Error::NoSuchOverload),
@@ -149,7 +149,7 @@ pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error
 }
 
 /// `size(value)`
-fn size<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn size<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     let size = value.size().ok_or(Error::NoSuchOverload)?;
     // Nothing in memory has more than 2^63 elements.

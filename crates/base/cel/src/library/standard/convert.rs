@@ -1,14 +1,16 @@
 //! `int(…)`, `string(…)` and the like: from each type to each other that it has a meaning in.
 
-use crate::library::{Overload, Strict};
+use crate::library::{Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Timestamp, Value, WorkBudget, go_double, time};
+use crate::value::{
+    Error, StringValue, Timestamp, Value, ValueResult, WorkBudget, go_double, time,
+};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
 
 /// A function, what it gives, what it does, and its overloads with what they take.
-type Conversion = (&'static str, Type, Strict, &'static [(&'static str, Type)]);
+type Conversion = (&'static str, Type, StrictFunction, &'static [(&'static str, Type)]);
 
 pub(super) fn overloads() -> Vec<Overload> {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
@@ -120,8 +122,8 @@ pub(super) fn overloads() -> Vec<Overload> {
 fn one<'a>(
     args: &[Value<'a>],
     work: &WorkBudget,
-    run: fn(&Value<'a>, &WorkBudget) -> Outcome<'a>,
-) -> Outcome<'a> {
+    run: fn(&Value<'a>, &WorkBudget) -> ValueResult<'a>,
+) -> ValueResult<'a> {
     match args {
         [value] => run(value, work),
         _ => Err(Error::NoSuchOverload),
@@ -133,7 +135,7 @@ fn meaningless(from: &'static str, to: &'static str, work: &WorkBudget) -> Error
     Error::text(format!("type conversion error from '{from}' to '{to}'"), work)
 }
 
-fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Bool(bool) => Ok(Value::Bool(*bool)),
         Value::String(text) => match text.as_str() {
@@ -145,16 +147,16 @@ fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn to_bytes<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
+fn to_bytes<'a>(value: &Value<'a>, _: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
-        Value::String(Text::Borrowed(text)) => Ok(Value::Bytes(text.as_bytes().into())),
+        Value::String(StringValue::Borrowed(text)) => Ok(Value::Bytes(text.as_bytes().into())),
         Value::String(text) => Ok(Value::Bytes(text.as_bytes().to_vec().into())),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
     let double = match value {
         Value::Double(double) => *double,
@@ -168,7 +170,7 @@ fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     Ok(Value::Double(double))
 }
 
-fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Duration(duration) => Ok(Value::Duration(*duration)),
         // There is an overload, but it never succeeds.
@@ -180,7 +182,7 @@ fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     Ok(Value::Int(match value {
         Value::Int(int) => *int,
         Value::Uint(uint) => i64::try_from(*uint).map_err(|_| INT_OVERFLOW)?,
@@ -197,7 +199,7 @@ fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     }))
 }
 
-fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     Ok(Value::Uint(match value {
         Value::Uint(uint) => *uint,
         Value::Int(int) => u64::try_from(*int).map_err(|_| UINT_OVERFLOW)?,
@@ -220,7 +222,7 @@ fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
     }))
 }
 
-pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
+pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> ValueResult<'a> {
     Ok(match value {
         Value::String(text) => Value::String(text.clone()),
         Value::Bool(bool) => Value::text(if *bool { "true" } else { "false" }),
@@ -239,7 +241,7 @@ pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
     })
 }
 
-fn to_timestamp<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_timestamp<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     let time = match value {
         Value::Timestamp(time) => Some(*time),
         Value::Int(int) => Timestamp::new(*int, 0),

@@ -7,27 +7,27 @@ pub mod arithmetic;
 pub mod compare;
 pub mod convert;
 mod float;
-mod texts;
+mod strings;
 mod times;
 
-pub(crate) use texts::{Pattern, remembered};
+pub(crate) use strings::{Pattern, remembered};
 
-use super::{Library, Overload, Run};
+use super::{FunctionLibrary, Implementation, Overload};
 use crate::syntax::ast::operator;
 use crate::syntax::macros;
 use crate::types::Type;
 use crate::value::{Error, Value};
 
 /// The language's own functions, macros and types.
-pub const LIBRARY: Library =
-    Library { name: "standard", overloads, macros: macros::STANDARD, types };
+pub const LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "standard", overloads, macros: macros::STANDARD, types };
 
 fn overloads() -> Vec<Overload> {
     let mut all = logic();
     all.extend(arithmetic::overloads());
     all.extend(compare::overloads());
     all.extend(convert::overloads());
-    all.extend(texts::overloads());
+    all.extend(strings::overloads());
     all.extend(times::overloads());
     all
 }
@@ -57,7 +57,7 @@ fn logic() -> Vec<Overload> {
         receiver: false,
         params,
         result,
-        run: Run::Evaluator,
+        run: Implementation::Evaluator,
         prepare: None,
     };
     let a = || Type::param("A");

@@ -4,17 +4,17 @@
 //! machine.
 
 use crate::library::args::str;
-use crate::library::{Overload, Strict};
+use crate::library::{Overload, StrictFunction};
 use crate::types::Type;
 use crate::value::time::{self, Civil};
-use crate::value::{Error, Outcome, Timestamp, Value, WorkBudget};
+use crate::value::{Error, Timestamp, Value, ValueResult, WorkBudget};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use mainstay_gocompat::quote;
 use std::sync::LazyLock;
 
 pub(super) fn overloads() -> Vec<Overload> {
     let mut all = Vec::new();
-    let times: [(&'static str, &'static str, &'static str, Strict); 10] = [
+    let times: [(&'static str, &'static str, &'static str, StrictFunction); 10] = [
         ("getFullYear", "timestamp_to_year", "timestamp_to_year_with_tz", |args, work| {
             part(args, work, |at, _| at.year)
         }),
@@ -62,7 +62,7 @@ pub(super) fn overloads() -> Vec<Overload> {
             |args, work| part(args, work, |_, nanos| i64::from(nanos / 1_000_000)),
         ),
     ];
-    let durations: [(&'static str, &'static str, Strict); 4] = [
+    let durations: [(&'static str, &'static str, StrictFunction); 4] = [
         ("getHours", "duration_to_hours", |args, _| whole(args, 3_600_000_000_000)),
         ("getMinutes", "duration_to_minutes", |args, _| whole(args, 60_000_000_000)),
         ("getSeconds", "duration_to_seconds", |args, _| whole(args, 1_000_000_000)),
@@ -83,7 +83,7 @@ pub(super) fn overloads() -> Vec<Overload> {
 }
 
 /// A part of a time, in the zone that the second argument names.
-fn part<'a>(args: &[Value<'a>], work: &WorkBudget, read: fn(Civil, u32) -> i64) -> Outcome<'a> {
+fn part<'a>(args: &[Value<'a>], work: &WorkBudget, read: fn(Civil, u32) -> i64) -> ValueResult<'a> {
     let (time, offset) = match args {
         [Value::Timestamp(time)] => (*time, 0),
         [Value::Timestamp(time), zone] => (*time, offset(*time, str(zone)?, work)?),
@@ -98,7 +98,7 @@ fn part<'a>(args: &[Value<'a>], work: &WorkBudget, read: fn(Civil, u32) -> i64) 
     clippy::cast_possible_truncation,
     reason = "Go's arithmetic; the result is smaller than the duration"
 )]
-fn whole<'a>(args: &[Value<'a>], unit: i64) -> Outcome<'a> {
+fn whole<'a>(args: &[Value<'a>], unit: i64) -> ValueResult<'a> {
     match args {
         [Value::Duration(duration)] => {
             let double = (duration / unit) as f64 + (duration % unit) as f64 / unit as f64;

@@ -1,7 +1,7 @@
 //! Parts, places and replacements.
 
 use crate::library::args::{LONGEST, exactly, int, list, made, part, str, text};
-use crate::value::{Error, Outcome, Text, Value, WorkBudget};
+use crate::value::{Error, StringValue, Value, ValueResult, WorkBudget};
 
 /// The byte at which a code point begins; the end of the text for the one behind the last. Texts
 /// are nearly always ASCII, and then it is the number itself.
@@ -23,7 +23,7 @@ fn out_of_range(at: i64, work: &WorkBudget) -> Error {
     Error::text(format!("index out of range: {at}"), work)
 }
 
-pub(super) fn char_at<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn char_at<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [whole, at] = exactly(args)?;
     let (whole, at) = (text(whole)?, int(at)?);
     let characters = whole.as_str();
@@ -32,12 +32,12 @@ pub(super) fn char_at<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> 
     Ok(part(whole, start..start + size))
 }
 
-pub(super) fn index_of<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn index_of<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [whole, wanted] = exactly(args)?;
     Ok(Value::Int(find(str(whole)?, str(wanted)?, 0, work)?))
 }
 
-pub(super) fn index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [whole, wanted, from] = exactly(args)?;
     Ok(Value::Int(find(str(whole)?, str(wanted)?, int(from)?, work)?))
 }
@@ -54,13 +54,13 @@ fn find(whole: &str, wanted: &str, from: i64, work: &WorkBudget) -> Result<i64, 
     Ok(found.map_or(-1, |at| from + length(&whole[start..start + at])))
 }
 
-pub(super) fn last_index_of<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn last_index_of<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole, wanted] = exactly(args)?;
     let (whole, wanted) = (str(whole)?, str(wanted)?);
     Ok(Value::Int(whole.rfind(wanted).map_or(-1, |at| length(&whole[..at]))))
 }
 
-pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [whole, wanted, from] = exactly(args)?;
     let (whole, wanted, from) = (str(whole)?, str(wanted)?, int(from)?);
     if wanted.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> O
     Ok(Value::Int(found.map_or(-1, |at| length(&whole[..at]))))
 }
 
-pub(super) fn lower<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn lower<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole] = exactly(args)?;
     let whole = text(whole)?;
     if whole.as_str().bytes().any(|byte| byte.is_ascii_uppercase()) {
@@ -87,7 +87,7 @@ pub(super) fn lower<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(Value::String(whole.clone()))
 }
 
-pub(super) fn upper<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn upper<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole] = exactly(args)?;
     let whole = text(whole)?;
     if whole.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -96,18 +96,18 @@ pub(super) fn upper<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(Value::String(whole.clone()))
 }
 
-pub(super) fn replace<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn replace<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole, old, new] = exactly(args)?;
     replaced(text(whole)?, str(old)?, str(new)?, usize::MAX)
 }
 
-pub(super) fn replace_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn replace_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole, old, new, most] = exactly(args)?;
     let most = usize::try_from(int(most)?).unwrap_or(usize::MAX);
     replaced(text(whole)?, str(old)?, str(new)?, most)
 }
 
-fn replaced<'a>(whole: &Text<'a>, old: &str, new: &str, most: usize) -> Outcome<'a> {
+fn replaced<'a>(whole: &StringValue<'a>, old: &str, new: &str, most: usize) -> ValueResult<'a> {
     let characters = whole.as_str();
     let times = characters.matches(old).take(most).count();
     if times == 0 || old == new {
@@ -120,12 +120,12 @@ fn replaced<'a>(whole: &Text<'a>, old: &str, new: &str, most: usize) -> Outcome<
     Ok(made(characters.replacen(old, new, times)))
 }
 
-pub(super) fn split<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn split<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole, separator] = exactly(args)?;
     Ok(pieces(text(whole)?, str(separator)?, usize::MAX))
 }
 
-pub(super) fn split_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn split_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole, separator, most] = exactly(args)?;
     let most = usize::try_from(int(most)?).unwrap_or(usize::MAX);
     Ok(pieces(text(whole)?, str(separator)?, most))
@@ -133,7 +133,7 @@ pub(super) fn split_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> 
 
 /// At most so many pieces, the last with what is left. An empty separator is between any two code
 /// points.
-fn pieces<'a>(whole: &Text<'a>, separator: &str, most: usize) -> Value<'a> {
+fn pieces<'a>(whole: &StringValue<'a>, separator: &str, most: usize) -> Value<'a> {
     let characters = whole.as_str();
     if most == 0 || (separator.is_empty() && characters.is_empty()) {
         return list(Vec::new());
@@ -156,7 +156,7 @@ fn pieces<'a>(whole: &Text<'a>, separator: &str, most: usize) -> Value<'a> {
     list(pieces)
 }
 
-pub(super) fn substring<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn substring<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [whole, start] = exactly(args)?;
     let (whole, start) = (text(whole)?, int(start)?);
     let characters = whole.as_str();
@@ -164,7 +164,7 @@ pub(super) fn substring<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a
     Ok(part(whole, from..characters.len()))
 }
 
-pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [whole, start, end] = exactly(args)?;
     let (whole, start, end) = (text(whole)?, int(start)?, int(end)?);
     if start > end {
@@ -179,7 +179,7 @@ pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outc
     Ok(part(whole, from..from + size))
 }
 
-pub(super) fn trim<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn trim<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole] = exactly(args)?;
     let whole = text(whole)?;
     let characters = whole.as_str();
@@ -187,7 +187,7 @@ pub(super) fn trim<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(part(whole, start..start + characters.trim().len()))
 }
 
-pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole] = exactly(args)?;
     let whole = str(whole)?;
     let mut quoted = String::with_capacity(whole.len() + 2);
@@ -210,12 +210,12 @@ pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     Ok(made(quoted))
 }
 
-pub(super) fn reverse<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+pub(super) fn reverse<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [whole] = exactly(args)?;
     Ok(made(str(whole)?.chars().rev().collect::<String>()))
 }
 
-pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let (list, separator) = match args {
         [list] => (list, ""),
         [list, separator] => (list, str(separator)?),

@@ -6,27 +6,29 @@
 
 use super::clause::Clause;
 use super::error::FormatError;
-use super::{numbers, plain};
+use super::{format_v4, numbers};
 use crate::library::args::{LONGEST, exactly, made, str};
 use crate::library::standard::convert::to_string;
-use crate::value::{Entries, Error, List, Map, Object, Outcome, Value, WorkBudget};
+use crate::value::{
+    Error, ListValue, MapEntries, MapValue, ObjectValue, Value, ValueResult, WorkBudget,
+};
 use mainstay_gocompat::{quote, quote_bytes};
 use std::fmt::Write as _;
 
 /// `format` of versions 1 to 3.
-pub(super) fn format<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn format<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     fill(args, american, work)
 }
 
 /// `format` from version 4 on.
-pub(super) fn format_plainly<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    fill(args, plain::write, work)
+pub(super) fn format_plainly<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    fill(args, format_v4::write, work)
 }
 
 /// Writes an argument as its clause says; fails with what is wrong with it.
 type Writer = fn(&mut String, Clause, &Value<'_>, &WorkBudget) -> Result<(), FormatError>;
 
-fn fill<'a>(args: &[Value<'a>], write: Writer, work: &WorkBudget) -> Outcome<'a> {
+fn fill<'a>(args: &[Value<'a>], write: Writer, work: &WorkBudget) -> ValueResult<'a> {
     let [text, list] = exactly(args)?;
     let Value::List(list) = list else { return Err(Error::NoSuchOverload) };
     let mut rest = str(text)?;
@@ -184,9 +186,8 @@ fn text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), Fo
     take_work(value, work)?;
     match value {
         Value::List(values) => list(out, values, work),
-        Value::Map(Map::Json { .. } | Map::Values(_)) | Value::Object(Object::Json { .. }) => {
-            map(out, entries(value, work), work)
-        }
+        Value::Map(MapValue::Json { .. } | MapValue::Values(_))
+        | Value::Object(ObjectValue::Json { .. }) => map(out, entries(value, work), work),
         Value::Null => {
             out.push_str("null");
             Ok(())
@@ -218,15 +219,15 @@ fn converted(value: &Value<'_>, work: &WorkBudget) -> Result<String, FormatError
 pub(super) fn entries<'v, 'a>(
     value: &'v Value<'a>,
     work: &'v WorkBudget,
-) -> Option<Entries<'v, 'a>> {
+) -> Option<MapEntries<'v, 'a>> {
     match value {
         Value::Map(map) => Some(map.iter(work)),
-        Value::Object(object @ Object::Json { .. }) => Some(object.iter(work)),
+        Value::Object(object @ ObjectValue::Json { .. }) => Some(object.iter(work)),
         _ => None,
     }
 }
 
-fn list(out: &mut String, values: &List<'_>, work: &WorkBudget) -> Result<(), FormatError> {
+fn list(out: &mut String, values: &ListValue<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     out.push('[');
     for (at, value) in values.iter(work).enumerate() {
         within_limit(out.len())?;
@@ -239,7 +240,7 @@ fn list(out: &mut String, values: &List<'_>, work: &WorkBudget) -> Result<(), Fo
 
 fn map(
     out: &mut String,
-    entries: Option<Entries<'_, '_>>,
+    entries: Option<MapEntries<'_, '_>>,
     work: &WorkBudget,
 ) -> Result<(), FormatError> {
     let mut shown = Vec::new();
@@ -288,7 +289,7 @@ fn element(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(),
         Value::Double(number) => out.push_str(if *number > 0.0 { "\"+Inf\"" } else { "\"-Inf\"" }),
         Value::Optional(_)
         | Value::Opaque(_)
-        | Value::Object(Object::Values { .. })
+        | Value::Object(ObjectValue::Values { .. })
         | Value::Preserved(_) => {
             return Err(FormatError::Element { given: value.type_name().to_string() });
         }

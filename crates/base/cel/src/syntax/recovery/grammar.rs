@@ -1,17 +1,17 @@
 //! The grammar of the language, `parser/gen/CEL.g4` of cel-go.
 
-use super::super::lexer::Kind;
+use super::super::lexer::TokenKind;
 use super::network::{Label, Network, Part, RULES, Rule, Tokens};
 use std::sync::LazyLock;
 
 /// The network of the grammar. Made when the first text with an error is met.
 pub(super) static GRAMMAR: LazyLock<Network> = LazyLock::new(|| Network::new(rules()));
 
-fn token(kind: Kind, label: Label) -> Part {
+fn token(kind: TokenKind, label: Label) -> Part {
     Part::Token(Tokens::of(&[kind]), label)
 }
 
-fn mark(kind: Kind) -> Part {
+fn mark(kind: TokenKind) -> Part {
     token(kind, Label::None)
 }
 
@@ -24,17 +24,17 @@ fn maybe(part: Part) -> Part {
 }
 
 /// `part (separator part)*`
-fn chain(operator: Kind, operand: Rule) -> Vec<Part> {
+fn chain(operator: TokenKind, operand: Rule) -> Vec<Part> {
     let turn = vec![token(operator, Label::Operator), rule(operand, Label::Next)];
     vec![rule(operand, Label::First), Part::Star { adaptive: false, turn }]
 }
 
 /// What stands between brackets: a list, perhaps with a comma after it.
-fn bracketed(open: Kind, list: Rule, close: Kind) -> Vec<Part> {
+fn bracketed(open: TokenKind, list: Rule, close: TokenKind) -> Vec<Part> {
     vec![
         token(open, Label::Operator),
         maybe(rule(list, Label::Args)),
-        maybe(mark(Kind::Comma)),
+        maybe(mark(TokenKind::Comma)),
         mark(close),
     ]
 }
@@ -42,9 +42,13 @@ fn bracketed(open: Kind, list: Rule, close: Kind) -> Vec<Part> {
 /// `key ':' value (',' key ':' value)*`
 fn pairs(key: Rule) -> Vec<Part> {
     let pair = || {
-        vec![rule(key, Label::Key), token(Kind::Colon, Label::Colon), rule(Rule::Expr, Label::Next)]
+        vec![
+            rule(key, Label::Key),
+            token(TokenKind::Colon, Label::Colon),
+            rule(Rule::Expr, Label::Next),
+        ]
     };
-    let mut turn = vec![mark(Kind::Comma)];
+    let mut turn = vec![mark(TokenKind::Comma)];
     turn.extend(pair());
     let mut parts = pair();
     parts.push(Part::Star { adaptive: true, turn });
@@ -53,34 +57,34 @@ fn pairs(key: Rule) -> Vec<Part> {
 
 fn rules() -> [(Rule, Vec<Part>); RULES] {
     let args = || maybe(rule(Rule::Args, Label::Args));
-    let question = || maybe(token(Kind::Question, Label::Optional));
+    let question = || maybe(token(TokenKind::Question, Label::Optional));
     [
-        (Rule::Start, vec![rule(Rule::Expr, Label::First), mark(Kind::End)]),
+        (Rule::Start, vec![rule(Rule::Expr, Label::First), mark(TokenKind::End)]),
         (
             Rule::Expr,
             vec![
                 rule(Rule::Or, Label::First),
                 Part::Maybe(vec![
-                    token(Kind::Question, Label::Operator),
+                    token(TokenKind::Question, Label::Operator),
                     rule(Rule::Or, Label::Next),
-                    mark(Kind::Colon),
+                    mark(TokenKind::Colon),
                     rule(Rule::Expr, Label::Last),
                 ]),
             ],
         ),
-        (Rule::Or, chain(Kind::Or, Rule::And)),
-        (Rule::And, chain(Kind::And, Rule::Relation)),
+        (Rule::Or, chain(TokenKind::Or, Rule::And)),
+        (Rule::And, chain(TokenKind::And, Rule::Relation)),
         (Rule::Relation, relation()),
         (Rule::Calc, calc()),
         (Rule::Unary, unary()),
         (Rule::Member, member(&args, &question)),
         (Rule::Primary, primary(&args)),
         (Rule::Args, {
-            let turn = vec![mark(Kind::Comma), rule(Rule::Expr, Label::Next)];
+            let turn = vec![mark(TokenKind::Comma), rule(Rule::Expr, Label::Next)];
             vec![rule(Rule::Expr, Label::Next), Part::Star { adaptive: false, turn }]
         }),
         (Rule::Elements, {
-            let turn = vec![mark(Kind::Comma), rule(Rule::Element, Label::Next)];
+            let turn = vec![mark(TokenKind::Comma), rule(Rule::Element, Label::Next)];
             vec![rule(Rule::Element, Label::Next), Part::Star { adaptive: true, turn }]
         }),
         (Rule::Fields, pairs(Rule::Field)),
@@ -91,8 +95,8 @@ fn rules() -> [(Rule, Vec<Part>); RULES] {
             vec![Part::OneOf {
                 adaptive: false,
                 of: vec![
-                    vec![token(Kind::Ident, Label::Name)],
-                    vec![token(Kind::Quoted, Label::Name)],
+                    vec![token(TokenKind::Ident, Label::Name)],
+                    vec![token(TokenKind::Quoted, Label::Name)],
                 ],
             }],
         ),
@@ -103,13 +107,13 @@ fn rules() -> [(Rule, Vec<Part>); RULES] {
 
 fn relation() -> Vec<Part> {
     const OPERATORS: Tokens = Tokens::of(&[
-        Kind::Equals,
-        Kind::NotEquals,
-        Kind::In,
-        Kind::Less,
-        Kind::LessEquals,
-        Kind::GreaterEquals,
-        Kind::Greater,
+        TokenKind::Equals,
+        TokenKind::NotEquals,
+        TokenKind::In,
+        TokenKind::Less,
+        TokenKind::LessEquals,
+        TokenKind::GreaterEquals,
+        TokenKind::Greater,
     ]);
     let comparison =
         vec![Part::Token(OPERATORS, Label::Operator), Part::Rule(Rule::Relation, 2, Label::Next)];
@@ -117,8 +121,8 @@ fn relation() -> Vec<Part> {
 }
 
 fn calc() -> Vec<Part> {
-    const PRODUCTS: Tokens = Tokens::of(&[Kind::Star, Kind::Slash, Kind::Percent]);
-    const SUMS: Tokens = Tokens::of(&[Kind::Plus, Kind::Minus]);
+    const PRODUCTS: Tokens = Tokens::of(&[TokenKind::Star, TokenKind::Slash, TokenKind::Percent]);
+    const SUMS: Tokens = Tokens::of(&[TokenKind::Plus, TokenKind::Minus]);
     let product =
         vec![Part::Token(PRODUCTS, Label::Operator), Part::Rule(Rule::Calc, 3, Label::Next)];
     let sum = vec![Part::Token(SUMS, Label::Operator), Part::Rule(Rule::Calc, 2, Label::Next)];
@@ -134,69 +138,73 @@ fn unary() -> Vec<Part> {
         adaptive: true,
         of: vec![
             vec![rule(Rule::Member, Label::First)],
-            signs(false, Kind::Not),
+            signs(false, TokenKind::Not),
             // A second minus sign may belong to a number.
-            signs(true, Kind::Minus),
+            signs(true, TokenKind::Minus),
         ],
     }]
 }
 
 fn member(args: &dyn Fn() -> Part, question: &dyn Fn() -> Part) -> Vec<Part> {
-    let select = vec![token(Kind::Dot, Label::Operator), question(), rule(Rule::Name, Label::Name)];
+    let select =
+        vec![token(TokenKind::Dot, Label::Operator), question(), rule(Rule::Name, Label::Name)];
     let call = vec![
-        token(Kind::Dot, Label::Operator),
-        token(Kind::Ident, Label::Name),
-        token(Kind::LeftParen, Label::Open),
+        token(TokenKind::Dot, Label::Operator),
+        token(TokenKind::Ident, Label::Name),
+        token(TokenKind::LeftParen, Label::Open),
         args(),
-        mark(Kind::RightParen),
+        mark(TokenKind::RightParen),
     ];
     let index = vec![
-        token(Kind::LeftBracket, Label::Operator),
+        token(TokenKind::LeftBracket, Label::Operator),
         question(),
         rule(Rule::Expr, Label::Next),
-        mark(Kind::RightBracket),
+        mark(TokenKind::RightBracket),
     ];
     let after = Part::Operators(vec![(3, select), (2, call), (1, index)]);
     vec![rule(Rule::Primary, Label::First), after]
 }
 
 fn primary(args: &dyn Fn() -> Part) -> Vec<Part> {
-    let dot = || maybe(token(Kind::Dot, Label::Dot));
-    let name = || token(Kind::Ident, Label::Name);
+    let dot = || maybe(token(TokenKind::Dot, Label::Dot));
+    let name = || token(TokenKind::Ident, Label::Name);
     let ident = vec![dot(), name()];
     let call = vec![
         dot(),
         name(),
-        token(Kind::LeftParen, Label::Operator),
+        token(TokenKind::LeftParen, Label::Operator),
         args(),
-        mark(Kind::RightParen),
+        mark(TokenKind::RightParen),
     ];
-    let nested =
-        vec![mark(Kind::LeftParen), rule(Rule::Expr, Label::First), mark(Kind::RightParen)];
-    let list = bracketed(Kind::LeftBracket, Rule::Elements, Kind::RightBracket);
-    let map = bracketed(Kind::LeftBrace, Rule::Entries, Kind::RightBrace);
-    let more = vec![mark(Kind::Dot), name()];
+    let nested = vec![
+        mark(TokenKind::LeftParen),
+        rule(Rule::Expr, Label::First),
+        mark(TokenKind::RightParen),
+    ];
+    let list = bracketed(TokenKind::LeftBracket, Rule::Elements, TokenKind::RightBracket);
+    let map = bracketed(TokenKind::LeftBrace, Rule::Entries, TokenKind::RightBrace);
+    let more = vec![mark(TokenKind::Dot), name()];
     let mut message = vec![dot(), name(), Part::Star { adaptive: false, turn: more }];
-    message.extend(bracketed(Kind::LeftBrace, Rule::Fields, Kind::RightBrace));
+    message.extend(bracketed(TokenKind::LeftBrace, Rule::Fields, TokenKind::RightBrace));
     let literal = vec![rule(Rule::Literal, Label::First)];
     let of = vec![ident, call, nested, list, map, message, literal];
     vec![Part::OneOf { adaptive: true, of }]
 }
 
 fn literal() -> Vec<Part> {
-    let sign = || maybe(token(Kind::Minus, Label::Sign));
+    let sign = || maybe(token(TokenKind::Minus, Label::Sign));
     let value = |kind| token(kind, Label::Name);
     vec![Part::OneOf {
         adaptive: true,
         of: vec![
-            vec![sign(), value(Kind::Int)],
-            vec![value(Kind::Uint)],
-            vec![sign(), value(Kind::Float)],
-            vec![value(Kind::String)],
-            vec![value(Kind::Bytes)],
-            vec![value(Kind::True)],
-            vec![value(Kind::False)],
-            vec![value(Kind::Null)],
+            vec![sign(), value(TokenKind::Int)],
+            vec![value(TokenKind::Uint)],
+            vec![sign(), value(TokenKind::Float)],
+            vec![value(TokenKind::String)],
+            vec![value(TokenKind::Bytes)],
+            vec![value(TokenKind::True)],
+            vec![value(TokenKind::False)],
+            vec![value(TokenKind::Null)],
         ],
     }]
 }

@@ -11,21 +11,21 @@
 
 mod grammar;
 mod network;
-mod predict;
-mod run;
+mod parser;
+mod prediction;
 mod stack;
 mod tree;
-mod visit;
+mod visitor;
 
-use super::build::Builder;
+use super::builder::Builder;
 
 /// Notes in a fresh builder what is wrong with its text.
 pub(super) fn explain(builder: &mut Builder<'_>) {
-    let mut run = run::Run::new(builder.text);
+    let mut run = parser::ErrorParser::new(builder.text);
     let root = run.run();
     builder.errors = std::mem::take(&mut run.errors);
     if let Ok(root) = root {
-        visit::visit(&run.tree, root, builder);
+        visitor::visit(&run.tree, root, builder);
     }
     if builder.errors.is_empty() {
         // Not met with: whatever the first parser refuses is refused here.

@@ -3,7 +3,7 @@
 //! Where recovery goes on and what it expects is told by states and the sets of tokens that can
 //! follow them, so the network has the states that the generator makes of the same grammar.
 
-use super::super::lexer::Kind;
+use super::super::lexer::TokenKind;
 
 /// The number of a state.
 pub(super) type State = u16;
@@ -17,7 +17,7 @@ impl Tokens {
     /// Not a token: that the end of the rule can be reached.
     pub(super) const END_OF_RULE: Self = Self(1 << 63);
 
-    pub(super) const fn of(kinds: &[Kind]) -> Self {
+    pub(super) const fn of(kinds: &[TokenKind]) -> Self {
         let mut bits = 0;
         let mut index = 0;
         while index < kinds.len() {
@@ -27,7 +27,7 @@ impl Tokens {
         Self(bits)
     }
 
-    pub(super) fn has(self, kind: Kind) -> bool {
+    pub(super) fn has(self, kind: TokenKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
@@ -54,7 +54,7 @@ impl Tokens {
     }
 }
 
-/// What tokens are called, in the order of [`Kind`].
+/// What tokens are called, in the order of [`TokenKind`].
 const NAMES: [&str; 36] = [
     "<EOF>",
     "'=='",

@@ -1,6 +1,6 @@
 //! What was read of a text with errors.
 
-use super::super::lexer::{Kind, Token};
+use super::super::lexer::{Token, TokenKind};
 use super::network::{Label, Rule};
 
 /// The number of a branch.
@@ -85,6 +85,6 @@ impl Tree {
 }
 
 /// A token that is not in the text, put where it was missed.
-pub(super) fn missing(kind: Kind, at: u32) -> Token {
+pub(super) fn missing(kind: TokenKind, at: u32) -> Token {
     Token { kind, start: 0, end: 0, at }
 }

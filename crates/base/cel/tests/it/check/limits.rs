@@ -2,14 +2,14 @@
 //! memory that there are.
 
 use super::env;
-use mainstay_cel::cost::{Sizes, estimate};
-use mainstay_cel::library::{Library, optional, standard};
+use mainstay_cel::cost::{SizeEstimator, estimate};
+use mainstay_cel::library::{FunctionLibrary, optional, standard};
 use mainstay_cel::syntax::macros;
 use mainstay_cel::{Env, EnvOptions};
 use std::fmt::Write as _;
 
-static BIND: Library =
-    Library { name: "bind", overloads: Vec::new, macros: macros::BIND, types: Vec::new };
+static BIND: FunctionLibrary =
+    FunctionLibrary { name: "bind", overloads: Vec::new, macros: macros::BIND, types: Vec::new };
 
 fn binding() -> Env {
     let libraries = [&standard::LIBRARY, &optional::LIBRARY, &BIND];
@@ -75,7 +75,7 @@ fn deepest(nest: impl Fn(usize) -> String) -> String {
 #[test]
 fn whatever_the_parser_accepts_fits_on_the_stack() {
     struct Unknown;
-    impl Sizes for Unknown {
+    impl SizeEstimator for Unknown {
         fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
             None
         }

@@ -1,7 +1,7 @@
 //! What names mean.
 
 use super::{answer, env, table};
-use mainstay_cel::check::{Checked, Reference};
+use mainstay_cel::check::{CheckedExpression, ResolvedReference};
 use mainstay_cel::library::{optional, standard};
 use mainstay_cel::syntax::ast::ExprKind;
 use mainstay_cel::types::Type;
@@ -72,7 +72,7 @@ fn variables_of_loops_hide_others() {
     );
 }
 
-fn compiled(expression: &str) -> Checked {
+fn compiled(expression: &str) -> CheckedExpression {
     env().compile(expression).unwrap()
 }
 
@@ -82,7 +82,7 @@ fn names_and_functions_become_full_in_the_tree() {
     assert!(matches!(&checked.root.kind, ExprKind::Ident(name) if &**name == "a.b.c"));
     assert!(matches!(
         checked.reference(checked.root.id),
-        Some(Reference::Variable(name)) if &**name == "a.b.c"
+        Some(ResolvedReference::Variable(name)) if &**name == "a.b.c"
     ));
 
     let checked = compiled("optional.of(i)");
@@ -92,7 +92,7 @@ fn names_and_functions_become_full_in_the_tree() {
     let checked = compiled("net.IP");
     assert!(matches!(
         checked.reference(checked.root.id),
-        Some(Reference::Type(Type::Opaque(opaque))) if &*opaque.name == "net.IP"
+        Some(ResolvedReference::Type(Type::Opaque(opaque))) if &*opaque.name == "net.IP"
     ));
 }
 
@@ -100,7 +100,8 @@ fn names_and_functions_become_full_in_the_tree() {
 fn a_call_refers_to_all_overloads_that_its_arguments_allow() {
     let overloads = |expression: &str| {
         let checked = compiled(expression);
-        let Some(Reference::Overloads(overloads)) = checked.reference(checked.root.id) else {
+        let Some(ResolvedReference::Overloads(overloads)) = checked.reference(checked.root.id)
+        else {
             panic!("{expression}")
         };
         let mut ids: Vec<_> = overloads.iter().map(|overload| overload.id).collect();

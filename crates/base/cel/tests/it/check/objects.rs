@@ -2,14 +2,14 @@
 
 use super::table;
 use mainstay_cel::Env;
-use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
 use std::sync::Arc;
 
 /// `Spec` and the `Status` in it.
 #[derive(Debug)]
 struct Known;
 
-impl Fields for Known {
+impl FieldResolver for Known {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         Some(match (owner, field) {
             ("Spec", "replicas") => Type::Int,

@@ -5,17 +5,17 @@
 mod paths;
 
 use mainstay_cel::Env;
-use mainstay_cel::cost::{Sizes, estimate};
-use mainstay_cel::eval::{Budget, Program};
+use mainstay_cel::cost::{SizeEstimator, estimate};
+use mainstay_cel::eval::{CostBudget, Program};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Blob, Key, List, Map, Text, Timestamp, Value};
+use mainstay_cel::value::{BytesValue, ListValue, MapKey, MapValue, StringValue, Timestamp, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How large the variables may be.
 struct Bounds;
 
-impl Sizes for Bounds {
+impl SizeEstimator for Bounds {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)> {
         Some(match path {
             ["s"] => (0, 30),
@@ -36,17 +36,19 @@ impl Sizes for Bounds {
 }
 
 fn text(text: &str) -> Value<'_> {
-    Value::String(Text::Borrowed(text))
+    Value::String(StringValue::Borrowed(text))
 }
 
 fn list(values: Vec<Value<'_>>) -> Value<'_> {
-    Value::List(List::Values(Arc::new(values)))
+    Value::List(ListValue::Values(Arc::new(values)))
 }
 
 fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value<'a>)>) -> Value<'a> {
-    let entries: BTreeMap<_, _> =
-        entries.into_iter().map(|(key, value)| (Key::String(Text::Borrowed(key)), value)).collect();
-    Value::Map(Map::Values(Arc::new(entries)))
+    let entries: BTreeMap<_, _> = entries
+        .into_iter()
+        .map(|(key, value)| (MapKey::String(StringValue::Borrowed(key)), value))
+        .collect();
+    Value::Map(MapValue::Values(Arc::new(entries)))
 }
 
 /// The variables, with their types and values.
@@ -67,7 +69,7 @@ fn variables() -> Vec<(&'static str, Type, Value<'static>)> {
         ("ts2", Type::String, text("2020-01-01T00:00:00Z")),
         ("u2", Type::String, text("https://example.com/b")),
         ("x", Type::Dyn, long),
-        ("y", Type::Bytes, Value::Bytes(Blob::Borrowed(bytes))),
+        ("y", Type::Bytes, Value::Bytes(BytesValue::Borrowed(bytes))),
         (
             "ts",
             Type::Timestamp,
@@ -113,7 +115,7 @@ fn table(rows: &[(&str, &str, u64)]) {
         let max = if found.max == u64::MAX { String::new() } else { found.max.to_string() };
         let found = format!("{}..{max}", found.min);
         let program = Program::new(&checked).unwrap();
-        let mut budget = Budget::unlimited();
+        let mut budget = CostBudget::unlimited();
         // What fails costs what was done until then.
         let _ = program.eval(&values, &mut budget);
         if found != *range || budget.spent() != *cost {
@@ -357,7 +359,7 @@ fn functions_of_lists_fail_for_good_where_the_cost_of_an_error_is_asked_for() {
         ),
     ] {
         let program = Program::new(&env.compile(expression).unwrap()).unwrap();
-        let found = match program.eval(&values, &mut Budget::unlimited()) {
+        let found = match program.eval(&values, &mut CostBudget::unlimited()) {
             Ok(value) => Ok(matches!(value, Value::Bool(true))),
             Err(error) => Err(error.to_string()),
         };

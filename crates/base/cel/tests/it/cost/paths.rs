@@ -2,7 +2,7 @@
 
 use crate::type_text;
 use mainstay_cel::Env;
-use mainstay_cel::cost::{Sizes, estimate};
+use mainstay_cel::cost::{SizeEstimator, estimate};
 use serde_json::Value as Json;
 
 /// Expressions, the types of their variables, sizes by path, and what cel-go estimates. In the
@@ -12,7 +12,7 @@ const RECORDED: &str = include_str!("../recorded/estimates.jsonl");
 #[derive(Debug)]
 struct Known<'j>(&'j Json);
 
-impl Sizes for Known<'_> {
+impl SizeEstimator for Known<'_> {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)> {
         let size = self.0.get(path.join("."))?;
         Some((size[0].as_u64()?, size[1].as_u64()?))

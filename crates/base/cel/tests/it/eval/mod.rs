@@ -14,7 +14,7 @@ mod unchecked;
 
 use mainstay_cel::types::Type;
 use mainstay_cel::value::Value;
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
 /// Objects without a schema that the expressions of the tables look at.
@@ -52,9 +52,9 @@ fn answer_of(program: &Program) -> (String, u64) {
         .as_object()
         .unwrap()
         .iter()
-        .map(|(name, value)| (name.as_str(), Value::of_json(value)))
+        .map(|(name, value)| (name.as_str(), Value::from_json(value)))
         .collect();
-    let mut budget = Budget::unlimited();
+    let mut budget = CostBudget::unlimited();
     let answer = match program.eval(&variables, &mut budget) {
         Ok(value) => value.to_string(),
         Err(error) => format!("error: {error}"),

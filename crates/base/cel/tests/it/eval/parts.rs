@@ -1,15 +1,15 @@
 //! Fields of a variable that are variables: what policies call `variables`.
 
-use mainstay_cel::types::{Fields, ObjectType, Type};
-use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
-use mainstay_cel::{Activation, Budget, Env, Program};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
+use mainstay_cel::value::{Error, Value, ValueResult, WorkBudget};
+use mainstay_cel::{Activation, CostBudget, Env, Program};
 use std::cell::RefCell;
 use std::sync::Arc;
 
 #[derive(Debug)]
 struct Known;
 
-impl Fields for Known {
+impl FieldResolver for Known {
     fn field(&self, _: &str, field: &str) -> Option<Type> {
         ["one", "two", "wrong", "many"].contains(&field).then_some(Type::Dyn)
     }
@@ -24,7 +24,7 @@ impl<'a> Activation<'a> for Asked {
         None
     }
 
-    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<ValueResult<'a>> {
         self.0.borrow_mut().push(name.to_owned());
         Some(match name {
             "all.one" => Ok(Value::Int(1)),
@@ -54,7 +54,7 @@ fn only_fields_that_are_needed_are_looked_up_and_only_once() {
         ("has(all.wrong)", "no luck", 1, "all.wrong"),
     ] {
         let program = Program::with_parts(&whole.compile(text).unwrap(), "all").unwrap();
-        let (given, mut budget) = (Asked::default(), Budget::unlimited());
+        let (given, mut budget) = (Asked::default(), CostBudget::unlimited());
         let outcome = match program.eval(&given, &mut budget) {
             Ok(value) => value.to_string(),
             Err(error) => error.to_string(),

@@ -1,8 +1,8 @@
 //! Expressions and what cel-go has answered to them.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Blob, Value, WorkBudget, go_double};
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::value::{BytesValue, Value, WorkBudget, go_double};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
 #[test]
@@ -23,10 +23,10 @@ fn expressions_come_to_what_they_come_to_in_the_original() {
         let text = case["expr"].as_str().unwrap();
         let checked = env.compile(text).map_err(|issues| issues.to_string()).unwrap();
         let mut answer = json!({"expr": text});
-        let mut budget = Budget::unlimited();
+        let mut budget = CostBudget::unlimited();
         if let Some(limit) = case["limit"].as_u64() {
             answer["limit"] = limit.into();
-            budget = Budget::new(limit);
+            budget = CostBudget::new(limit);
         }
         match Program::new(&checked) {
             Ok(program) => {
@@ -68,8 +68,8 @@ fn read_type(text: &str) -> Type {
 fn read<'a>(json: &'a Json, of: &str) -> Value<'a> {
     match (json, of) {
         (Json::Number(number), "uint") => Value::Uint(number.as_u64().unwrap()),
-        (Json::String(text), "bytes") => Value::Bytes(Blob::Borrowed(text.as_bytes())),
-        _ => Value::of_json(json),
+        (Json::String(text), "bytes") => Value::Bytes(BytesValue::Borrowed(text.as_bytes())),
+        _ => Value::from_json(json),
     }
 }
 

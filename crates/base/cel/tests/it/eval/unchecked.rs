@@ -2,7 +2,7 @@
 
 use super::{answer_of, env};
 use mainstay_cel::value::Value;
-use mainstay_cel::{Budget, Env, EnvOptions, Program, library};
+use mainstay_cel::{CostBudget, Env, EnvOptions, Program, library};
 
 #[test]
 fn what_names_mean_is_found_out_when_they_are_looked_up() {
@@ -41,12 +41,12 @@ fn names_in_the_container_and_longer_names_come_first() {
         ("a.b.x.y", Value::text("a.b.x.y")),
         ("a.x.y", Value::text("a.x.y")),
         ("x.y", Value::text("x.y")),
-        ("x", Value::of_json(&object)),
+        ("x", Value::from_json(&object)),
     ];
     for (at, expected) in ["a.b.x.y", "a.x.y", "x.y", "field"].into_iter().enumerate() {
-        let answer = program.eval(&all[at..].to_vec(), &mut Budget::unlimited());
+        let answer = program.eval(&all[at..].to_vec(), &mut CostBudget::unlimited());
         assert_eq!(answer.unwrap().to_string(), expected);
     }
-    let error = program.eval(&(), &mut Budget::unlimited()).unwrap_err();
+    let error = program.eval(&(), &mut CostBudget::unlimited()).unwrap_err();
     assert_eq!(error.to_string(), "no such attribute(s): a.b.x.y, a.x.y, x.y");
 }

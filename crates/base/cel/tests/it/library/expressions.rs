@@ -3,8 +3,8 @@
 
 use super::shown;
 use crate::libraries;
-use mainstay_cel::cost::{Sizes, estimate};
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::cost::{SizeEstimator, estimate};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
 /// An expression and its answer a line.
@@ -13,7 +13,7 @@ const RECORDED: &str = include_str!("../recorded/library_expressions.jsonl");
 /// No size is known.
 struct Unknown;
 
-impl Sizes for Unknown {
+impl SizeEstimator for Unknown {
     fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
         None
     }
@@ -30,7 +30,7 @@ fn answer(env: &Env, text: &str) -> Json {
         Ok(program) => program,
         Err(error) => return json!({"min": min, "max": max, "program": error.to_string()}),
     };
-    let mut budget = Budget::unlimited();
+    let mut budget = CostBudget::unlimited();
     let (kind, answer) = match program.eval(&(), &mut budget) {
         Ok(value) => ("value", shown(&value)),
         Err(error) => ("eval", error.to_string().into()),

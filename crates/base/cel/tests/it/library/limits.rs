@@ -1,10 +1,10 @@
 //! Functions get through whatever they are given, and make nothing without end.
 
 use super::{OVERLOADS, call};
-use mainstay_cel::library::{Library, Run, kubernetes, lists, strings};
+use mainstay_cel::library::{FunctionLibrary, Implementation, kubernetes, lists, strings};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Error, Key, Map, Timestamp, Value, WorkBudget};
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::value::{Error, MapKey, MapValue, Timestamp, Value, WorkBudget};
+use mainstay_cel::{CostBudget, Env, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -15,8 +15,8 @@ fn what_would_be_too_much_is_refused_before_it_is_made() {
     let mut shared = nested.clone();
     for _ in 0..40 {
         nested = Value::list(vec![nested.clone(), nested]);
-        let entry = |key| (Key::Int(key), shared.clone());
-        shared = Value::Map(Map::of(BTreeMap::from([entry(1), entry(2)])));
+        let entry = |key| (MapKey::Int(key), shared.clone());
+        shared = Value::Map(MapValue::of(BTreeMap::from([entry(1), entry(2)])));
     }
     for (id, args) in [
         ("string_replace_string_string", vec![long(), Value::text(""), long()]),
@@ -48,16 +48,16 @@ fn no_argument_of_another_type_panics() {
         Value::Bytes(vec![0xff].into()),
         Value::Duration(i64::MIN),
         Value::Timestamp(Timestamp::parse("9999-12-31T23:59:59Z").unwrap()),
-        Value::of_type(Type::Int),
+        Value::from_type(Type::Int),
         Value::list(vec![Value::Double(f64::NAN), Value::Null, Value::text("a")]),
         Value::list(Vec::new()),
-        Value::Map(Map::of(BTreeMap::new())),
+        Value::Map(MapValue::of(BTreeMap::new())),
         Value::Optional(None),
         call("string_to_quantity", &[Value::text("1")]).unwrap(),
     ];
     let mut answers = 0;
     for overload in OVERLOADS.values() {
-        let Run::Strict(run) = overload.run else { continue };
+        let Implementation::Strict(run) = overload.run else { continue };
         for one in &odd {
             for other in &odd {
                 for args in [
@@ -77,8 +77,8 @@ fn no_argument_of_another_type_panics() {
 }
 
 /// The ids that a library adds to those of an older version.
-fn added(older: &Library, newer: &Library) -> BTreeSet<&'static str> {
-    let ids = |library: &Library| -> BTreeSet<&str> {
+fn added(older: &FunctionLibrary, newer: &FunctionLibrary) -> BTreeSet<&'static str> {
+    let ids = |library: &FunctionLibrary| -> BTreeSet<&str> {
         (library.overloads)().iter().map(|overload| overload.id).collect()
     };
     ids(newer).difference(&ids(older)).copied().collect()
@@ -107,7 +107,7 @@ fn an_operation_of_a_patch_has_its_fields() {
         let checked = env.compile(text).map_err(|issues| issues.to_string())?;
         let program = Program::new(&checked).map_err(|error| error.to_string())?;
         program
-            .eval(&(), &mut Budget::unlimited())
+            .eval(&(), &mut CostBudget::unlimited())
             .map(|value| value.to_string())
             .map_err(|error: Error| error.to_string())
     };

@@ -1,9 +1,9 @@
 //! What the checker accepts fails, if it does, because of its data.
 
 use super::{for_accepted, values};
-use mainstay_cel::check::Checked;
+use mainstay_cel::check::CheckedExpression;
 use mainstay_cel::types::Type;
-use mainstay_cel::{Budget, Program};
+use mainstay_cel::{CostBudget, Program};
 
 /// Whether a type is known to its last part.
 fn is_known(of: &Type) -> bool {
@@ -16,7 +16,7 @@ fn is_known(of: &Type) -> bool {
     }
 }
 
-fn all_known(checked: &Checked) -> bool {
+fn all_known(checked: &CheckedExpression) -> bool {
     let mut known = true;
     let mut rest = vec![&checked.root];
     while let Some(expr) = rest.pop() {
@@ -37,7 +37,7 @@ fn what_the_checker_accepts_never_fails_with_no_such_overload() {
         }
         let Ok(program) = Program::new(checked) else { return };
         compared.set(compared.get() + 1);
-        if let Err(error) = program.eval(&values(), &mut Budget::new(super::ENOUGH)) {
+        if let Err(error) = program.eval(&values(), &mut CostBudget::new(super::ENOUGH)) {
             let error = error.to_string();
             assert!(!error.contains("no such overload"), "{text}: {error}");
         }

@@ -2,11 +2,11 @@
 
 use super::{for_accepted, values};
 use mainstay_cel::value::Error;
-use mainstay_cel::{Budget, Program};
+use mainstay_cel::{CostBudget, Program};
 
 /// Evaluates with a limit: what was spent, and whether that was too much.
 fn spend(program: &Program, limit: u64) -> (u64, bool) {
-    let mut budget = Budget::new(limit);
+    let mut budget = CostBudget::new(limit);
     let outcome = program.eval(&values(), &mut budget);
     (budget.spent(), matches!(outcome, Err(Error::CostLimit)))
 }

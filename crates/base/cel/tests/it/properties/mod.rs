@@ -10,12 +10,12 @@ mod robust;
 
 use crate::libraries;
 use generate::Generator;
-use mainstay_cel::check::Checked;
+use mainstay_cel::check::CheckedExpression;
 use mainstay_cel::library::Overload;
 use mainstay_cel::syntax::ast::{Expr, ExprKind};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Value};
-use mainstay_cel::{Budget, Env, Program, cost};
+use mainstay_cel::value::{MapKey, MapValue, Value};
+use mainstay_cel::{CostBudget, Env, Program, cost};
 
 /// Runs something on a thread with a stack of this size.
 fn shallow(stack: usize, run: impl FnOnce() + Send + 'static) {
@@ -42,7 +42,7 @@ fn attempt(text: &str) {
         let _ = cost::estimate(&checked, &Unknown);
         if let Ok(program) = Program::new(&checked) {
             let x = Value::list(vec![Value::Int(1), Value::text("a")]);
-            let _ = program.eval(&[("x", x)], &mut Budget::new(ENOUGH));
+            let _ = program.eval(&[("x", x)], &mut CostBudget::new(ENOUGH));
         }
     });
 }
@@ -50,7 +50,7 @@ fn attempt(text: &str) {
 /// Sizes of which nothing is known.
 struct Unknown;
 
-impl cost::Sizes for Unknown {
+impl cost::SizeEstimator for Unknown {
     fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
         None
     }
@@ -75,7 +75,7 @@ fn variables() -> Vec<(&'static str, Type)> {
 fn values() -> Vec<(&'static str, Value<'static>)> {
     let texts = ["a", "bb", "ä"].map(Value::text).to_vec();
     let entries =
-        [("a", 1), ("b", 2)].map(|(key, value)| (Key::String(key.into()), Value::Int(value)));
+        [("a", 1), ("b", 2)].map(|(key, value)| (MapKey::String(key.into()), Value::Int(value)));
     vec![
         ("i", Value::Int(3)),
         ("u", Value::Uint(4)),
@@ -85,7 +85,7 @@ fn values() -> Vec<(&'static str, Value<'static>)> {
         ("y", Value::Bytes(b"abc".to_vec().into())),
         ("ints", Value::list(vec![Value::Int(3), Value::Int(1)])),
         ("texts", Value::list(texts)),
-        ("map", Value::Map(Map::of(entries.into_iter().collect()))),
+        ("map", Value::Map(MapValue::of(entries.into_iter().collect()))),
     ]
 }
 
@@ -98,7 +98,7 @@ fn functions(env: &Env) -> Vec<Overload> {
 }
 
 /// Calls with so many expressions that the checker accepts, in Kubernetes' environment.
-fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &Checked)) {
+fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression)) {
     let mut env = libraries::kubernetes();
     for (name, of) in variables() {
         env = env.with_variable(name, of);

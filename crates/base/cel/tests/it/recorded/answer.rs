@@ -2,16 +2,16 @@
 
 use super::tree;
 use crate::{tagged, type_text};
-use mainstay_cel::cost::{Sizes, estimate};
+use mainstay_cel::cost::{SizeEstimator, estimate};
 use mainstay_cel::types::Type;
 use mainstay_cel::value::Value;
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Map, Value as Json, json};
 
 /// No size is known.
 struct Unknown;
 
-impl Sizes for Unknown {
+impl SizeEstimator for Unknown {
     fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
         None
     }
@@ -62,7 +62,7 @@ pub(crate) fn answer(base: &Env, question: &Json) -> Json {
         .iter()
         .filter_map(|(name, of)| Some((*name, tagged::read(question["input"].get(name)?, of))))
         .collect();
-    let mut budget = Budget::new(question["limit"].as_u64().unwrap_or(u64::MAX >> 1));
+    let mut budget = CostBudget::new(question["limit"].as_u64().unwrap_or(u64::MAX >> 1));
     match program.eval(&input, &mut budget) {
         Ok(value) => answer.insert("value".into(), tagged::write(&value)),
         Err(error) => answer.insert("error".into(), json!(error.to_string())),

@@ -10,7 +10,7 @@ mod textproto;
 
 use crate::{libraries, tagged, type_text};
 use mainstay_cel::Env;
-use mainstay_cel::eval::{Budget, Program};
+use mainstay_cel::eval::{CostBudget, Program};
 use mainstay_cel::library::Overload;
 use mainstay_cel::types::Type;
 use mainstay_cel::value::{Error, Value};
@@ -108,7 +108,7 @@ fn run(test: &Test) -> Result<(), String> {
         .iter()
         .map(|(name, value)| (name.as_str(), tagged::read(value, &Type::Dyn)))
         .collect();
-    match (program.eval(&bindings, &mut Budget::unlimited()), &test.expected) {
+    match (program.eval(&bindings, &mut CostBudget::unlimited()), &test.expected) {
         (Err(_), Expected::Error) => Ok(()),
         (Err(error), Expected::Value(_)) => Err(error.to_string()),
         (Ok(value), Expected::Error) => Err(format!("is {}, no error", tagged::write(&value))),

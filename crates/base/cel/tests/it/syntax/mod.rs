@@ -6,7 +6,7 @@ mod recorded;
 mod trees;
 
 use mainstay_cel::Issues;
-use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal, Parsed};
+use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal, ParsedExpression};
 use mainstay_cel::syntax::{self, Macro, Options, macros};
 
 /// The macros of Kubernetes' environment, then `cel.bind`.
@@ -15,7 +15,7 @@ fn all_macros() -> Vec<Macro> {
 }
 
 /// Reads a text as Kubernetes does.
-fn parse(text: &str) -> Result<Parsed, Issues> {
+fn parse(text: &str) -> Result<ParsedExpression, Issues> {
     let macros = all_macros();
     let options =
         Options { macros: &macros[..macros.len() - 1], optional: true, quoted_names: false };
@@ -23,20 +23,20 @@ fn parse(text: &str) -> Result<Parsed, Issues> {
 }
 
 /// Reads a text with all there is.
-fn parse_all(text: &str) -> Result<Parsed, Issues> {
+fn parse_all(text: &str) -> Result<ParsedExpression, Issues> {
     let macros = all_macros();
     syntax::parse(text, &Options { macros: &macros, optional: true, quoted_names: true })
 }
 
 /// Reads a text by the standard only.
-fn parse_standard(text: &str) -> Result<Parsed, Issues> {
+fn parse_standard(text: &str) -> Result<ParsedExpression, Issues> {
     let options = Options { macros: macros::STANDARD, optional: false, quoted_names: false };
     syntax::parse(text, &options)
 }
 
 /// What is wrong, each with its line and column.
 fn errors(issues: &Issues) -> Vec<String> {
-    let line = |issue: &mainstay_cel::Issue| {
+    let line = |issue: &mainstay_cel::CompileIssue| {
         let (line, column) = issue.at.map_or((-1, -1), |at| (i64::from(at.line), at.column));
         format!("{line}:{column} {}", issue.message)
     };

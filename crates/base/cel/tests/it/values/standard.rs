@@ -2,7 +2,7 @@
 //! environment.
 
 use crate::library::shown;
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
 /// An expression and its value or error, a line.
@@ -18,7 +18,7 @@ fn each_expression_answers_as_recorded() {
         let checked = env.compile(text).unwrap();
         let program = Program::new(&checked);
         let value = match &program {
-            Ok(program) => program.eval(&(), &mut Budget::unlimited()),
+            Ok(program) => program.eval(&(), &mut CostBudget::unlimited()),
             Err(error) => Err(error.clone()),
         };
         let got = match value {

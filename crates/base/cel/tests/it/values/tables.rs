@@ -1,9 +1,9 @@
 //! What values are by themselves: how large, in what order, with which texts, seen how.
 
-use mainstay_cel::kubernetes::{ListShape, Property, Shape};
+use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use mainstay_cel::value::{
-    Blob, Error, Key, List, Map, Object, Outcome, Text, Timestamp, Value, WorkBudget, go_decimal,
-    go_double, time,
+    BytesValue, Error, ListValue, MapKey, MapValue, ObjectValue, StringValue, Timestamp, Value,
+    ValueResult, WorkBudget, go_decimal, go_double, time,
 };
 use serde_json::{Value as Json, json};
 use std::cmp::Ordering;
@@ -12,37 +12,40 @@ use std::collections::BTreeMap;
 #[test]
 fn a_value_fits_into_half_a_cache_line() {
     assert!(size_of::<Value<'_>>() <= 32, "{}", size_of::<Value<'_>>());
-    assert!(size_of::<Outcome<'_>>() <= 32, "{}", size_of::<Outcome<'_>>());
+    assert!(size_of::<ValueResult<'_>>() <= 32, "{}", size_of::<ValueResult<'_>>());
 }
 
 #[test]
 fn keys_that_are_equal_as_numbers_are_the_same_key() {
-    let text = |text: &'static str| Key::String(Text::Borrowed(text));
+    let text = |text: &'static str| MapKey::String(StringValue::Borrowed(text));
     let ascending = [
-        Key::Bool(false),
-        Key::Bool(true),
-        Key::Int(i64::MIN),
-        Key::Int(-1),
-        Key::Uint(0),
-        Key::Int(i64::MAX),
-        Key::Uint(1 << 63),
-        Key::Uint(u64::MAX),
+        MapKey::Bool(false),
+        MapKey::Bool(true),
+        MapKey::Int(i64::MIN),
+        MapKey::Int(-1),
+        MapKey::Uint(0),
+        MapKey::Int(i64::MAX),
+        MapKey::Uint(1 << 63),
+        MapKey::Uint(u64::MAX),
         text(""),
         text("a"),
         text("é"),
     ];
     assert!(ascending.is_sorted());
-    assert_eq!(Key::Int(5), Key::Uint(5));
-    assert_ne!(Key::Int(-1), Key::Uint(u64::MAX));
-    assert_eq!(Key::String(Text::Borrowed("a")), Key::String(Text::Shared("a".into())));
+    assert_eq!(MapKey::Int(5), MapKey::Uint(5));
+    assert_ne!(MapKey::Int(-1), MapKey::Uint(u64::MAX));
+    assert_eq!(
+        MapKey::String(StringValue::Borrowed("a")),
+        MapKey::String(StringValue::Shared("a".into()))
+    );
 
     let entries = BTreeMap::from([
-        (Key::Int(1), Value::text("int")),
-        (Key::Uint(2), Value::text("uint")),
-        (Key::Bool(true), Value::text("bool")),
+        (MapKey::Int(1), Value::text("int")),
+        (MapKey::Uint(2), Value::text("uint")),
+        (MapKey::Bool(true), Value::text("bool")),
         (text("s"), Value::text("string")),
     ]);
-    let map = Map::of(entries);
+    let map = MapValue::of(entries);
     for (key, found) in [
         (Value::Int(1), Some("int")),
         (Value::Uint(1), Some("int")),
@@ -163,16 +166,17 @@ fn days_follow_each_other() {
 
 #[test]
 fn values_have_the_texts_of_go_in_messages() {
-    let map = BTreeMap::from([(Key::Int(1), Value::text("a")), (Key::Bool(true), Value::Null)]);
+    let map =
+        BTreeMap::from([(MapKey::Int(1), Value::text("a")), (MapKey::Bool(true), Value::Null)]);
     for (value, text) in [
         (Value::Null, "0"),
         (Value::Uint(7), "7"),
         (Value::Double(1e6), "1e+06"),
         (Value::text("a\"b"), "a\"b"),
-        (Value::Bytes(Blob::Borrowed(b"ab")), "[97 98]"),
+        (Value::Bytes(BytesValue::Borrowed(b"ab")), "[97 98]"),
         (Value::Duration(90_000_000_000), "1m30s"),
         (Value::list(vec![Value::Int(1), Value::text("x")]), "[1, x]"),
-        (Value::Map(Map::of(map)), "{true: 0, 1: a}"),
+        (Value::Map(MapValue::of(map)), "{true: 0, 1: a}"),
         (Value::some(Value::Int(1)), "optional(1)"),
         (Value::Optional(None), "optional.none()"),
         (Value::Int(1).type_value(), "int"),
@@ -185,29 +189,29 @@ fn values_have_the_texts_of_go_in_messages() {
 
 #[test]
 fn data_that_is_not_what_its_schema_says_is_an_error_when_it_is_looked_at() {
-    let text = |format| Shape::string(format, None, None);
-    let list = Shape::list(Shape::integer(), ListShape::Atomic, None);
+    let text = |format| ValueShape::string(format, None, None);
+    let list = ValueShape::list(ValueShape::integer(), ListShape::Atomic, None);
     for (shape, json, wanted) in [
         (text(""), json!(1), "invalid data, expected string, got int64"),
         (text(""), json!({}), "invalid data, expected string, got map[string]interface {}"),
         (text("date"), json!([]), "invalid data, expected string, got []interface {}"),
         (text(""), json!(null), "invalid data, got null for schema with nullable=false"),
-        (Shape::integer(), json!(1.5), "invalid data, expected int, got float64"),
-        (Shape::integer(), json!(u64::MAX), "invalid data, expected int, got float64"),
-        (Shape::number(), json!("1"), "invalid data, expected float, got string"),
-        (Shape::boolean(), json!(0), "invalid data, expected bool, got int64"),
+        (ValueShape::integer(), json!(1.5), "invalid data, expected int, got float64"),
+        (ValueShape::integer(), json!(u64::MAX), "invalid data, expected int, got float64"),
+        (ValueShape::number(), json!("1"), "invalid data, expected float, got string"),
+        (ValueShape::boolean(), json!(0), "invalid data, expected bool, got int64"),
         (
             list,
             json!({}),
             "invalid data, expected an array for the provided schema with type=array",
         ),
         (
-            Shape::map(Shape::integer(), None),
+            ValueShape::map(ValueShape::integer(), None),
             json!([]),
             "invalid data, expected a map for the provided schema with type=object",
         ),
         (
-            Shape::int_or_string(None),
+            ValueShape::int_or_string(None),
             json!(1.5),
             "invalid data, expected XIntOrString value to be either a string or integer",
         ),
@@ -245,7 +249,7 @@ fn what_is_no_time_is_told_in_the_words_of_go() {
         ("date-time", "2020-01-01T24:00:00Z", "hour out of range".to_owned()),
         ("date-time", "2020-01-01T00:00:00.5é", "extra text: \"\\xc3\\xa9\"".to_owned()),
     ] {
-        let shape = Shape::string(format, None, None);
+        let shape = ValueShape::string(format, None, None);
         let json = json!(text);
         let quoted = text.replace('é', "\\xc3\\xa9");
         let colon = if why.starts_with("as ") { "" } else { ":" };
@@ -272,7 +276,7 @@ fn formats_are_read_as_kubernetes_reads_them() {
         ("byte", "-_8=", "[251 255]"),
         ("uuid", "1h", "1h"),
     ] {
-        let shape = Shape::string(format, None, None);
+        let shape = ValueShape::string(format, None, None);
         let json = json!(text);
         assert_eq!(
             shape.view(&json, &WorkBudget::unlimited()).unwrap().to_string(),
@@ -286,17 +290,19 @@ fn formats_are_read_as_kubernetes_reads_them() {
 #[test]
 fn what_lies_in_an_object_is_not_copied() {
     let json = json!({"list": ["a", "b"], "text": "c"});
-    let strings = Shape::list(Shape::string("", None, None), ListShape::Set, None);
-    let property = |name: &str, shape| Property {
+    let strings = ValueShape::list(ValueShape::string("", None, None), ListShape::Set, None);
+    let property = |name: &str, shape| ShapeProperty {
         name: name.into(),
         shape,
         required: false,
         defaulted: false,
     };
-    let shape =
-        Shape::object([property("list", strings), property("text", Shape::string("", None, None))]);
-    for value in [shape.view(&json, &WorkBudget::unlimited()).unwrap(), Value::of_json(&json)] {
-        let Value::String(Text::Borrowed(text)) =
+    let shape = ValueShape::object([
+        property("list", strings),
+        property("text", ValueShape::string("", None, None)),
+    ]);
+    for value in [shape.view(&json, &WorkBudget::unlimited()).unwrap(), Value::from_json(&json)] {
+        let Value::String(StringValue::Borrowed(text)) =
             value.field("text", &WorkBudget::unlimited()).unwrap()
         else {
             panic!()
@@ -305,8 +311,9 @@ fn what_lies_in_an_object_is_not_copied() {
         let Value::List(list) = value.field("list", &WorkBudget::unlimited()).unwrap() else {
             panic!()
         };
-        assert!(matches!(list, List::Json { .. }));
-        let Some(Ok(Value::String(Text::Borrowed(text)))) = list.get(1, &WorkBudget::unlimited())
+        assert!(matches!(list, ListValue::Json { .. }));
+        let Some(Ok(Value::String(StringValue::Borrowed(text)))) =
+            list.get(1, &WorkBudget::unlimited())
         else {
             panic!()
         };
@@ -319,13 +326,13 @@ fn what_lies_in_an_object_is_not_copied() {
 #[test]
 fn fields_are_found_under_the_names_of_rules() {
     let json = json!({"namespace": "a", "x-y": "b", "none": null, "other": 1});
-    let property = |name: &str| Property {
+    let property = |name: &str| ShapeProperty {
         name: name.into(),
-        shape: Shape::string("", None, None).nullable(true),
+        shape: ValueShape::string("", None, None).nullable(true),
         required: false,
         defaulted: false,
     };
-    let shape = Shape::object(["namespace", "x-y", "none"].map(property));
+    let shape = ValueShape::object(["namespace", "x-y", "none"].map(property));
     let Value::Object(object) = shape.view(&json, &WorkBudget::unlimited()).unwrap() else {
         panic!()
     };
@@ -355,7 +362,7 @@ fn fields_are_found_under_the_names_of_rules() {
 #[test]
 fn objects_that_were_made_compare_field_by_field() {
     let made = |name: &str, value: i64| {
-        Value::Object(Object::Values {
+        Value::Object(ObjectValue::Values {
             name: name.into(),
             fields: BTreeMap::from([("a".into(), Value::Int(value))]).into(),
         })
@@ -381,7 +388,7 @@ fn what_is_no_data_cannot_become_data() {
     }
     for (value, wanted) in [
         (Value::some(Value::Int(1)), json!(1)),
-        (Value::Bytes(Blob::Borrowed(b"a?")), json!("YT8=")),
+        (Value::Bytes(BytesValue::Borrowed(b"a?")), json!("YT8=")),
         (Value::Duration(1_500_000_000), json!("1.5s")),
         (Value::Uint(u64::MAX), json!(u64::MAX)),
     ] {
@@ -393,7 +400,8 @@ fn what_is_no_data_cannot_become_data() {
 #[test]
 fn equality_and_order_are_the_same_from_both_sides() {
     let json = json!([1, 1.0, "a", null, true, [1, "a"], {"a": 1}, {"a": [1.5]}, -1, 1e300]);
-    let mut values: Vec<Value<'_>> = json.as_array().unwrap().iter().map(Value::of_json).collect();
+    let mut values: Vec<Value<'_>> =
+        json.as_array().unwrap().iter().map(Value::from_json).collect();
     values.extend([
         Value::Uint(1),
         Value::Uint(u64::MAX),
@@ -403,11 +411,11 @@ fn equality_and_order_are_the_same_from_both_sides() {
         Value::Int(0),
         Value::Double(2f64.powi(53)),
         Value::Int(9_007_199_254_740_993),
-        Value::Bytes(Blob::Borrowed(b"a")),
+        Value::Bytes(BytesValue::Borrowed(b"a")),
         Value::Duration(1),
         Value::Timestamp(Timestamp::new(0, 1).unwrap()),
         Value::list(vec![Value::Double(1.0), Value::text("a")]),
-        Value::Map(Map::of(BTreeMap::from([(Key::String("a".into()), Value::Uint(1))]))),
+        Value::Map(MapValue::of(BTreeMap::from([(MapKey::String("a".into()), Value::Uint(1))]))),
         Value::some(Value::Int(1)),
         Value::Optional(None),
         Value::Int(1).type_value(),

@@ -1,37 +1,39 @@
 //! Where cel-go's values show through: what Go calls their types, and what is left of them in
 //! optionals.
 
-use crate::kubernetes::Shape;
+use crate::kubernetes::ValueShape;
 use crate::types::Type;
-use crate::value::{Element, Error, List, Map, Object, Opaque, Text, Value, WorkBudget};
+use crate::value::{
+    Error, ListElement, ListValue, MapValue, ObjectValue, Opaque, StringValue, Value, WorkBudget,
+};
 use std::any::Any;
 use std::sync::Arc;
 
 /// Data of which no schema says what it is.
-static DYNAMIC: Shape = Shape::dynamic();
+static DYNAMIC: ValueShape = ValueShape::dynamic();
 
 /// What a path that begins at an optional finds in it: lists, maps and objects as they are without
 /// their schema, for cel-go unpacks them that far.
 pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
     let shape = &DYNAMIC;
     match held {
-        Value::List(List::Json { items, .. }) => Value::List(List::Json { items, shape }),
-        Value::List(List::Joined { elements, .. }) => {
-            let of = |element: &Element<'a>| match element {
-                Element::Lying(json) => Value::of_json(json),
-                Element::Added(value) => value.clone(),
+        Value::List(ListValue::Json { items, .. }) => Value::List(ListValue::Json { items, shape }),
+        Value::List(ListValue::Joined { elements, .. }) => {
+            let of = |element: &ListElement<'a>| match element {
+                ListElement::Original(json) => Value::from_json(json),
+                ListElement::Added(value) => value.clone(),
             };
             Value::list(elements.iter().map(of).collect())
         }
-        Value::Map(Map::Json { entries, .. })
-        | Value::Object(Object::Json { fields: entries, .. }) => {
-            Value::Map(Map::Json { entries, shape })
+        Value::Map(MapValue::Json { entries, .. })
+        | Value::Object(ObjectValue::Json { fields: entries, .. }) => {
+            Value::Map(MapValue::Json { entries, shape })
         }
-        Value::Preserved(json) => Value::of_json(json),
+        Value::Preserved(json) => Value::from_json(json),
         // An optional in an optional is lost.
         Value::Optional(Some(inner)) => native(inner),
         Value::Optional(None) => Value::Null,
-        Value::Type(of) => Value::String(Text::Shared(of.name().into())),
+        Value::Type(of) => Value::String(StringValue::Shared(of.name().into())),
         other => other.clone(),
     }
 }
@@ -80,8 +82,10 @@ impl Opaque for Failed {
 pub(super) fn invalid_key(key: &Value<'_>, work: &WorkBudget) -> Error {
     let of = match key {
         // Data without a schema is as Go has read it.
-        Value::List(List::Json { shape, .. }) if shape.is_dynamic() => "[]interface {}".to_owned(),
-        Value::Map(Map::Json { shape, .. }) if shape.is_dynamic() => {
+        Value::List(ListValue::Json { shape, .. }) if shape.is_dynamic() => {
+            "[]interface {}".to_owned()
+        }
+        Value::Map(MapValue::Json { shape, .. }) if shape.is_dynamic() => {
             "map[string]interface {}".to_owned()
         }
         _ => go_type(key),
@@ -102,11 +106,11 @@ pub(super) fn go_type(value: &Value<'_>) -> String {
         Value::Duration(_) => "types.Duration",
         Value::Timestamp(_) => "types.Timestamp",
         Value::Type(_) => "*types.Type",
-        Value::List(List::Values(_)) => "*types.baseList",
+        Value::List(ListValue::Values(_)) => "*types.baseList",
         Value::List(_) => "*common.unstructuredList",
-        Value::Map(Map::Values(_)) => "*types.baseMap",
-        Value::Map(_) | Value::Object(Object::Json { .. }) => "*common.unstructuredMap",
-        Value::Object(Object::Values { .. }) => "*mutation.ObjectVal",
+        Value::Map(MapValue::Values(_)) => "*types.baseMap",
+        Value::Map(_) | Value::Object(ObjectValue::Json { .. }) => "*common.unstructuredMap",
+        Value::Object(ObjectValue::Values { .. }) => "*mutation.ObjectVal",
         Value::Optional(_) => "*types.Optional",
         Value::Preserved(_) => "*common.unknownPreserved",
         Value::Opaque(opaque) => {

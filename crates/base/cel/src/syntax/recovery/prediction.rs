@@ -6,7 +6,7 @@
 //! what an error is about. (T. Parr, S. Harwell, K. Fisher: Adaptive LL(*) Parsing, 2014, with the
 //! habits of the runtime that cel-go uses.)
 
-use super::super::lexer::Kind;
+use super::super::lexer::TokenKind;
 use super::network::{Edge, Network, Role, Rule, State, Tokens, Via};
 use super::stack::{EMPTY, Stack, Stacks};
 use std::collections::{HashMap, HashSet};
@@ -98,7 +98,7 @@ pub(super) struct Predictor<'n> {
     /// The number of each choice, before any token.
     choices: HashMap<(State, u8), u32>,
     /// What is known of choices, by tokens before and the next one.
-    known: HashMap<(u32, Kind), Known>,
+    known: HashMap<(u32, TokenKind), Known>,
     last: u32,
 }
 
@@ -112,7 +112,7 @@ impl<'n> Predictor<'n> {
     pub(super) fn predict(
         &mut self,
         choice: &Choice<'_>,
-        look: &mut dyn FnMut(usize) -> Kind,
+        look: &mut dyn FnMut(usize) -> TokenKind,
     ) -> Prediction {
         let first = *self.choices.entry((choice.state, choice.precedence)).or_insert_with(|| {
             self.last += 1;
@@ -128,7 +128,7 @@ impl<'n> Predictor<'n> {
                 Some(Known::More(next)) => before = *next,
                 None => return self.simulate(choice, first, look),
             }
-            at += usize::from(kind != Kind::End);
+            at += usize::from(kind != TokenKind::End);
         }
         self.stacks = Stacks::new();
         self.predict_with_callers(choice, look)
@@ -139,7 +139,7 @@ impl<'n> Predictor<'n> {
         &mut self,
         choice: &Choice<'_>,
         first: u32,
-        look: &mut dyn FnMut(usize) -> Kind,
+        look: &mut dyn FnMut(usize) -> TokenKind,
     ) -> Prediction {
         self.stacks = Stacks::new();
         let mut configs = self.start(choice, EMPTY, false);
@@ -175,14 +175,14 @@ impl<'n> Predictor<'n> {
                 Known::More(next) => before = next,
             }
             configs = reached.unwrap_or_default();
-            at += usize::from(kind != Kind::End);
+            at += usize::from(kind != TokenKind::End);
         }
     }
 
     fn predict_with_callers(
         &mut self,
         choice: &Choice<'_>,
-        look: &mut dyn FnMut(usize) -> Kind,
+        look: &mut dyn FnMut(usize) -> TokenKind,
     ) -> Prediction {
         let stack = choice
             .callers
@@ -211,7 +211,7 @@ impl<'n> Predictor<'n> {
                 return Prediction::Alternative(u8::try_from(first).unwrap_or(u8::MAX));
             }
             configs = reached;
-            at += usize::from(kind != Kind::End);
+            at += usize::from(kind != TokenKind::End);
         }
     }
 
@@ -263,10 +263,10 @@ impl<'n> Predictor<'n> {
         &mut self,
         choice: &Choice<'_>,
         configs: &Configs,
-        kind: Kind,
+        kind: TokenKind,
         full: bool,
     ) -> Option<Configs> {
-        let ended = kind == Kind::End;
+        let ended = kind == TokenKind::End;
         let mut direct = Configs::default();
         let mut stopped = Vec::new();
         for config in &configs.list {
@@ -358,7 +358,7 @@ impl<'n> Predictor<'n> {
         match edge.via {
             Via::Nothing => {}
             Via::Token(tokens, _) => {
-                if !walk.ended || !tokens.has(Kind::End) || !walk.is_new(next) {
+                if !walk.ended || !tokens.has(TokenKind::End) || !walk.is_new(next) {
                     return None;
                 }
             }
@@ -474,7 +474,7 @@ pub(super) fn expected(network: &Network, state: State, callers: &[State]) -> To
         next = network.node(network.follow(*caller)).next;
         expected = expected.and(next.without_end());
     }
-    if next.reaches_end() { expected.and(Tokens::of(&[Kind::End])) } else { expected }
+    if next.reaches_end() { expected.and(Tokens::of(&[TokenKind::End])) } else { expected }
 }
 
 /// All that can come after the rules that it is in.

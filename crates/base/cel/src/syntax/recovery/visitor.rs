@@ -2,9 +2,9 @@
 //! say beyond its form.
 
 use super::super::ast::{Expr, ExprKind, Literal, operator};
-use super::super::build::Builder;
-use super::super::lexer::{Kind, Token};
-use super::super::make::MAX_DEPTH;
+use super::super::builder::Builder;
+use super::super::lexer::{Token, TokenKind};
+use super::super::nodes::MAX_DEPTH;
 use super::super::parser::binary;
 use super::network::{Label, Rule};
 use super::tree::{Branch, Tree, missing};
@@ -110,7 +110,9 @@ impl Visitor<'_, '_> {
 
     /// A token, or one that stands for it where it is missing.
     fn token(&self, at: Branch, label: Label) -> Token {
-        self.tree.token(at, label).unwrap_or_else(|| missing(Kind::End, self.tree.start(at).at))
+        self.tree
+            .token(at, label)
+            .unwrap_or_else(|| missing(TokenKind::End, self.tree.start(at).at))
     }
 
     fn conditional(&mut self, at: Branch) -> Visited {
@@ -176,7 +178,7 @@ impl Visitor<'_, '_> {
         let (Some(dot), Some(name)) = (dot, name) else { return Ok(self.nothing(at)) };
         let optional = self.tree.token(at, Label::Optional).is_some();
         let start = self.tree.start(name).at;
-        let field = self.name(Some(name), start).unwrap_or(missing(Kind::Ident, start));
+        let field = self.name(Some(name), start).unwrap_or(missing(TokenKind::Ident, start));
         Ok(self.builder.select(operand, (dot, optional, field), start))
     }
 

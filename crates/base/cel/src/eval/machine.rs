@@ -3,18 +3,18 @@
 //! Each kind of node has a function of its own, so that the frames on the stack stay small: trees
 //! are as deep as the parser lets them be.
 
-use super::native::repacked;
+use super::go_values::repacked;
 use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
-use super::{Activation, Budget, Program, SlotKind};
+use super::{Activation, CostBudget, Program, SlotKind};
 use crate::cost::CallCost;
-use crate::value::{Blob, Error, Outcome, Text, Value, WorkBudget};
+use crate::value::{BytesValue, Error, StringValue, Value, ValueResult, WorkBudget};
 
 /// An evaluation.
 pub(super) struct Machine<'a, 'm, 'i> {
     pub program: &'a Program,
     pub variables: &'m dyn Activation<'a>,
     pub slots: &'m mut [Slot<'a>],
-    pub budget: &'m mut Budget<'i>,
+    pub budget: &'m mut CostBudget<'i>,
     /// The work that remains; that of the budget is out of date until the evaluation ends.
     pub work: &'m WorkBudget,
 }
@@ -32,7 +32,7 @@ pub(super) enum Slot<'a> {
 
 impl<'a> Slot<'a> {
     /// What came out of a node.
-    pub(super) fn of(outcome: Outcome<'a>) -> Self {
+    pub(super) fn of(outcome: ValueResult<'a>) -> Self {
         match outcome {
             Ok(value) => Self::Value(value),
             Err(error) => Self::Failed(error),
@@ -47,8 +47,8 @@ const FEW: usize = 8;
 pub(super) fn run<'a>(
     program: &'a Program,
     variables: &dyn Activation<'a>,
-    budget: &mut Budget<'_>,
-) -> Outcome<'a> {
+    budget: &mut CostBudget<'_>,
+) -> ValueResult<'a> {
     let many = program.slots.len();
     let (mut inline, mut heap);
     let slots = if many <= FEW {
@@ -73,7 +73,7 @@ pub(super) const fn is_final(error: &Error) -> bool {
 
 impl<'a> Machine<'a, '_, '_> {
     /// The value of a node.
-    pub(super) fn eval(&mut self, node: NodeId) -> Outcome<'a> {
+    pub(super) fn eval(&mut self, node: NodeId) -> ValueResult<'a> {
         let program: &'a Program = self.program;
         match &program.nodes[node as usize] {
             Node::Constant(constant) => self.constant(constant),
@@ -101,7 +101,7 @@ impl<'a> Machine<'a, '_, '_> {
 
     /// The value of a node that is a branch of a conditional or an index: there a path is free of
     /// the cost of its beginning, and all that is no path is the beginning of one.
-    pub(super) fn resolve(&mut self, node: NodeId) -> Outcome<'a> {
+    pub(super) fn resolve(&mut self, node: NodeId) -> ValueResult<'a> {
         let program: &'a Program = self.program;
         match &program.nodes[node as usize] {
             Node::Path(path) => self.walk(path),
@@ -113,7 +113,7 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    fn constant(&mut self, constant: &'a Constant) -> Outcome<'a> {
+    fn constant(&mut self, constant: &'a Constant) -> ValueResult<'a> {
         if constant.cost > 0 {
             self.budget.charge(constant.cost)?;
         }
@@ -143,7 +143,7 @@ impl<'a> Machine<'a, '_, '_> {
         Ok(true)
     }
 
-    fn conditional(&mut self, condition: NodeId, yes: NodeId, no: NodeId) -> Outcome<'a> {
+    fn conditional(&mut self, condition: NodeId, yes: NodeId, no: NodeId) -> ValueResult<'a> {
         match self.eval(condition)? {
             Value::Bool(true) => self.resolve(yes),
             Value::Bool(false) => self.resolve(no),
@@ -153,7 +153,7 @@ impl<'a> Machine<'a, '_, '_> {
 
     /// `&&` and `||`: the first side that decides does so, whatever the others are; if none does,
     /// the first error.
-    fn junction(&mut self, sides: &'a [NodeId], decides: bool) -> Outcome<'a> {
+    fn junction(&mut self, sides: &'a [NodeId], decides: bool) -> ValueResult<'a> {
         self.more_sides(None, sides, decides).map(Value::Bool)
     }
 
@@ -180,7 +180,7 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    fn not_false(&mut self, of: NodeId) -> Outcome<'a> {
+    fn not_false(&mut self, of: NodeId) -> ValueResult<'a> {
         let answer = match self.eval(of) {
             Ok(Value::Bool(value)) => value,
             Err(error) if is_final(&error) => return Err(error),
@@ -190,7 +190,7 @@ impl<'a> Machine<'a, '_, '_> {
         Ok(Value::Bool(answer))
     }
 
-    fn equal(&mut self, equal: &'a Equal) -> Outcome<'a> {
+    fn equal(&mut self, equal: &'a Equal) -> ValueResult<'a> {
         let [one, other] = equal.sides;
         let one = match self.eval(one) {
             Ok(one) => one,
@@ -234,7 +234,7 @@ impl<'a> Machine<'a, '_, '_> {
         error: Error,
         second: NodeId,
         cost: CallCost,
-    ) -> Outcome<'a> {
+    ) -> ValueResult<'a> {
         if is_final(&error) {
             return Err(error);
         }
@@ -253,7 +253,7 @@ impl<'a> Machine<'a, '_, '_> {
         first: Value<'a>,
         error: Error,
         cost: CallCost,
-    ) -> Outcome<'a> {
+    ) -> ValueResult<'a> {
         if !is_final(&error) {
             self.budget.charge(cost(&[first, Value::Null], &Value::Null, self.work))?;
         }
@@ -261,7 +261,7 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// `a.or(b)`
-    fn alternative(&mut self, first: NodeId, second: NodeId) -> Outcome<'a> {
+    fn alternative(&mut self, first: NodeId, second: NodeId) -> ValueResult<'a> {
         match self.eval(first)? {
             Value::Optional(None) => self.eval(second),
             value => Ok(value),
@@ -269,12 +269,12 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// `a.orValue(b)`
-    fn default(&mut self, first: NodeId, second: NodeId) -> Outcome<'a> {
+    fn default(&mut self, first: NodeId, second: NodeId) -> ValueResult<'a> {
         match self.eval(first)? {
             Value::Optional(None) => self.eval(second),
             Value::Optional(Some(value)) => std::sync::Arc::try_unwrap(value)
                 .unwrap_or_else(|shared| (*shared).clone())
-                .unless_failed(),
+                .into_result(),
             value => Ok(value),
         }
     }
@@ -288,8 +288,8 @@ fn is_short(text: &str) -> bool {
 /// A constant of the program, without a copy of what it can lend.
 pub(super) fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
     match value {
-        Value::String(text) => Value::String(Text::Borrowed(text)),
-        Value::Bytes(bytes) => Value::Bytes(Blob::Borrowed(bytes)),
+        Value::String(text) => Value::String(StringValue::Borrowed(text)),
+        Value::Bytes(bytes) => Value::Bytes(BytesValue::Borrowed(bytes)),
         other => other.clone(),
     }
 }

@@ -4,17 +4,19 @@
 //! step may make a value of it again. Its first value is made only when it is asked for.
 
 use super::construct::{held, no_optional_element};
-use super::native::go_type;
+use super::go_values::go_type;
+use super::machine::{Machine, Slot, is_final};
 use super::node::{Item, Loop, Node, NodeId, Quantifier, SlotId};
-use super::run::{Machine, Slot, is_final};
 use crate::cost::LIST_CREATE;
-use crate::value::{Entries, Error, Key, List, Map, Outcome, Value, WorkBudget};
+use crate::value::{
+    Error, ListValue, MapEntries, MapKey, MapValue, Value, ValueResult, WorkBudget,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl<'a> Machine<'a, '_, '_> {
     /// A loop.
-    pub(super) fn fold(&mut self, fold: &'a Loop) -> Outcome<'a> {
+    pub(super) fn fold(&mut self, fold: &'a Loop) -> ValueResult<'a> {
         let range = self.eval(fold.range)?;
         if let Some(quantifier) = &fold.quantifier {
             let mut answer = Ok(!quantifier.decides);
@@ -47,7 +49,7 @@ impl<'a> Machine<'a, '_, '_> {
     fn over_list(
         &mut self,
         fold: &'a Loop,
-        list: &List<'a>,
+        list: &ListValue<'a>,
         mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         for (at, element) in list.iter(self.work).enumerate() {
@@ -70,7 +72,7 @@ impl<'a> Machine<'a, '_, '_> {
     fn over_entries(
         &mut self,
         fold: &'a Loop,
-        entries: Entries<'_, 'a>,
+        entries: MapEntries<'_, 'a>,
         mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         for (key, value) in entries {
@@ -137,7 +139,7 @@ impl<'a> Machine<'a, '_, '_> {
     }
 
     /// `gathered + [a]`
-    pub(super) fn push(&mut self, gathered: SlotId, list: NodeId) -> Outcome<'a> {
+    pub(super) fn push(&mut self, gathered: SlotId, list: NodeId) -> ValueResult<'a> {
         self.fill(gathered)?;
         self.budget.charge(1)?;
         let program: &'a super::Program = self.program;
@@ -162,12 +164,12 @@ impl<'a> Machine<'a, '_, '_> {
         };
         match (list, added?) {
             (list, Added::Element(None)) => Ok(Value::List(list)),
-            (List::Values(mut values), Added::Element(Some(element))) => {
+            (ListValue::Values(mut values), Added::Element(Some(element))) => {
                 Arc::make_mut(&mut values).push(element);
-                Ok(Value::List(List::Values(values)))
+                Ok(Value::List(ListValue::Values(values)))
             }
             (list, Added::Element(Some(element))) => {
-                list.join(&List::of(vec![element]), self.work).map(Value::List)
+                list.join(&ListValue::of(vec![element]), self.work).map(Value::List)
             }
             (list, Added::List(Value::List(more))) => list.join(&more, self.work).map(Value::List),
             (_, Added::List(_)) => Err(Error::NoSuchOverload),
@@ -180,11 +182,11 @@ impl<'a> Machine<'a, '_, '_> {
             return Ok(Added::Element(Some(value)));
         }
         let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
-        Ok(Added::Element(held.map(Value::unless_failed).transpose()?))
+        Ok(Added::Element(held.map(Value::into_result).transpose()?))
     }
 
     /// A map that is gathered, and what is added to it.
-    pub(super) fn insert(&mut self, gathered: SlotId, args: &'a [NodeId]) -> Outcome<'a> {
+    pub(super) fn insert(&mut self, gathered: SlotId, args: &'a [NodeId]) -> ValueResult<'a> {
         let work = self.work;
         self.fill(gathered)?;
         self.budget.charge(1)?;
@@ -236,12 +238,12 @@ impl<'a> Machine<'a, '_, '_> {
     fn grow(
         &mut self,
         gathered: SlotId,
-        change: impl FnOnce(&mut BTreeMap<Key<'a>, Value<'a>>) -> Result<(), Error>,
-    ) -> Outcome<'a> {
+        change: impl FnOnce(&mut BTreeMap<MapKey<'a>, Value<'a>>) -> Result<(), Error>,
+    ) -> ValueResult<'a> {
         match self.take_gathered(gathered)? {
-            Value::Map(Map::Values(mut map)) => {
+            Value::Map(MapValue::Values(mut map)) => {
                 change(Arc::make_mut(&mut map))?;
-                Ok(Value::Map(Map::Values(map)))
+                Ok(Value::Map(MapValue::Values(map)))
             }
             _ => Err(Error::NoSuchOverload),
         }
@@ -257,12 +259,12 @@ enum Added<'a> {
 }
 
 fn insert<'a>(
-    map: &mut BTreeMap<Key<'a>, Value<'a>>,
+    map: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let Some(known) = Key::of(key) else {
+    let Some(known) = MapKey::of(key) else {
         return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
     };
     match map.entry(known) {

@@ -5,11 +5,11 @@
 //! to one that could come after any of the rules around. Until a token has fitted again, nothing
 //! more is said.
 
-use super::super::lexer::{Kind, Lexer, Stray, Token};
+use super::super::lexer::{Lexer, Stray, Token, TokenKind};
 use super::super::parser::MAX_NESTING;
 use super::grammar::GRAMMAR;
 use super::network::{Label, Network, RULES, Role, Rule, State, Tokens, Via};
-use super::predict::{Choice, Prediction, Predictor, after_any, expected, is_recursive};
+use super::prediction::{Choice, Prediction, Predictor, after_any, expected, is_recursive};
 use super::tree::{Branch, Tree, missing};
 
 /// How often recovery is tried, how many tokens it skips, how many errors are told (cel-go's
@@ -52,7 +52,7 @@ struct Frame {
 }
 
 /// A text and what was read of it.
-pub(super) struct Run<'a> {
+pub(super) struct ErrorParser<'a> {
     network: &'static Network,
     text: &'a str,
     tokens: Vec<Token>,
@@ -78,7 +78,7 @@ pub(super) struct Run<'a> {
     pub(super) errors: Vec<(Option<u32>, String)>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> ErrorParser<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let mut lexer = Lexer::new(text);
         let (mut tokens, mut strays) = (Vec::new(), Vec::new());
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
                 Err(stray) => strays.push((tokens.len(), stray)),
                 Ok(token) => {
                     tokens.push(token);
-                    if token.kind == Kind::End {
+                    if token.kind == TokenKind::End {
                         break;
                     }
                 }
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
     }
 
     fn consume(&mut self) -> Result<(), GivenUp> {
-        if self.token(0).kind != Kind::End {
+        if self.token(0).kind != TokenKind::End {
             self.next += 1;
             self.fetch(self.next)?;
         }
@@ -184,7 +184,7 @@ impl<'a> Run<'a> {
 
     fn token_text(&self, token: Token) -> String {
         match token.kind {
-            Kind::End => quoted("<EOF>"),
+            TokenKind::End => quoted("<EOF>"),
             _ => quoted(&self.text[token.start as usize..token.end as usize]),
         }
     }
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
     /// The text from the current token to another, without what was no token.
     fn text_up_to(&self, blamed: usize) -> String {
         let first = self.token(0);
-        if first.kind == Kind::End {
+        if first.kind == TokenKind::End {
             return quoted("<EOF>");
         }
         let last = (self.next + blamed).min(self.tokens.len() - 1);
@@ -419,12 +419,12 @@ impl<'a> Run<'a> {
                 let missing = run.expected().text();
                 (0, format!("missing {missing} at {}", run.token_text(token)))
             })?;
-            let kind = Kind::ALL.into_iter().find(|kind| self.expected().has(*kind));
+            let kind = TokenKind::ALL.into_iter().find(|kind| self.expected().has(*kind));
             let at = match token.kind {
-                Kind::End if self.next > 0 => self.tokens[self.next - 1].at,
+                TokenKind::End if self.next > 0 => self.tokens[self.next - 1].at,
                 _ => token.at,
             };
-            return Ok(missing(kind.unwrap_or(Kind::End), at));
+            return Ok(missing(kind.unwrap_or(TokenKind::End), at));
         }
         Err(Failure::Mismatch)
     }
@@ -469,7 +469,7 @@ impl<'a> Run<'a> {
             Role::PlusBack | Role::StarBack => {
                 self.say_extraneous()?;
                 let wanted = self.expected().and(after_any(self.network, &self.callers));
-                while self.token(0).kind != Kind::End && !wanted.has(self.token(0).kind) {
+                while self.token(0).kind != TokenKind::End && !wanted.has(self.token(0).kind) {
                     self.consume()?;
                 }
                 Ok(())
@@ -507,7 +507,7 @@ impl<'a> Run<'a> {
         self.last_error = Some(self.next);
         self.last_states.push(self.state);
         let wanted = after_any(self.network, &self.callers);
-        while self.token(0).kind != Kind::End && !wanted.has(self.token(0).kind) {
+        while self.token(0).kind != TokenKind::End && !wanted.has(self.token(0).kind) {
             self.skip(&mut skipped)?;
         }
         Ok(())

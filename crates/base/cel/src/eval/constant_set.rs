@@ -1,6 +1,6 @@
 //! Sets of constants, for `x in ["a", "b"]`.
 
-use crate::value::{List, Value, WorkBudget};
+use crate::value::{ListValue, Value, WorkBudget};
 
 /// Strings, numbers and truth values that something is looked for in; each kind in order.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Number {
 impl Set {
     /// The set of the elements of a list; none if one is neither string nor number nor truth
     /// value, which is not looked for in this way.
-    pub(super) fn of(list: &List<'_>) -> Option<Self> {
+    pub(super) fn of(list: &ListValue<'_>) -> Option<Self> {
         let work = WorkBudget::unlimited();
         let mut set = Self::default();
         for value in list.iter(&work) {

@@ -1,9 +1,9 @@
 //! Functions of strings: `contains`, `startsWith`, `endsWith`, `matches`.
 
 use crate::library::args::str;
-use crate::library::{Overload, Prepared, Strict};
+use crate::library::{Overload, PreparedCall, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 use mainstay_formats::regexp;
 use regex::Regex;
 use std::collections::VecDeque;
@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) fn overloads() -> Vec<Overload> {
     let params = || vec![Type::String, Type::String];
-    let method = |name, id, run: Strict| Overload::method(name, id, params(), Type::Bool, run);
+    let method =
+        |name, id, run: StrictFunction| Overload::method(name, id, params(), Type::Bool, run);
     vec![
         method("contains", "contains_string", |args, _| {
             holds(args, |text, part| text.contains(part))
@@ -27,7 +28,7 @@ pub(super) fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn holds<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> Outcome<'a> {
+fn holds<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> ValueResult<'a> {
     match args {
         [text, part] => Ok(Value::Bool(test(str(text)?, str(part)?))),
         _ => Err(Error::NoSuchOverload),
@@ -76,8 +77,8 @@ impl Pattern {
     }
 }
 
-impl Prepared for Pattern {
-    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+impl PreparedCall for Pattern {
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
         match args {
             [text, _] => {
                 let text = str(text)?;
@@ -88,11 +89,11 @@ impl Prepared for Pattern {
     }
 }
 
-fn prepare(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<dyn Prepared>, Error> {
+fn prepare(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<dyn PreparedCall>, Error> {
     Ok(Arc::new(Pattern::new(str(pattern)?, work)?))
 }
 
-fn matches<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn matches<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     match args {
         [text, pattern] => {
             let text = str(text)?;

@@ -114,12 +114,12 @@ pub(super) fn for_each_child<'e>(kind: &'e ExprKind, see: &mut impl FnMut(&'e Ex
 
 /// Makes nodes for a macro: gives them numbers and the macro's place.
 #[derive(Debug)]
-pub struct Maker<'a> {
+pub struct NodeFactory<'a> {
     pub(super) nodes: &'a mut Nodes,
     pub(super) at: u32,
 }
 
-impl Maker<'_> {
+impl NodeFactory<'_> {
     /// The place of the macro: its parenthesis.
     pub fn at(&self) -> u32 {
         self.at

@@ -1,6 +1,6 @@
 //! Values as texts of messages: what Go's `%v` makes of cel-go's values.
 
-use super::{Map, Object, Value, WorkBudget, time};
+use super::{MapValue, ObjectValue, Value, WorkBudget, time};
 use crate::types::Type;
 use std::fmt;
 
@@ -121,10 +121,10 @@ impl<'a> Value<'a> {
                 }
                 f.write_str("]")
             }
-            Self::Map(map @ (Map::Json { .. } | Map::Values(_))) => {
+            Self::Map(map @ (MapValue::Json { .. } | MapValue::Values(_))) => {
                 entries(f, map.iter(work), work)
             }
-            Self::Object(object @ (Object::Json { .. } | Object::Values { .. })) => {
+            Self::Object(object @ (ObjectValue::Json { .. } | ObjectValue::Values { .. })) => {
                 entries(f, object.iter(work), work)
             }
             Self::Optional(None) => f.write_str("optional.none()"),
@@ -171,7 +171,7 @@ fn go_time(time: super::Timestamp) -> String {
 
 fn outcome(
     f: &mut fmt::Formatter<'_>,
-    value: super::Outcome<'_>,
+    value: super::ValueResult<'_>,
     work: &WorkBudget,
 ) -> fmt::Result {
     match value {
@@ -182,7 +182,7 @@ fn outcome(
 
 fn entries(
     f: &mut fmt::Formatter<'_>,
-    entries: super::Entries<'_, '_>,
+    entries: super::MapEntries<'_, '_>,
     work: &WorkBudget,
 ) -> fmt::Result {
     f.write_str("{")?;

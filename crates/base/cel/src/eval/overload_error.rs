@@ -9,12 +9,12 @@ use crate::value::{Error, Value, WorkBudget};
 
 /// How a function refuses arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum OverloadErrorStyle {
     /// `no such overload`
     Plain,
     /// As [`Self::Plain`] if the first argument is of a kind that the operator is for, else
     /// `no such overload: _+_`.
-    Operator(Kinds),
+    Operator(OperandKinds),
     /// `no such overload: f(int, string)`
     Signature,
     /// `no such overload: f`, of a function that does not exist.
@@ -23,7 +23,7 @@ pub(super) enum Refusal {
 
 /// Kinds of values that operators are for (cel-go's traits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kinds {
+pub(super) enum OperandKinds {
     /// What `+` adds.
     Added,
     /// What `-` subtracts from.
@@ -44,7 +44,7 @@ pub(super) enum Kinds {
     Listed,
 }
 
-impl Kinds {
+impl OperandKinds {
     const fn contain(self, value: &Value<'_>) -> bool {
         use Value::{
             Bool, Bytes, Double, Duration, Int, List, Map, Object, String, Timestamp, Uint,
@@ -87,19 +87,19 @@ impl Kinds {
     }
 }
 
-impl Refusal {
+impl OverloadErrorStyle {
     /// How a function of this name refuses.
     pub(super) fn of(function: &str) -> Self {
         match function {
-            "_+_" => Self::Operator(Kinds::Added),
-            "_-_" => Self::Operator(Kinds::Subtracted),
-            "_*_" | "_/_" => Self::Operator(Kinds::Scaled),
-            "_%_" => Self::Operator(Kinds::Modulo),
-            "-_" => Self::Operator(Kinds::Negated),
-            "_<_" | "_<=_" | "_>_" | "_>=_" => Self::Operator(Kinds::Ordered),
-            "size" => Self::Operator(Kinds::Sized),
-            "matches" => Self::Operator(Kinds::Matched),
-            "sort" | "@sortByAssociatedKeys" => Self::Operator(Kinds::Listed),
+            "_+_" => Self::Operator(OperandKinds::Added),
+            "_-_" => Self::Operator(OperandKinds::Subtracted),
+            "_*_" | "_/_" => Self::Operator(OperandKinds::Scaled),
+            "_%_" => Self::Operator(OperandKinds::Modulo),
+            "-_" => Self::Operator(OperandKinds::Negated),
+            "_<_" | "_<=_" | "_>_" | "_>=_" => Self::Operator(OperandKinds::Ordered),
+            "size" => Self::Operator(OperandKinds::Sized),
+            "matches" => Self::Operator(OperandKinds::Matched),
+            "sort" | "@sortByAssociatedKeys" => Self::Operator(OperandKinds::Listed),
             "!_" | "@in" | "type" | "dyn" | "contains" | "startsWith" | "endsWith" | "flatten" => {
                 Self::Plain
             }
@@ -109,7 +109,7 @@ impl Refusal {
 
     /// The refusal of these arguments by a function of this name.
     #[cold]
-    pub(super) fn refuse(self, function: &str, args: &[Value<'_>]) -> Error {
+    pub(super) fn error(self, function: &str, args: &[Value<'_>]) -> Error {
         let receives = |value: &Value<'_>| {
             matches!(value, Value::String(_) | Value::Duration(_) | Value::Timestamp(_))
         };
@@ -156,7 +156,7 @@ fn is_of(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
             None => true,
         },
         (Type::Map(of), Value::Map(map)) => first_is_of(of, map.iter(work).next(), work),
-        (Type::Map(of), Value::Object(object @ crate::value::Object::Json { .. })) => {
+        (Type::Map(of), Value::Object(object @ crate::value::ObjectValue::Json { .. })) => {
             first_is_of(of, object.iter(work).next(), work)
         }
         (Type::Opaque(_) | Type::Object(_), _) => *param.name() == *value.type_name(),
@@ -166,7 +166,7 @@ fn is_of(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
 
 fn first_is_of(
     of: &(Type, Type),
-    first: Option<(Value<'_>, crate::value::Outcome<'_>)>,
+    first: Option<(Value<'_>, crate::value::ValueResult<'_>)>,
     work: &WorkBudget,
 ) -> bool {
     match first {

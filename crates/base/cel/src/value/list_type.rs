@@ -5,7 +5,10 @@
 //! doubles is not the double 1. Keys are looked up in objects under the names that they have in
 //! rules (`__namespace__`), as Kubernetes does.
 
-use super::{Element, Error, List, Map, Object, Outcome, Text, Value, WorkBudget};
+use super::{
+    Error, ListElement, ListValue, MapValue, ObjectValue, StringValue, Value, ValueResult,
+    WorkBudget,
+};
 use crate::kubernetes::names;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{HashMap, HashSet};
@@ -23,7 +26,7 @@ enum Raw<'a> {
     Int(i64),
     Uint(u64),
     Double(u64),
-    String(Text<'a>),
+    String(StringValue<'a>),
     Duration(i64),
     Time(i64, u32, i32),
 }
@@ -38,7 +41,7 @@ impl<'a> Raw<'a> {
                 Some(int) => Self::Int(int),
                 None => Self::double(number.as_f64()?),
             },
-            Json::String(text) => Self::text(Text::Borrowed(text), work),
+            Json::String(text) => Self::text(StringValue::Borrowed(text), work),
             Json::Array(_) | Json::Object(_) => return None,
         })
     }
@@ -58,15 +61,15 @@ impl<'a> Raw<'a> {
         })
     }
 
-    fn of_element(element: &Element<'a>, work: &WorkBudget) -> Option<Self> {
+    fn of_element(element: &ListElement<'a>, work: &WorkBudget) -> Option<Self> {
         match element {
-            Element::Lying(json) => Self::of(json, work),
-            Element::Added(value) => Self::of_value(value, work),
+            ListElement::Original(json) => Self::of(json, work),
+            ListElement::Added(value) => Self::of_value(value, work),
         }
     }
 
     /// A text will be hashed or compared. The evaluation checks later whether work remains.
-    fn text(text: Text<'a>, work: &WorkBudget) -> Self {
+    fn text(text: StringValue<'a>, work: &WorkBudget) -> Self {
         let _ = work.read_text(text.len());
         Self::String(text)
     }
@@ -78,17 +81,17 @@ impl<'a> Raw<'a> {
 }
 
 /// The element of a list as it lies there.
-fn raw<'a>(list: &List<'a>, at: usize, work: &WorkBudget) -> Option<Raw<'a>> {
+fn raw<'a>(list: &ListValue<'a>, at: usize, work: &WorkBudget) -> Option<Raw<'a>> {
     match list {
-        List::Json { items, .. } => Raw::of(items.get(at)?, work),
-        List::Joined { elements, .. } => Raw::of_element(elements.get(at)?, work),
-        List::Values(values) => Raw::of_value(values.get(at)?, work),
+        ListValue::Json { items, .. } => Raw::of(items.get(at)?, work),
+        ListValue::Joined { elements, .. } => Raw::of_element(elements.get(at)?, work),
+        ListValue::Values(values) => Raw::of_value(values.get(at)?, work),
     }
 }
 
 /// Whether a set has the elements of another list of the same length.
-pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>, work: &WorkBudget) -> bool {
-    let wanted = |value: Outcome<'a>| Raw::of_value(&value.ok()?, work);
+pub(super) fn same_set<'a>(set: &ListValue<'a>, other: &ListValue<'a>, work: &WorkBudget) -> bool {
+    let wanted = |value: ValueResult<'a>| Raw::of_value(&value.ok()?, work);
     if set.len() <= FEW {
         return other.iter(work).all(|value| {
             wanted(value).is_some_and(|value| {
@@ -102,8 +105,8 @@ pub(super) fn same_set<'a>(set: &List<'a>, other: &List<'a>, work: &WorkBudget) 
 
 /// Adds to a set what it does not have yet.
 pub(super) fn join_set<'a>(
-    set: &mut Vec<Element<'a>>,
-    other: &List<'a>,
+    set: &mut Vec<ListElement<'a>>,
+    other: &ListValue<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
     let mut known: HashSet<Raw<'a>> =
@@ -111,7 +114,7 @@ pub(super) fn join_set<'a>(
     for value in other.iter(work) {
         let value = value?;
         if Raw::of_value(&value, work).is_none_or(|raw| known.insert(raw)) {
-            set.push(Element::Added(value));
+            set.push(ListElement::Added(value));
         }
     }
     Ok(())
@@ -120,24 +123,24 @@ pub(super) fn join_set<'a>(
 /// The fields of an element; none if it is no object.
 fn fields_of<'a>(value: &Value<'a>) -> Option<&'a JsonMap<String, Json>> {
     match value {
-        Value::Object(Object::Json { fields, .. })
-        | Value::Map(Map::Json { entries: fields, .. }) => Some(fields),
+        Value::Object(ObjectValue::Json { fields, .. })
+        | Value::Map(MapValue::Json { entries: fields, .. }) => Some(fields),
         _ => None,
     }
 }
 
-fn fields_of_element<'a>(element: &Element<'a>) -> Option<&'a JsonMap<String, Json>> {
+fn fields_of_element<'a>(element: &ListElement<'a>) -> Option<&'a JsonMap<String, Json>> {
     match element {
-        Element::Lying(json) => json.as_object(),
-        Element::Added(value) => fields_of(value),
+        ListElement::Original(json) => json.as_object(),
+        ListElement::Added(value) => fields_of(value),
     }
 }
 
-fn fields_at<'a>(list: &List<'a>, at: usize) -> Option<&'a JsonMap<String, Json>> {
+fn fields_at<'a>(list: &ListValue<'a>, at: usize) -> Option<&'a JsonMap<String, Json>> {
     match list {
-        List::Json { items, .. } => items.get(at)?.as_object(),
-        List::Joined { elements, .. } => fields_of_element(elements.get(at)?),
-        List::Values(values) => fields_of(values.get(at)?),
+        ListValue::Json { items, .. } => items.get(at)?.as_object(),
+        ListValue::Joined { elements, .. } => fields_of_element(elements.get(at)?),
+        ListValue::Values(values) => fields_of(values.get(at)?),
     }
 }
 
@@ -168,8 +171,8 @@ fn key<'a>(
 
 /// Whether a list with keys has the elements of another list of the same length.
 pub(super) fn same_by_keys<'a>(
-    list: &List<'a>,
-    other: &List<'a>,
+    list: &ListValue<'a>,
+    other: &ListValue<'a>,
     properties: &[Box<str>],
     work: &WorkBudget,
 ) -> Result<bool, Error> {
@@ -207,8 +210,8 @@ pub(super) fn same_by_keys<'a>(
 
 /// Puts elements over those with the same keys, and the rest behind.
 pub(super) fn join_by_keys<'a>(
-    list: &mut Vec<Element<'a>>,
-    other: &List<'a>,
+    list: &mut Vec<ListElement<'a>>,
+    other: &ListValue<'a>,
     properties: &[Box<str>],
     work: &WorkBudget,
 ) -> Result<(), Error> {
@@ -224,8 +227,8 @@ pub(super) fn join_by_keys<'a>(
         let element = element?;
         let key = fields_of(&element).and_then(|fields| key(properties, fields, work));
         match key.and_then(|key| places.get(&key)) {
-            Some(at) => list[*at] = Element::Added(element),
-            None => list.push(Element::Added(element)),
+            Some(at) => list[*at] = ListElement::Added(element),
+            None => list.push(ListElement::Added(element)),
         }
     }
     Ok(())

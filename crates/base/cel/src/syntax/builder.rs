@@ -2,10 +2,10 @@
 //! reserved words, literals out of range, macros with wrong arguments.
 
 use super::ast::{Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, operator};
-use super::lexer::{Kind, Token};
-use super::make::{Maker, Nodes};
-use super::words::is_reserved;
-use super::{Expanded, Options, literal};
+use super::lexer::{Token, TokenKind};
+use super::nodes::{NodeFactory, Nodes};
+use super::reserved::is_reserved;
+use super::{Expansion, Options, literal};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,13 +41,13 @@ impl<'a> Builder<'a> {
         let at = minus.map_or(token.at, |minus| minus.at);
         let negative = minus.is_some();
         let literal = match token.kind {
-            Kind::Int => literal::int(negative, text),
-            Kind::Uint => literal::uint(text),
-            Kind::Float => literal::double(negative, text),
-            Kind::String => literal::string(text, |plain| self.nodes.name(plain)),
-            Kind::Bytes => literal::bytes(text),
-            Kind::True => Ok(Literal::Bool(true)),
-            Kind::False => Ok(Literal::Bool(false)),
+            TokenKind::Int => literal::int(negative, text),
+            TokenKind::Uint => literal::uint(text),
+            TokenKind::Float => literal::double(negative, text),
+            TokenKind::String => literal::string(text, |plain| self.nodes.name(plain)),
+            TokenKind::Bytes => literal::bytes(text),
+            TokenKind::True => Ok(Literal::Bool(true)),
+            TokenKind::False => Ok(Literal::Bool(false)),
             _ => Ok(Literal::Null),
         };
         match literal {
@@ -106,7 +106,7 @@ impl<'a> Builder<'a> {
     /// A field's name, if it may be written so.
     fn field(&mut self, token: Token, at: u32) -> Option<Arc<str>> {
         let text = self.text_of(token);
-        if token.kind != Kind::Quoted {
+        if token.kind != TokenKind::Quoted {
             return Some(self.nodes.name(text));
         }
         if self.options.quoted_names {
@@ -205,7 +205,7 @@ impl<'a> Builder<'a> {
             self.error(mark.at, "unsupported syntax '?'");
             return None;
         }
-        if field.kind == Kind::Quoted && !self.options.quoted_names {
+        if field.kind == TokenKind::Quoted && !self.options.quoted_names {
             self.errors.truncate(noted);
         }
         let field = self.field(field, first)?;
@@ -268,13 +268,13 @@ impl<'a> Builder<'a> {
         // A text with errors becomes no tree: nobody will ask how it was written.
         let as_written =
             self.errors.is_empty().then(|| self.as_written(name, target.as_ref(), &args));
-        let mut maker = Maker { nodes: &mut self.nodes, at };
-        match (found.expand)(&mut maker, target, args) {
-            Ok(Expanded::Instead(expr)) => {
+        let mut factory = NodeFactory { nodes: &mut self.nodes, at };
+        match (found.expand)(&mut factory, target, args) {
+            Ok(Expansion::Replacement(expr)) => {
                 self.macro_calls.extend(as_written.map(|call| (expr.id, call)));
                 expr
             }
-            Ok(Expanded::Stays(target, args)) => self.plain_call(at, name, target, args),
+            Ok(Expansion::Unchanged(target, args)) => self.plain_call(at, name, target, args),
             Err(refusal) => self.error(refusal.at, refusal.message),
         }
     }
