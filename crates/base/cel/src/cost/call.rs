@@ -56,7 +56,7 @@ fn by_overload_tracker(overload: &str) -> Option<CallCost> {
 
 /// cel-go's trackers of lists look at an argument without asking what it is.
 #[derive(Debug)]
-pub(crate) struct Breaks {
+pub(crate) struct CostPanic {
     /// Which argument that is.
     pub(crate) argument: usize,
     /// What comes of it if that is an error.
@@ -66,8 +66,8 @@ pub(crate) struct Breaks {
 }
 
 /// The argument of a call that has to be what it should; none of most calls.
-pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
-    let list = |argument| Breaks {
+pub(crate) fn cost_panic(overload: &str) -> Option<CostPanic> {
+    let list = |argument| CostPanic {
         argument,
         error: Error::Internal(
             "interface conversion: *types.Err is not traits.Lister: missing method Add",
@@ -78,7 +78,7 @@ pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
     };
     match overload.strip_prefix("list_")? {
         "distinct" => Some(list(0)),
-        "flatten_int" => Some(Breaks {
+        "flatten_int" => Some(CostPanic {
             argument: 1,
             error: Error::Internal("interface conversion: ref.Val is *types.Err, not types.Int"),
             null: Error::Internal("interface conversion: ref.Val is types.Null, not types.Int"),

@@ -8,7 +8,7 @@ mod range;
 
 use crate::value::{Value, WorkBudget};
 pub use call::call_cost;
-pub(crate) use call::{Breaks, breaks};
+pub(crate) use call::{CostPanic, cost_panic};
 pub use estimate::estimate;
 pub use range::CostRange;
 

@@ -1,12 +1,13 @@
-//! Loops.
+//! Evaluation of comprehensions.
 //!
-//! What is gathered may be an error: the loop goes on (`@not_strictly_false` lets it), and a later
-//! step may make a value of it again. Its first value is made only when it is asked for.
+//! The accumulator may be an error: the loop continues (`@not_strictly_false` allows it), and a
+//! later step may replace it by a value. The initial value of the accumulator is computed on first
+//! use.
 
-use super::construct::{held, no_optional_element};
+use super::construct::{not_optional_element, optional_value};
 use super::go_values::go_type;
 use super::machine::{Machine, Slot, is_final};
-use super::node::{Item, Loop, Node, NodeId, Quantifier, SlotId};
+use super::node::{ComprehensionNode, LiteralItem, Node, NodeId, Quantifier, SlotId};
 use crate::cost::LIST_CREATE;
 use crate::value::{
     Error, ListValue, MapEntries, MapKey, MapValue, Value, ValueResult, WorkBudget,
@@ -15,189 +16,201 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl<'a> Machine<'a, '_, '_> {
-    /// A loop.
-    pub(super) fn fold(&mut self, fold: &'a Loop) -> ValueResult<'a> {
-        let range = self.eval(fold.range)?;
-        if let Some(quantifier) = &fold.quantifier {
-            let mut answer = Ok(!quantifier.decides);
-            self.over(fold, &range, |machine| machine.ask(quantifier, &mut answer))?;
+    /// Evaluates a comprehension.
+    pub(super) fn comprehension(
+        &mut self,
+        comprehension: &'a ComprehensionNode,
+    ) -> ValueResult<'a> {
+        let range = self.eval(comprehension.range)?;
+        if let Some(quantifier) = &comprehension.quantifier {
+            let mut result = Ok(!quantifier.deciding_value);
+            self.iterate(comprehension, &range, |machine| {
+                machine.quantify(quantifier, &mut result)
+            })?;
             self.budget.charge(1)?;
-            return answer.map(Value::Bool);
+            return result.map(Value::Bool);
         }
-        self.slots[fold.gathered as usize] = Slot::Empty;
-        self.over(fold, &range, |machine| machine.turn(fold))?;
-        let result = self.eval(fold.result);
-        self.slots[fold.gathered as usize] = Slot::Empty;
+        self.slots[comprehension.accumulator as usize] = Slot::Empty;
+        self.iterate(comprehension, &range, |machine| machine.step(comprehension))?;
+        let result = self.eval(comprehension.result);
+        self.slots[comprehension.accumulator as usize] = Slot::Empty;
         result
     }
 
-    /// Takes turns, one for each element, until one says that there is to be no other.
-    fn over(
+    /// Runs a step for each element, until one returns false.
+    fn iterate(
         &mut self,
-        fold: &'a Loop,
+        comprehension: &'a ComprehensionNode,
         range: &Value<'a>,
-        turn: impl FnMut(&mut Self) -> Result<bool, Error>,
+        step: impl FnMut(&mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         match range {
-            Value::List(list) => self.over_list(fold, list, turn),
-            Value::Map(map) => self.over_entries(fold, map.iter(self.work), turn),
-            Value::Object(object) => self.over_entries(fold, object.iter(self.work), turn),
-            other => Err(not_iterable(fold, other, self.work)),
+            Value::List(list) => self.iterate_list(comprehension, list, step),
+            Value::Map(map) => self.iterate_entries(comprehension, map.iter(self.work), step),
+            Value::Object(object) => {
+                self.iterate_entries(comprehension, object.iter(self.work), step)
+            }
+            other => Err(not_iterable(comprehension, other, self.work)),
         }
     }
 
-    fn over_list(
+    fn iterate_list(
         &mut self,
-        fold: &'a Loop,
+        comprehension: &'a ComprehensionNode,
         list: &ListValue<'a>,
-        mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
+        mut step: impl FnMut(&mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         for (at, element) in list.iter(self.work).enumerate() {
             let element = Slot::of(element);
-            if let Some(second) = fold.second {
+            if let Some(second) = comprehension.second {
                 let index = Value::Int(i64::try_from(at).unwrap_or(i64::MAX));
-                self.slots[fold.first as usize] = Slot::Value(index);
+                self.slots[comprehension.first as usize] = Slot::Value(index);
                 self.slots[second as usize] = element;
             } else {
-                self.slots[fold.first as usize] = element;
+                self.slots[comprehension.first as usize] = element;
             }
-            if !turn(self)? {
+            if !step(self)? {
                 break;
             }
-            self.budget.turn(self.work)?;
+            self.budget.count_iteration(self.work)?;
         }
         Ok(())
     }
 
-    fn over_entries(
+    fn iterate_entries(
         &mut self,
-        fold: &'a Loop,
+        comprehension: &'a ComprehensionNode,
         entries: MapEntries<'_, 'a>,
-        mut turn: impl FnMut(&mut Self) -> Result<bool, Error>,
+        mut step: impl FnMut(&mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         for (key, value) in entries {
-            self.slots[fold.first as usize] = Slot::Value(key);
-            if let Some(second) = fold.second {
+            self.slots[comprehension.first as usize] = Slot::Value(key);
+            if let Some(second) = comprehension.second {
                 self.slots[second as usize] = Slot::of(value);
             }
-            if !turn(self)? {
+            if !step(self)? {
                 break;
             }
-            self.budget.turn(self.work)?;
+            self.budget.count_iteration(self.work)?;
         }
         Ok(())
     }
 
-    /// One turn of `all` or `exists`; false if the answer is known already.
-    fn ask(
+    /// One iteration of `all` or `exists`; false if the result is final.
+    fn quantify(
         &mut self,
         quantifier: &'a Quantifier,
-        answer: &mut Result<bool, Error>,
+        result: &mut Result<bool, Error>,
     ) -> Result<bool, Error> {
-        // The answer so far is looked at, whether to go on is asked (of the opposite, in
-        // `exists`), and the answer is looked at again.
+        // cel-go charges the accumulator in the condition (in `exists` also its negation), the
+        // condition, and the accumulator in the step.
         self.budget.charge(1)?;
-        if quantifier.decides {
+        if quantifier.deciding_value {
             self.budget.charge(1)?;
         }
         self.budget.charge(1)?;
-        let failed = match answer {
-            Ok(known) if *known == quantifier.decides => return Ok(false),
+        let error_so_far = match result {
+            Ok(value) if *value == quantifier.deciding_value => return Ok(false),
             Ok(_) => None,
             Err(error) => Some(error.clone()),
         };
         self.budget.charge(1)?;
-        *answer = self.more_sides(failed, &quantifier.sides, quantifier.decides);
-        match answer {
+        *result =
+            self.evaluate_operands(error_so_far, &quantifier.operands, quantifier.deciding_value);
+        match result {
             Err(error) if is_final(error) => Err(error.clone()),
             _ => Ok(true),
         }
     }
 
-    /// One turn; false if the loop was not to go on.
-    fn turn(&mut self, fold: &'a Loop) -> Result<bool, Error> {
-        match self.eval(fold.condition) {
+    /// One iteration; false if the condition ends the loop.
+    fn step(&mut self, comprehension: &'a ComprehensionNode) -> Result<bool, Error> {
+        match self.eval(comprehension.condition) {
             Ok(Value::Bool(false)) => return Ok(false),
             Err(error) if is_final(&error) => return Err(error),
             _ => {}
         }
-        match self.eval(fold.step) {
+        match self.eval(comprehension.step) {
             Err(error) if is_final(&error) => return Err(error),
-            gathered => self.slots[fold.gathered as usize] = Slot::of(gathered),
+            accumulator => self.slots[comprehension.accumulator as usize] = Slot::of(accumulator),
         }
         Ok(true)
     }
 
-    /// Takes what is gathered out of its place, to be changed where it lies.
-    fn take_gathered(&mut self, gathered: SlotId) -> Result<Value<'a>, Error> {
-        match std::mem::replace(&mut self.slots[gathered as usize], Slot::Empty) {
+    /// Takes the accumulator out of its slot, to change it in place.
+    fn take_accumulator(&mut self, accumulator: SlotId) -> Result<Value<'a>, Error> {
+        match std::mem::replace(&mut self.slots[accumulator as usize], Slot::Empty) {
             Slot::Value(value) => Ok(value),
             Slot::Failed(error) => Err(error),
-            // It was filled before.
+            // The slot was filled before.
             Slot::Empty => Err(Error::NoSuchOverload),
         }
     }
 
-    /// `gathered + [a]`
-    pub(super) fn push(&mut self, gathered: SlotId, list: NodeId) -> ValueResult<'a> {
-        self.fill(gathered)?;
+    /// Evaluates `accumulator + [a]`.
+    pub(super) fn push(&mut self, accumulator: SlotId, list: NodeId) -> ValueResult<'a> {
+        self.fill_slot(accumulator)?;
         self.budget.charge(1)?;
         let program: &'a super::Program = self.program;
-        let added = match &program.nodes[list as usize] {
-            Node::List(items) if let [Item { node, optional }] = &**items => {
+        let addition = match &program.nodes[list as usize] {
+            Node::List(items) if let [LiteralItem { node, optional }] = &**items => {
                 let element = self.element(*node, *optional);
                 if !matches!(&element, Err(error) if is_final(error)) {
                     self.budget.charge(LIST_CREATE)?;
                 }
                 element
             }
-            _ => self.eval(list).map(Added::List),
+            _ => self.eval(list).map(Addition::List),
         };
-        if let Err(error) = &added
+        if let Err(error) = &addition
             && is_final(error)
         {
-            return added.map(|_| Value::Null);
+            return addition.map(|_| Value::Null);
         }
         self.budget.charge(1)?;
-        let Value::List(list) = self.take_gathered(gathered)? else {
+        let Value::List(list) = self.take_accumulator(accumulator)? else {
             return Err(Error::NoSuchOverload);
         };
-        match (list, added?) {
-            (list, Added::Element(None)) => Ok(Value::List(list)),
-            (ListValue::Values(mut values), Added::Element(Some(element))) => {
+        match (list, addition?) {
+            (list, Addition::Element(None)) => Ok(Value::List(list)),
+            (ListValue::Values(mut values), Addition::Element(Some(element))) => {
                 Arc::make_mut(&mut values).push(element);
                 Ok(Value::List(ListValue::Values(values)))
             }
-            (list, Added::Element(Some(element))) => {
+            (list, Addition::Element(Some(element))) => {
                 list.join(&ListValue::of(vec![element]), self.work).map(Value::List)
             }
-            (list, Added::List(Value::List(more))) => list.join(&more, self.work).map(Value::List),
-            (_, Added::List(_)) => Err(Error::NoSuchOverload),
+            (list, Addition::List(Value::List(more))) => {
+                list.join(&more, self.work).map(Value::List)
+            }
+            (_, Addition::List(_)) => Err(Error::NoSuchOverload),
         }
     }
 
-    fn element(&mut self, node: NodeId, optional: bool) -> Result<Added<'a>, Error> {
+    fn element(&mut self, node: NodeId, optional: bool) -> Result<Addition<'a>, Error> {
         let value = self.eval(node)?;
         if !optional {
-            return Ok(Added::Element(Some(value)));
+            return Ok(Addition::Element(Some(value)));
         }
-        let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
-        Ok(Added::Element(held.map(Value::into_result).transpose()?))
+        let optional_value =
+            optional_value(value).map_err(|value| not_optional_element(&value, self.work))?;
+        Ok(Addition::Element(optional_value.map(Value::into_result).transpose()?))
     }
 
-    /// A map that is gathered, and what is added to it.
-    pub(super) fn insert(&mut self, gathered: SlotId, args: &'a [NodeId]) -> ValueResult<'a> {
+    /// Evaluates the insertion of a key and value, or of a map, into the accumulator.
+    pub(super) fn insert(&mut self, accumulator: SlotId, args: &'a [NodeId]) -> ValueResult<'a> {
         let work = self.work;
-        self.fill(gathered)?;
+        self.fill_slot(accumulator)?;
         self.budget.charge(1)?;
-        let failed = match &self.slots[gathered as usize] {
+        let error_so_far = match &self.slots[accumulator as usize] {
             Slot::Failed(error) => Some(error.clone()),
             _ => None,
         };
         match args {
-            // With a key and a value an error ends it; with a map both sides are asked for.
+            // With a key and value, an error of the accumulator ends the call; with a map, both
+            // arguments are evaluated.
             [key, value] => {
-                if let Some(error) = failed {
+                if let Some(error) = error_so_far {
                     return Err(error);
                 }
                 let key = self.eval(*key)?;
@@ -207,7 +220,7 @@ impl<'a> Machine<'a, '_, '_> {
                 };
                 self.budget.charge(1)?;
                 let value = value?;
-                self.grow(gathered, |map| insert(map, &key, value, work))
+                self.change_map(accumulator, |map| insert(map, &key, value, work))
             }
             [more] => {
                 let more = match self.eval(*more) {
@@ -215,11 +228,11 @@ impl<'a> Machine<'a, '_, '_> {
                     more => more,
                 };
                 self.budget.charge(1)?;
-                if let Some(error) = failed {
+                if let Some(error) = error_so_far {
                     return Err(error);
                 }
                 let more = more?;
-                self.grow(gathered, |map| {
+                self.change_map(accumulator, |map| {
                     let entries = match &more {
                         Value::Map(more) => more.iter(work),
                         Value::Object(more) => more.iter(work),
@@ -235,12 +248,12 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    fn grow(
+    fn change_map(
         &mut self,
-        gathered: SlotId,
+        accumulator: SlotId,
         change: impl FnOnce(&mut BTreeMap<MapKey<'a>, Value<'a>>) -> Result<(), Error>,
     ) -> ValueResult<'a> {
-        match self.take_gathered(gathered)? {
+        match self.take_accumulator(accumulator)? {
             Value::Map(MapValue::Values(mut map)) => {
                 change(Arc::make_mut(&mut map))?;
                 Ok(Value::Map(MapValue::Values(map)))
@@ -250,9 +263,9 @@ impl<'a> Machine<'a, '_, '_> {
     }
 }
 
-/// What is added to a list that is gathered.
-enum Added<'a> {
-    /// One element, or none.
+/// What is added to an accumulated list.
+enum Addition<'a> {
+    /// One element, or none for an empty optional.
     Element(Option<Value<'a>>),
     /// A list.
     List(Value<'a>),
@@ -264,10 +277,10 @@ fn insert<'a>(
     value: Value<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let Some(known) = MapKey::of(key) else {
+    let Some(map_key) = MapKey::of(key) else {
         return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
     };
-    match map.entry(known) {
+    match map.entry(map_key) {
         std::collections::btree_map::Entry::Vacant(entry) => {
             entry.insert(value);
             Ok(())
@@ -280,9 +293,9 @@ fn insert<'a>(
 }
 
 #[cold]
-fn not_iterable(fold: &Loop, range: &Value<'_>, work: &WorkBudget) -> Error {
+fn not_iterable(comprehension: &ComprehensionNode, range: &Value<'_>, work: &WorkBudget) -> Error {
     let name = go_type(range);
-    let text = match fold.second {
+    let text = match comprehension.second {
         Some(_) => format!("unsupported comprehension range type: {name}"),
         None => format!("got '{name}', expected iterable type"),
     };

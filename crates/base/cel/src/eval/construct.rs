@@ -1,8 +1,8 @@
-//! Lists, maps and objects that are written out.
+//! Evaluation of list, map and object literals.
 
 use super::go_values::go_type;
 use super::machine::{Machine, is_final};
-use super::node::{Item, NodeId};
+use super::node::{LiteralItem, NodeId};
 use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
 use crate::value::{
     Error, ListValue, MapKey, MapValue, ObjectValue, Value, ValueResult, WorkBudget,
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 impl<'a> Machine<'a, '_, '_> {
     /// `[a, ?b]`
-    pub(super) fn list(&mut self, items: &'a [Item]) -> ValueResult<'a> {
-        let made = self.items(items);
-        self.made(made, LIST_CREATE).map(|values| Value::List(ListValue::of(values)))
+    pub(super) fn list(&mut self, items: &'a [LiteralItem]) -> ValueResult<'a> {
+        let result = self.items(items);
+        self.charge_literal(result, LIST_CREATE).map(|values| Value::List(ListValue::of(values)))
     }
 
-    /// The elements of a list that is written out; its own cost is not paid yet.
-    fn items(&mut self, items: &'a [Item]) -> Result<Vec<Value<'a>>, Error> {
+    /// Evaluates the elements of a list literal, without the cost of the list.
+    fn items(&mut self, items: &'a [LiteralItem]) -> Result<Vec<Value<'a>>, Error> {
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             let value = self.eval(item.node)?;
@@ -26,21 +26,22 @@ impl<'a> Machine<'a, '_, '_> {
                 values.push(value);
                 continue;
             }
-            let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
-            values.extend(held.map(Value::into_result).transpose()?);
+            let optional_value =
+                optional_value(value).map_err(|value| not_optional_element(&value, self.work))?;
+            values.extend(optional_value.map(Value::into_result).transpose()?);
         }
         Ok(values)
     }
 
     /// `{a: b, ?c: d}`
-    pub(super) fn map(&mut self, entries: &'a [(NodeId, Item)]) -> ValueResult<'a> {
-        let made = self.entries(entries);
-        self.made(made, MAP_CREATE).map(|entries| Value::Map(MapValue::of(entries)))
+    pub(super) fn map(&mut self, entries: &'a [(NodeId, LiteralItem)]) -> ValueResult<'a> {
+        let result = self.entries(entries);
+        self.charge_literal(result, MAP_CREATE).map(|entries| Value::Map(MapValue::of(entries)))
     }
 
     fn entries(
         &mut self,
-        entries: &'a [(NodeId, Item)],
+        entries: &'a [(NodeId, LiteralItem)],
     ) -> Result<BTreeMap<MapKey<'a>, Value<'a>>, Error> {
         let mut map = BTreeMap::new();
         for (key, item) in entries {
@@ -55,17 +56,17 @@ impl<'a> Machine<'a, '_, '_> {
     pub(super) fn object(
         &mut self,
         name: &'a Arc<str>,
-        fields: &'a [(Arc<str>, Item)],
+        fields: &'a [(Arc<str>, LiteralItem)],
     ) -> ValueResult<'a> {
-        let made = self.fields(fields);
-        self.made(made, OBJECT_CREATE).map(|fields| {
+        let result = self.fields(fields);
+        self.charge_literal(result, OBJECT_CREATE).map(|fields| {
             Value::Object(ObjectValue::Values { name: name.clone(), fields: Arc::new(fields) })
         })
     }
 
     fn fields(
         &mut self,
-        fields: &'a [(Arc<str>, Item)],
+        fields: &'a [(Arc<str>, LiteralItem)],
     ) -> Result<BTreeMap<Arc<str>, Value<'a>>, Error> {
         let mut object = BTreeMap::new();
         for (name, item) in fields {
@@ -74,8 +75,9 @@ impl<'a> Machine<'a, '_, '_> {
                 object.insert(name.clone(), value);
                 continue;
             }
-            let held = held(value).map_err(|value| no_optional_entry(name, &value, self.work))?;
-            match held.map(Value::into_result).transpose()? {
+            let optional_value = optional_value(value)
+                .map_err(|value| not_optional_entry(name, &value, self.work))?;
+            match optional_value.map(Value::into_result).transpose()? {
                 Some(value) => object.insert(name.clone(), value),
                 None => object.remove(name),
             };
@@ -83,21 +85,21 @@ impl<'a> Machine<'a, '_, '_> {
         Ok(object)
     }
 
-    /// Pays for what was made, or was to be made.
-    fn made<T>(&mut self, made: Result<T, Error>, cost: u64) -> Result<T, Error> {
-        if let Err(error) = &made
+    /// Charges the cost of a literal, also if its construction failed.
+    fn charge_literal<T>(&mut self, result: Result<T, Error>, cost: u64) -> Result<T, Error> {
+        if let Err(error) = &result
             && is_final(error)
         {
-            return made;
+            return result;
         }
         self.budget.charge(cost)?;
-        // Making the text of an error may have used up the work.
+        // The text of an error may have used up the work.
         self.work.check()?;
-        made
+        result
     }
 }
 
-/// Adds an entry to a map that is written out.
+/// Adds an entry to a map literal.
 pub(super) fn add_entry<'a>(
     map: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
@@ -106,9 +108,9 @@ pub(super) fn add_entry<'a>(
     work: &WorkBudget,
 ) -> Result<(), Error> {
     let value = if optional {
-        let held =
-            held(value).map_err(|value| no_optional_entry(&key.display(work), &value, work))?;
-        held.map(Value::into_result).transpose()?
+        let optional_value = optional_value(value)
+            .map_err(|value| not_optional_entry(&key.display(work), &value, work))?;
+        optional_value.map(Value::into_result).transpose()?
     } else {
         Some(value)
     };
@@ -122,26 +124,27 @@ pub(super) fn add_entry<'a>(
     Ok(())
 }
 
-/// What an optional holds; the value itself if it is no optional.
-pub(super) fn held(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
+/// The value of an optional, if it has one. The error is the value itself if it is not an optional.
+pub(super) fn optional_value(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
     match value {
-        Value::Optional(held) => Ok(held.map(Arc::unwrap_or_clone)),
+        Value::Optional(optional_value) => Ok(optional_value.map(Arc::unwrap_or_clone)),
         value => Err(value),
     }
 }
 
-/// Of an element that is marked `?`.
+/// The error for an element with `?` that is not an optional.
 #[cold]
-pub(super) fn no_optional_element(value: &Value<'_>, work: &WorkBudget) -> Error {
+pub(super) fn not_optional_element(value: &Value<'_>, work: &WorkBudget) -> Error {
     let value = value.display(work);
-    let what = "cannot initialize optional list element from non-optional value";
-    Error::text(format!("{what} {value}"), work)
+    let message = "cannot initialize optional list element from non-optional value";
+    Error::text(format!("{message} {value}"), work)
 }
 
-/// Of an entry or field that is marked `?`.
+/// The error for an entry or field with `?` that is not an optional.
 #[cold]
-fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &WorkBudget) -> Error {
+fn not_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &WorkBudget) -> Error {
     let value = value.display(work);
-    let what = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
-    Error::text(what, work)
+    let message =
+        format!("cannot initialize optional entry '{key}' from non-optional value {value}");
+    Error::text(message, work)
 }

@@ -1,5 +1,5 @@
-//! Where cel-go's values show through: what Go calls their types, and what is left of them in
-//! optionals.
+//! Go values behind cel-go's values: names of Go types in messages, and values that cel-go unwraps
+//! from optionals.
 
 use crate::kubernetes::ValueShape;
 use crate::types::Type;
@@ -9,14 +9,14 @@ use crate::value::{
 use std::any::Any;
 use std::sync::Arc;
 
-/// Data of which no schema says what it is.
+/// The shape of data without a schema.
 static DYNAMIC: ValueShape = ValueShape::dynamic();
 
-/// What a path that begins at an optional finds in it: lists, maps and objects as they are without
-/// their schema, for cel-go unpacks them that far.
-pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
+/// The value of an optional at the start of a path: lists, maps and objects without their schema,
+/// because cel-go unwraps them.
+pub(super) fn unwrap_value<'a>(value: &Value<'a>) -> Value<'a> {
     let shape = &DYNAMIC;
-    match held {
+    match value {
         Value::List(ListValue::Json { items, .. }) => Value::List(ListValue::Json { items, shape }),
         Value::List(ListValue::Joined { elements, .. }) => {
             let of = |element: &ListElement<'a>| match element {
@@ -30,32 +30,32 @@ pub(super) fn native<'a>(held: &Value<'a>) -> Value<'a> {
             Value::Map(MapValue::Json { entries, shape })
         }
         Value::Preserved(json) => Value::from_json(json),
-        // An optional in an optional is lost.
-        Value::Optional(Some(inner)) => native(inner),
+        // A nested optional is lost.
+        Value::Optional(Some(inner)) => unwrap_value(inner),
         Value::Optional(None) => Value::Null,
         Value::Type(of) => Value::String(StringValue::Shared(of.name().into())),
         other => other.clone(),
     }
 }
 
-/// What is left of what an optional in a branch holds: cel-go unpacks it, and a value of a library
-/// that it cannot make again of what was inside becomes a failure, noticed by who takes it out.
-pub(super) fn repacked<'a>(held: &Value<'a>, work: &WorkBudget) -> Value<'a> {
-    let value = native(held);
+/// The value of an optional in a branch. cel-go unwraps it and cannot convert some values of
+/// libraries back. Such a value becomes an error, which occurs when it is accessed.
+pub(super) fn rewrap_value<'a>(value: &Value<'a>, work: &WorkBudget) -> Value<'a> {
+    let value = unwrap_value(value);
     if let Value::Opaque(opaque) = &value
-        && let Some(inside) = opaque.go_inside()
+        && let Some(go_value) = opaque.go_inside()
     {
-        let error = Error::text(format!("unsupported conversion to ref.Val: {inside}"), work);
-        return Value::Opaque(Arc::new(Failed(error)));
+        let error = Error::text(format!("unsupported conversion to ref.Val: {go_value}"), work);
+        return Value::Opaque(Arc::new(LostValue(error)));
     }
     value
 }
 
-/// In the place of a value that cel-go has lost.
+/// An error in place of a value that cel-go has lost.
 #[derive(Debug)]
-struct Failed(Error);
+struct LostValue(Error);
 
-impl Opaque for Failed {
+impl Opaque for LostValue {
     fn cel_type(&self) -> Type {
         Type::Error
     }
@@ -77,11 +77,11 @@ impl Opaque for Failed {
     }
 }
 
-/// An index or key of a type that nothing is found by.
+/// The error for an index or key of an invalid type.
 #[cold]
 pub(super) fn invalid_key(key: &Value<'_>, work: &WorkBudget) -> Error {
     let of = match key {
-        // Data without a schema is as Go has read it.
+        // Data without a schema has the types of Go's decoder.
         Value::List(ListValue::Json { shape, .. }) if shape.is_dynamic() => {
             "[]interface {}".to_owned()
         }
@@ -93,7 +93,7 @@ pub(super) fn invalid_key(key: &Value<'_>, work: &WorkBudget) -> Error {
     Error::text(format!("invalid qualifier type: {of}"), work)
 }
 
-/// The name of the Go type of a value, as `%T` has it.
+/// The Go type of a value, as `%T` prints it.
 pub(super) fn go_type(value: &Value<'_>) -> String {
     match value {
         Value::Null => "types.Null",

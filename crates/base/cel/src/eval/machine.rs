@@ -1,10 +1,10 @@
-//! Walking the tree.
+//! Evaluation of nodes.
 //!
-//! Each kind of node has a function of its own, so that the frames on the stack stay small: trees
-//! are as deep as the parser lets them be.
+//! Each kind of node has its own function, so stack frames stay small. Trees are as deep as the
+//! parser allows.
 
-use super::go_values::repacked;
-use super::node::{Constant, Equal, Fast, Node, NodeId, SlotId};
+use super::go_values::rewrap_value;
+use super::node::{Constant, Equality, FastPath, Node, NodeId, SlotId};
 use super::{Activation, CostBudget, Program, SlotKind};
 use crate::cost::CallCost;
 use crate::value::{BytesValue, Error, StringValue, Value, ValueResult, WorkBudget};
@@ -15,23 +15,24 @@ pub(super) struct Machine<'a, 'm, 'i> {
     pub variables: &'m dyn Activation<'a>,
     pub slots: &'m mut [Slot<'a>],
     pub budget: &'m mut CostBudget<'i>,
-    /// The work that remains; that of the budget is out of date until the evaluation ends.
+    /// The work that remains; the budget's own is updated when the evaluation ends.
     pub work: &'m WorkBudget,
 }
 
-/// A place for a value.
+/// A slot for a value.
 #[derive(Debug)]
 pub(super) enum Slot<'a> {
-    /// Nothing was asked for yet.
+    /// Not evaluated yet.
     Empty,
     /// The value.
     Value(Value<'a>),
-    /// An element that is not what its schema says, or a loop whose last step failed.
+    /// The error of an element that does not match its schema, or of the last step of a
+    /// comprehension.
     Failed(Error),
 }
 
 impl<'a> Slot<'a> {
-    /// What came out of a node.
+    /// The slot for a result.
     pub(super) fn of(outcome: ValueResult<'a>) -> Self {
         match outcome {
             Ok(value) => Self::Value(value),
@@ -40,8 +41,8 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Programs with more places need an allocation for them.
-const FEW: usize = 8;
+/// Programs with more slots need an allocation for them.
+const MAX_INLINE_SLOTS: usize = 8;
 
 /// Evaluates a program.
 pub(super) fn run<'a>(
@@ -49,14 +50,14 @@ pub(super) fn run<'a>(
     variables: &dyn Activation<'a>,
     budget: &mut CostBudget<'_>,
 ) -> ValueResult<'a> {
-    let many = program.slots.len();
+    let slot_count = program.slots.len();
     let (mut inline, mut heap);
-    let slots = if many <= FEW {
-        inline = [const { Slot::Empty }; FEW];
-        &mut inline[..many]
+    let slots = if slot_count <= MAX_INLINE_SLOTS {
+        inline = [const { Slot::Empty }; MAX_INLINE_SLOTS];
+        &mut inline[..slot_count]
     } else {
         heap = Vec::new();
-        heap.resize_with(many, || Slot::Empty);
+        heap.resize_with(slot_count, || Slot::Empty);
         heap.as_mut_slice()
     };
     let work = WorkBudget::new(budget.work);
@@ -66,48 +67,52 @@ pub(super) fn run<'a>(
     outcome
 }
 
-/// Whether an error ends the evaluation whatever operators stand around it.
+/// Whether an error ends the evaluation, so that no operator absorbs it.
 pub(super) const fn is_final(error: &Error) -> bool {
     matches!(error, Error::CostLimit | Error::Interrupted | Error::Internal(_))
 }
 
 impl<'a> Machine<'a, '_, '_> {
-    /// The value of a node.
+    /// Evaluates a node.
     pub(super) fn eval(&mut self, node: NodeId) -> ValueResult<'a> {
         let program: &'a Program = self.program;
         match &program.nodes[node as usize] {
             Node::Constant(constant) => self.constant(constant),
             Node::Failure(error) => Err(error.clone()),
             Node::Path(path) => self.path(path),
-            Node::Conditional(condition, yes, no) => self.conditional(*condition, *yes, *no),
-            Node::And(sides) => self.junction(sides, false),
-            Node::Or(sides) => self.junction(sides, true),
-            Node::NotFalse(of) => self.not_false(*of),
-            Node::Equal(equal) => self.equal(equal),
-            Node::Within(of, set) => Ok(Value::Bool(set.contains(&self.eval(*of)?))),
-            Node::Unary(fast, arg, call) => self.unary(*fast, *arg, call),
-            Node::Binary(fast, args, call) => self.binary(*fast, *args, call),
+            Node::Conditional(condition, then, otherwise) => {
+                self.conditional(*condition, *then, *otherwise)
+            }
+            Node::And(operands) => self.logical_operator(operands, false),
+            Node::Or(operands) => self.logical_operator(operands, true),
+            Node::NotStrictlyFalse(of) => self.not_false(*of),
+            Node::Equality(equal) => self.equal(equal),
+            Node::InSet(of, set) => Ok(Value::Bool(set.contains(&self.eval(*of)?))),
+            Node::Unary(fast_path, arg, call) => self.unary(*fast_path, *arg, call),
+            Node::Binary(fast_path, args, call) => self.binary(*fast_path, *args, call),
             Node::Call(args, call) => self.call(args, call),
             Node::Alternative(first, second) => self.alternative(*first, *second),
             Node::Default(first, second) => self.default(*first, *second),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
             Node::Object(name, fields) => self.object(name, fields),
-            Node::Loop(fold) => self.fold(fold),
-            Node::Push(gathered, list) => self.push(*gathered, *list),
-            Node::Insert(gathered, args) => self.insert(*gathered, args),
+            Node::Comprehension(comprehension) => self.comprehension(comprehension),
+            Node::Push(accumulator, list) => self.push(*accumulator, *list),
+            Node::Insert(accumulator, args) => self.insert(*accumulator, args),
         }
     }
 
-    /// The value of a node that is a branch of a conditional or an index: there a path is free of
-    /// the cost of its beginning, and all that is no path is the beginning of one.
-    pub(super) fn resolve(&mut self, node: NodeId) -> ValueResult<'a> {
+    /// Evaluates a branch of a conditional or an index. A path there has no cost for its root, and
+    /// any other node is the root of a path.
+    pub(super) fn eval_without_root_cost(&mut self, node: NodeId) -> ValueResult<'a> {
         let program: &'a Program = self.program;
         match &program.nodes[node as usize] {
-            Node::Path(path) => self.walk(path),
-            Node::Conditional(condition, yes, no) => self.conditional(*condition, *yes, *no),
+            Node::Path(path) => self.path_without_root_cost(path),
+            Node::Conditional(condition, then, otherwise) => {
+                self.conditional(*condition, *then, *otherwise)
+            }
             _ => match self.eval(node)? {
-                Value::Optional(Some(held)) => Ok(Value::some(repacked(&held, self.work))),
+                Value::Optional(Some(value)) => Ok(Value::some(rewrap_value(&value, self.work))),
                 value => Ok(value),
             },
         }
@@ -120,9 +125,9 @@ impl<'a> Machine<'a, '_, '_> {
         Ok(borrowed(&constant.value))
     }
 
-    /// Fills a place for a variable, or for what a loop gathers, if it is empty. False if there is
-    /// nothing to fill it with.
-    pub(super) fn fill(&mut self, slot: SlotId) -> Result<bool, Error> {
+    /// Fills the slot of a variable or accumulator if it is empty. False if the variable is not
+    /// set.
+    pub(super) fn fill_slot(&mut self, slot: SlotId) -> Result<bool, Error> {
         let at = slot as usize;
         if !matches!(self.slots[at], Slot::Empty) {
             return Ok(true);
@@ -135,7 +140,7 @@ impl<'a> Machine<'a, '_, '_> {
                 None => return Ok(false),
             },
             SlotKind::Element => return Ok(false),
-            SlotKind::Gathered(first) => match self.eval(*first) {
+            SlotKind::Accumulator(first) => match self.eval(*first) {
                 Err(error) if is_final(&error) => return Err(error),
                 outcome => Slot::of(outcome),
             },
@@ -143,55 +148,65 @@ impl<'a> Machine<'a, '_, '_> {
         Ok(true)
     }
 
-    fn conditional(&mut self, condition: NodeId, yes: NodeId, no: NodeId) -> ValueResult<'a> {
+    fn conditional(
+        &mut self,
+        condition: NodeId,
+        then: NodeId,
+        otherwise: NodeId,
+    ) -> ValueResult<'a> {
         match self.eval(condition)? {
-            Value::Bool(true) => self.resolve(yes),
-            Value::Bool(false) => self.resolve(no),
+            Value::Bool(true) => self.eval_without_root_cost(then),
+            Value::Bool(false) => self.eval_without_root_cost(otherwise),
             _ => Err(Error::NoSuchOverload),
         }
     }
 
-    /// `&&` and `||`: the first side that decides does so, whatever the others are; if none does,
-    /// the first error.
-    fn junction(&mut self, sides: &'a [NodeId], decides: bool) -> ValueResult<'a> {
-        self.more_sides(None, sides, decides).map(Value::Bool)
+    /// Evaluates `&&` and `||`: the first operand with the deciding value decides, whatever the
+    /// others are. If none does, the first error is the result.
+    fn logical_operator(
+        &mut self,
+        operands: &'a [NodeId],
+        deciding_value: bool,
+    ) -> ValueResult<'a> {
+        self.evaluate_operands(None, operands, deciding_value).map(Value::Bool)
     }
 
-    /// `&&` and `||` behind sides that did not decide, of which one may have failed.
-    pub(super) fn more_sides(
+    /// Evaluates the operands of `&&` and `||` after ones that did not decide, of which one may
+    /// have failed.
+    pub(super) fn evaluate_operands(
         &mut self,
-        mut failed: Option<Error>,
-        sides: &'a [NodeId],
-        decides: bool,
+        mut first_error: Option<Error>,
+        operands: &'a [NodeId],
+        deciding_value: bool,
     ) -> Result<bool, Error> {
-        for side in sides {
-            let error = match self.eval(*side) {
-                Ok(Value::Bool(value)) if value == decides => return Ok(decides),
+        for operand in operands {
+            let error = match self.eval(*operand) {
+                Ok(Value::Bool(value)) if value == deciding_value => return Ok(deciding_value),
                 Ok(Value::Bool(_)) => continue,
                 Ok(_) => Error::NoSuchOverload,
                 Err(error) if is_final(&error) => return Err(error),
                 Err(error) => error,
             };
-            failed.get_or_insert(error);
+            first_error.get_or_insert(error);
         }
-        match failed {
+        match first_error {
             Some(error) => Err(error),
-            None => Ok(!decides),
+            None => Ok(!deciding_value),
         }
     }
 
     fn not_false(&mut self, of: NodeId) -> ValueResult<'a> {
-        let answer = match self.eval(of) {
+        let result = match self.eval(of) {
             Ok(Value::Bool(value)) => value,
             Err(error) if is_final(&error) => return Err(error),
             _ => true,
         };
         self.budget.charge(1)?;
-        Ok(Value::Bool(answer))
+        Ok(Value::Bool(result))
     }
 
-    fn equal(&mut self, equal: &'a Equal) -> ValueResult<'a> {
-        let [one, other] = equal.sides;
+    fn equal(&mut self, equal: &'a Equality) -> ValueResult<'a> {
+        let [one, other] = equal.operands;
         let one = match self.eval(one) {
             Ok(one) => one,
             Err(error) => return self.first_failed(error, other, equal.cost),
@@ -200,17 +215,17 @@ impl<'a> Machine<'a, '_, '_> {
             Ok(other) => other,
             Err(error) => return self.second_failed(one, error, equal.cost),
         };
-        let (answer, cost) = match (&one, &other) {
+        let (result, cost) = match (&one, &other) {
             (Value::Int(one), Value::Int(other)) => (one == other, 1),
             (Value::Bool(one), Value::Bool(other)) => (one == other, 1),
             (Value::String(one), Value::String(other)) if is_short(one) && is_short(other) => {
                 (one.as_str() == other.as_str(), 1)
             }
             _ => match one.equals(&other, self.work) {
-                Ok(answer) => {
-                    (answer, (equal.cost)(&[one, other], &Value::Bool(answer), self.work))
+                Ok(result) => {
+                    (result, (equal.cost)(&[one, other], &Value::Bool(result), self.work))
                 }
-                // Not being comparable is a way of being different.
+                // Values that cannot be compared are not equal.
                 Err(_) if equal.negate => {
                     (false, (equal.cost)(&[one, other], &Value::Null, self.work))
                 }
@@ -221,13 +236,13 @@ impl<'a> Machine<'a, '_, '_> {
             },
         };
         self.budget.charge(cost)?;
-        // The comparison may have ended early, with an answer, for want of work.
+        // The comparison may have ended early because the work is used up.
         self.work.check()?;
-        Ok(Value::Bool(answer != equal.negate))
+        Ok(Value::Bool(result != equal.negate))
     }
 
-    /// What becomes of a call of two arguments if the first is an error: the second is asked for
-    /// all the same, and the call costs what it would with something in place of the error.
+    /// The result of a call whose first of two arguments is an error: the second is evaluated all
+    /// the same, and the call has the cost with `null` for the error.
     #[cold]
     pub(super) fn first_failed(
         &mut self,
@@ -246,7 +261,7 @@ impl<'a> Machine<'a, '_, '_> {
         Err(error)
     }
 
-    /// What becomes of a call of two arguments if the second is an error.
+    /// The result of a call whose second of two arguments is an error.
     #[cold]
     pub(super) fn second_failed(
         &mut self,
@@ -280,12 +295,12 @@ impl<'a> Machine<'a, '_, '_> {
     }
 }
 
-/// Whether a string has at least one code point and at most ten, which costs one to compare.
+/// Whether a comparison of the string costs one: it has one to ten bytes.
 fn is_short(text: &str) -> bool {
     (1..=10).contains(&text.len())
 }
 
-/// A constant of the program, without a copy of what it can lend.
+/// A constant of the program; strings and bytes are borrowed.
 pub(super) fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
     match value {
         Value::String(text) => Value::String(StringValue::Borrowed(text)),
@@ -294,15 +309,19 @@ pub(super) fn borrowed<'a>(value: &'a Value<'static>) -> Value<'a> {
     }
 }
 
-/// What is done at once with two whole numbers.
-pub(super) fn of_ints<'a>(fast: Fast, one: i64, other: i64) -> Option<Value<'a>> {
-    Some(match fast {
-        Fast::Less => Value::Bool(one < other),
-        Fast::LessEquals => Value::Bool(one <= other),
-        Fast::Greater => Value::Bool(one > other),
-        Fast::GreaterEquals => Value::Bool(one >= other),
-        Fast::Add => Value::Int(one.checked_add(other)?),
-        Fast::Subtract => Value::Int(one.checked_sub(other)?),
-        Fast::No | Fast::Not | Fast::Size => return None,
+/// The result of an operator with a fast path for two `int`s.
+pub(super) fn fast_int_operation<'a>(
+    fast_path: FastPath,
+    one: i64,
+    other: i64,
+) -> Option<Value<'a>> {
+    Some(match fast_path {
+        FastPath::Less => Value::Bool(one < other),
+        FastPath::LessEquals => Value::Bool(one <= other),
+        FastPath::Greater => Value::Bool(one > other),
+        FastPath::GreaterEquals => Value::Bool(one >= other),
+        FastPath::Add => Value::Int(one.checked_add(other)?),
+        FastPath::Subtract => Value::Int(one.checked_sub(other)?),
+        FastPath::None | FastPath::Not | FastPath::Size => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! Rules of definitions: compiling them where they stand, and what they may cost there.
+//! Compilation of CRD validation rules and their message expressions, with their estimated cost.
 
 use super::ValueShape;
 use crate::check::ResolvedReference;
@@ -9,15 +9,15 @@ use crate::source::Issues;
 use crate::types::Type;
 use crate::value::Error;
 
-/// The variable that is the value.
+/// The variable for the validated value.
 pub const SELF: &str = "self";
-/// The variable that is the value that stood here before.
+/// The variable for the old value.
 pub const OLD_SELF: &str = "oldSelf";
-/// The name of the type of `self` where that is an object. The original makes up another one each
-/// time, so that nobody writes it; to be told the same for the same is worth more.
+/// The name of the type of `self` if that is an object. Upstream generates a new name each time;
+/// here errors are reproducible.
 const TYPE: &str = "selfType0";
 
-/// What the rules at one place of a schema may use.
+/// The scope of rules at one position of a schema.
 #[derive(Clone, Debug)]
 pub struct RuleScope<'a> {
     shape: &'a ValueShape,
@@ -25,23 +25,23 @@ pub struct RuleScope<'a> {
     optional: Env,
 }
 
-/// An expression that was compiled.
+/// A compiled rule or message expression.
 #[derive(Debug)]
 pub struct CompiledExpression {
     /// The program.
     pub program: Program,
-    /// What evaluating it once costs at most.
+    /// The maximum cost of one evaluation.
     pub max_cost: u64,
-    /// Whether it looks at what stood here before.
+    /// Whether it uses `oldSelf`.
     pub uses_old_self: bool,
 }
 
-/// What an expression is for.
+/// The purpose of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is a rule.
+    /// A rule.
     Rule,
-    /// It gives the message of a rule.
+    /// The message of a rule.
     Message,
 }
 
@@ -75,29 +75,29 @@ impl Purpose {
     }
 }
 
-/// A text is no expression for its purpose, in Kubernetes' words.
+/// An expression is invalid for its purpose; the messages are Kubernetes'.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RuleCompileError {
-    /// It does not compile.
+    /// The expression does not compile.
     #[error("{}: {issues}", purpose.compilation())]
     Compile {
-        /// What it is for.
+        /// The purpose of the expression.
         purpose: Purpose,
-        /// What is wrong with it.
+        /// The errors.
         issues: Issues,
     },
-    /// It gives another type.
+    /// The expression has the wrong type.
     #[error("{}", purpose.evaluation())]
     Output {
-        /// What it is for.
+        /// The purpose of the expression.
         purpose: Purpose,
     },
-    /// It cannot be made a program.
+    /// The program cannot be created.
     #[error("{}: {error}", purpose.instantiation())]
     Instantiate {
-        /// What it is for.
+        /// The purpose of the expression.
         purpose: Purpose,
-        /// Why it cannot.
+        /// The error.
         error: Error,
     },
 }
@@ -112,18 +112,16 @@ impl<'a> RuleScope<'a> {
         Some(Self { shape, env, optional })
     }
 
-    /// Compiles a rule. `optional`: it sees what stood here before as an optional.
+    /// Compiles a rule. With `optional`, `oldSelf` is an optional.
     ///
-    /// # Errors
-    /// If it is no rule.
+    /// If it is not a valid rule.
     pub fn rule(&self, text: &str, optional: bool) -> Result<CompiledExpression, RuleCompileError> {
         self.compile(text, optional, Purpose::Rule)
     }
 
-    /// Compiles an expression that gives the message of a rule.
+    /// Compiles the message expression of a rule.
     ///
-    /// # Errors
-    /// If it is none.
+    /// If it is not a valid message expression.
     pub fn message(
         &self,
         text: &str,

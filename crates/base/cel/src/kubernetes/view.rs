@@ -1,4 +1,4 @@
-//! Data of objects as values, as their schemas say.
+//! Conversion of JSON data to CEL values by schema.
 
 use super::{ShapeKind, ValueShape};
 use crate::value::{Error, ListValue, MapValue, ObjectValue, Value, ValueResult, WorkBudget, time};
@@ -14,7 +14,7 @@ impl ValueShape {
         matches!(self.kind, ShapeKind::Dynamic)
     }
 
-    /// What is in a list or map of this shape.
+    /// The shape of elements of a list or values of a map.
     pub(crate) fn element(&self) -> &Self {
         match &self.kind {
             ShapeKind::List { items, .. } => items,
@@ -23,12 +23,12 @@ impl ValueShape {
         }
     }
 
-    /// Looks at data. Lists, maps and objects are looked into when they are asked; strings are not
+    /// Converts data to a value. Elements and fields are converted on access; strings are not
     /// copied.
     ///
     /// # Errors
     ///
-    /// If the data is not what the schema says (`invalid data, expected string, got int64`).
+    /// If the data does not match the schema (`invalid data, unexpected_data string, got int64`).
     pub fn view<'a>(&'a self, json: &'a Json, work: &WorkBudget) -> ValueResult<'a> {
         if json.is_null() {
             return if self.nullable || self.is_dynamic() {
@@ -68,16 +68,18 @@ impl ValueShape {
                 | ShapeKind::Date
                 | ShapeKind::DateTime,
                 _,
-            ) => Err(expected("string", json, work)),
+            ) => Err(unexpected_data("string", json, work)),
             (ShapeKind::Integer, _) => {
-                json.as_i64().map(Value::Int).ok_or_else(|| expected("int", json, work))
+                json.as_i64().map(Value::Int).ok_or_else(|| unexpected_data("int", json, work))
             }
-            (ShapeKind::IntOrString, _) => json.as_i64().map(Value::Int).ok_or(INT_OR_STRING),
+            (ShapeKind::IntOrString, _) => {
+                json.as_i64().map(Value::Int).ok_or(EXPECTED_INT_OR_STRING)
+            }
             (ShapeKind::Number, _) => {
-                json.as_f64().map(Value::Double).ok_or_else(|| expected("float", json, work))
+                json.as_f64().map(Value::Double).ok_or_else(|| unexpected_data("float", json, work))
             }
             (ShapeKind::Boolean, _) => {
-                json.as_bool().map(Value::Bool).ok_or_else(|| expected("bool", json, work))
+                json.as_bool().map(Value::Bool).ok_or_else(|| unexpected_data("bool", json, work))
             }
             (ShapeKind::Preserved, _) => Ok(Value::Preserved(json)),
         }
@@ -85,18 +87,18 @@ impl ValueShape {
 }
 
 impl ValueShape {
-    /// Looks at a value as if it lay in an object: what Kubernetes makes of the elements that rules
-    /// add to a list. Texts that a schema reads as something else (times) have to be texts.
-    pub(crate) fn view_again<'a>(
+    /// Converts a value as if it were data of an object, as Kubernetes does with elements that
+    /// rules add to a list. Where a schema expects a time or duration, the value must be a text.
+    pub(crate) fn view_value<'a>(
         &'a self,
         value: &Value<'a>,
         work: &WorkBudget,
     ) -> ValueResult<'a> {
-        const NO_MAP: Error =
+        const EXPECTED_MAP: Error =
             Error::fixed("invalid data, expected a map for the provided schema with type=object");
-        const NO_LIST: Error =
+        const EXPECTED_LIST: Error =
             Error::fixed("invalid data, expected an array for the provided schema with type=array");
-        let wrong = |what: &str| Err(unexpected(what, native(value), work));
+        let type_error = |what: &str| Err(unexpected_type(what, go_type(value), work));
         match (&self.kind, value) {
             (ShapeKind::Dynamic | ShapeKind::Preserved, _)
             | (ShapeKind::List { .. }, Value::List(ListValue::Joined { .. }))
@@ -114,21 +116,21 @@ impl ValueShape {
                 Value::Object(ObjectValue::Json { fields: entries, .. })
                 | Value::Map(MapValue::Json { entries, .. }),
             ) => Ok(Value::Map(MapValue::Json { entries, shape: self })),
-            (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(NO_MAP),
+            (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(EXPECTED_MAP),
             (ShapeKind::List { .. }, Value::List(ListValue::Json { items, .. })) => {
                 Ok(Value::List(ListValue::Json { items, shape: self }))
             }
-            (ShapeKind::List { .. }, _) => Err(NO_LIST),
+            (ShapeKind::List { .. }, _) => Err(EXPECTED_LIST),
             (ShapeKind::Duration, Value::String(text)) => time::schema_duration(text, work),
             (ShapeKind::Date, Value::String(text)) => time::schema_date(text, work),
             (ShapeKind::DateTime, Value::String(text)) => time::schema_date_time(text, work),
             (ShapeKind::Bytes, Value::String(text)) => bytes(text, work),
             #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
             (ShapeKind::Number, Value::Int(int)) => Ok(Value::Double(*int as f64)),
-            (ShapeKind::IntOrString, _) => Err(INT_OR_STRING),
-            (ShapeKind::Integer, _) => wrong("int"),
-            (ShapeKind::Number, _) => wrong("float"),
-            (ShapeKind::Boolean, _) => wrong("bool"),
+            (ShapeKind::IntOrString, _) => Err(EXPECTED_INT_OR_STRING),
+            (ShapeKind::Integer, _) => type_error("int"),
+            (ShapeKind::Number, _) => type_error("float"),
+            (ShapeKind::Boolean, _) => type_error("bool"),
             (
                 ShapeKind::String
                 | ShapeKind::Bytes
@@ -136,13 +138,13 @@ impl ValueShape {
                 | ShapeKind::Date
                 | ShapeKind::DateTime,
                 _,
-            ) => wrong("string"),
+            ) => type_error("string"),
         }
     }
 }
 
-/// What Go has of a value that has no schema.
-fn native(value: &Value<'_>) -> &'static str {
+/// The Go type of a value without a schema.
+fn go_type(value: &Value<'_>) -> &'static str {
     match value {
         Value::Null => "structpb.NullValue",
         Value::Bool(_) => "bool",
@@ -162,7 +164,7 @@ fn native(value: &Value<'_>) -> &'static str {
 }
 
 impl<'a> Value<'a> {
-    /// Data without a schema, whatever it is.
+    /// The value of data without a schema.
     pub fn from_json(json: &'a Json) -> Self {
         dynamic(&DYNAMIC, json)
     }
@@ -172,7 +174,7 @@ fn dynamic<'a>(shape: &'a ValueShape, json: &'a Json) -> Value<'a> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(bool) => Value::Bool(*bool),
-        // What is too great for an `int` is a double, as when Kubernetes reads it.
+        // As in Kubernetes, a number beyond `int` is a double.
         Json::Number(number) => match number.as_i64() {
             Some(int) => Value::Int(int),
             None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
@@ -183,8 +185,8 @@ fn dynamic<'a>(shape: &'a ValueShape, json: &'a Json) -> Value<'a> {
     }
 }
 
-/// Data that a schema did not let expect, with the names that Go has for what is there.
-fn expected(what: &str, json: &Json, work: &WorkBudget) -> Error {
+/// The error for data of the wrong type, with Go's type names.
+fn unexpected_data(what: &str, json: &Json, work: &WorkBudget) -> Error {
     let got = match json {
         Json::Null => "<nil>",
         Json::Bool(_) => "bool",
@@ -194,29 +196,29 @@ fn expected(what: &str, json: &Json, work: &WorkBudget) -> Error {
         Json::Array(_) => "[]interface {}",
         Json::Object(_) => "map[string]interface {}",
     };
-    unexpected(what, got, work)
+    unexpected_type(what, got, work)
 }
 
-fn unexpected(what: &str, got: &str, work: &WorkBudget) -> Error {
+fn unexpected_type(what: &str, got: &str, work: &WorkBudget) -> Error {
     Error::text(format!("invalid data, expected {what}, got {got}"), work)
 }
 
-const INT_OR_STRING: Error =
+const EXPECTED_INT_OR_STRING: Error =
     Error::fixed("invalid data, expected XIntOrString value to be either a string or integer");
 
-/// `format: byte`: base64 with the letters of URLs, line breaks left out.
+/// `format: byte`: base64 with the URL alphabet, without line breaks.
 fn bytes(text: &str, work: &WorkBudget) -> ValueResult<'static> {
-    // As in Go, bits that say nothing may be anything.
+    // As in Go, trailing bits may have any value.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::URL_SAFE,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
-    let clean: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    if let Ok(bytes) = ENGINE.decode(&clean) {
+    let encoded: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    if let Ok(bytes) = ENGINE.decode(&encoded) {
         return Ok(Value::Bytes(bytes.into()));
     }
-    let at = clean.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-    let at = at.unwrap_or(clean.len());
+    let at = encoded.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+    let at = at.unwrap_or(encoded.len());
     Err(Error::text(
         format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}"),
         work,

@@ -1,4 +1,4 @@
-//! What every value can be asked: its type, its size, what is in it.
+//! Access to values: type, size, elements.
 
 use super::{
     BytesValue, Error, ListValue, LookupResult, MapValue, ObjectValue, StringValue, Value,
@@ -14,7 +14,7 @@ impl<'a> Value<'a> {
         Self::String(text.into())
     }
 
-    /// What is written out in an expression.
+    /// The value of a literal.
     pub(crate) fn from_literal(literal: &Literal) -> Self {
         match literal {
             Literal::Null => Self::Null,
@@ -32,7 +32,7 @@ impl<'a> Value<'a> {
         Self::List(ListValue::of(values))
     }
 
-    /// An optional that holds something.
+    /// An optional with a value.
     pub fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
@@ -42,11 +42,11 @@ impl<'a> Value<'a> {
         Self::Type(Arc::new(of))
     }
 
-    /// The value, or the failure that it stands for.
+    /// The value, or the error that it stands for.
     ///
     /// # Errors
     ///
-    /// That failure ([`super::Opaque::failure`]).
+    /// That error ([`super::Opaque::failure`]).
     pub(crate) fn into_result(self) -> ValueResult<'a> {
         match &self {
             Self::Opaque(opaque) => match opaque.failure() {
@@ -57,8 +57,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Its type, without parameters: `list(dyn)`, `map(dyn, dyn)`. Objects of a schema are maps,
-    /// as in Kubernetes.
+    /// Its type, without parameters: `list(dyn)`, `map(dyn, dyn)`. Objects of a schema are maps, as
+    /// in Kubernetes.
     pub fn type_of(&self) -> Type {
         match self {
             Self::Null => Type::Null,
@@ -82,7 +82,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// [`Self::type_of`] as a value; of common types nothing is made.
+    /// [`Self::type_of`] as a value; common types are not allocated again.
     #[must_use]
     pub fn type_value(&self) -> Self {
         static COMMON: LazyLock<[Arc<Type>; 12]> = LazyLock::new(|| {
@@ -102,7 +102,7 @@ impl<'a> Value<'a> {
             ]
             .map(|value| Arc::new(value.type_of()))
         });
-        let at = match self {
+        let common_index = match self {
             Self::Null => 0,
             Self::Bool(_) => 1,
             Self::Int(_) => 2,
@@ -117,7 +117,7 @@ impl<'a> Value<'a> {
             Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => 11,
             _ => return Self::from_type(self.type_of()),
         };
-        Self::Type(COMMON[at].clone())
+        Self::Type(COMMON[common_index].clone())
     }
 
     /// The name of its type.
@@ -142,8 +142,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Code points of a string, bytes, elements of a list, entries of a map; none of what has no
-    /// size.
+    /// Code points of a string, bytes, elements of a list, entries of a map; none for other values.
     pub fn size(&self) -> Option<usize> {
         Some(match self {
             Self::String(text) if text.is_ascii() => text.len(),
@@ -156,7 +155,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Whether it is what `optional.ofNonZeroValue` takes for nothing.
+    /// Whether `optional.ofNonZeroValue` returns no value for it.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -169,7 +168,7 @@ impl<'a> Value<'a> {
             Self::Duration(duration) => *duration == 0,
             // Go's zero time is the first second of the year 1.
             Self::Timestamp(time) => time.seconds == -62_135_596_800 && time.nanos == 0,
-            // Lists and maps of objects do not say of themselves that they are nothing.
+            // Lists and maps of objects are never zero in cel-go.
             Self::List(list) => list.declared().is_none() && list.is_empty(),
             Self::Map(MapValue::Json { entries, shape }) => {
                 shape.is_dynamic() && entries.is_empty()
@@ -180,7 +179,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is a list, map or object of a schema, which refuses to be compared with others.
+    /// Whether it is a list, map or object of a schema, which cannot be compared with other values.
     pub(super) fn is_declared(&self) -> bool {
         match self {
             Self::List(list) => list.declared().is_some(),
@@ -190,28 +189,28 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What is under a key or at an index; none if nothing is. Of an optional it is looked for in
-    /// what it holds, and is an optional again.
+    /// The value of a key or index, if it exists. For an optional it is looked up in the optional's
+    /// value, and is an optional again.
     ///
     /// # Errors
     ///
-    /// `no such key: …` if there is nothing to look into; what is wrong with an index.
+    /// `no such key: …` if the value has no elements; an error for an invalid index.
     pub fn find(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Map(map) => map.get(key, work),
-            Self::Object(object) => object.get_by(key, work),
+            Self::Object(object) => object.get_by_value(key, work),
             Self::List(list) => {
-                list_index(key, work)?.and_then(|at| list.get(at, work)).transpose()
+                to_list_index(key, work)?.and_then(|index| list.get(index, work)).transpose()
             }
             _ => Err(Error::no_such_key(key, work)),
         }
     }
 
-    /// What is under a key or at an index.
+    /// The value of a key or index.
     ///
     /// # Errors
     ///
-    /// `no such key: …` and `index out of bounds: …` if nothing is, else as [`Self::find`].
+    /// `no such key: …` and `index out of bounds: …` if it does not exist, else as [`Self::find`].
     pub fn index(&self, key: &Value<'_>, work: &WorkBudget) -> ValueResult<'a> {
         match self.find(key, work)? {
             Some(value) => Ok(value),
@@ -220,7 +219,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A field, or what is under a string; none if nothing is.
+    /// The value of a field or string key, if it exists.
     ///
     /// # Errors
     ///
@@ -234,7 +233,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A field, or what is under a string.
+    /// The value of a field or string key.
     ///
     /// # Errors
     ///
@@ -243,27 +242,27 @@ impl<'a> Value<'a> {
         self.find_field(name, work)?.ok_or_else(|| Error::no_such_key(&Value::text(name), work))
     }
 
-    /// Whether it is in a list, or a key of a map.
+    /// Whether it is an element of a list or a key of a map.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchOverload`] if the other is neither, or the key of a map of an object is no
-    /// string; where elements of an object's list cannot be compared with it.
+    /// [`Error::NoSuchOverload`] if the container is neither, or if a key of an object's map is not
+    /// a string; an error if elements of an object's list cannot be compared with it.
     pub fn is_in(&self, container: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         match container {
             Value::List(list) => list.contains(self, work),
             Value::Map(map) => map.contains(self, work),
             Value::Object(object @ ObjectValue::Json { .. }) => {
-                Ok(object.get_by(self, work)?.is_some())
+                Ok(object.get_by_value(self, work)?.is_some())
             }
             _ => Err(Error::NoSuchOverload),
         }
     }
 }
 
-/// The place that a value means in a list; none if no list has it.
-fn list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Error> {
-    let place = match index {
+/// The list index for a value; none if no list has such an index.
+fn to_list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Error> {
+    let list_index = match index {
         Value::Int(int) => i128::from(*int),
         Value::Uint(uint) if i64::try_from(*uint).is_ok() => i128::from(*uint),
         Value::Double(double)
@@ -282,5 +281,5 @@ fn list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Err
             return Err(Error::text(format!("unsupported index type '{name}' in list"), work));
         }
     };
-    Ok(usize::try_from(place).ok())
+    Ok(usize::try_from(list_index).ok())
 }

@@ -1,8 +1,8 @@
-//! Equality and order.
+//! Equality and order of values.
 //!
-//! `null` is equal to `null` only; numbers are compared by value; values of different kinds are
-//! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
-//! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
+//! `null` equals only `null`, numbers are compared by value, and values of different kinds are
+//! unequal. As in Kubernetes, lists and maps of an object on the left side cannot be compared with
+//! other kinds: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
 
 use super::{
     Error, ListValue, MapKey, MapValue, ObjectValue, Value, WorkBudget, list_type, number,
@@ -14,11 +14,12 @@ use std::cmp::Ordering;
 type Equal = Result<bool, Error>;
 
 impl Value<'_> {
-    /// Whether two values are equal, as `==` has it.
+    /// Whether two values are equal by `==`.
     ///
     /// # Errors
     ///
-    /// Where a value of an object or of a library refuses, or data is not what its schema says.
+    /// If a value of an object or a library cannot be compared, or if data does not match its
+    /// schema.
     pub fn equals(&self, other: &Value<'_>, work: &WorkBudget) -> Equal {
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
@@ -27,9 +28,8 @@ impl Value<'_> {
         }
     }
 
-    /// As [`Self::equals`], with the left value alone to decide about `null`.
+    /// As [`Self::equals`], where only the left value decides about `null`.
     pub(super) fn raw_equals(&self, other: &Value<'_>, work: &WorkBudget) -> Equal {
-        // Values borrow from what outlives both of them here.
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
             (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
@@ -67,16 +67,16 @@ impl Value<'_> {
             }
             (Value::Opaque(one), _) => one.equals(other),
             (Value::Preserved(one), _) => preserved(one, other, work),
-            // Neither is `NaN` if they have an order.
+            // Values with an order are not `NaN`.
             _ => Ok(matches!(number::compare(self, other), Some(Ok(Ordering::Equal)))),
         }
     }
 
-    /// The order of two values, for `<` and the like.
+    /// The order of two values, for `<`, `<=`, `>` and `>=`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchOverload`] if they have none; `NaN` has none with any number.
+    /// [`Error::NoSuchOverload`] if they have no order, and an error for `NaN`.
     pub fn compare(&self, other: &Value<'_>) -> Result<Ordering, Error> {
         match (self, other) {
             (Value::Bool(one), Value::Bool(other)) => Ok(one.cmp(other)),
@@ -102,7 +102,7 @@ fn list(one: &ListValue<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
     match kind {
         None => {
             for (one, other) in one.iter(work).zip(other.iter(work)) {
-                // What cannot be compared does not make lists of the language differ.
+                // Elements that cannot be compared do not make lists of expressions unequal.
                 let (Ok(one), Ok(other)) = (one, other) else { return Ok(false) };
                 if one.equals(&other, work) == Ok(false) {
                     return Ok(false);
@@ -141,7 +141,7 @@ fn map(one: &MapValue<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     }
     for (key, value) in one.iter(work) {
         let other = match other {
-            Value::Object(object) => object.get_by(&key, work),
+            Value::Object(object) => object.get_by_value(&key, work),
             Value::Map(map) => map.get(&key, work),
             _ => return false,
         };
@@ -153,7 +153,7 @@ fn map(one: &MapValue<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     true
 }
 
-/// A map or an object of an object, beside anything.
+/// Compares a map or object of a schema with any value.
 fn declared(
     entries: &JsonMap<String, Json>,
     shape: &ValueShape,
@@ -173,12 +173,13 @@ fn declared(
     }
     work.take(entries.len())?;
     for (key, json) in entries {
-        let known = match &shape.kind {
+        let is_declared = match &shape.kind {
             ShapeKind::Object(object) => object.fields.contains_key(key.as_str()),
             _ => true,
         };
-        if !known {
-            // Only the data can be compared; what is on one side only has been counted.
+        if !is_declared {
+            // Undeclared fields are compared as data. A field of one side only is covered by the
+            // count above.
             match other_json.map(|other| other.get(key)) {
                 None => return Err(Error::NoSuchOverload),
                 Some(Some(other)) if !same_data(json, other, work)? => return Ok(false),
@@ -187,7 +188,7 @@ fn declared(
         }
         let value = match &shape.kind {
             ShapeKind::Object(object) => {
-                // The key is taken for a name of rules here, as Kubernetes does.
+                // As in Kubernetes, the key is unescaped like a name in a rule.
                 let Some(name) = names::unescape(key) else { continue };
                 match (entries.get(&*name), object.fields.get(&*name)) {
                     (None | Some(Json::Null), _) | (_, None) => None,
@@ -199,7 +200,7 @@ fn declared(
         let key = MapKey::String(key.as_str().into()).to_value();
         let other = match other {
             Value::Map(map) => map.get(&key, work),
-            Value::Object(object) => object.get_by(&key, work),
+            Value::Object(object) => object.get_by_value(&key, work),
             _ => Ok(None),
         };
         let equal = match (value, other) {
@@ -220,7 +221,7 @@ fn declared(
     Ok(true)
 }
 
-/// Data that no schema describes, beside anything: equal if it is the same data.
+/// Compares data without a schema with any value: they are equal if the data is the same.
 fn preserved(one: &Json, other: &Value<'_>, work: &WorkBudget) -> Equal {
     match other {
         Value::Preserved(other) => same_data(one, other, work),
@@ -239,7 +240,7 @@ fn preserved(one: &Json, other: &Value<'_>, work: &WorkBudget) -> Equal {
     }
 }
 
-/// Whether data is the same, level by level.
+/// Whether data is the same, recursively.
 fn same_data(one: &Json, other: &Json, work: &WorkBudget) -> Equal {
     match (one, other) {
         (Json::String(one), Json::String(other)) => same_text(one, other, work),
@@ -279,7 +280,7 @@ fn same_fields(
     Ok(true)
 }
 
-/// Short texts are not worth counting.
+/// Short texts cost no work.
 fn same_text(one: &str, other: &str, work: &WorkBudget) -> Equal {
     if one.len() == other.len() && one.len() >= 64 {
         work.read_text(one.len())?;

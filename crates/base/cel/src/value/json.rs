@@ -1,17 +1,17 @@
-//! Values as data of objects.
+//! Conversion of values to JSON.
 
 use super::{Error, Value, WorkBudget, display, time};
 use base64::Engine as _;
 use serde_json::{Map as JsonMap, Value as Json};
 
 impl Value<'_> {
-    /// The value as data: bytes as base64, durations and times as texts, an optional as what it
-    /// holds.
+    /// The value as JSON: bytes as base64, durations and timestamps as strings, an optional as its
+    /// value.
     ///
     /// # Errors
     ///
-    /// If there is no such data: of types, of values of libraries, of `NaN`, of nothing; or if data
-    /// that it looks at is not what its schema says.
+    /// If the value has no JSON form (types, values of libraries, `NaN`, an empty optional), or if
+    /// data does not match its schema.
     pub fn to_json(&self) -> Result<Json, Error> {
         self.to_json_with(&WorkBudget::unlimited())
     }
@@ -32,7 +32,7 @@ impl Value<'_> {
             Self::Bytes(bytes) => {
                 Json::from(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()))
             }
-            Self::Duration(duration) => Json::from(time::seconds(*duration)),
+            Self::Duration(duration) => Json::from(time::format_seconds(*duration)),
             Self::Timestamp(time) => Json::from(time.to_string()),
             Self::List(list) => {
                 let values = list.iter(work).map(|value| value?.to_json_with(work));

@@ -1,4 +1,4 @@
-//! Lists: how their elements are reached, and how they grow.
+//! Lists: element access and concatenation.
 
 use super::{Error, ListElement, ListValue, Value, ValueResult, WorkBudget, list_type};
 use crate::kubernetes::{ListShape, ShapeKind, ValueShape};
@@ -10,7 +10,7 @@ impl<'a> ListValue<'a> {
         Self::Values(Arc::new(values))
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
             Self::Json { items, .. } => items.len(),
@@ -19,13 +19,12 @@ impl<'a> ListValue<'a> {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element at a place; none if there is none. It is an error if data is not what its
-    /// schema says.
+    /// The element at an index, if it exists; an error if data does not match its schema.
     pub fn get(&self, at: usize, work: &WorkBudget) -> Option<ValueResult<'a>> {
         match self {
             Self::Json { items, shape } => Some(shape.element().view(items.get(at)?, work)),
@@ -34,7 +33,7 @@ impl<'a> ListValue<'a> {
                 let shape = shape.element();
                 Some(match elements.get(at)? {
                     ListElement::Original(json) => shape.view(json, work),
-                    ListElement::Added(value) => shape.view_again(value, work),
+                    ListElement::Added(value) => shape.view_value(value, work),
                 })
             }
         }
@@ -45,7 +44,7 @@ impl<'a> ListValue<'a> {
         &'v self,
         work: &'v WorkBudget,
     ) -> impl ExactSizeIterator<Item = ValueResult<'a>> + DoubleEndedIterator + 'v {
-        // A place below the length has an element.
+        // Every index below the length has an element.
         (0..self.len()).map(move |at| self.get(at, work).unwrap_or(Err(Error::NoSuchOverload)))
     }
 
@@ -56,7 +55,7 @@ impl<'a> ListValue<'a> {
         }
     }
 
-    /// What its schema says how it compares and grows; none where no schema says what it is.
+    /// The list type of its schema; none without a schema.
     pub fn declared(&self) -> Option<&'a ListShape> {
         match &self.shape()?.kind {
             ShapeKind::List { kind, .. } => Some(kind),
@@ -68,7 +67,7 @@ impl<'a> ListValue<'a> {
     ///
     /// # Errors
     ///
-    /// Of a list of an object, where none is equal and one cannot be compared.
+    /// For a list of an object, if no element is equal and one cannot be compared.
     pub fn contains(&self, value: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         work.take(self.len())?;
         if self.declared().is_none() {
@@ -92,11 +91,11 @@ impl<'a> ListValue<'a> {
         first
     }
 
-    /// `self + other`. A list that nobody else holds grows in place.
+    /// `self + other`. A list that is not shared grows in place.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says.
+    /// If data does not match its schema.
     pub fn join(self, other: &Self, work: &WorkBudget) -> Result<Self, Error> {
         work.take(other.len())?;
         let (Some(kind), Some(shape)) = (self.declared(), self.shape()) else {
@@ -109,7 +108,7 @@ impl<'a> ListValue<'a> {
                 elements.extend(items.iter().map(ListElement::Original));
                 Arc::new(elements)
             }
-            // No schema says what such a list is.
+            // Such a list has no schema.
             Self::Values(_) => return Err(Error::NoSuchOverload),
         };
         let elements = Arc::make_mut(&mut shared);
@@ -120,13 +119,13 @@ impl<'a> ListValue<'a> {
                     elements.push(ListElement::Added(value?));
                 }
             }
-            ListShape::Set => list_type::join_set(elements, other, work)?,
-            ListShape::Map(keys) => list_type::join_by_keys(elements, other, keys, work)?,
+            ListShape::Set => list_type::add_to_set(elements, other, work)?,
+            ListShape::Map(keys) => list_type::merge_by_keys(elements, other, keys, work)?,
         }
         Ok(Self::Joined { elements: shared, shape })
     }
 
-    /// As [`Self::join`], of a list that no schema is about.
+    /// As [`Self::join`], for a list without a schema.
     fn join_plain(self, other: &Self, work: &WorkBudget) -> Result<Self, Error> {
         if self.is_empty() {
             return Ok(other.clone());

@@ -1,9 +1,8 @@
-//! Lists without order: sets, and lists whose elements are told apart by keys.
+//! Lists of `x-kubernetes-list-type` `set` and `map`: comparison and concatenation.
 //!
-//! Kubernetes compares here what lies in the object, not what the language makes of it: a string
-//! in a set is the same as a string, never as a timestamp, and the whole number 1 of a list of
-//! doubles is not the double 1. Keys are looked up in objects under the names that they have in
-//! rules (`__namespace__`), as Kubernetes does.
+//! Kubernetes compares the data here, not the CEL values. A string in a set equals only a string,
+//! not a timestamp, and the whole number 1 of a list of doubles is not the double 1. As in
+//! Kubernetes, keys are looked up in objects under their escaped names (`__namespace__`).
 
 use super::{
     Error, ListElement, ListValue, MapValue, ObjectValue, StringValue, Value, ValueResult,
@@ -13,15 +12,15 @@ use crate::kubernetes::names;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{HashMap, HashSet};
 
-/// Up to this length everything is compared with everything; no memory is taken.
-const FEW: usize = 8;
+/// Up to this length elements are compared in pairs, without allocation.
+const MAX_LINEAR: usize = 8;
 
-/// A scalar as it lies in an object, or as Go has it of a value that was added.
+/// A scalar of an object's data, or the Go value of an added element.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Raw<'a> {
+enum Scalar<'a> {
     Null,
-    /// The `null` of the language is another one than that of data.
-    Added,
+    /// CEL's `null`, which differs from that of data.
+    CelNull,
     Bool(bool),
     Int(i64),
     Uint(u64),
@@ -31,8 +30,8 @@ enum Raw<'a> {
     Time(i64, u32, i32),
 }
 
-impl<'a> Raw<'a> {
-    /// What lies there; none of what is no scalar.
+impl<'a> Scalar<'a> {
+    /// The scalar of data; none for arrays and objects.
     fn of(json: &'a Json, work: &WorkBudget) -> Option<Self> {
         Some(match json {
             Json::Null => Self::Null,
@@ -48,7 +47,7 @@ impl<'a> Raw<'a> {
 
     fn of_value(value: &Value<'a>, work: &WorkBudget) -> Option<Self> {
         Some(match value {
-            Value::Null => Self::Added,
+            Value::Null => Self::CelNull,
             Value::Bool(bool) => Self::Bool(*bool),
             Value::Int(int) => Self::Int(*int),
             Value::Uint(uint) => Self::Uint(*uint),
@@ -68,59 +67,61 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// A text will be hashed or compared. The evaluation checks later whether work remains.
+    /// Takes the work of hashing or comparing a text. The evaluation checks later whether work
+    /// remains.
     fn text(text: StringValue<'a>, work: &WorkBudget) -> Self {
         let _ = work.read_text(text.len());
         Self::String(text)
     }
 
     fn double(double: f64) -> Self {
-        // Both zeros are one.
+        // Both zeros are equal.
         Self::Double((double + 0.0).to_bits())
     }
 }
 
-/// The element of a list as it lies there.
-fn raw<'a>(list: &ListValue<'a>, at: usize, work: &WorkBudget) -> Option<Raw<'a>> {
+/// The scalar of a list element.
+fn scalar<'a>(list: &ListValue<'a>, at: usize, work: &WorkBudget) -> Option<Scalar<'a>> {
     match list {
-        ListValue::Json { items, .. } => Raw::of(items.get(at)?, work),
-        ListValue::Joined { elements, .. } => Raw::of_element(elements.get(at)?, work),
-        ListValue::Values(values) => Raw::of_value(values.get(at)?, work),
+        ListValue::Json { items, .. } => Scalar::of(items.get(at)?, work),
+        ListValue::Joined { elements, .. } => Scalar::of_element(elements.get(at)?, work),
+        ListValue::Values(values) => Scalar::of_value(values.get(at)?, work),
     }
 }
 
 /// Whether a set has the elements of another list of the same length.
 pub(super) fn same_set<'a>(set: &ListValue<'a>, other: &ListValue<'a>, work: &WorkBudget) -> bool {
-    let wanted = |value: ValueResult<'a>| Raw::of_value(&value.ok()?, work);
-    if set.len() <= FEW {
+    let scalar_of = |value: ValueResult<'a>| Scalar::of_value(&value.ok()?, work);
+    if set.len() <= MAX_LINEAR {
         return other.iter(work).all(|value| {
-            wanted(value).is_some_and(|value| {
-                (0..set.len()).any(|at| raw(set, at, work).as_ref() == Some(&value))
+            scalar_of(value).is_some_and(|value| {
+                (0..set.len()).any(|at| scalar(set, at, work).as_ref() == Some(&value))
             })
         });
     }
-    let known: HashSet<Raw<'a>> = (0..set.len()).filter_map(|at| raw(set, at, work)).collect();
-    other.iter(work).all(|value| wanted(value).is_some_and(|value| known.contains(&value)))
+    let existing: HashSet<Scalar<'a>> =
+        (0..set.len()).filter_map(|at| scalar(set, at, work)).collect();
+    other.iter(work).all(|value| scalar_of(value).is_some_and(|value| existing.contains(&value)))
 }
 
-/// Adds to a set what it does not have yet.
-pub(super) fn join_set<'a>(
+/// Adds the elements that a set lacks.
+pub(super) fn add_to_set<'a>(
     set: &mut Vec<ListElement<'a>>,
     other: &ListValue<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let mut known: HashSet<Raw<'a>> =
-        set.iter().filter_map(|element| Raw::of_element(element, work)).collect();
+    let mut existing: HashSet<Scalar<'a>> =
+        set.iter().filter_map(|element| Scalar::of_element(element, work)).collect();
     for value in other.iter(work) {
         let value = value?;
-        if Raw::of_value(&value, work).is_none_or(|raw| known.insert(raw)) {
+        if Scalar::of_value(&value, work).is_none_or(|scalar| existing.insert(scalar)) {
             set.push(ListElement::Added(value));
         }
     }
     Ok(())
 }
 
-/// The fields of an element; none if it is no object.
+/// The fields of an element; none for other kinds.
 fn fields_of<'a>(value: &Value<'a>) -> Option<&'a JsonMap<String, Json>> {
     match value {
         Value::Object(ObjectValue::Json { fields, .. })
@@ -144,29 +145,29 @@ fn fields_at<'a>(list: &ListValue<'a>, at: usize) -> Option<&'a JsonMap<String, 
     }
 }
 
-/// What is in the fields by which elements are told apart; none if it is no scalar.
-fn keys<'a>(
+/// The values of an element's key fields; none for a field that is no scalar.
+fn key_fields<'a>(
     properties: &[Box<str>],
     fields: &'a JsonMap<String, Json>,
     work: &WorkBudget,
-) -> impl Iterator<Item = Option<Raw<'a>>> {
+) -> impl Iterator<Item = Option<Scalar<'a>>> {
     properties.iter().map(move |property| {
         let name = names::escape(property);
         match fields.get(name.as_deref().unwrap_or(property)) {
-            // What is not there is what is null.
-            None => Some(Raw::Null),
-            Some(json) => Raw::of(json, work),
+            // A missing field counts as null.
+            None => Some(Scalar::Null),
+            Some(json) => Scalar::of(json, work),
         }
     })
 }
 
-/// All of [`keys`].
-fn key<'a>(
+/// The key of an element; none if a key field is no scalar.
+fn element_key<'a>(
     properties: &[Box<str>],
     fields: &'a JsonMap<String, Json>,
     work: &WorkBudget,
-) -> Option<Vec<Raw<'a>>> {
-    keys(properties, fields, work).collect()
+) -> Option<Vec<Scalar<'a>>> {
+    key_fields(properties, fields, work).collect()
 }
 
 /// Whether a list with keys has the elements of another list of the same length.
@@ -177,29 +178,29 @@ pub(super) fn same_by_keys<'a>(
     work: &WorkBudget,
 ) -> Result<bool, Error> {
     let all = 0..list.len();
-    // Of elements with the same keys the last one counts.
-    let known: HashMap<Vec<Raw<'a>>, usize> = if list.len() <= FEW {
+    // Of elements with the same key, the last one counts.
+    let existing: HashMap<Vec<Scalar<'a>>, usize> = if list.len() <= MAX_LINEAR {
         HashMap::new()
     } else {
         all.clone()
-            .filter_map(|at| Some((key(properties, fields_at(list, at)?, work)?, at)))
+            .filter_map(|at| Some((element_key(properties, fields_at(list, at)?, work)?, at)))
             .collect()
     };
-    let place = |fields: &'a JsonMap<String, Json>| {
-        if list.len() > FEW {
-            return known.get(&key(properties, fields, work)?).copied();
+    let find_position = |fields: &'a JsonMap<String, Json>| {
+        if list.len() > MAX_LINEAR {
+            return existing.get(&element_key(properties, fields, work)?).copied();
         }
         all.clone().rev().find(|at| {
             fields_at(list, *at).is_some_and(|own| {
-                keys(properties, own, work)
-                    .zip(keys(properties, fields, work))
+                key_fields(properties, own, work)
+                    .zip(key_fields(properties, fields, work))
                     .all(|(one, other)| one.is_some() && one == other)
             })
         })
     };
     for element in other.iter(work) {
         let Ok(element) = element else { return Ok(false) };
-        let found = fields_of(&element).and_then(place).and_then(|at| list.get(at, work));
+        let found = fields_of(&element).and_then(find_position).and_then(|at| list.get(at, work));
         let Some(found) = found else { return Ok(false) };
         if !found?.raw_equals(&element, work)? {
             return Ok(false);
@@ -208,25 +209,25 @@ pub(super) fn same_by_keys<'a>(
     Ok(true)
 }
 
-/// Puts elements over those with the same keys, and the rest behind.
-pub(super) fn join_by_keys<'a>(
+/// Replaces elements of the same key and appends the others.
+pub(super) fn merge_by_keys<'a>(
     list: &mut Vec<ListElement<'a>>,
     other: &ListValue<'a>,
     properties: &[Box<str>],
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let mut places = HashMap::with_capacity(list.len());
+    let mut positions = HashMap::with_capacity(list.len());
     for (at, element) in list.iter().enumerate() {
         if let Some(key) =
-            fields_of_element(element).and_then(|fields| key(properties, fields, work))
+            fields_of_element(element).and_then(|fields| element_key(properties, fields, work))
         {
-            places.insert(key, at);
+            positions.insert(key, at);
         }
     }
     for element in other.iter(work) {
         let element = element?;
-        let key = fields_of(&element).and_then(|fields| key(properties, fields, work));
-        match key.and_then(|key| places.get(&key)) {
+        let key = fields_of(&element).and_then(|fields| element_key(properties, fields, work));
+        match key.and_then(|key| positions.get(&key)) {
             Some(at) => list[*at] = ListElement::Added(element),
             None => list.push(ListElement::Added(element)),
         }

@@ -1,22 +1,22 @@
-//! Maps and objects: how what is in them is reached.
+//! Maps and objects: access to entries and fields.
 
-use super::text::{Plain, Probe};
+use super::text::{AsKeyValue, KeyValue};
 use super::{Error, MapKey, MapValue, ObjectValue, StringValue, Value, ValueResult, WorkBudget};
 use crate::kubernetes::{ShapeKind, ValueShape, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
-/// What an entry of a map or an object has, where there is one.
+/// The value of an entry or field, if it exists.
 pub type LookupResult<'a> = Result<Option<Value<'a>>, Error>;
 
 impl<'a> MapValue<'a> {
-    /// A map of these entries.
+    /// A map with these entries.
     pub fn of(entries: BTreeMap<MapKey<'a>, Value<'a>>) -> Self {
         Self::Values(Arc::new(entries))
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         match self {
             Self::Json { entries, .. } => entries.len(),
@@ -24,31 +24,33 @@ impl<'a> MapValue<'a> {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is under a string; none if nothing is.
+    /// The value of a string key, if it exists.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says.
+    /// If data does not match its schema.
     pub fn get_str(&self, key: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { entries, shape } => {
                 entries.get(key).map(|value| shape.element().view(value, work)).transpose()
             }
-            Self::Values(entries) => Ok(entries.get(&Plain::String(key) as &dyn Probe).cloned()),
+            Self::Values(entries) => {
+                Ok(entries.get(&KeyValue::String(key) as &dyn AsKeyValue).cloned())
+            }
         }
     }
 
-    /// What is under a key; none if nothing is. Numbers are looked up by value.
+    /// The value of a key, if it exists. Numbers are looked up by value.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says; [`Error::NoSuchOverload`] if this is a map of an object
-    /// and the key is no string.
+    /// If data does not match its schema; [`Error::NoSuchOverload`] if this is a map of an object
+    /// and the key is not a string.
     pub fn get(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { shape, .. } => match key {
@@ -57,13 +59,13 @@ impl<'a> MapValue<'a> {
                 _ => Err(Error::NoSuchOverload),
             },
             Self::Values(entries) => {
-                let Some(key) = Plain::of(key) else { return Ok(None) };
-                Ok(entries.get(&key as &dyn Probe).cloned())
+                let Some(key) = KeyValue::of(key) else { return Ok(None) };
+                Ok(entries.get(&key as &dyn AsKeyValue).cloned())
             }
         }
     }
 
-    /// Whether something is under a key.
+    /// Whether it has a key.
     ///
     /// # Errors
     ///
@@ -71,7 +73,8 @@ impl<'a> MapValue<'a> {
     pub fn contains(&self, key: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         match (self, key) {
             (Self::Values(entries), key) => {
-                Ok(Plain::of(key).is_some_and(|key| entries.contains_key(&key as &dyn Probe)))
+                Ok(KeyValue::of(key)
+                    .is_some_and(|key| entries.contains_key(&key as &dyn AsKeyValue)))
             }
             _ => Ok(self.get(key, work)?.is_some()),
         }
@@ -80,15 +83,15 @@ impl<'a> MapValue<'a> {
     /// The entries in the order of their keys.
     pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> MapEntries<'v, 'a> {
         let iter = match self {
-            Self::Json { entries, shape } => Iter::Json(entries.iter(), shape),
-            Self::Values(entries) => Iter::Values(entries.iter()),
+            Self::Json { entries, shape } => EntriesInner::Json(entries.iter(), shape),
+            Self::Values(entries) => EntriesInner::Values(entries.iter()),
         };
         MapEntries { iter, work }
     }
 }
 
 impl<'a> ObjectValue<'a> {
-    /// How many fields it has, also those that its type does not know.
+    /// The number of fields, including undeclared ones.
     pub fn len(&self) -> usize {
         match self {
             Self::Json { fields, .. } => fields.len(),
@@ -96,17 +99,16 @@ impl<'a> ObjectValue<'a> {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A field, by the name that it has in rules; none if it is not there, or null, or unknown to
-    /// its type.
+    /// The value of a field by its escaped name; none if the field is missing, null or undeclared.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says.
+    /// If data does not match its schema.
     pub fn get(&self, name: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { fields, shape } => match names::unescape(name) {
@@ -117,30 +119,30 @@ impl<'a> ObjectValue<'a> {
         }
     }
 
-    /// As [`Self::get`], of any value as the key.
+    /// As [`Self::get`], with any value as the key.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is no string.
-    pub fn get_by(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
+    /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is not a string.
+    pub fn get_by_value(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match key {
             Value::String(name) => self.get(name, work),
             _ => Err(Error::NoSuchOverload),
         }
     }
 
-    /// The fields that its type knows, by the names that they have in rules, in the order of the
-    /// names that they have in data. Of one that is null there is an error, as it is not there.
+    /// The declared fields by their escaped names, in the order of their names in data. A field
+    /// that is null yields an error, because it does not exist in CEL.
     pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> MapEntries<'v, 'a> {
         let iter = match self {
-            Self::Json { fields, shape } => Iter::Fields(fields.iter(), shape),
-            Self::Values { fields, .. } => Iter::Made(fields.iter()),
+            Self::Json { fields, shape } => EntriesInner::Fields(fields.iter(), shape),
+            Self::Values { fields, .. } => EntriesInner::Constructed(fields.iter()),
         };
         MapEntries { iter, work }
     }
 }
 
-/// A property of an object with declared fields, by its name in data.
+/// The value of a declared field by its name in data.
 fn field<'a>(
     fields: &'a JsonMap<String, Json>,
     shape: &'a ValueShape,
@@ -158,16 +160,16 @@ fn field<'a>(
 /// The entries of a map, or the fields of an object.
 #[derive(Debug)]
 pub struct MapEntries<'v, 'a> {
-    iter: Iter<'v, 'a>,
+    iter: EntriesInner<'v, 'a>,
     work: &'v WorkBudget,
 }
 
 #[derive(Debug)]
-enum Iter<'v, 'a> {
+enum EntriesInner<'v, 'a> {
     Json(serde_json::map::Iter<'a>, &'a ValueShape),
     Fields(serde_json::map::Iter<'a>, &'a ValueShape),
     Values(btree_map::Iter<'v, MapKey<'a>, Value<'a>>),
-    Made(btree_map::Iter<'v, Arc<str>, Value<'a>>),
+    Constructed(btree_map::Iter<'v, Arc<str>, Value<'a>>),
 }
 
 impl<'a> Iterator for MapEntries<'_, 'a> {
@@ -176,11 +178,11 @@ impl<'a> Iterator for MapEntries<'_, 'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let work = self.work;
         match &mut self.iter {
-            Iter::Json(entries, shape) => {
+            EntriesInner::Json(entries, shape) => {
                 let (key, value) = entries.next()?;
                 Some((Value::text(key.as_str()), shape.element().view(value, work)))
             }
-            Iter::Fields(fields, shape) => loop {
+            EntriesInner::Fields(fields, shape) => loop {
                 let (property, value) = fields.next()?;
                 let ShapeKind::Object(object) = &shape.kind else { return None };
                 let Some(field) = object.fields.get(property.as_str()) else { continue };
@@ -195,11 +197,11 @@ impl<'a> Iterator for MapEntries<'_, 'a> {
                 };
                 return Some((Value::String(name), value));
             },
-            Iter::Values(entries) => {
+            EntriesInner::Values(entries) => {
                 let (key, value) = entries.next()?;
                 Some((key.to_value(), Ok(value.clone())))
             }
-            Iter::Made(fields) => {
+            EntriesInner::Constructed(fields) => {
                 let (name, value) = fields.next()?;
                 Some((Value::String(StringValue::Shared(name.clone())), Ok(value.clone())))
             }

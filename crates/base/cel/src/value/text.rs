@@ -1,4 +1,4 @@
-//! Strings, bytes and keys: borrowed where they lie, shared where they were made.
+//! Strings, bytes and map keys, borrowed or shared.
 
 use super::{BytesValue, MapKey, StringValue, Value};
 use std::borrow::Borrow;
@@ -52,7 +52,7 @@ impl PartialOrd for StringValue<'_> {
     }
 }
 
-/// By bytes, which for UTF-8 is by code points.
+/// By bytes, which in UTF-8 is the order of code points.
 impl Ord for StringValue<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_str().cmp(other.as_str())
@@ -140,7 +140,7 @@ impl From<Vec<u8>> for BytesValue<'_> {
 }
 
 impl<'a> MapKey<'a> {
-    /// A value as a key; none if it cannot be one (of numbers, doubles cannot).
+    /// A value as a key; none if it cannot be one. Doubles cannot.
     pub fn of(value: &Value<'a>) -> Option<Self> {
         match value {
             Value::Bool(bool) => Some(Self::Bool(*bool)),
@@ -151,7 +151,7 @@ impl<'a> MapKey<'a> {
         }
     }
 
-    /// The key as a value, of the type that it was given with.
+    /// The key as a value of its original type.
     pub fn to_value(&self) -> Value<'a> {
         match self {
             Self::Bool(bool) => Value::Bool(*bool),
@@ -161,7 +161,7 @@ impl<'a> MapKey<'a> {
         }
     }
 
-    /// The string that it is.
+    /// The string of a string key.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -170,16 +170,16 @@ impl<'a> MapKey<'a> {
     }
 }
 
-/// What a key is, to be compared whatever it borrows from: kinds in this order, numbers by value.
+/// The comparable form of a key, with any lifetime: kinds in this order, numbers by value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Plain<'k> {
+pub(super) enum KeyValue<'k> {
     Bool(bool),
     Number(i128),
     String(&'k str),
 }
 
-impl<'k> Plain<'k> {
-    /// What a value is as a key; a double without fraction is the whole number.
+impl<'k> KeyValue<'k> {
+    /// The comparable form of a value; a double without a fraction is a whole number.
     pub(super) fn of(value: &'k Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Bool(bool) => Self::Bool(*bool),
@@ -192,60 +192,60 @@ impl<'k> Plain<'k> {
     }
 }
 
-/// What can be looked for in a map without being made a [`Key`] that lives as long as the map's.
-pub(super) trait Probe {
-    fn plain(&self) -> Plain<'_>;
+/// Something that can be looked up in a map without a [`MapKey`] of the map's lifetime.
+pub(super) trait AsKeyValue {
+    fn key_value(&self) -> KeyValue<'_>;
 }
 
-impl Probe for Plain<'_> {
-    fn plain(&self) -> Plain<'_> {
+impl AsKeyValue for KeyValue<'_> {
+    fn key_value(&self) -> KeyValue<'_> {
         *self
     }
 }
 
-impl Probe for MapKey<'_> {
-    fn plain(&self) -> Plain<'_> {
+impl AsKeyValue for MapKey<'_> {
+    fn key_value(&self) -> KeyValue<'_> {
         match self {
-            Self::Bool(bool) => Plain::Bool(*bool),
-            Self::Int(int) => Plain::Number((*int).into()),
-            Self::Uint(uint) => Plain::Number((*uint).into()),
-            Self::String(text) => Plain::String(text),
+            Self::Bool(bool) => KeyValue::Bool(*bool),
+            Self::Int(int) => KeyValue::Number((*int).into()),
+            Self::Uint(uint) => KeyValue::Number((*uint).into()),
+            Self::String(text) => KeyValue::String(text),
         }
     }
 }
 
-impl<'a, 'p> Borrow<dyn Probe + 'p> for MapKey<'a>
+impl<'a, 'p> Borrow<dyn AsKeyValue + 'p> for MapKey<'a>
 where
     'a: 'p,
 {
-    fn borrow(&self) -> &(dyn Probe + 'p) {
+    fn borrow(&self) -> &(dyn AsKeyValue + 'p) {
         self
     }
 }
 
-impl PartialEq for dyn Probe + '_ {
+impl PartialEq for dyn AsKeyValue + '_ {
     fn eq(&self, other: &Self) -> bool {
-        self.plain() == other.plain()
+        self.key_value() == other.key_value()
     }
 }
 
-impl Eq for dyn Probe + '_ {}
+impl Eq for dyn AsKeyValue + '_ {}
 
-impl PartialOrd for dyn Probe + '_ {
+impl PartialOrd for dyn AsKeyValue + '_ {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for dyn Probe + '_ {
+impl Ord for dyn AsKeyValue + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.plain().cmp(&other.plain())
+        self.key_value().cmp(&other.key_value())
     }
 }
 
 impl PartialEq for MapKey<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.plain() == other.plain()
+        self.key_value() == other.key_value()
     }
 }
 
@@ -257,15 +257,15 @@ impl PartialOrd for MapKey<'_> {
     }
 }
 
-/// `false`, `true`, numbers, strings.
+/// The order is `false`, `true`, numbers, strings.
 impl Ord for MapKey<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.plain().cmp(&other.plain())
+        self.key_value().cmp(&other.key_value())
     }
 }
 
 impl Hash for MapKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.plain().hash(state);
+        self.key_value().hash(state);
     }
 }

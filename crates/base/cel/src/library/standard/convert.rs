@@ -233,7 +233,7 @@ pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> ValueResult<'a
             }
         },
         Value::Double(double) => Value::text(go_double(*double)),
-        Value::Duration(duration) => Value::text(time::seconds(*duration)),
+        Value::Duration(duration) => Value::text(time::format_seconds(*duration)),
         Value::Int(int) => Value::text(int.to_string()),
         Value::Timestamp(time) => Value::text(time.to_string()),
         Value::Uint(uint) => Value::text(uint.to_string()),

@@ -106,7 +106,7 @@ fn text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), Fo
         }
         Value::Bytes(value) => write!(out, "{}", String::from_utf8_lossy(value)),
         Value::String(value) => write!(out, "{value}"),
-        Value::Duration(value) => write!(out, "{}", time::seconds(*value)),
+        Value::Duration(value) => write!(out, "{}", time::format_seconds(*value)),
         Value::Timestamp(value) => write!(out, "{value}"),
         Value::Null => write!(out, "null"),
         Value::Type(value) => write!(out, "{}", value.name()),

@@ -106,7 +106,7 @@ fn durations_have_go_s_texts() {
         (i64::MIN, "-2562047h47m16.854775808s", "-9223372036.854776s"),
     ] {
         assert_eq!(time::go_duration(nanoseconds), go);
-        assert_eq!(time::seconds(nanoseconds), seconds);
+        assert_eq!(time::format_seconds(nanoseconds), seconds);
         assert_eq!(time::parse_duration(go), Some(nanoseconds), "{go}");
     }
     let twice = "9223372036854775808ns9223372036854775808ns1h";
