@@ -1,6 +1,6 @@
 //! Macros that give a name to a value: `cel.bind`, `optMap` and `optFlatMap`.
 
-use super::{method, name_of, parts, refusal};
+use super::{macro_error, method, name_of, target_and_args};
 use crate::syntax::ast::{Expr, operator};
 use crate::syntax::{Expansion, Macro, MacroError, NodeFactory};
 
@@ -23,12 +23,13 @@ fn bind(
     if !of_cel {
         return Ok(Expansion::Unchanged(target, args));
     }
-    let [name, value, result] = match parts(target, args) {
+    let [name, value, result] = match target_and_args(target, args) {
         Ok((_, args)) => args,
         Err(unchanged) => return Ok(unchanged),
     };
-    let name = name_of(&name)
-        .ok_or_else(|| refusal(&name, "cel.bind() variable names must be simple identifiers"))?;
+    let name = name_of(&name).ok_or_else(|| {
+        macro_error(&name, "cel.bind() variable names must be simple identifiers")
+    })?;
     Ok(Expansion::Replacement(factory.bind(name.clone(), value, result)))
 }
 
@@ -38,12 +39,12 @@ fn opt_map(
     args: Vec<Expr>,
     function: &str,
 ) -> Result<Expansion, MacroError> {
-    let (target, [name, result]) = match parts(target, args) {
-        Ok(parts) => parts,
+    let (target, [name, result]) = match target_and_args(target, args) {
+        Ok(target_and_args) => target_and_args,
         Err(unchanged) => return Ok(unchanged),
     };
     let name = name_of(&name).ok_or_else(|| {
-        refusal(&name, &format!("{function}() variable name must be a simple identifier"))
+        macro_error(&name, &format!("{function}() variable name must be a simple identifier"))
     })?;
     let copy = factory.copy(&target);
     let has = factory.method(target, "hasValue", Vec::new());

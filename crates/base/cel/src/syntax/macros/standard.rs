@@ -1,11 +1,10 @@
-//! The macros of the language's standard: `has`, `all`, `exists`, `exists_one`, `map` and
-//! `filter`.
+//! Standard macros: `has`, `all`, `exists`, `exists_one`, `map` and `filter`.
 
-use super::{method, parts, refusal, variable};
+use super::{macro_error, method, target_and_args, variable};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, Literal, operator};
 use crate::syntax::{Expansion, Macro, MacroError, NodeFactory};
 
-/// The macros of the standard.
+/// The standard macros.
 pub const STANDARD: &[Macro] = &[
     Macro { name: "has", receiver: false, args: Some(1), expand: has },
     method("all", 2, all),
@@ -16,7 +15,7 @@ pub const STANDARD: &[Macro] = &[
     method("filter", 2, filter),
 ];
 
-/// How a quantifier goes on from element to element.
+/// The parts of a quantifier's comprehension.
 pub(super) struct Quantifier {
     pub(super) accu_init: Expr,
     pub(super) condition: Expr,
@@ -24,7 +23,7 @@ pub(super) struct Quantifier {
     pub(super) result: Expr,
 }
 
-pub(super) fn every(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
+pub(super) fn all_quantifier(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
     let accu_init = factory.bool(true);
     let so_far = factory.accumulator();
     let condition = factory.call(operator::NOT_STRICTLY_FALSE, vec![so_far]);
@@ -34,7 +33,7 @@ pub(super) fn every(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifie
     Quantifier { accu_init, condition, step, result }
 }
 
-pub(super) fn some(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
+pub(super) fn exists_quantifier(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
     let accu_init = factory.bool(false);
     let so_far = factory.accumulator();
     let none = factory.call(operator::NOT, vec![so_far]);
@@ -45,7 +44,7 @@ pub(super) fn some(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier
     Quantifier { accu_init, condition, step, result }
 }
 
-pub(super) fn one(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
+pub(super) fn exists_one_quantifier(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
     let accu_init = factory.literal(Literal::Int(0));
     let condition = factory.bool(true);
     let count = factory.accumulator();
@@ -72,7 +71,7 @@ fn has(
                 test_only: true,
             })))
         }
-        _ => Err(refusal(&arg, "invalid argument to has() macro")),
+        _ => Err(macro_error(&arg, "invalid argument to has() macro")),
     }
 }
 
@@ -80,14 +79,14 @@ fn quantified(
     factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    how: fn(&mut NodeFactory<'_>, Expr) -> Quantifier,
+    quantifier: fn(&mut NodeFactory<'_>, Expr) -> Quantifier,
 ) -> Result<Expansion, MacroError> {
-    let (range, [name, predicate]) = match parts(target, args) {
-        Ok(parts) => parts,
+    let (range, [name, predicate]) = match target_and_args(target, args) {
+        Ok(target_and_args) => target_and_args,
         Err(unchanged) => return Ok(unchanged),
     };
     let iter_var = variable(&name, "argument must be a simple name")?;
-    let Quantifier { accu_init, condition, step, result } = how(factory, predicate);
+    let Quantifier { accu_init, condition, step, result } = quantifier(factory, predicate);
     Ok(Expansion::Replacement(comprehension(
         factory, range, iter_var, accu_init, condition, step, result,
     )))
@@ -120,7 +119,7 @@ fn all(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    quantified(factory, target, args, every)
+    quantified(factory, target, args, all_quantifier)
 }
 
 fn exists(
@@ -128,7 +127,7 @@ fn exists(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    quantified(factory, target, args, some)
+    quantified(factory, target, args, exists_quantifier)
 }
 
 fn exists_one(
@@ -136,11 +135,11 @@ fn exists_one(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    quantified(factory, target, args, one)
+    quantified(factory, target, args, exists_one_quantifier)
 }
 
-/// A loop that gathers a list of elements for which a condition holds.
-fn gather(
+/// A comprehension that accumulates a list of the elements for which a condition holds.
+fn accumulate_list(
     factory: &mut NodeFactory<'_>,
     range: Expr,
     name: &Expr,
@@ -153,12 +152,18 @@ fn gather(
         None => factory.copy(name),
     };
     let accu_init = factory.list(Vec::new());
-    let go_on = factory.bool(true);
+    let continue_condition = factory.bool(true);
     let step = factory.append(element);
     let step = factory.step_if(condition, step);
     let result = factory.accumulator();
     Ok(Expansion::Replacement(comprehension(
-        factory, range, iter_var, accu_init, go_on, step, result,
+        factory,
+        range,
+        iter_var,
+        accu_init,
+        continue_condition,
+        step,
+        result,
     )))
 }
 
@@ -167,8 +172,8 @@ pub(crate) fn map(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    match parts(target, args) {
-        Ok((range, [name, element])) => gather(factory, range, &name, None, Some(element)),
+    match target_and_args(target, args) {
+        Ok((range, [name, element])) => accumulate_list(factory, range, &name, None, Some(element)),
         Err(unchanged) => Ok(unchanged),
     }
 }
@@ -178,9 +183,9 @@ fn map_filtered(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    match parts(target, args) {
+    match target_and_args(target, args) {
         Ok((range, [name, condition, element])) => {
-            gather(factory, range, &name, Some(condition), Some(element))
+            accumulate_list(factory, range, &name, Some(condition), Some(element))
         }
         Err(unchanged) => Ok(unchanged),
     }
@@ -191,8 +196,10 @@ fn filter(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    match parts(target, args) {
-        Ok((range, [name, condition])) => gather(factory, range, &name, Some(condition), None),
+    match target_and_args(target, args) {
+        Ok((range, [name, condition])) => {
+            accumulate_list(factory, range, &name, Some(condition), None)
+        }
         Err(unchanged) => Ok(unchanged),
     }
 }

@@ -1,8 +1,8 @@
-//! Loops over lists with their indices and over maps with keys and values (cel-go's
+//! Macros with two variables, over lists with indices and maps with keys (cel-go's
 //! `ext/comprehensions.go`).
 
-use super::standard::{Quantifier, every, one, some};
-use super::{method, name_of, not_accumulator, parts, refusal};
+use super::standard::{Quantifier, all_quantifier, exists_one_quantifier, exists_quantifier};
+use super::{check_not_accumulator, macro_error, method, name_of, target_and_args};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind};
 use crate::syntax::{ACCUMULATOR, Expansion, Macro, MacroError, NodeFactory};
 use std::sync::Arc;
@@ -23,19 +23,19 @@ pub const TWO_VARIABLES: &[Macro] = &[
     }),
 ];
 
-/// The function that a map is gathered with.
+/// The function that inserts into an accumulated map.
 const INSERT: &str = "cel.@mapInsert";
 
 type Names = (Arc<str>, Arc<str>);
 
 fn names(first: &Expr, second: &Expr) -> Result<Names, MacroError> {
-    let name = |arg| name_of(arg).ok_or_else(|| refusal(arg, "argument must be a simple name"));
+    let name = |arg| name_of(arg).ok_or_else(|| macro_error(arg, "argument must be a simple name"));
     let names = (name(first)?, name(second)?);
     if names.0 == names.1 {
-        return Err(refusal(second, &format!("duplicate variable name: {}", names.0)));
+        return Err(macro_error(second, &format!("duplicate variable name: {}", names.0)));
     }
-    not_accumulator(first, names.0)?;
-    not_accumulator(second, names.1)?;
+    check_not_accumulator(first, names.0)?;
+    check_not_accumulator(second, names.1)?;
     Ok((Arc::clone(names.0), Arc::clone(names.1)))
 }
 
@@ -43,7 +43,7 @@ fn comprehension(
     factory: &mut NodeFactory<'_>,
     range: Expr,
     names: Names,
-    how: Quantifier,
+    quantifier: Quantifier,
 ) -> Expansion {
     let accu_var = factory.name(ACCUMULATOR);
     Expansion::Replacement(factory.comprehension(Comprehension {
@@ -51,10 +51,10 @@ fn comprehension(
         iter_var: names.0,
         iter_var2: Some(names.1),
         accu_var,
-        accu_init: how.accu_init,
-        condition: how.condition,
-        step: how.step,
-        result: how.result,
+        accu_init: quantifier.accu_init,
+        condition: quantifier.condition,
+        step: quantifier.step,
+        result: quantifier.result,
     }))
 }
 
@@ -62,15 +62,15 @@ fn quantified(
     factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    how: fn(&mut NodeFactory<'_>, Expr) -> Quantifier,
+    quantifier: fn(&mut NodeFactory<'_>, Expr) -> Quantifier,
 ) -> Result<Expansion, MacroError> {
-    let (range, [first, second, predicate]) = match parts(target, args) {
-        Ok(parts) => parts,
+    let (range, [first, second, predicate]) = match target_and_args(target, args) {
+        Ok(target_and_args) => target_and_args,
         Err(unchanged) => return Ok(unchanged),
     };
     let names = names(&first, &second)?;
-    let how = how(factory, predicate);
-    Ok(comprehension(factory, range, names, how))
+    let quantifier = quantifier(factory, predicate);
+    Ok(comprehension(factory, range, names, quantifier))
 }
 
 fn all(
@@ -78,7 +78,7 @@ fn all(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    quantified(factory, target, args, every)
+    quantified(factory, target, args, all_quantifier)
 }
 
 fn exists(
@@ -86,7 +86,7 @@ fn exists(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    quantified(factory, target, args, some)
+    quantified(factory, target, args, exists_quantifier)
 }
 
 fn exists_one(
@@ -94,11 +94,12 @@ fn exists_one(
     target: Option<Expr>,
     args: Vec<Expr>,
 ) -> Result<Expansion, MacroError> {
-    quantified(factory, target, args, one)
+    quantified(factory, target, args, exists_one_quantifier)
 }
 
-/// What a transformation begins with and how it gathers a value under the first name.
-type Gather = fn(&mut NodeFactory<'_>, &str, Expr) -> (Expr, Expr);
+/// The initial accumulator of a transformation, and the step that adds a value under the name of
+/// the first variable.
+type Accumulate = fn(&mut NodeFactory<'_>, &str, Expr) -> (Expr, Expr);
 
 fn list(factory: &mut NodeFactory<'_>, _: &str, value: Expr) -> (Expr, Expr) {
     let step = factory.append(value);
@@ -121,11 +122,11 @@ fn transform(
     factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    gather: Gather,
+    accumulate: Accumulate,
 ) -> Result<Expansion, MacroError> {
-    match parts(target, args) {
+    match target_and_args(target, args) {
         Ok((range, [first, second, value])) => {
-            transformed(factory, range, names(&first, &second)?, None, value, gather)
+            transformation(factory, range, names(&first, &second)?, None, value, accumulate)
         }
         Err(unchanged) => Ok(unchanged),
     }
@@ -135,29 +136,34 @@ fn transform_if(
     factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    gather: Gather,
+    accumulate: Accumulate,
 ) -> Result<Expansion, MacroError> {
-    match parts(target, args) {
-        Ok((range, [first, second, condition, value])) => {
-            transformed(factory, range, names(&first, &second)?, Some(condition), value, gather)
-        }
+    match target_and_args(target, args) {
+        Ok((range, [first, second, condition, value])) => transformation(
+            factory,
+            range,
+            names(&first, &second)?,
+            Some(condition),
+            value,
+            accumulate,
+        ),
         Err(unchanged) => Ok(unchanged),
     }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as its callers answer")]
-fn transformed(
+fn transformation(
     factory: &mut NodeFactory<'_>,
     range: Expr,
     names: Names,
     condition: Option<Expr>,
     value: Expr,
-    gather: Gather,
+    accumulate: Accumulate,
 ) -> Result<Expansion, MacroError> {
-    let (accu_init, step) = gather(factory, &names.0, value);
+    let (accu_init, step) = accumulate(factory, &names.0, value);
     let step = factory.step_if(condition, step);
     let condition = factory.bool(true);
     let result = factory.accumulator();
-    let how = Quantifier { accu_init, condition, step, result };
-    Ok(comprehension(factory, range, names, how))
+    let quantifier = Quantifier { accu_init, condition, step, result };
+    Ok(comprehension(factory, range, names, quantifier))
 }

@@ -1,34 +1,35 @@
-//! Goes through a text as a generated parser does, and says what that says.
+//! Parser with ANTLR's error recovery.
 //!
-//! A token that does not fit is left out if the next one fits; else, if what is there fits after
-//! it, the wanted one is taken as if it were there; else the rule ends, and tokens are skipped up
-//! to one that could come after any of the rules around. Until a token has fitted again, nothing
-//! more is said.
+//! If a token does not match and the next one does, the token is deleted. Else, if the token
+//! matches after a missing one, that one is inserted. Else the rule ends, and tokens are skipped up
+//! to one that could follow any of the current rules. After an error, no further one is reported
+//! until a token matches.
 
-use super::super::lexer::{Lexer, Stray, Token, TokenKind};
+use super::super::lexer::{InvalidText, Lexer, Token, TokenKind};
 use super::super::parser::MAX_NESTING;
 use super::grammar::GRAMMAR;
-use super::network::{Label, Network, RULES, Role, Rule, State, Tokens, Via};
-use super::prediction::{Choice, Prediction, Predictor, after_any, expected, is_recursive};
-use super::tree::{Branch, Tree, missing};
+use super::network::{Label, Network, RULES, Rule, State, StateKind, Tokens, TransitionKind};
+use super::prediction::{
+    Decision, Prediction, Predictor, expected_tokens, is_recursive, tokens_after_callers,
+};
+use super::tree::{Branch, Tree, missing_token};
 
-/// How often recovery is tried, how many tokens it skips, how many errors are told (cel-go's
-/// limits).
+/// The limits of recoveries, of skipped tokens and of errors (cel-go's limits).
 const MAX_RECOVERIES: u32 = 30;
 const MAX_SKIPPED: u32 = 256;
 const MAX_ERRORS: usize = 100;
 
-/// That it was given up; what is to be said is said.
+/// The parser gave up; all errors are recorded.
 #[derive(Debug)]
 pub(super) struct GivenUp;
 
-/// Why a rule cannot go on.
+/// The failure of a rule.
 enum Failure {
-    /// The current token is none of those that are expected.
+    /// The current token is not expected.
     Mismatch,
-    /// No alternative fits: from the token where the choice began to the one that is to blame.
+    /// No alternative matches. The offset is that of the token for the error.
     NoAlternative {
-        blamed: usize,
+        error_offset: usize,
     },
     GivenUp,
 }
@@ -39,7 +40,7 @@ impl From<GivenUp> for Failure {
     }
 }
 
-/// A rule that it is in.
+/// A rule in progress.
 struct Frame {
     rule: Rule,
     branch: Branch,
@@ -47,44 +48,44 @@ struct Frame {
     caller: State,
     label: Label,
     precedence: u8,
-    /// Which kind of operator comes next.
+    /// The alternative of the next operator.
     operator: u8,
 }
 
-/// A text and what was read of it.
+/// A parser of one invalid text.
 pub(super) struct ErrorParser<'a> {
     network: &'static Network,
     text: &'a str,
     tokens: Vec<Token>,
-    /// Text that is no token, with the number of the token after it; those before `told` are told.
-    strays: Vec<(usize, Stray)>,
-    told: usize,
+    /// Invalid text with the index of the token after it; the first `reported` ones are reported.
+    invalid_texts: Vec<(usize, InvalidText)>,
+    reported: usize,
     /// The current token.
     next: usize,
     state: State,
     frames: Vec<Frame>,
-    /// For each rule around but the outermost the state that called it.
+    /// The states that called the current rules, except the outermost.
     callers: Vec<State>,
     depths: [u16; RULES],
     predictor: Predictor<'static>,
-    /// Whether no token has fitted since the last error.
+    /// Whether no token has matched since the last error.
     recovering: bool,
-    /// Where recovery has begun since a token has fitted.
+    /// The token of the last recovery since a match.
     last_error: Option<usize>,
     last_states: Vec<State>,
     recoveries: u32,
     pub(super) tree: Tree,
-    /// What there is to say; without a place if it is about the whole text.
+    /// The errors; without a position for the whole text.
     pub(super) errors: Vec<(Option<u32>, String)>,
 }
 
 impl<'a> ErrorParser<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let mut lexer = Lexer::new(text);
-        let (mut tokens, mut strays) = (Vec::new(), Vec::new());
+        let (mut tokens, mut invalid_texts) = (Vec::new(), Vec::new());
         loop {
             match lexer.token() {
-                Err(stray) => strays.push((tokens.len(), stray)),
+                Err(invalid_text) => invalid_texts.push((tokens.len(), invalid_text)),
                 Ok(token) => {
                     tokens.push(token);
                     if token.kind == TokenKind::End {
@@ -98,8 +99,8 @@ impl<'a> ErrorParser<'a> {
             network,
             text,
             tokens,
-            strays,
-            told: 0,
+            invalid_texts,
+            reported: 0,
             next: 0,
             state: 0,
             frames: Vec::new(),
@@ -115,16 +116,16 @@ impl<'a> ErrorParser<'a> {
         }
     }
 
-    /// Reads the whole text.
-    pub(super) fn run(&mut self) -> Result<Branch, GivenUp> {
-        self.fetch(0)?;
-        let mut at = self.enter(Rule::Start, 0, Label::None, 0)?;
+    /// Parses the text.
+    pub(super) fn parse(&mut self) -> Result<Branch, GivenUp> {
+        self.report_invalid_text(0)?;
+        let mut at = self.begin_rule(Rule::Start, 0, Label::None, 0)?;
         let root = self.frames[0].branch;
         loop {
-            let went = if self.network.node(at).role == Role::RuleStop {
+            let next_state = if self.network.node(at).state_kind == StateKind::RuleStop {
                 None
             } else {
-                match self.go(at) {
+                match self.advance(at) {
                     Ok(to) => Some(to),
                     Err(Failure::GivenUp) => return Err(GivenUp),
                     Err(failure) => {
@@ -133,9 +134,9 @@ impl<'a> ErrorParser<'a> {
                     }
                 }
             };
-            at = match went {
+            at = match next_state {
                 Some(to) => to,
-                None => match self.leave() {
+                None => match self.end_rule() {
                     Some(to) => to,
                     None => return Ok(root),
                 },
@@ -145,14 +146,14 @@ impl<'a> ErrorParser<'a> {
 
     // ---- tokens
 
-    /// Sees to it that a token is read, and says what was no token before it.
-    fn fetch(&mut self, index: usize) -> Result<(), GivenUp> {
-        while let Some((before, stray)) = self.strays.get(self.told).copied()
+    /// Reports invalid text up to a token, as if tokens were read on demand.
+    fn report_invalid_text(&mut self, index: usize) -> Result<(), GivenUp> {
+        while let Some((before, invalid_text)) = self.invalid_texts.get(self.reported).copied()
             && before <= index
         {
-            self.told += 1;
-            let text = &self.text[stray.start as usize..stray.end as usize];
-            self.say(stray.at, format!("token recognition error at: '{text}'"))?;
+            self.reported += 1;
+            let text = &self.text[invalid_text.start as usize..invalid_text.end as usize];
+            self.report(invalid_text.at, format!("token recognition error at: '{text}'"))?;
         }
         Ok(())
     }
@@ -164,12 +165,12 @@ impl<'a> ErrorParser<'a> {
     fn consume(&mut self) -> Result<(), GivenUp> {
         if self.token(0).kind != TokenKind::End {
             self.next += 1;
-            self.fetch(self.next)?;
+            self.report_invalid_text(self.next)?;
         }
         Ok(())
     }
 
-    fn say(&mut self, at: u32, message: String) -> Result<(), GivenUp> {
+    fn report(&mut self, at: u32, message: String) -> Result<(), GivenUp> {
         let enough = self.errors.len() >= MAX_ERRORS;
         let message =
             if enough { format!("More than {MAX_ERRORS} syntax errors") } else { message };
@@ -189,34 +190,34 @@ impl<'a> ErrorParser<'a> {
         }
     }
 
-    /// The text from the current token to another, without what was no token.
-    fn text_up_to(&self, blamed: usize) -> String {
+    /// The text from the current token to another one, without invalid text.
+    fn text_up_to(&self, error_offset: usize) -> String {
         let first = self.token(0);
         if first.kind == TokenKind::End {
             return quoted("<EOF>");
         }
-        let last = (self.next + blamed).min(self.tokens.len() - 1);
-        let mut shown = String::new();
+        let last = (self.next + error_offset).min(self.tokens.len() - 1);
+        let mut input = String::new();
         let mut from = first.start as usize;
-        for (_, stray) in
-            self.strays.iter().filter(|(before, _)| *before > self.next && *before <= last)
+        for (_, invalid_text) in
+            self.invalid_texts.iter().filter(|(before, _)| *before > self.next && *before <= last)
         {
-            shown.push_str(&self.text[from..stray.start as usize]);
-            from = stray.end as usize;
+            input.push_str(&self.text[from..invalid_text.start as usize]);
+            from = invalid_text.end as usize;
         }
-        shown.push_str(&self.text[from..self.tokens[last].end as usize]);
-        quoted(&shown)
+        input.push_str(&self.text[from..self.tokens[last].end as usize]);
+        quoted(&input)
     }
 
     // ---- rules
 
-    /// The current rule. There is one as long as the text is read.
+    /// The current rule. There is one while the text is parsed.
     fn frame(&mut self) -> &mut Frame {
         let last = self.frames.len() - 1;
         &mut self.frames[last]
     }
 
-    fn deeper(&mut self, rule: Rule) -> Result<(), GivenUp> {
+    fn enter_recursion(&mut self, rule: Rule) -> Result<(), GivenUp> {
         self.depths[rule as usize] += 1;
         if self.depths[rule as usize] > MAX_NESTING {
             let message = format!("expression recursion limit exceeded: {MAX_NESTING}");
@@ -225,13 +226,13 @@ impl<'a> ErrorParser<'a> {
         Ok(())
     }
 
-    fn shallower(&mut self, rule: Rule) {
+    fn leave_recursion(&mut self, rule: Rule) {
         let depth = &mut self.depths[rule as usize];
         *depth = depth.saturating_sub(1);
     }
 
-    /// Begins a rule; its first state.
-    fn enter(
+    /// Begins a rule; returns its first state.
+    fn begin_rule(
         &mut self,
         rule: Rule,
         caller: State,
@@ -249,14 +250,14 @@ impl<'a> ErrorParser<'a> {
         }
         self.frames.push(Frame { rule, branch, caller, label, precedence, operator: 0 });
         self.state = self.network.starts[rule as usize];
-        self.deeper(rule)?;
+        self.enter_recursion(rule)?;
         Ok(self.state)
     }
 
-    /// Ends a rule; where it goes on, if there is a rule around it.
-    fn leave(&mut self) -> Option<State> {
+    /// Ends a rule; returns the next state of the calling rule, if there is one.
+    fn end_rule(&mut self) -> Option<State> {
         let frame = self.frames.pop()?;
-        self.shallower(frame.rule);
+        self.leave_recursion(frame.rule);
         let above = self.frames.last()?;
         if is_recursive(frame.rule) {
             self.tree.add_branch(above.branch, frame.label, frame.branch);
@@ -266,53 +267,55 @@ impl<'a> ErrorParser<'a> {
         Some(self.network.follow(frame.caller))
     }
 
-    /// One step on from a state.
-    fn go(&mut self, at: State) -> Result<State, Failure> {
+    /// Moves on from a state.
+    fn advance(&mut self, at: State) -> Result<State, Failure> {
         let node = self.network.node(at);
-        match node.role {
-            Role::Block => self.choose(at),
-            Role::LoopBlock if node.edges.len() > 1 => self.choose(at),
-            Role::StarEntry | Role::PlusBack => self.turn(at, at),
-            Role::StarBack => self.turn(at, node.edges[0].to),
-            Role::PlusEntry => {
+        match node.state_kind {
+            StateKind::Block => self.choose(at),
+            StateKind::LoopBlock if node.transitions.len() > 1 => self.choose(at),
+            StateKind::StarEntry | StateKind::PlusBack => self.continue_loop(at, at),
+            StateKind::StarBack => self.continue_loop(at, node.transitions[0].to),
+            StateKind::PlusEntry => {
                 self.state = at;
                 self.sync()?;
-                Ok(node.edges[0].to)
+                Ok(node.transitions[0].to)
             }
-            Role::Basic | Role::LoopBlock | Role::BlockEnd | Role::RuleStop => self.follow(at),
+            StateKind::Basic | StateKind::LoopBlock | StateKind::BlockEnd | StateKind::RuleStop => {
+                self.follow(at)
+            }
         }
     }
 
-    /// Along the only edge of a state.
+    /// Follows the only transition of a state.
     fn follow(&mut self, at: State) -> Result<State, Failure> {
-        let edge = self.network.node(at).edges[0];
-        match edge.via {
-            Via::Nothing | Via::Return { .. } => {}
-            Via::Token(tokens, label) => {
+        let transition = self.network.node(at).transitions[0];
+        match transition.kind {
+            TransitionKind::Nothing | TransitionKind::Return { .. } => {}
+            TransitionKind::Token(tokens, label) => {
                 self.state = at;
                 let token = self.match_token(tokens)?;
                 let branch = self.frame().branch;
                 self.tree.add_token(branch, label, token);
             }
-            Via::Rule { rule, precedence, label, .. } => {
+            TransitionKind::Rule { rule, precedence, label, .. } => {
                 self.state = at;
-                return Ok(self.enter(rule, at, label, precedence)?);
+                return Ok(self.begin_rule(rule, at, label, precedence)?);
             }
-            Via::Precedence(_) => {
+            TransitionKind::Precedence(_) => {
                 self.state = at;
                 let Frame { rule, branch, operator, .. } = *self.frame();
                 let start = self.tree.start(branch);
-                let around = self.tree.add(rule, start);
-                self.tree.set_alternative(around, operator);
-                self.tree.add_branch(around, Label::First, branch);
-                self.frame().branch = around;
-                self.deeper(rule)?;
+                let outer_branch = self.tree.add(rule, start);
+                self.tree.set_alternative(outer_branch, operator);
+                self.tree.add_branch(outer_branch, Label::First, branch);
+                self.frame().branch = outer_branch;
+                self.enter_recursion(rule)?;
             }
         }
-        Ok(edge.to)
+        Ok(transition.to)
     }
 
-    /// A choice between alternatives, one of which may be nothing.
+    /// Decides between alternatives, of which one may be empty.
     fn choose(&mut self, at: State) -> Result<State, Failure> {
         self.state = at;
         self.sync()?;
@@ -320,24 +323,25 @@ impl<'a> ErrorParser<'a> {
         if node.adaptive {
             let alternative = self.predict(at)?;
             let branch = self.frame().branch;
-            if node.role == Role::LoopBlock {
+            if node.state_kind == StateKind::LoopBlock {
                 self.frame().operator = alternative;
             } else {
                 self.tree.set_alternative(branch, alternative);
             }
-            return Ok(node.edges[usize::from(alternative) - 1].to);
+            return Ok(node.transitions[usize::from(alternative) - 1].to);
         }
         let kind = self.token(0).kind;
-        let fits = |to: State| self.network.node(to).next.has(kind);
-        let Some(chosen) = node.edges.iter().position(|edge| fits(edge.to)) else {
-            let last = node.edges[node.edges.len() - 1].to;
+        let fits = |to: State| self.network.node(to).next.contains(kind);
+        let Some(chosen) = node.transitions.iter().position(|transition| fits(transition.to))
+        else {
+            let last = node.transitions[node.transitions.len() - 1].to;
             if last == node.end {
                 return Ok(last);
             }
-            return Err(Failure::NoAlternative { blamed: 0 });
+            return Err(Failure::NoAlternative { error_offset: 0 });
         };
-        let to = node.edges[chosen].to;
-        if to != node.end && node.edges.iter().all(|edge| edge.to != node.end) {
+        let to = node.transitions[chosen].to;
+        if to != node.end && node.transitions.iter().all(|transition| transition.to != node.end) {
             let branch = self.frame().branch;
             // A rule has few alternatives.
             self.tree.set_alternative(branch, u8::try_from(chosen + 1).unwrap_or(u8::MAX));
@@ -345,42 +349,42 @@ impl<'a> ErrorParser<'a> {
         Ok(to)
     }
 
-    /// Whether a loop makes another turn.
-    fn turn(&mut self, at: State, decision: State) -> Result<State, Failure> {
+    /// Decides whether a loop continues.
+    fn continue_loop(&mut self, at: State, decision: State) -> Result<State, Failure> {
         self.state = at;
         self.sync()?;
         let node = self.network.node(decision);
         let again = if node.adaptive {
             self.predict(decision)? == 1
         } else {
-            self.network.node(node.edges[0].to).next.has(self.token(0).kind)
+            self.network.node(node.transitions[0].to).next.contains(self.token(0).kind)
         };
         if !again {
-            return Ok(node.edges[1].to);
+            return Ok(node.transitions[1].to);
         }
         if node.operators {
             let rule = self.frame().rule;
-            self.shallower(rule);
-            if self.network.node(node.edges[0].to).edges.len() == 1 {
+            self.leave_recursion(rule);
+            if self.network.node(node.transitions[0].to).transitions.len() == 1 {
                 self.frame().operator = 1;
             }
         }
-        Ok(node.edges[0].to)
+        Ok(node.transitions[0].to)
     }
 
     fn predict(&mut self, decision: State) -> Result<u8, Failure> {
         let precedence = self.frame().precedence;
-        let choice = Choice { state: decision, callers: &self.callers, precedence };
+        let decision = Decision { state: decision, callers: &self.callers, precedence };
         let (tokens, next) = (&self.tokens, self.next);
         let mut furthest = 0;
-        let prediction = self.predictor.predict(&choice, &mut |ahead| {
+        let prediction = self.predictor.predict(&decision, &mut |ahead| {
             furthest = furthest.max(ahead);
             tokens[(next + ahead).min(tokens.len() - 1)].kind
         });
-        self.fetch(self.next + furthest)?;
+        self.report_invalid_text(self.next + furthest)?;
         match prediction {
             Prediction::Alternative(alternative) => Ok(alternative),
-            Prediction::None(blamed) => Err(Failure::NoAlternative { blamed }),
+            Prediction::None(error_offset) => Err(Failure::NoAlternative { error_offset }),
             Prediction::GivenUp => {
                 let message = "Syntax error: expression is too intricate to be explained";
                 Err(self.give_up(message.to_owned()).into())
@@ -390,11 +394,11 @@ impl<'a> ErrorParser<'a> {
 
     // ---- errors
 
-    fn expected(&self) -> Tokens {
-        expected(self.network, self.state, &self.callers)
+    fn expected_tokens(&self) -> Tokens {
+        expected_tokens(self.network, self.state, &self.callers)
     }
 
-    fn matched(&mut self) {
+    fn token_matched(&mut self) {
         self.recovering = false;
         self.last_error = None;
         self.last_states.clear();
@@ -402,79 +406,87 @@ impl<'a> ErrorParser<'a> {
 
     fn match_token(&mut self, tokens: Tokens) -> Result<Token, Failure> {
         let token = self.token(0);
-        if tokens.has(token.kind) {
-            self.matched();
+        if tokens.contains(token.kind) {
+            self.token_matched();
             self.consume()?;
             return Ok(token);
         }
         self.count_recovery()?;
-        if self.leave_out()? {
+        if self.delete_token()? {
             let token = self.token(0);
             self.consume()?;
             return Ok(token);
         }
-        let to = self.network.node(self.state).edges[0].to;
-        if expected(self.network, to, &self.callers).has(token.kind) {
-            self.say_error(|run| {
-                let missing = run.expected().text();
-                (0, format!("missing {missing} at {}", run.token_text(token)))
+        let to = self.network.node(self.state).transitions[0].to;
+        if expected_tokens(self.network, to, &self.callers).contains(token.kind) {
+            self.report_at_token(|parser| {
+                let missing = parser.expected_tokens().text();
+                (0, format!("missing {missing} at {}", parser.token_text(token)))
             })?;
-            let kind = TokenKind::ALL.into_iter().find(|kind| self.expected().has(*kind));
+            let kind =
+                TokenKind::ALL.into_iter().find(|kind| self.expected_tokens().contains(*kind));
             let at = match token.kind {
                 TokenKind::End if self.next > 0 => self.tokens[self.next - 1].at,
                 _ => token.at,
             };
-            return Ok(missing(kind.unwrap_or(TokenKind::End), at));
+            return Ok(missing_token(kind.unwrap_or(TokenKind::End), at));
         }
         Err(Failure::Mismatch)
     }
 
-    /// Leaves the current token out if the next one fits.
-    fn leave_out(&mut self) -> Result<bool, GivenUp> {
-        self.fetch(self.next + 1)?;
-        if !self.expected().has(self.token(1).kind) {
+    /// Deletes the current token if the next one matches.
+    fn delete_token(&mut self) -> Result<bool, GivenUp> {
+        self.report_invalid_text(self.next + 1)?;
+        if !self.expected_tokens().contains(self.token(1).kind) {
             return Ok(false);
         }
-        self.say_extraneous()?;
+        self.report_extraneous()?;
         self.consume()?;
-        self.matched();
+        self.token_matched();
         Ok(true)
     }
 
-    fn say_extraneous(&mut self) -> Result<(), GivenUp> {
-        self.say_error(|run| {
-            let (shown, wanted) = (run.token_text(run.token(0)), run.expected().text());
-            (0, format!("extraneous input {shown} expecting {wanted}"))
+    fn report_extraneous(&mut self) -> Result<(), GivenUp> {
+        self.report_at_token(|parser| {
+            let (input, expected_tokens) =
+                (parser.token_text(parser.token(0)), parser.expected_tokens().text());
+            (0, format!("extraneous input {input} expecting {expected_tokens}"))
         })
     }
 
-    /// Says something about a token, unless the last error is not yet overcome.
-    fn say_error(&mut self, what: impl FnOnce(&Self) -> (usize, String)) -> Result<(), GivenUp> {
+    /// Reports an error at a token, unless recovery from the last one is in progress.
+    fn report_at_token(
+        &mut self,
+        what: impl FnOnce(&Self) -> (usize, String),
+    ) -> Result<(), GivenUp> {
         if self.recovering {
             return Ok(());
         }
         self.recovering = true;
         let (ahead, message) = what(self);
-        self.say(self.token(ahead).at, message)
+        self.report(self.token(ahead).at, message)
     }
 
-    /// Before a choice: whether the current token fits at all.
+    /// Checks before a decision that the current token matches at all.
     fn sync(&mut self) -> Result<(), Failure> {
         let node = self.network.node(self.state);
         let kind = self.token(0).kind;
-        if self.recovering || node.next.reaches_end() || node.next.has(kind) {
+        if self.recovering || node.next.reaches_end() || node.next.contains(kind) {
             return Ok(());
         }
-        match node.role {
-            Role::PlusBack | Role::StarBack => {
-                self.say_extraneous()?;
-                let wanted = self.expected().and(after_any(self.network, &self.callers));
-                while self.token(0).kind != TokenKind::End && !wanted.has(self.token(0).kind) {
+        match node.state_kind {
+            StateKind::PlusBack | StateKind::StarBack => {
+                self.report_extraneous()?;
+                let expected_tokens =
+                    self.expected_tokens().union(tokens_after_callers(self.network, &self.callers));
+                while self.token(0).kind != TokenKind::End
+                    && !expected_tokens.contains(self.token(0).kind)
+                {
                     self.consume()?;
                 }
                 Ok(())
             }
-            _ if self.leave_out()? => Ok(()),
+            _ if self.delete_token()? => Ok(()),
             _ => Err(Failure::Mismatch),
         }
     }
@@ -482,22 +494,26 @@ impl<'a> ErrorParser<'a> {
     fn count_recovery(&mut self) -> Result<(), GivenUp> {
         if self.recoveries == MAX_RECOVERIES {
             let message = format!("error recovery attempt limit exceeded: {MAX_RECOVERIES}");
-            self.say(self.token(0).at, message)?;
+            self.report(self.token(0).at, message)?;
             return Err(GivenUp);
         }
         self.recoveries += 1;
         Ok(())
     }
 
-    /// Says why a rule cannot go on, and skips tokens up to one that could come after it.
+    /// Reports the failure of a rule, and skips tokens up to one that could follow it.
     fn recover(&mut self, failure: &Failure) -> Result<(), GivenUp> {
-        self.say_error(|run| {
-            if let Failure::NoAlternative { blamed } = failure {
-                let shown = run.text_up_to(*blamed);
-                return (*blamed, reserved(&format!("no viable alternative at input {shown}")));
+        self.report_at_token(|parser| {
+            if let Failure::NoAlternative { error_offset } = failure {
+                let input = parser.text_up_to(*error_offset);
+                return (
+                    *error_offset,
+                    keyword_message(&format!("no viable alternative at input {input}")),
+                );
             }
-            let (shown, wanted) = (run.token_text(run.token(0)), run.expected().text());
-            (0, format!("mismatched input {shown} expecting {wanted}"))
+            let (input, expected_tokens) =
+                (parser.token_text(parser.token(0)), parser.expected_tokens().text());
+            (0, format!("mismatched input {input} expecting {expected_tokens}"))
         })?;
         self.count_recovery()?;
         let mut skipped = 0;
@@ -506,8 +522,9 @@ impl<'a> ErrorParser<'a> {
         }
         self.last_error = Some(self.next);
         self.last_states.push(self.state);
-        let wanted = after_any(self.network, &self.callers);
-        while self.token(0).kind != TokenKind::End && !wanted.has(self.token(0).kind) {
+        let expected_tokens = tokens_after_callers(self.network, &self.callers);
+        while self.token(0).kind != TokenKind::End && !expected_tokens.contains(self.token(0).kind)
+        {
             self.skip(&mut skipped)?;
         }
         Ok(())
@@ -527,8 +544,8 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r"))
 }
 
-/// Where a word of the language stands for a name, an older text is kept.
-fn reserved(message: &str) -> String {
+/// For a reserved word in place of a name cel-go keeps an older message.
+fn keyword_message(message: &str) -> String {
     const BEGIN: &str = "no viable alternative at input '";
     let word = message.strip_prefix(BEGIN).and_then(|rest| {
         let mut rest = rest.chars();

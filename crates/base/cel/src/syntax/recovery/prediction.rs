@@ -1,75 +1,75 @@
-//! Which alternative of a choice the text takes: adaptive LL(*) prediction.
+//! Adaptive LL(*) prediction: which alternative of a decision matches the text.
 //!
-//! All alternatives are followed through the network at once, token by token, until one is left.
-//! At first without regard to how the rule was reached; if alternatives cannot be told apart that
-//! way, again with it. Where no alternative fits, the token at which the last of them fell is
-//! what an error is about. (T. Parr, S. Harwell, K. Fisher: Adaptive LL(*) Parsing, 2014, with the
-//! habits of the runtime that cel-go uses.)
+//! The prediction follows all alternatives through the network, token by token, until one is left.
+//! It first ignores the calling rules; if alternatives then conflict, it repeats with them. If no
+//! alternative matches, the token at which the last one failed is the position of the error. (T.
+//! Parr, S. Harwell, K. Fisher: Adaptive LL(*) Parsing, 2014, with the behaviour of cel-go's
+//! runtime.)
 
 use super::super::lexer::TokenKind;
-use super::network::{Edge, Network, Role, Rule, State, Tokens, Via};
+use super::network::{Network, Rule, State, StateKind, Tokens, Transition, TransitionKind};
 use super::stack::{EMPTY, Stack, Stacks};
 use std::collections::{HashMap, HashSet};
 
-/// What came of a prediction.
+/// The result of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Prediction {
-    /// The alternative, from one.
+    /// The index of the alternative, from one.
     Alternative(u8),
-    /// None; the offset from the first token of the token that is to blame.
+    /// No alternative matches; the offset of the token for the error.
     None(usize),
-    /// It takes too much time to say.
+    /// The prediction exceeded its limit.
     GivenUp,
 }
 
-/// How many steps all predictions of a text may take: texts that people write take a hundredth.
+/// The maximum number of steps for all predictions of a text. Typical texts take a hundredth.
 const MAX_STEPS: u32 = 500_000;
 
-/// How many tokens after which choices are remembered, of all choices together.
-const MAX_KNOWN: usize = 10_000;
+/// The maximum number of cached results.
+const MAX_CACHED: usize = 10_000;
 
-/// What a token says, after others, without regard to how the rule was reached.
+/// A cached result for a token after others, without calling rules.
 #[derive(Clone, Copy, Debug)]
-enum Known {
+enum CachedResult {
     Alternative(u8),
     None,
-    /// It depends on how the rule was reached.
-    Callers,
-    /// The next token has to be asked; with the number of those before it.
-    More(u32),
+    /// The result depends on the calling rules.
+    NeedsCallers,
+    /// The result needs the next token; the number identifies the tokens so far.
+    NeedsMore(u32),
 }
 
-/// Where an alternative has led.
+/// A configuration: a state that an alternative has reached.
 #[derive(Clone, Copy, Debug)]
 struct Config {
     state: State,
     alternative: u8,
     stack: Stack,
-    /// How many rules beyond the first have ended.
-    outer: u32,
-    /// Whether it came out of the rule of the decision at its outermost level.
+    /// The number of calling rules that have ended.
+    ended_callers: u32,
+    /// Whether it left the rule of the decision at its outermost level.
     suppressed: bool,
-    /// Whether an operator is too weak here.
-    refused: bool,
+    /// Whether a precedence predicate failed.
+    predicate_failed: bool,
 }
 
 #[derive(Debug, Default)]
 struct Configs {
     list: Vec<Config>,
-    /// By state, alternative and refusal.
-    places: HashMap<(State, u8, bool), usize>,
+    /// Indices by state, alternative and failed predicate.
+    indices: HashMap<(State, u8, bool), usize>,
 }
 
 impl Configs {
-    fn add(&mut self, config: Config, stacks: &mut Stacks, full: bool) {
-        let key = (config.state, config.alternative, config.refused);
-        let place = *self.places.entry(key).or_insert(self.list.len());
-        match self.list.get_mut(place) {
+    fn add(&mut self, config: Config, stacks: &mut Stacks, with_callers: bool) {
+        let key = (config.state, config.alternative, config.predicate_failed);
+        let index = *self.indices.entry(key).or_insert(self.list.len());
+        match self.list.get_mut(index) {
             None => self.list.push(config),
-            Some(known) => {
-                known.stack = stacks.merge(known.stack, config.stack, !full);
-                known.outer = known.outer.max(config.outer);
-                known.suppressed |= config.suppressed;
+            Some(cached) => {
+                cached.stack = stacks.merge(cached.stack, config.stack, !with_callers);
+                cached.ended_callers = cached.ended_callers.max(config.ended_callers);
+                cached.suppressed |= config.suppressed;
             }
         }
     }
@@ -80,99 +80,103 @@ impl Configs {
     }
 }
 
-/// A choice: where, in which rules, and how strong operators must be.
+/// A decision with its calling rules and its minimum precedence.
 #[derive(Debug)]
-pub(super) struct Choice<'a> {
+pub(super) struct Decision<'a> {
     pub(super) state: State,
-    /// The states where the rules were called that it is in, from the outermost.
+    /// The states that called the current rules, from the outermost.
     pub(super) callers: &'a [State],
     pub(super) precedence: u8,
 }
 
-/// Predicts.
+/// A predictor with its cache.
 #[derive(Debug)]
 pub(super) struct Predictor<'n> {
     network: &'n Network,
     stacks: Stacks,
     steps: u32,
-    /// The number of each choice, before any token.
-    choices: HashMap<(State, u8), u32>,
-    /// What is known of choices, by tokens before and the next one.
-    known: HashMap<(u32, TokenKind), Known>,
+    /// The number of each decision before any token.
+    decision_numbers: HashMap<(State, u8), u32>,
+    /// Cached results by the number of the tokens so far and the next token.
+    cached: HashMap<(u32, TokenKind), CachedResult>,
     last: u32,
 }
 
 impl<'n> Predictor<'n> {
     pub(super) fn new(network: &'n Network) -> Self {
-        let (choices, known) = (HashMap::new(), HashMap::new());
-        Self { network, stacks: Stacks::new(), steps: 0, choices, known, last: 0 }
+        let (decision_numbers, cached) = (HashMap::new(), HashMap::new());
+        Self { network, stacks: Stacks::new(), steps: 0, decision_numbers, cached, last: 0 }
     }
 
-    /// Which alternative is taken; `look` gives tokens by their distance.
+    /// Predicts the alternative; `look` returns tokens by their distance.
     pub(super) fn predict(
         &mut self,
-        choice: &Choice<'_>,
+        decision: &Decision<'_>,
         look: &mut dyn FnMut(usize) -> TokenKind,
     ) -> Prediction {
-        let first = *self.choices.entry((choice.state, choice.precedence)).or_insert_with(|| {
-            self.last += 1;
-            self.last
-        });
+        let first = *self
+            .decision_numbers
+            .entry((decision.state, decision.precedence))
+            .or_insert_with(|| {
+                self.last += 1;
+                self.last
+            });
         let (mut before, mut at) = (first, 0);
         loop {
             let kind = look(at);
-            match self.known.get(&(before, kind)) {
-                Some(Known::Alternative(known)) => return Prediction::Alternative(*known),
-                Some(Known::None) => return Prediction::None(at),
-                Some(Known::Callers) => break,
-                Some(Known::More(next)) => before = *next,
-                None => return self.simulate(choice, first, look),
+            match self.cached.get(&(before, kind)) {
+                Some(CachedResult::Alternative(cached)) => return Prediction::Alternative(*cached),
+                Some(CachedResult::None) => return Prediction::None(at),
+                Some(CachedResult::NeedsCallers) => break,
+                Some(CachedResult::NeedsMore(next)) => before = *next,
+                None => return self.simulate(decision, first, look),
             }
             at += usize::from(kind != TokenKind::End);
         }
         self.stacks = Stacks::new();
-        self.predict_with_callers(choice, look)
+        self.predict_with_callers(decision, look)
     }
 
-    /// Follows all alternatives and remembers what comes of it.
+    /// Follows all alternatives and caches the result.
     fn simulate(
         &mut self,
-        choice: &Choice<'_>,
+        decision: &Decision<'_>,
         first: u32,
         look: &mut dyn FnMut(usize) -> TokenKind,
     ) -> Prediction {
         self.stacks = Stacks::new();
-        let mut configs = self.start(choice, EMPTY, false);
-        if self.network.node(choice.state).operators {
+        let mut configs = self.start(decision, EMPTY, false);
+        if self.network.node(decision.state).operators {
             configs = self.filter(&configs);
         }
         let (mut before, mut at) = (first, 0);
         loop {
             let kind = look(at);
-            let reached = self.reach(choice, &configs, kind, false);
+            let reached = self.reach(decision, &configs, kind, false);
             if self.exhausted() {
                 return Prediction::GivenUp;
             }
-            let known = match &reached {
-                None => finished(&configs, self.network).map_or(Known::None, Known::Alternative),
+            let cached = match &reached {
+                None => ended_alternative(&configs, self.network)
+                    .map_or(CachedResult::None, CachedResult::Alternative),
                 Some(reached) => match reached.only_alternative() {
-                    Some(only) => Known::Alternative(only),
-                    None if self.conflicts(reached) => Known::Callers,
+                    Some(only) => CachedResult::Alternative(only),
+                    None if self.conflicts(reached) => CachedResult::NeedsCallers,
                     None => {
                         self.last += 1;
-                        let known = self.known.get(&(before, kind)).copied();
-                        known.unwrap_or(Known::More(self.last))
+                        let cached = self.cached.get(&(before, kind)).copied();
+                        cached.unwrap_or(CachedResult::NeedsMore(self.last))
                     }
                 },
             };
-            if self.known.len() < MAX_KNOWN {
-                self.known.insert((before, kind), known);
+            if self.cached.len() < MAX_CACHED {
+                self.cached.insert((before, kind), cached);
             }
-            match known {
-                Known::Alternative(only) => return Prediction::Alternative(only),
-                Known::None => return Prediction::None(at),
-                Known::Callers => return self.predict_with_callers(choice, look),
-                Known::More(next) => before = next,
+            match cached {
+                CachedResult::Alternative(only) => return Prediction::Alternative(only),
+                CachedResult::None => return Prediction::None(at),
+                CachedResult::NeedsCallers => return self.predict_with_callers(decision, look),
+                CachedResult::NeedsMore(next) => before = next,
             }
             configs = reached.unwrap_or_default();
             at += usize::from(kind != TokenKind::End);
@@ -181,32 +185,33 @@ impl<'n> Predictor<'n> {
 
     fn predict_with_callers(
         &mut self,
-        choice: &Choice<'_>,
+        decision: &Decision<'_>,
         look: &mut dyn FnMut(usize) -> TokenKind,
     ) -> Prediction {
-        let stack = choice
+        let stack = decision
             .callers
             .iter()
             .fold(EMPTY, |below, caller| self.stacks.push(self.network.follow(*caller), below));
-        let mut configs = self.start(choice, stack, true);
+        let mut configs = self.start(decision, stack, true);
         let mut at = 0_usize;
         loop {
             let kind = look(at);
-            let reached = self.reach(choice, &configs, kind, true);
+            let reached = self.reach(decision, &configs, kind, true);
             if self.exhausted() {
                 return Prediction::GivenUp;
             }
             let Some(reached) = reached else {
-                // What is to blame is then the first token.
-                return finished(&configs, self.network)
+                // The error is then at the first token.
+                return ended_alternative(&configs, self.network)
                     .map_or(Prediction::None(0), Prediction::Alternative);
             };
             if let Some(only) = reached.only_alternative() {
                 return Prediction::Alternative(only);
             }
-            let mut least_of = alternatives(&reached).into_values().map(u64::trailing_zeros);
-            if let Some(first) = least_of.next()
-                && least_of.all(|other| other == first)
+            let mut first_alternatives =
+                alternatives(&reached).into_values().map(u64::trailing_zeros);
+            if let Some(first) = first_alternatives.next()
+                && first_alternatives.all(|other| other == first)
             {
                 return Prediction::Alternative(u8::try_from(first).unwrap_or(u8::MAX));
             }
@@ -219,69 +224,81 @@ impl<'n> Predictor<'n> {
         self.steps > MAX_STEPS
     }
 
-    /// All that can be reached before the first token.
-    fn start(&mut self, choice: &Choice<'_>, stack: Stack, full: bool) -> Configs {
+    /// All configurations before the first token.
+    fn start(&mut self, decision: &Decision<'_>, stack: Stack, with_callers: bool) -> Configs {
         let mut configs = Configs::default();
-        for (edge, alternative) in self.network.node(choice.state).edges.iter().zip(1..) {
+        for (transition, alternative) in
+            self.network.node(decision.state).transitions.iter().zip(1..)
+        {
             let config = Config {
-                state: edge.to,
+                state: transition.to,
                 alternative,
                 stack,
-                outer: 0,
+                ended_callers: 0,
                 suppressed: false,
-                refused: false,
+                predicate_failed: false,
             };
-            let mut walk = Walk { choice, full, first: true, ended: false, busy: HashSet::new() };
-            self.close(&mut walk, config, &mut configs);
+            let mut closure = Closure {
+                decision,
+                with_callers,
+                first: true,
+                ended: false,
+                visited: HashSet::new(),
+            };
+            self.close(&mut closure, config, &mut configs);
         }
         configs
     }
 
-    /// Drops operators that are too weak, and of two ways to the same place the one that leaves
-    /// the rule first.
+    /// Drops configurations with a failed predicate, and of two that reach the same state the one
+    /// that leaves the rule first.
     fn filter(&mut self, configs: &Configs) -> Configs {
-        let mut kept = Configs::default();
+        let mut filtered = Configs::default();
         let mut from_first = HashMap::new();
         let (first, others): (Vec<&Config>, Vec<_>) =
             configs.list.iter().partition(|config| config.alternative == 1);
         for config in first {
-            if !config.refused {
+            if !config.predicate_failed {
                 from_first.insert(config.state, config.stack);
-                kept.add(*config, &mut self.stacks, false);
+                filtered.add(*config, &mut self.stacks, false);
             }
         }
         for config in others {
             if config.suppressed || from_first.get(&config.state) != Some(&config.stack) {
-                kept.add(*config, &mut self.stacks, false);
+                filtered.add(*config, &mut self.stacks, false);
             }
         }
-        kept
+        filtered
     }
 
-    /// Where a token leads; nothing if nowhere.
+    /// The configurations after a token, if any.
     fn reach(
         &mut self,
-        choice: &Choice<'_>,
+        decision: &Decision<'_>,
         configs: &Configs,
         kind: TokenKind,
-        full: bool,
+        with_callers: bool,
     ) -> Option<Configs> {
         let ended = kind == TokenKind::End;
         let mut direct = Configs::default();
         let mut stopped = Vec::new();
         for config in &configs.list {
             let node = self.network.node(config.state);
-            if node.role == Role::RuleStop {
-                if full || ended {
+            if node.state_kind == StateKind::RuleStop {
+                if with_callers || ended {
                     stopped.push(*config);
                 }
                 continue;
             }
-            for edge in &node.edges {
-                if let Via::Token(tokens, _) = edge.via
-                    && tokens.has(kind)
+            for transition in &node.transitions {
+                if let TransitionKind::Token(tokens, _) = transition.kind
+                    && tokens.contains(kind)
                 {
-                    direct.add(Config { state: edge.to, ..*config }, &mut self.stacks, full);
+                    direct.add(
+                        Config { state: transition.to, ..*config },
+                        &mut self.stacks,
+                        with_callers,
+                    );
                 }
             }
         }
@@ -289,31 +306,34 @@ impl<'n> Predictor<'n> {
             direct
         } else {
             let mut reached = Configs::default();
-            let mut walk = Walk { choice, full, first: false, ended, busy: HashSet::new() };
+            let mut closure =
+                Closure { decision, with_callers, first: false, ended, visited: HashSet::new() };
             for config in direct.list {
-                self.close(&mut walk, config, &mut reached);
+                self.close(&mut closure, config, &mut reached);
             }
             reached
         };
         if ended {
-            let at_stop = |config: &Config| self.network.node(config.state).role == Role::RuleStop;
+            let at_stop =
+                |config: &Config| self.network.node(config.state).state_kind == StateKind::RuleStop;
             let mut only = Configs::default();
             for config in reached.list.into_iter().filter(at_stop) {
-                only.add(config, &mut self.stacks, full);
+                only.add(config, &mut self.stacks, with_callers);
             }
             reached = only;
         }
-        let at_stop = |config: &Config| self.network.node(config.state).role == Role::RuleStop;
-        if !full || !reached.list.iter().any(at_stop) {
+        let at_stop =
+            |config: &Config| self.network.node(config.state).state_kind == StateKind::RuleStop;
+        if !with_callers || !reached.list.iter().any(at_stop) {
             for config in stopped {
-                reached.add(config, &mut self.stacks, full);
+                reached.add(config, &mut self.stacks, with_callers);
             }
         }
         (!reached.list.is_empty()).then_some(reached)
     }
 
-    /// Adds all that can be reached from somewhere without a token.
-    fn close(&mut self, walk: &mut Walk<'_>, config: Config, into: &mut Configs) {
+    /// Adds all configurations reachable without a token (the closure).
+    fn close(&mut self, closure: &mut Closure<'_>, config: Config, into: &mut Configs) {
         let mut open = vec![(config, 0)];
         while let Some((config, depth)) = open.pop() {
             self.steps += 1;
@@ -321,68 +341,71 @@ impl<'n> Predictor<'n> {
                 return;
             }
             let node = self.network.node(config.state);
-            if node.role == Role::RuleStop {
+            if node.state_kind == StateKind::RuleStop {
                 if config.stack != EMPTY {
                     for (state, stack) in self.stacks.tops(config.stack) {
                         open.push((Config { state: *state, stack: *stack, ..config }, depth));
                     }
                     continue;
                 }
-                if walk.full {
+                if closure.with_callers {
                     into.add(config, &mut self.stacks, true);
                     continue;
                 }
             }
-            if node.edges.is_empty()
-                || node.edges.iter().any(|edge| matches!(edge.via, Via::Token(..)))
+            if node.transitions.is_empty()
+                || node
+                    .transitions
+                    .iter()
+                    .any(|transition| matches!(transition.kind, TransitionKind::Token(..)))
             {
-                into.add(config, &mut self.stacks, walk.full);
+                into.add(config, &mut self.stacks, closure.with_callers);
             }
-            let skips_turn = self.is_return_to_loop(config);
-            for edge in node.edges.iter().skip(usize::from(skips_turn)) {
-                open.extend(self.step(walk, config, depth, edge));
+            let skips_iteration = self.is_return_to_loop(config);
+            for transition in node.transitions.iter().skip(usize::from(skips_iteration)) {
+                open.extend(self.step(closure, config, depth, transition));
             }
         }
     }
 
-    /// A step along an edge that takes no token, if that is possible and new.
+    /// Follows a transition without a token, if that is possible and new.
     fn step(
         &mut self,
-        walk: &mut Walk<'_>,
+        closure: &mut Closure<'_>,
         config: Config,
         depth: i32,
-        edge: &Edge,
+        transition: &Transition,
     ) -> Option<(Config, i32)> {
-        let mut next = Config { state: edge.to, ..config };
+        let mut next = Config { state: transition.to, ..config };
         let mut next_depth = depth;
-        match edge.via {
-            Via::Nothing => {}
-            Via::Token(tokens, _) => {
-                if !walk.ended || !tokens.has(TokenKind::End) || !walk.is_new(next) {
+        match transition.kind {
+            TransitionKind::Nothing => {}
+            TransitionKind::Token(tokens, _) => {
+                if !closure.ended || !tokens.contains(TokenKind::End) || !closure.is_new(next) {
                     return None;
                 }
             }
-            Via::Rule { follow, .. } => {
+            TransitionKind::Rule { follow, .. } => {
                 next.stack = self.stacks.push(follow, config.stack);
                 if depth >= 0 {
                     next_depth += 1;
                 }
             }
-            Via::Precedence(strength) => {
-                if walk.first && depth == 0 && strength < walk.choice.precedence {
-                    if walk.full {
+            TransitionKind::Precedence(precedence) => {
+                if closure.first && depth == 0 && precedence < closure.decision.precedence {
+                    if closure.with_callers {
                         return None;
                     }
-                    next.refused = true;
+                    next.predicate_failed = true;
                 }
             }
-            Via::Return { outermost } => {
-                let decision = self.network.node(walk.choice.state);
+            TransitionKind::Return { outermost } => {
+                let decision = self.network.node(closure.decision.state);
                 let same_rule = self.network.node(config.state).rule == decision.rule;
                 next.suppressed |= decision.operators && outermost && same_rule;
-                next.outer += 1;
+                next.ended_callers += 1;
                 next_depth -= 1;
-                if !walk.is_new(next) {
+                if !closure.is_new(next) {
                     return None;
                 }
             }
@@ -390,20 +413,21 @@ impl<'n> Predictor<'n> {
         Some((next, next_depth))
     }
 
-    /// Whether a loop over operators was reached from its own right operand: what could be read
-    /// in another turn there is read in the turn it came from.
+    /// Whether a loop over operators was reached from its own right operand. Operators there belong
+    /// to the iteration that they came from.
     fn is_return_to_loop(&self, config: Config) -> bool {
         let node = self.network.node(config.state);
         if !node.operators || config.stack == EMPTY {
             return false;
         }
-        let end = self.network.node(node.edges[0].to).end;
+        let end = self.network.node(node.transitions[0].to).end;
         self.stacks.tops(config.stack).iter().all(|(state, _)| *state == end)
     }
 
-    /// Whether alternatives have met and none goes its own way.
+    /// Whether alternatives conflict in every state.
     fn conflicts(&self, configs: &Configs) -> bool {
-        let is_stop = |config: &Config| self.network.node(config.state).role == Role::RuleStop;
+        let is_stop =
+            |config: &Config| self.network.node(config.state).state_kind == StateKind::RuleStop;
         if configs.list.iter().all(is_stop) {
             return true;
         }
@@ -416,32 +440,32 @@ impl<'n> Predictor<'n> {
     }
 }
 
-/// A walk along edges that take no token.
+/// The state of computing a closure.
 #[derive(Debug)]
-struct Walk<'a> {
-    choice: &'a Choice<'a>,
-    /// Whether it is known how the rule was reached.
-    full: bool,
+struct Closure<'a> {
+    decision: &'a Decision<'a>,
+    /// Whether calling rules count.
+    with_callers: bool,
     /// Whether no token has been read yet.
     first: bool,
     /// Whether the text has ended.
     ended: bool,
-    busy: HashSet<(State, u8, Stack, bool, bool)>,
+    visited: HashSet<(State, u8, Stack, bool, bool)>,
 }
 
-impl Walk<'_> {
+impl Closure<'_> {
     fn is_new(&mut self, config: Config) -> bool {
-        self.busy.insert((
+        self.visited.insert((
             config.state,
             config.alternative,
             config.stack,
             config.suppressed,
-            config.refused,
+            config.predicate_failed,
         ))
     }
 }
 
-/// Which alternatives have led to the same place.
+/// The alternatives that have reached the same state and stack.
 fn alternatives(configs: &Configs) -> HashMap<(State, Stack), u64> {
     let mut found = HashMap::new();
     for config in &configs.list {
@@ -450,41 +474,46 @@ fn alternatives(configs: &Configs) -> HashMap<(State, Stack), u64> {
     found
 }
 
-/// The first alternative with which the rule could end before the token that did not fit.
-fn finished(configs: &Configs, network: &Network) -> Option<u8> {
-    let is_done = |config: &&Config| {
-        let stopped = network.node(config.state).role == Role::RuleStop;
-        config.outer > 0 || (stopped && config.stack == EMPTY)
+/// The first alternative that could end the rule before the token that does not match.
+fn ended_alternative(configs: &Configs, network: &Network) -> Option<u8> {
+    let has_ended = |config: &&Config| {
+        let stopped = network.node(config.state).state_kind == StateKind::RuleStop;
+        config.ended_callers > 0 || (stopped && config.stack == EMPTY)
     };
-    let done = |refused| {
-        let of = configs.list.iter().filter(move |config| config.refused == refused);
-        of.filter(is_done).map(|config| config.alternative).min()
+    let first_ended = |predicate_failed| {
+        let of =
+            configs.list.iter().filter(move |config| config.predicate_failed == predicate_failed);
+        of.filter(has_ended).map(|config| config.alternative).min()
     };
-    done(false).or_else(|| done(true))
+    first_ended(false).or_else(|| first_ended(true))
 }
 
-/// All that can come next, with the rules that it is in.
-pub(super) fn expected(network: &Network, state: State, callers: &[State]) -> Tokens {
+/// The tokens that can follow, including those after the current rules.
+pub(super) fn expected_tokens(network: &Network, state: State, callers: &[State]) -> Tokens {
     let mut next = network.node(state).next;
-    let mut expected = next.without_end();
+    let mut expected_tokens = next.without_end();
     for caller in callers.iter().rev() {
         if !next.reaches_end() {
             break;
         }
         next = network.node(network.follow(*caller)).next;
-        expected = expected.and(next.without_end());
+        expected_tokens = expected_tokens.union(next.without_end());
     }
-    if next.reaches_end() { expected.and(Tokens::of(&[TokenKind::End])) } else { expected }
+    if next.reaches_end() {
+        expected_tokens.union(Tokens::of(&[TokenKind::End]))
+    } else {
+        expected_tokens
+    }
 }
 
-/// All that can come after the rules that it is in.
-pub(super) fn after_any(network: &Network, callers: &[State]) -> Tokens {
+/// The tokens that can follow any of the current rules.
+pub(super) fn tokens_after_callers(network: &Network, callers: &[State]) -> Tokens {
     callers.iter().fold(Tokens::NONE, |found, caller| {
-        found.and(network.node(network.follow(*caller)).next.without_end())
+        found.union(network.node(network.follow(*caller)).next.without_end())
     })
 }
 
-/// The rules of operators, whose left operands are read before they are.
+/// Whether a rule is left-recursive: a rule of operators.
 pub(super) fn is_recursive(rule: Rule) -> bool {
     matches!(rule, Rule::Relation | Rule::Calc | Rule::Member)
 }
