@@ -13,7 +13,7 @@
 //! * [`kubernetes`]: schemas as types and values, Kubernetes' environment and limits.
 //!
 //! Rules, names and messages are those of cel-go 0.26 and Kubernetes 1.35. They are API: CRDs are
-//! accepted and refused with the same messages. The depth of trees is limited, so every function
+//! accepted, and rejected with the same messages. The depth of trees is limited, so every function
 //! may recurse over them.
 
 pub mod check;

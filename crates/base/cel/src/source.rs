@@ -33,7 +33,7 @@ impl ExpressionSource {
         let mut at = 0_u32;
         for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
             let before = lines.last().map_or(0, |(_, byte)| *byte);
-            // The parser refuses texts of 2^32 code points and more.
+            // The parser rejects texts of 2^32 code points and more.
             at = at.saturating_add(u32::try_from(line.chars().count()).unwrap_or(u32::MAX));
             lines.push((at, before + line.len()));
         }

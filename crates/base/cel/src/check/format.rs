@@ -92,7 +92,7 @@ fn count_clauses(
         }
         let arg = args.get(count).ok_or(FormatCheckError::MissingArgument { index: count })?;
         count += 1;
-        let (clause, read) = Clause::read(rest)?;
+        let (clause, read) = Clause::parse(rest)?;
         rest = &rest[read..];
         let Err((rejected, takes)) = check_argument(validator, clause, arg) else { continue };
         let given = validator.checked.type_of(rejected.id).name().to_owned();

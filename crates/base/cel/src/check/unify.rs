@@ -4,7 +4,7 @@
 //!
 //! Large types are cheap to write: a map of a variable to itself is twice the variable's type, and
 //! a chain of those doubles with each link. So types are limited in size and depth, and comparing
-//! them consumes a step budget. Beyond these limits the expression is refused, before it takes all
+//! them consumes a step budget. Beyond these limits the expression is rejected, before it takes all
 //! time, memory or stack.
 
 use crate::types::{OpaqueType, Type};

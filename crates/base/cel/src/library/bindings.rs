@@ -1,4 +1,4 @@
-//! Names for values (cel-go's `ext.Bindings`): `cel.bind(n, self.a.b, n > 1 && n < 5)`.
+//! Bindings library (cel-go's `ext.Bindings`): `cel.bind(n, self.a.b, n > 1 && n < 5)`.
 
 use super::FunctionLibrary;
 use crate::syntax::macros;

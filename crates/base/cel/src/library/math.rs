@@ -1,4 +1,4 @@
-//! Numbers (cel-go's `ext.Math`, version 2): `math.greatest(1, 2)`, rounding, bits.
+//! Math library (cel-go's `ext.Math`, version 2): `math.greatest(1, 2)`, rounding, bits.
 
 use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
@@ -12,11 +12,11 @@ pub static LIBRARY: FunctionLibrary =
     FunctionLibrary { name: "cel.lib.ext.math", overloads, macros: MACROS, types: Vec::new };
 
 const MACROS: &[Macro] = &[
-    Macro { name: "least", receiver: true, args: None, expand: least },
-    Macro { name: "greatest", receiver: true, args: None, expand: greatest },
+    Macro { name: "least", receiver: true, args: None, expand: least_macro },
+    Macro { name: "greatest", receiver: true, args: None, expand: greatest_macro },
 ];
 
-fn least(
+fn least_macro(
     factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
@@ -24,7 +24,7 @@ fn least(
     extreme_macro(factory, target, args, "math.least()", "math.@min")
 }
 
-fn greatest(
+fn greatest_macro(
     factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
@@ -45,19 +45,19 @@ fn extreme_macro(
     if &**namespace != "math" {
         return Ok(Expansion::Unchanged(target, args));
     }
-    let refuse = |at, why: &str| Err(MacroError { at, message: format!("{name} {why}") });
+    let error = |at, why: &str| Err(MacroError { at, message: format!("{name} {why}") });
     match &*args {
-        [] => return refuse(*at, "requires at least one argument"),
+        [] => return error(*at, "requires at least one argument"),
         [one] => {
             let list = matches!(&one.kind, ExprKind::List { elements, .. }
                 if !elements.is_empty() && elements.iter().all(may_be_number));
             if !list && !may_be_number(one) {
-                return refuse(one.at, "invalid single argument value");
+                return error(one.at, "invalid single argument value");
             }
         }
         many => {
-            if let Some(wrong) = many.iter().find(|arg| !may_be_number(arg)) {
-                return refuse(wrong.at, "simple literal arguments must be numeric");
+            if let Some(non_numeric) = many.iter().find(|arg| !may_be_number(arg)) {
+                return error(non_numeric.at, "simple literal arguments must be numeric");
             }
         }
     }
@@ -65,7 +65,7 @@ fn extreme_macro(
     Ok(Expansion::Replacement(factory.call(function, args)))
 }
 
-/// Whether an argument is not certainly something else than a number.
+/// Whether an argument may be a number, by its syntax.
 fn may_be_number(arg: &Expr) -> bool {
     match &arg.kind {
         ExprKind::Literal(literal) => {
@@ -135,7 +135,7 @@ fn overloads() -> Vec<Overload> {
     use Type::{Bool, Double, Int, Uint};
     let function = Overload::function;
     let double = |name, id, run: StrictFunction| function(name, id, vec![Double], Double, run);
-    let ask = |name, id, run: StrictFunction| function(name, id, vec![Double], Bool, run);
+    let predicate = |name, id, run: StrictFunction| function(name, id, vec![Double], Bool, run);
     let same =
         |name, id, of: Type, run: StrictFunction| function(name, id, vec![of.clone()], of, run);
     let bits = |name, id, of: Type, run: StrictFunction| {
@@ -152,13 +152,15 @@ fn overloads() -> Vec<Overload> {
         extreme(args, Ordering::Less, "math.@max", work)
     });
     all.extend([
-        double("math.ceil", "math_ceil_double", |args, _| rounded(args, f64::ceil)),
-        double("math.floor", "math_floor_double", |args, _| rounded(args, f64::floor)),
-        double("math.round", "math_round_double", |args, _| rounded(args, f64::round)),
-        double("math.trunc", "math_trunc_double", |args, _| rounded(args, f64::trunc)),
-        ask("math.isInf", "math_isInf_double", |args, _| asked(args, f64::is_infinite)),
-        ask("math.isNaN", "math_isNaN_double", |args, _| asked(args, f64::is_nan)),
-        ask("math.isFinite", "math_isFinite_double", |args, _| asked(args, f64::is_finite)),
+        double("math.ceil", "math_ceil_double", |args, _| round_with(args, f64::ceil)),
+        double("math.floor", "math_floor_double", |args, _| round_with(args, f64::floor)),
+        double("math.round", "math_round_double", |args, _| round_with(args, f64::round)),
+        double("math.trunc", "math_trunc_double", |args, _| round_with(args, f64::trunc)),
+        predicate("math.isInf", "math_isInf_double", |args, _| test_with(args, f64::is_infinite)),
+        predicate("math.isNaN", "math_isNaN_double", |args, _| test_with(args, f64::is_nan)),
+        predicate("math.isFinite", "math_isFinite_double", |args, _| {
+            test_with(args, f64::is_finite)
+        }),
         same("math.abs", "math_abs_double", Double, abs),
         same("math.abs", "math_abs_int", Int, abs),
         same("math.abs", "math_abs_uint", Uint, abs),
@@ -184,7 +186,7 @@ fn overloads() -> Vec<Overload> {
     all
 }
 
-/// The number that no other passes by `order`.
+/// The minimum or maximum of numbers, by `order`.
 fn extreme<'a>(
     args: &[Value<'a>],
     order: Ordering,
@@ -192,16 +194,16 @@ fn extreme<'a>(
     work: &WorkBudget,
 ) -> ValueResult<'a> {
     match args {
-        [Value::List(list)] => extreme_of(list, order, name, work),
+        [Value::List(list)] => extreme_of_list(list, order, name, work),
         [one] if is_number(one) => Ok(one.clone()),
         [one, other] if is_number(one) && is_number(other) => {
-            further(one, other, order, name, work)
+            more_extreme(one, other, order, name, work)
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn extreme_of<'a>(
+fn extreme_of_list<'a>(
     list: &ListValue<'a>,
     order: Ordering,
     name: &str,
@@ -221,7 +223,7 @@ fn extreme_of<'a>(
         if !is_number(&value) {
             return Err(other());
         }
-        best = further(&best, &value, order, name, work).map_err(|_| other())?;
+        best = more_extreme(&best, &value, order, name, work).map_err(|_| other())?;
     }
     Ok(best)
 }
@@ -230,7 +232,7 @@ fn is_number(value: &Value<'_>) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 
-fn further<'a>(
+fn more_extreme<'a>(
     one: &Value<'a>,
     other: &Value<'a>,
     order: Ordering,
@@ -244,16 +246,16 @@ fn further<'a>(
     }
 }
 
-fn rounded<'a>(args: &[Value<'a>], how: fn(f64) -> f64) -> ValueResult<'a> {
+fn round_with<'a>(args: &[Value<'a>], round: fn(f64) -> f64) -> ValueResult<'a> {
     match args {
-        [Value::Double(number)] => Ok(Value::Double(how(*number))),
+        [Value::Double(number)] => Ok(Value::Double(round(*number))),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn asked<'a>(args: &[Value<'a>], what: fn(f64) -> bool) -> ValueResult<'a> {
+fn test_with<'a>(args: &[Value<'a>], test: fn(f64) -> bool) -> ValueResult<'a> {
     match args {
-        [Value::Double(number)] => Ok(Value::Bool(what(*number))),
+        [Value::Double(number)] => Ok(Value::Bool(test(*number))),
         _ => Err(Error::NoSuchOverload),
     }
 }
@@ -312,8 +314,8 @@ fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     }
 }
 
-/// How far to shift; beyond all bits nothing is left.
-fn distance(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
+/// The number of bits to shift; beyond 64 bits the result is zero.
+fn shift_bits(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
     if offset < 0 {
         return Err(Error::text(format!("{name}() negative offset: {offset}"), work));
     }
@@ -323,27 +325,27 @@ fn distance(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
 fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     const NAME: &str = "math.bitShiftLeft";
     match args {
-        [Value::Int(number), Value::Int(by)] => {
-            Ok(Value::Int(number.checked_shl(distance(*by, NAME, work)?).unwrap_or(0)))
+        [Value::Int(number), Value::Int(offset)] => {
+            Ok(Value::Int(number.checked_shl(shift_bits(*offset, NAME, work)?).unwrap_or(0)))
         }
-        [Value::Uint(number), Value::Int(by)] => {
-            Ok(Value::Uint(number.checked_shl(distance(*by, NAME, work)?).unwrap_or(0)))
+        [Value::Uint(number), Value::Int(offset)] => {
+            Ok(Value::Uint(number.checked_shl(shift_bits(*offset, NAME, work)?).unwrap_or(0)))
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-/// Zeros come in from above, also into numbers below zero.
+/// The shift is logical, also for negative numbers.
 fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     const NAME: &str = "math.bitShiftRight";
     match args {
-        [Value::Int(number), Value::Int(by)] => {
+        [Value::Int(number), Value::Int(offset)] => {
             let shifted =
-                number.cast_unsigned().checked_shr(distance(*by, NAME, work)?).unwrap_or(0);
+                number.cast_unsigned().checked_shr(shift_bits(*offset, NAME, work)?).unwrap_or(0);
             Ok(Value::Int(shifted.cast_signed()))
         }
-        [Value::Uint(number), Value::Int(by)] => {
-            Ok(Value::Uint(number.checked_shr(distance(*by, NAME, work)?).unwrap_or(0)))
+        [Value::Uint(number), Value::Int(offset)] => {
+            Ok(Value::Uint(number.checked_shr(shift_bits(*offset, NAME, work)?).unwrap_or(0)))
         }
         _ => Err(Error::NoSuchOverload),
     }

@@ -1,7 +1,7 @@
-//! Functions: what they are called, take, give and do.
+//! Libraries of functions and macros.
 //!
-//! A [`FunctionLibrary`] is a named set of overloads and macros, one file (or folder) each; which of them
-//! are known is a property of the environment ([`crate::Env`]).
+//! A [`FunctionLibrary`] is a named set of overloads and macros, in one file or folder each. The
+//! environment ([`crate::Env`]) chooses the libraries.
 
 mod args;
 pub mod bindings;
@@ -33,51 +33,50 @@ pub struct FunctionLibrary {
     pub types: fn() -> Vec<(&'static str, Type)>,
 }
 
-/// One way to call a function.
+/// An overload of a function.
 #[derive(Clone, Debug)]
 pub struct Overload {
-    /// Its name, unique in the language (cel-go's overload id); costs go by it.
+    /// Its id, unique in CEL (cel-go's overload id), which determines costs.
     pub id: &'static str,
     /// The function's name.
     pub function: &'static str,
-    /// Whether the first parameter stands before the dot.
+    /// Whether it is a method: the first parameter is the receiver.
     pub receiver: bool,
-    /// What it takes, the receiver first.
+    /// The types of parameters, the receiver first.
     pub params: Vec<Type>,
-    /// What it gives.
+    /// The type of its result.
     pub result: Type,
-    /// What it does.
+    /// Its implementation.
     pub run: Implementation,
-    /// What is made of its second argument, once, if that is a constant.
+    /// Prepares the call if its second argument is a constant.
     pub prepare: Option<PrepareCall>,
 }
 
-/// Makes something of a constant argument that would take long to make for each call: a regular
-/// expression. If that fails there is no program.
+/// Prepares a call for a constant argument that is expensive to process: a regular expression. An
+/// error is an error of the program.
 pub type PrepareCall = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn PreparedCall>, Error>;
 
-/// A function whose second argument is known.
+/// A call that is prepared for its constant second argument.
 pub trait PreparedCall: std::fmt::Debug + Send + Sync {
-    /// Calls it, with all arguments.
+    /// Runs the call with all arguments.
     ///
     /// # Errors
     ///
-    /// As [`StrictFunction`] functions.
+    /// As for a [`StrictFunction`].
     fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a>;
 }
 
-/// What a function does.
+/// The implementation of an overload.
 #[derive(Clone, Copy)]
 pub enum Implementation {
-    /// The evaluator itself does it: operators that do not look at all arguments.
+    /// The evaluator implements it: operators that do not evaluate all arguments.
     Evaluator,
-    /// A function of all arguments. It is asked only with arguments of the types that the overload
-    /// takes, or (where those were not known before) with any, and then answers
-    /// [`crate::value::Error::NoSuchOverload`].
+    /// A function of all arguments. It is called with arguments of the overload's types; for
+    /// unchecked expressions with any, and then returns [`crate::value::Error::NoSuchOverload`].
     Strict(StrictFunction),
 }
 
-/// A function of all arguments. It takes what it reads and makes from the work of the evaluation.
+/// A function of all arguments. It takes the work of reading and creating values.
 pub type StrictFunction = for<'a> fn(&[Value<'a>], &WorkBudget) -> ValueResult<'a>;
 
 impl std::fmt::Debug for Implementation {
@@ -128,9 +127,9 @@ impl Overload {
         }
     }
 
-    /// The same, with something that can be made of its second argument.
+    /// The overload with a preparation of its second argument.
     #[must_use]
-    pub fn prepared(mut self, prepare: PrepareCall) -> Self {
+    pub fn with_prepare(mut self, prepare: PrepareCall) -> Self {
         self.prepare = Some(prepare);
         self
     }

@@ -1,7 +1,7 @@
-//! Loops over places and elements, or over keys and values (cel-go's `ext.TwoVarComprehensions`).
+//! Library of comprehensions with two variables (cel-go's `ext.TwoVarComprehensions`).
 //!
-//! The macros are those of [`crate::syntax::macros`]; those that make maps do it with a function
-//! that is here.
+//! The macros are in [`crate::syntax::macros`]. Those that create maps call a function of this
+//! module.
 
 use super::args::exactly;
 use super::{FunctionLibrary, Overload};
@@ -57,17 +57,17 @@ fn entries_of<'a>(
     Ok(entries)
 }
 
-/// Adds an entry whose key is not there yet.
+/// Inserts an entry with a new key; an existing key is an error.
 fn insert<'a>(
     entries: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let Some(owned) = MapKey::of(key) else { return Err(Error::fixed("unsupported key type")) };
-    match entries.entry(owned) {
-        std::collections::btree_map::Entry::Vacant(place) => {
-            place.insert(value);
+    let Some(map_key) = MapKey::of(key) else { return Err(Error::fixed("unsupported key type")) };
+    match entries.entry(map_key) {
+        std::collections::btree_map::Entry::Vacant(vacant) => {
+            vacant.insert(value);
             Ok(())
         }
         std::collections::btree_map::Entry::Occupied(_) => Err(Error::text(

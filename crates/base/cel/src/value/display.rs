@@ -94,7 +94,7 @@ impl<'a> Value<'a> {
             Self::Uint(uint) => write!(f, "{uint}"),
             Self::Double(double) => f.write_str(&go_double(*double)),
             Self::String(text) => {
-                if work.make_text(text.len()).is_err() {
+                if work.create_text(text.len()).is_err() {
                     return f.write_str(ELLIPSIS);
                 }
                 f.write_str(text)

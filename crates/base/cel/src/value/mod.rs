@@ -257,7 +257,7 @@ impl Error {
     pub fn text(text: impl Into<String>, work: &WorkBudget) -> Self {
         let text = text.into();
         // The evaluation checks later whether work remains.
-        let _ = work.make_text(text.len());
+        let _ = work.create_text(text.len());
         Self::Other(Cow::Owned(text))
     }
 }

@@ -232,7 +232,7 @@ pub(crate) fn schema_date(text: &str, work: &WorkBudget) -> ValueResult<'static>
     if let Some(days) = parse_date(text) {
         return Ok(Value::Timestamp(Timestamp { seconds: days * DAY, nanos: 0, offset: 0 }));
     }
-    let why = go_error::of_date(text);
+    let why = go_error::date_error(text);
     Err(Error::text(format!("Invalid date formatted string {text}: {why}"), work))
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn schema_date_time(text: &str, work: &WorkBudget) -> ValueResult<'st
         })
     };
     time.map(Value::Timestamp).ok_or_else(|| {
-        let why = go_error::of_time(text);
+        let why = go_error::date_time_error(text);
         Error::text(format!("Invalid date-time formatted string {text}: {why}"), work)
     })
 }

@@ -1,8 +1,8 @@
 //! YAML parser by the rules of libyaml, of which upstream's parser in Go is a descendant.
 //!
-//! This parser decides for all texts beyond the fast path: what is valid, what it means, and with
-//! which message it is refused. All of that depends on the order in which a parser reads a text, so
-//! this one has the same order as upstream. The scanner ([`tokens`]) reads ahead until it knows
+//! This parser handles all texts that the fast path does not: whether they are valid, their data,
+//! and their errors. All of that depends on the order in which a parser reads a text, so this one
+//! has the same order as upstream. The scanner ([`tokens`]) reads ahead until it knows
 //! whether a simple key begins; a state machine turns tokens into events.
 //!
 //! Unlike upstream, it reads the documents after the first one too.

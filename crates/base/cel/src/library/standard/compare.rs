@@ -1,11 +1,11 @@
-//! `==`, `<` and the like, `[]`, `in`, `size`.
+//! Comparison operators, `[]`, `in` and `size`.
 
 use crate::library::{Overload, StrictFunction};
 use crate::syntax::ast::operator;
 use crate::types::Type;
 use crate::value::{Error, Value, ValueResult, WorkBudget};
 
-/// The names of the overloads that compare [`ordered`] values.
+/// The ids of overloads that compare [`ordered_types`] values.
 macro_rules! ids {
     ($function:literal) => {
         [
@@ -27,8 +27,8 @@ macro_rules! ids {
     };
 }
 
-/// What can be compared with what.
-fn ordered() -> [[Type; 2]; 14] {
+/// The types that can be compared.
+fn ordered_types() -> [[Type; 2]; 14] {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
     [
         [Bool, Bool],
@@ -57,7 +57,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         [left, right] => Ok(Value::Bool(left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let differs: StrictFunction = |args, work| match args {
+    let not_equals: StrictFunction = |args, work| match args {
         [left, right] => Ok(Value::Bool(!left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
@@ -71,7 +71,7 @@ pub(super) fn overloads() -> Vec<Overload> {
     };
     let mut all = vec![
         function(operator::EQUALS, "equals", vec![a(), a()], Type::Bool, equals),
-        function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, differs),
+        function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, not_equals),
     ];
     for (name, ids, run) in [
         (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as StrictFunction),
@@ -81,7 +81,7 @@ pub(super) fn overloads() -> Vec<Overload> {
             relation(args, greater_equals)
         }),
     ] {
-        for (params, id) in ordered().into_iter().zip(ids) {
+        for (params, id) in ordered_types().into_iter().zip(ids) {
             all.push(function(name, id, params.into(), Type::Bool, run));
         }
     }
@@ -91,13 +91,13 @@ pub(super) fn overloads() -> Vec<Overload> {
         function(operator::IN, "in_list", vec![a(), list()], Type::Bool, is_in),
         function(operator::IN, "in_map", vec![a(), map()], Type::Bool, is_in),
     ]);
-    for (of, plain, method) in [
+    for (of, function_id, method) in [
         (Type::Bytes, "size_bytes", "bytes_size"),
         (list(), "size_list", "list_size"),
         (map(), "size_map", "map_size"),
         (Type::String, "size_string", "string_size"),
     ] {
-        all.push(function("size", plain, vec![of.clone()], Type::Int, size));
+        all.push(function("size", function_id, vec![of.clone()], Type::Int, size));
         all.push(Overload::method("size", method, vec![of], Type::Int, size));
     }
     all

@@ -1,4 +1,4 @@
-//! `int(…)`, `string(…)` and the like: from each type to each other that it has a meaning in.
+//! Type conversions: `int(…)`, `string(…)` and others.
 
 use crate::library::{Overload, StrictFunction};
 use crate::types::Type;
@@ -9,7 +9,7 @@ use crate::value::{
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
 
-/// A function, what it gives, what it does, and its overloads with what they take.
+/// A function, its result type, its implementation, and its overloads with their parameter types.
 type Conversion = (&'static str, Type, StrictFunction, &'static [(&'static str, Type)]);
 
 pub(super) fn overloads() -> Vec<Overload> {
@@ -18,19 +18,19 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "bool",
             Bool,
-            |args, work| one(args, work, to_bool),
+            |args, work| apply_to_one(args, work, to_bool),
             &[("bool_to_bool", Bool), ("string_to_bool", String)],
         ),
         (
             "bytes",
             Bytes,
-            |args, work| one(args, work, to_bytes),
+            |args, work| apply_to_one(args, work, to_bytes),
             &[("bytes_to_bytes", Bytes), ("string_to_bytes", String)],
         ),
         (
             "double",
             Double,
-            |args, work| one(args, work, to_double),
+            |args, work| apply_to_one(args, work, to_double),
             &[
                 ("double_to_double", Double),
                 ("int64_to_double", Int),
@@ -41,7 +41,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "duration",
             Duration,
-            |args, work| one(args, work, to_duration),
+            |args, work| apply_to_one(args, work, to_duration),
             &[
                 ("duration_to_duration", Duration),
                 ("int64_to_duration", Int),
@@ -51,7 +51,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "int",
             Int,
-            |args, work| one(args, work, to_int),
+            |args, work| apply_to_one(args, work, to_int),
             &[
                 ("int64_to_int64", Int),
                 ("double_to_int64", Double),
@@ -64,7 +64,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "string",
             String,
-            |args, work| one(args, work, to_string),
+            |args, work| apply_to_one(args, work, to_string),
             &[
                 ("string_to_string", String),
                 ("bool_to_string", Bool),
@@ -79,7 +79,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "timestamp",
             Timestamp,
-            |args, work| one(args, work, to_timestamp),
+            |args, work| apply_to_one(args, work, to_timestamp),
             &[
                 ("timestamp_to_timestamp", Timestamp),
                 ("int64_to_timestamp", Int),
@@ -89,7 +89,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "uint",
             Uint,
-            |args, work| one(args, work, to_uint),
+            |args, work| apply_to_one(args, work, to_uint),
             &[
                 ("uint64_to_uint64", Uint),
                 ("double_to_uint64", Double),
@@ -105,10 +105,10 @@ pub(super) fn overloads() -> Vec<Overload> {
             "type",
             vec![a()],
             Type::Type(Some(a().into())),
-            |args, work| one(args, work, |value, _| Ok(value.type_value())),
+            |args, work| apply_to_one(args, work, |value, _| Ok(value.type_value())),
         ),
         Overload::function("dyn", "to_dyn", vec![a()], Type::Dyn, |args, work| {
-            one(args, work, |value, _| Ok(value.clone()))
+            apply_to_one(args, work, |value, _| Ok(value.clone()))
         }),
     ];
     for (function, result, run, overloads) in groups {
@@ -119,7 +119,7 @@ pub(super) fn overloads() -> Vec<Overload> {
     all
 }
 
-fn one<'a>(
+fn apply_to_one<'a>(
     args: &[Value<'a>],
     work: &WorkBudget,
     run: fn(&Value<'a>, &WorkBudget) -> ValueResult<'a>,
@@ -130,8 +130,8 @@ fn one<'a>(
     }
 }
 
-/// What has a type that can be converted, but no meaning in the other.
-fn meaningless(from: &'static str, to: &'static str, work: &WorkBudget) -> Error {
+/// The error for a value that cannot be converted to another type.
+fn conversion_error(from: &'static str, to: &'static str, work: &WorkBudget) -> Error {
     Error::text(format!("type conversion error from '{from}' to '{to}'"), work)
 }
 
@@ -141,7 +141,7 @@ fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
         Value::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            _ => Err(meaningless("string", "bool", work)),
+            _ => Err(conversion_error("string", "bool", work)),
         },
         _ => Err(Error::NoSuchOverload),
     }
@@ -163,7 +163,7 @@ fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
         Value::Int(int) => *int as f64,
         Value::Uint(uint) => *uint as f64,
         Value::String(text) => {
-            super::float::parse(text).ok_or_else(|| meaningless("string", "double", work))?
+            super::float::parse(text).ok_or_else(|| conversion_error("string", "double", work))?
         }
         _ => return Err(Error::NoSuchOverload),
     };
@@ -173,11 +173,11 @@ fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
 fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Duration(duration) => Ok(Value::Duration(*duration)),
-        // There is an overload, but it never succeeds.
-        Value::Int(_) => Err(meaningless("int", "google.protobuf.Duration", work)),
+        // The overload exists, but never succeeds.
+        Value::Int(_) => Err(conversion_error("int", "google.protobuf.Duration", work)),
         Value::String(text) => time::parse_duration(text)
             .map(Value::Duration)
-            .ok_or_else(|| meaningless("string", "google.protobuf.Duration", work)),
+            .ok_or_else(|| conversion_error("string", "google.protobuf.Duration", work)),
         _ => Err(Error::NoSuchOverload),
     }
 }
@@ -194,7 +194,7 @@ fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
         }
         Value::Duration(duration) => *duration,
         Value::Timestamp(time) => time.seconds,
-        Value::String(text) => text.parse().map_err(|_| meaningless("string", "int", work))?,
+        Value::String(text) => text.parse().map_err(|_| conversion_error("string", "int", work))?,
         _ => return Err(Error::NoSuchOverload),
     }))
 }
@@ -213,10 +213,10 @@ fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
             if fits { *double as u64 } else { return Err(UINT_OVERFLOW) }
         }
         Value::String(text) => {
-            // Not even a plus sign.
+            // A plus sign is invalid too.
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let parsed = if digits { text.parse().ok() } else { None };
-            parsed.ok_or_else(|| meaningless("string", "uint", work))?
+            parsed.ok_or_else(|| conversion_error("string", "uint", work))?
         }
         _ => return Err(Error::NoSuchOverload),
     }))
@@ -247,7 +247,7 @@ fn to_timestamp<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
         Value::Int(int) => Timestamp::new(*int, 0),
         Value::String(text) => {
             let time = Timestamp::parse(text)
-                .ok_or_else(|| meaningless("string", "google.protobuf.Timestamp", work))?;
+                .ok_or_else(|| conversion_error("string", "google.protobuf.Timestamp", work))?;
             Some(time).filter(|time| time.in_range())
         }
         _ => return Err(Error::NoSuchOverload),

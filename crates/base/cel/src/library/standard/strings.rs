@@ -1,4 +1,4 @@
-//! Functions of strings: `contains`, `startsWith`, `endsWith`, `matches`.
+//! Standard string functions: `contains`, `startsWith`, `endsWith`, `matches`.
 
 use crate::library::args::str;
 use crate::library::{Overload, PreparedCall, StrictFunction};
@@ -15,64 +15,65 @@ pub(super) fn overloads() -> Vec<Overload> {
         |name, id, run: StrictFunction| Overload::method(name, id, params(), Type::Bool, run);
     vec![
         method("contains", "contains_string", |args, _| {
-            holds(args, |text, part| text.contains(part))
+            test_strings(args, |text, part| text.contains(part))
         }),
         method("endsWith", "ends_with_string", |args, _| {
-            holds(args, |text, end| text.ends_with(end))
+            test_strings(args, |text, end| text.ends_with(end))
         }),
         method("startsWith", "starts_with_string", |args, _| {
-            holds(args, |text, start| text.starts_with(start))
+            test_strings(args, |text, start| text.starts_with(start))
         }),
-        Overload::function("matches", "matches", params(), Type::Bool, matches).prepared(prepare),
-        method("matches", "matches_string", matches).prepared(prepare),
+        Overload::function("matches", "matches", params(), Type::Bool, matches)
+            .with_prepare(prepare),
+        method("matches", "matches_string", matches).with_prepare(prepare),
     ]
 }
 
-fn holds<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> ValueResult<'a> {
+fn test_strings<'a>(args: &[Value<'a>], test: fn(&str, &str) -> bool) -> ValueResult<'a> {
     match args {
         [text, part] => Ok(Value::Bool(test(str(text)?, str(part)?))),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-/// A regular expression that is known before it is evaluated.
+/// A constant regular expression of a program.
 #[derive(Debug)]
 pub(crate) enum Pattern {
-    /// Compiled, as nearly all are.
-    Ready(Regex),
-    /// One that takes long to compile and much memory. Programs are kept by the thousand, so it is
-    /// compiled when a text is held against it.
+    /// A compiled expression, the normal case.
+    Compiled(Regex),
+    /// An expression that takes long to compile and much memory. Thousands of programs may exist,
+    /// so it is compiled when it is matched.
     Large(Box<str>),
 }
 
-/// The most bytes of a compiled expression that a program keeps.
-const LARGE: usize = 1 << 20;
+/// The maximum size in bytes of a compiled expression in a program.
+const MAX_PROGRAM_BYTES: usize = 1 << 20;
 
 impl Pattern {
-    /// Reads an expression of Go's.
+    /// Parses a regular expression of Go.
     ///
     /// # Errors
     ///
-    /// What Go says is wrong with it.
+    /// Go's error for an invalid expression.
     pub(crate) fn new(text: &str, work: &WorkBudget) -> Result<Self, Error> {
-        let ready = regexp::compile_within(text, LARGE)
+        let ready = regexp::compile_within(text, MAX_PROGRAM_BYTES)
             .map_err(|error| Error::text(error.to_string(), work))?;
-        Ok(ready.map_or_else(|| Self::Large(text.into()), Self::Ready))
+        Ok(ready.map_or_else(|| Self::Large(text.into()), Self::Compiled))
     }
 
-    /// Does something with it.
+    /// Runs a function with the compiled expression.
     ///
     /// # Errors
     ///
-    /// If it is larger than anything that is compiled.
+    /// If it exceeds the maximum size of all expressions.
     pub(crate) fn with<T>(
         &self,
         run: impl FnOnce(&Regex) -> T,
         work: &WorkBudget,
     ) -> Result<T, Error> {
         match self {
-            Self::Ready(regex) => Ok(run(regex)),
-            Self::Large(text) => Ok(run(&*remembered(text, work)?)),
+            Self::Compiled(regex) => Ok(run(regex)),
+            Self::Large(text) => Ok(run(&*cached_regex(text, work)?)),
         }
     }
 }
@@ -97,20 +98,20 @@ fn matches<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     match args {
         [text, pattern] => {
             let text = str(text)?;
-            Ok(Value::Bool(remembered(str(pattern)?, work)?.is_match(text)))
+            Ok(Value::Bool(cached_regex(str(pattern)?, work)?.is_match(text)))
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-/// How many expressions that only evaluation knows are kept: a loop over a list asks for the same
-/// few again and again. Each may take much memory.
-const KEPT: usize = 8;
+/// The size of the cache of computed expressions: a comprehension uses the same few again and
+/// again. Each may take much memory.
+const CACHED_PATTERNS: usize = 8;
 
-/// Compiles an expression that may be another one each time. Costs take no note of that, so it is
-/// work: the larger it becomes the more, and what is small is found out first.
+/// Compiles a computed expression. Its compilation has no cost, so it takes work: the more the
+/// larger it is. Small sizes are tried first.
 fn compile(pattern: &str, work: &WorkBudget) -> Result<Regex, Error> {
-    for (size, amount) in [(64 << 10, 1 << 13), (LARGE, 1 << 17)] {
+    for (size, amount) in [(64 << 10, 1 << 13), (MAX_PROGRAM_BYTES, 1 << 17)] {
         work.take(amount)?;
         if let Some(regex) = regexp::compile_within(pattern, size)
             .map_err(|error| Error::text(error.to_string(), work))?
@@ -122,17 +123,17 @@ fn compile(pattern: &str, work: &WorkBudget) -> Result<Regex, Error> {
     regexp::compile(pattern).map_err(|error| Error::text(error.to_string(), work))
 }
 
-/// Compiles an expression, or finds it among those that were asked for last.
-pub(crate) fn remembered(pattern: &str, work: &WorkBudget) -> Result<Arc<Regex>, Error> {
-    static LAST: Mutex<VecDeque<(Box<str>, Arc<Regex>)>> = Mutex::new(VecDeque::new());
-    // What is in there stays whole whatever happens to whoever holds it.
-    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, regex)) = last().iter().find(|(known, _)| **known == *pattern) {
+/// Compiles an expression, or takes it from the cache of recent ones.
+pub(crate) fn cached_regex(pattern: &str, work: &WorkBudget) -> Result<Arc<Regex>, Error> {
+    static RECENT: Mutex<VecDeque<(Box<str>, Arc<Regex>)>> = Mutex::new(VecDeque::new());
+    // The cache stays consistent even if a thread panics with the lock.
+    let recent = || RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, regex)) = recent().iter().find(|(cached, _)| **cached == *pattern) {
         return Ok(regex.clone());
     }
     let regex = Arc::new(compile(pattern, work)?);
-    let mut last = last();
-    last.truncate(KEPT - 1);
-    last.push_front((pattern.into(), regex.clone()));
+    let mut recent = recent();
+    recent.truncate(CACHED_PATTERNS - 1);
+    recent.push_front((pattern.into(), regex.clone()));
     Ok(regex)
 }

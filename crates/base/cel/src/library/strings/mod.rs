@@ -1,6 +1,6 @@
-//! Functions of strings (cel-go's `ext.Strings`).
+//! String library (cel-go's `ext.Strings`).
 //!
-//! Kubernetes knows version 2. Positions are counted in code points.
+//! Kubernetes has version 2. Positions are counted in code points.
 
 mod basic;
 pub(crate) mod clause;
@@ -12,8 +12,8 @@ mod numbers;
 use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
 
-/// Strings of a version: 0; 1 adds `format` and `strings.quote`; 2 joins lists of any strings;
-/// 3 adds `reverse`; 4 formats as the specification says. Versions above are the latest.
+/// The library of a version: 1 adds `format` and `strings.quote`; 2 joins lists of any strings; 3
+/// adds `reverse`; 4 formats as in the specification. Later versions are the latest.
 pub fn library(version: u32) -> &'static FunctionLibrary {
     const fn of(overloads: fn() -> Vec<Overload>) -> FunctionLibrary {
         FunctionLibrary { name: "cel.lib.ext.strings", overloads, macros: &[], types: Vec::new }

@@ -13,7 +13,7 @@ use super::ast::{Expr, ExprKind};
 use super::{ACCUMULATOR, ExpandMacro, Expansion, Macro, MacroError};
 use std::sync::Arc;
 
-/// The accumulator variable of older versions, which is still refused as a variable.
+/// The accumulator variable of older versions, which is still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
 
 const fn method(name: &'static str, args: usize, expand: ExpandMacro) -> Macro {

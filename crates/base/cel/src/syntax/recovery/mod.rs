@@ -26,7 +26,7 @@ pub(super) fn report_errors(builder: &mut Builder<'_>) {
         visitor::visit(&parser.tree, root, builder);
     }
     if builder.errors.is_empty() {
-        // This is not expected: every text that the first parser refuses has an error here.
+        // This is not expected: every text that the first parser rejects has an error here.
         builder.errors.push((None, "Syntax error".to_owned()));
     }
 }

@@ -1,65 +1,65 @@
-//! Why a text is no time, in the words of Go's `time.Parse`.
+//! The errors of Go's `time.Parse` for texts that are not timestamps.
 
 use std::fmt::Write as _;
 
-/// What Go looks for, one after the other: its name in layouts, and what may stand there.
-type Part = (&'static str, Kind);
+/// A part of a layout: its text in Go's layouts, and its kind.
+type LayoutPart = (&'static str, PartKind);
 
-/// What may stand at a place.
+/// What a part of a layout accepts.
 #[derive(Clone, Copy)]
-enum Kind {
+enum PartKind {
     Year,
-    /// The character of the name.
+    /// Exactly the layout's text.
     Literal,
-    /// Two digits, of which the first may be missing if `short`, within these bounds.
+    /// A number of two digits, or of one if `short`, and its name and range.
     Number {
         short: bool,
         range: Option<(&'static str, u32, u32)>,
     },
-    /// A fraction of a second, or nothing.
+    /// An optional fraction of a second.
     Fraction,
 }
 
-const DATE: [Part; 5] = [
-    ("2006", Kind::Year),
-    ("-", Kind::Literal),
-    ("01", Kind::Number { short: false, range: Some(("month", 1, 12)) }),
-    ("-", Kind::Literal),
-    ("02", Kind::Number { short: false, range: None }),
+const DATE: [LayoutPart; 5] = [
+    ("2006", PartKind::Year),
+    ("-", PartKind::Literal),
+    ("01", PartKind::Number { short: false, range: Some(("month", 1, 12)) }),
+    ("-", PartKind::Literal),
+    ("02", PartKind::Number { short: false, range: None }),
 ];
 
-const TIME: [Part; 7] = [
-    ("T", Kind::Literal),
-    ("15", Kind::Number { short: true, range: Some(("hour", 0, 23)) }),
-    (":", Kind::Literal),
-    ("04", Kind::Number { short: false, range: Some(("minute", 0, 59)) }),
-    (":", Kind::Literal),
-    ("05", Kind::Number { short: false, range: Some(("second", 0, 59)) }),
-    ("", Kind::Fraction),
+const TIME: [LayoutPart; 7] = [
+    ("T", PartKind::Literal),
+    ("15", PartKind::Number { short: true, range: Some(("hour", 0, 23)) }),
+    (":", PartKind::Literal),
+    ("04", PartKind::Number { short: false, range: Some(("minute", 0, 59)) }),
+    (":", PartKind::Literal),
+    ("05", PartKind::Number { short: false, range: Some(("second", 0, 59)) }),
+    ("", PartKind::Fraction),
 ];
 
-/// Why a text is no date.
-pub(super) fn of_date(text: &str) -> String {
-    refusal(text, &DATE)
+/// The error for a text that is not a date.
+pub(super) fn date_error(text: &str) -> String {
+    parse_error(text, &DATE)
 }
 
-/// Why a text is no date with a time.
-pub(super) fn of_time(text: &str) -> String {
-    refusal(text, &[&DATE[..], &TIME[..]].concat())
+/// The error for a text that is not a date with a time.
+pub(super) fn date_time_error(text: &str) -> String {
+    parse_error(text, &[&DATE[..], &TIME[..]].concat())
 }
 
-fn refusal(text: &str, parts: &[Part]) -> String {
+fn parse_error(text: &str, parts: &[LayoutPart]) -> String {
     let mut rest = text;
     for (name, kind) in parts {
         let length = match kind {
-            Kind::Year => (digits(rest) >= 4).then_some(4),
-            Kind::Literal => rest.starts_with(name).then_some(name.len()),
-            Kind::Number { short, .. } => match digits(rest).min(2) {
+            PartKind::Year => (digits(rest) >= 4).then_some(4),
+            PartKind::Literal => rest.starts_with(name).then_some(name.len()),
+            PartKind::Number { short, .. } => match digits(rest).min(2) {
                 0 => None,
                 1 if !short => None,
                 length => Some(length),
             },
-            Kind::Fraction => Some(match rest.strip_prefix(['.', ',']).map(digits) {
+            PartKind::Fraction => Some(match rest.strip_prefix(['.', ',']).map(digits) {
                 None | Some(0) => 0,
                 Some(length) => length + 1,
             }),
@@ -70,8 +70,8 @@ fn refusal(text: &str, parts: &[Part]) -> String {
             let (rest, name) = (quote(rest), quote(name));
             return format!("parsing time {text} as {layout}: cannot parse {rest} as {name}");
         };
-        if let Kind::Number { range: Some((what, least, most)), .. } = kind
-            && !rest[..length].parse().is_ok_and(|number| (*least..=*most).contains(&number))
+        if let PartKind::Number { range: Some((what, min, max)), .. } = kind
+            && !rest[..length].parse().is_ok_and(|number| (*min..=*max).contains(&number))
         {
             return format!("parsing time {}: {what} out of range", quote(text));
         }
@@ -85,12 +85,12 @@ fn refusal(text: &str, parts: &[Part]) -> String {
     format!("parsing time {}: {what}", quote(text))
 }
 
-/// How many digits a text begins with.
+/// The number of digits at the start of a text.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// A text in quotes as this package of Go writes them.
+/// Quotes a text as Go's `time` package does.
 fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
