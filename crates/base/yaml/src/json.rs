@@ -93,7 +93,7 @@ impl<'a> JsonStream<'a> {
     }
 }
 
-/// The text up to the character of an error. serde_json counts lines from the start of the value,
+/// The text up to the character of an error. `serde_json` counts lines from the start of the value,
 /// and columns in bytes up to and including that character.
 fn text_until(text: &str, start: usize, error: &serde_json::Error) -> String {
     let rest = &text.as_bytes()[start..];
@@ -114,7 +114,7 @@ struct ValueSeed<'o> {
     options: &'o Options,
     /// The number of collections around the value.
     depth: usize,
-    /// The error of a limit; serde_json's errors carry only text.
+    /// The error of a limit; `serde_json`'s errors carry only text.
     limit_error: &'o RefCell<Option<NodeFault>>,
 }
 

@@ -170,9 +170,10 @@ pub fn documents<'a>(input: &'a [u8], options: &Options) -> Documents<'a> {
     }
 }
 
-/// Reads a documents_of_part of a stream of known format: whole JSON values, or whole sections, of which the
-/// first begins on `line`. The documents of all parts together are those of the stream. If a documents_of_part
-/// fails, only [`documents`] over the whole stream finds the right error.
+/// Reads a part of a stream of known format. The part must consist of whole JSON values or whole
+/// sections, and its first line is `line` of the stream. The documents of all parts together are
+/// those of the stream. If a part fails, only [`documents`] over the whole stream finds the right
+/// error.
 pub fn documents_of_part<'a>(
     text: &'a str,
     format: DocumentFormat,

@@ -16,7 +16,7 @@ pub(super) struct ConstantSet {
 enum Number {
     Whole(i128),
     Fraction(u64),
-    NotANumber,
+    Nan,
 }
 
 impl Number {
@@ -24,7 +24,7 @@ impl Number {
         // Whole numbers from here on are neither `int` nor `uint`, but their bits are comparable.
         const END: f64 = 18_446_744_073_709_551_616.0;
         if double.is_nan() {
-            Self::NotANumber
+            Self::Nan
         } else if double.fract() == 0.0 && double.abs() < END {
             #[expect(clippy::cast_possible_truncation, reason = "a whole number of few bits")]
             Self::Whole(double as i128)
@@ -48,7 +48,7 @@ impl ConstantSet {
                 Value::Double(double) => match Number::of(double) {
                     Number::Whole(int) => set.ints.push(int),
                     Number::Fraction(bits) => set.doubles.push(bits),
-                    Number::NotANumber => {}
+                    Number::Nan => {}
                 },
                 _ => return None,
             }
@@ -72,7 +72,7 @@ impl ConstantSet {
             Value::Double(double) => match Number::of(*double) {
                 Number::Whole(value) => int(value),
                 Number::Fraction(bits) => self.doubles.binary_search(&bits).is_ok(),
-                Number::NotANumber => false,
+                Number::Nan => false,
             },
             _ => false,
         }

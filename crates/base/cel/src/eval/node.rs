@@ -71,7 +71,7 @@ pub(super) struct Constant {
     /// The cost of computing it.
     pub cost: u64,
     /// Whether it is a constant in cel-go too, which makes lists of such values free of cost.
-    pub constant_in_cel_go: bool,
+    pub known_to_cel_go: bool,
 }
 
 /// A path: its root and its steps.

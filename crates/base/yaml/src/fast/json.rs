@@ -1,7 +1,7 @@
 //! Fast path for valid JSON.
 //!
 //! As with YAML, this reader reports no errors. It gives up at the first text that may be invalid
-//! or beyond a limit; serde_json then finds the error.
+//! or beyond a limit; `serde_json` then finds the error.
 
 use super::{MAX_DEPTH, ScanResult, Unsupported};
 use crate::{DuplicateKeys, Options, json::json_number};

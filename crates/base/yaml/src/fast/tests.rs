@@ -257,11 +257,11 @@ fn apply(text: &mut Vec<char>, damage: &Damage) {
     }
 }
 
-/// Whether the JSON scanner reads a value. It is an error if its result is not serde_json's.
+/// Whether the JSON scanner reads a value. It is an error if its result is not that of `serde_json`.
 fn compare_json(text: &str) -> Result<bool, String> {
     let Some((ours, end)) = fast::json::value(text, 0, &options()) else { return Ok(false) };
     match serde_json::from_str::<Value>(&text[..end]) {
-        // serde_json rounds fractions less exactly and distinguishes `1.0` from `1`.
+        // `serde_json` rounds fractions less exactly and distinguishes `1.0` from `1`.
         Ok(theirs) if ours == theirs || text.contains(['.', 'e', 'E', '-']) => Ok(true),
         theirs => Err(format!("{text:?}\n scanner {ours:?}\n library {theirs:?}")),
     }

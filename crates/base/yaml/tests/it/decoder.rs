@@ -68,7 +68,7 @@ fn documents_are_decoded_as_by_kubectl() {
                 }
             }
             _ => {
-                differences.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours:?}"))
+                differences.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours:?}"));
             }
         }
     }

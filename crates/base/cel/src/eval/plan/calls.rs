@@ -217,7 +217,7 @@ impl Planner<'_> {
             return Some(Node::Constant(Constant {
                 value: Value::Bool(false),
                 cost: 0,
-                constant_in_cel_go: true,
+                known_to_cel_go: true,
             }));
         }
         Some(Node::InSet(element, Box::new(ConstantSet::of(list)?)))
@@ -240,7 +240,7 @@ impl Planner<'_> {
         let Some(values) = constants else { return Ok(None) };
         if nodes.len() == 1 && is_conversion(&call.function) {
             let value = call.run(&values, &self.work)?;
-            return Ok(Some(Node::Constant(Constant { value, cost: 0, constant_in_cel_go: true })));
+            return Ok(Some(Node::Constant(Constant { value, cost: 0, known_to_cel_go: true })));
         }
         let small = overloads.iter().all(|overload| {
             matches!(overload.run, Implementation::Strict(_))
@@ -254,7 +254,7 @@ impl Planner<'_> {
         }
         let Ok(value) = call.run(&values, &self.work) else { return Ok(None) };
         let cost = (call.cost)(&values, &value, &self.work);
-        Ok(Some(Node::Constant(Constant { value, cost, constant_in_cel_go: false })))
+        Ok(Some(Node::Constant(Constant { value, cost, known_to_cel_go: false })))
     }
 }
 

@@ -100,13 +100,13 @@ impl<'p> Planner<'p> {
     }
 
     fn constant(&mut self, value: Value<'static>) -> NodeId {
-        self.add(Node::Constant(Constant { value, cost: 0, constant_in_cel_go: true }))
+        self.add(Node::Constant(Constant { value, cost: 0, known_to_cel_go: true }))
     }
 
     /// The value of a node that is constant in cel-go too.
     fn constant_value(&self, id: NodeId) -> Option<&Value<'static>> {
         match self.node(id) {
-            Node::Constant(Constant { value, constant_in_cel_go: true, .. }) => Some(value),
+            Node::Constant(Constant { value, known_to_cel_go: true, .. }) => Some(value),
             _ => None,
         }
     }
@@ -148,7 +148,7 @@ impl<'p> Planner<'p> {
                 Ok(list) => Node::Constant(Constant {
                     value: Value::List(ListValue::of(list)),
                     cost: 0,
-                    constant_in_cel_go: true,
+                    known_to_cel_go: true,
                 }),
                 Err(error) => Node::Failure(error),
             };
@@ -179,7 +179,7 @@ impl<'p> Planner<'p> {
                 Ok(()) => Node::Constant(Constant {
                     value: Value::Map(MapValue::of(map)),
                     cost: 0,
-                    constant_in_cel_go: true,
+                    known_to_cel_go: true,
                 }),
                 Err(error) => Node::Failure(error),
             };

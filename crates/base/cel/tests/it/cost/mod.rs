@@ -1,6 +1,6 @@
-//! What expressions may cost, and what they cost.
+//! Estimated and actual costs.
 //!
-//! All figures are those of cel-go 0.26 with Kubernetes 1.35's libraries and estimators.
+//! All costs are those of cel-go 0.26 with Kubernetes 1.35's libraries and estimators.
 
 mod paths;
 
@@ -12,7 +12,7 @@ use mainstay_cel::value::{BytesValue, ListValue, MapKey, MapValue, StringValue, 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How large the variables may be.
+/// The sizes of the variables.
 struct Bounds;
 
 impl SizeEstimator for Bounds {
@@ -89,7 +89,7 @@ fn variables() -> Vec<(&'static str, Type, Value<'static>)> {
 }
 
 /// An environment with the variables, and their values.
-fn given() -> (Env, Vec<(&'static str, Value<'static>)>) {
+fn environment_and_values() -> (Env, Vec<(&'static str, Value<'static>)>) {
     let variables = variables();
     let env = variables
         .iter()
@@ -98,16 +98,16 @@ fn given() -> (Env, Vec<(&'static str, Value<'static>)>) {
     (env, values)
 }
 
-/// Asks for the least and greatest cost (nothing behind the dots if nothing bounds it) and for the
-/// cost of evaluating.
-fn table(rows: &[(&str, &str, u64)]) {
-    let (env, values) = given();
-    let mut wrong = Vec::new();
+/// Checks the estimated minimum and maximum (empty after the dots if unbounded) and the actual
+/// cost.
+fn check_table(rows: &[(&str, &str, u64)]) {
+    let (env, values) = environment_and_values();
+    let mut differences = Vec::new();
     for (expression, range, cost) in rows {
         let checked = match env.compile(expression) {
             Ok(checked) => checked,
             Err(issues) => {
-                wrong.push(format!("{expression}\n{issues}"));
+                differences.push(format!("{expression}\n{issues}"));
                 continue;
             }
         };
@@ -116,21 +116,21 @@ fn table(rows: &[(&str, &str, u64)]) {
         let found = format!("{}..{max}", found.min);
         let program = Program::new(&checked).unwrap();
         let mut budget = CostBudget::unlimited();
-        // What fails costs what was done until then.
+        // A failed evaluation has the cost until the error.
         let _ = program.eval(&values, &mut budget);
         if found != *range || budget.spent() != *cost {
-            wrong.push(format!(
-                "{expression}\n  wanted {range}, {cost}\n  found  {found}, {}",
+            differences.push(format!(
+                "{expression}\n  expected {range}, {cost}\n  found    {found}, {}",
                 budget.spent()
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
 fn operators() {
-    table(&[
+    check_table(&[
         ("1", "0..0", 0),
         ("s", "1..1", 1),
         ("i + 1", "2..2", 2),
@@ -166,8 +166,8 @@ fn operators() {
 }
 
 #[test]
-fn looking_at_data() {
-    table(&[
+fn data_access() {
+    check_table(&[
         ("spec.parts", "2..2", 2),
         ("spec.parts[0].tags", "4..4", 4),
         ("spec.parts[0].tags[0] == s", "7..9", 8),
@@ -189,8 +189,8 @@ fn looking_at_data() {
 }
 
 #[test]
-fn loops() {
-    table(&[
+fn comprehensions() {
+    check_table(&[
         ("li.all(v, v > 0)", "2..42", 17),
         ("li.all(v, true)", "2..26", 11),
         ("ls.exists(v, v == t)", "2..37", 22),
@@ -223,8 +223,8 @@ fn loops() {
 }
 
 #[test]
-fn functions_of_texts() {
-    table(&[
+fn string_functions() {
+    check_table(&[
         ("s.startsWith(t)", "2..3", 4),
         (r#"s.endsWith("abcdefghijk")"#, "3..3", 3),
         ("s.contains(t)", "2..5", 4),
@@ -265,8 +265,8 @@ fn functions_of_texts() {
 }
 
 #[test]
-fn functions_of_lists() {
-    table(&[
+fn list_functions() {
+    check_table(&[
         ("li.sum()", "1..9", 4),
         ("ls.min()", "1..16", 2),
         ("ls.max() == s", "3..20", 4),
@@ -294,8 +294,8 @@ fn functions_of_lists() {
 }
 
 #[test]
-fn functions_of_kubernetes() {
-    table(&[
+fn kubernetes_functions() {
+    check_table(&[
         (r#"url("https://example.com/a").getHost()"#, "4..4", 4),
         (r#"url("https://example.com/a") == url(u2)"#, "5..12", 8),
         ("isURL(s)", "2..2", 2),
@@ -326,7 +326,7 @@ fn functions_of_kubernetes() {
 
 #[test]
 fn optionals() {
-    table(&[
+    check_table(&[
         ("optional.of(s)", "2..2", 2),
         ("optional.of(s) == optional.of(t)", "5..1844674407370955268", 5),
         ("optional.none().orValue(s) == t", "5..5", 4),
@@ -343,9 +343,9 @@ fn optionals() {
 }
 
 #[test]
-fn functions_of_lists_fail_for_good_where_the_cost_of_an_error_is_asked_for() {
-    let (env, values) = given();
-    for (expression, wanted) in [
+fn list_function_errors_with_unknown_cost_are_fatal() {
+    let (env, values) = environment_and_values();
+    for (expression, expected) in [
         ("[li][i].reverse() == li || true", Ok(true)),
         ("true || [li][i].distinct() == li", Ok(true)),
         (
@@ -363,6 +363,6 @@ fn functions_of_lists_fail_for_good_where_the_cost_of_an_error_is_asked_for() {
             Ok(value) => Ok(matches!(value, Value::Bool(true))),
             Err(error) => Err(error.to_string()),
         };
-        assert_eq!(found, wanted.map_err(str::to_owned), "{expression}");
+        assert_eq!(found, expected.map_err(str::to_owned), "{expression}");
     }
 }

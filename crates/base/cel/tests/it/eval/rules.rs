@@ -1,4 +1,4 @@
-//! Rules over objects with a schema, and what apiserver has answered to them.
+//! Rules over objects with a schema, compared with results of apiserver.
 
 use mainstay_cel::CostBudget;
 use mainstay_cel::kubernetes::rules::RuleScope;
@@ -6,8 +6,8 @@ use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use mainstay_cel::value::{Value, WorkBudget};
 use serde_json::{Value as Json, json};
 
-fn text(longest: u64) -> ValueShape {
-    ValueShape::string("", Some(longest), None)
+fn text(max_length: u64) -> ValueShape {
+    ValueShape::string("", Some(max_length), None)
 }
 
 fn format(name: &str) -> ValueShape {
@@ -23,7 +23,7 @@ fn object(properties: impl IntoIterator<Item = (&'static str, ValueShape)>) -> V
     }))
 }
 
-/// Something of every kind.
+/// A schema with every kind of value.
 fn shape() -> ValueShape {
     let entry = object([
         ("k", text(10)),
@@ -56,14 +56,14 @@ fn shape() -> ValueShape {
                 ("a-b", ValueShape::integer()),
             ]),
         ),
-        // With other fields in data, which its schema preserves.
+        // Its data has other fields, which the schema preserves.
         ("pu", object([("q", ValueShape::integer())])),
         ("ln", ValueShape::list(text(10).nullable(true), ListShape::Atomic, Some(5))),
     ])
 }
 
 #[test]
-fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
+fn rules_have_the_recorded_results() {
     let recorded: Json = serde_json::from_str(include_str!("../recorded/eval_rules.json")).unwrap();
     let objects = recorded["objects"].as_array().unwrap();
     let shape = shape();
@@ -71,7 +71,7 @@ fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
     let view = |at: u64| {
         shape.view(&objects[usize::try_from(at).unwrap()], &WorkBudget::unlimited()).unwrap()
     };
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let optional = case["optional"] == true;
         let rule = scope.rule(case["rule"].as_str().unwrap(), optional).unwrap();
@@ -83,13 +83,13 @@ fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
             variables.push(("oldSelf", old));
         }
         let mut budget = CostBudget::new(1_000_000);
-        let answer = match rule.program.eval(&variables, &mut budget) {
+        let result = match rule.program.eval(&variables, &mut budget) {
             Ok(value) => value.to_string(),
             Err(error) => error.to_string(),
         };
-        if case["answer"] != answer || case["cost"] != json!(budget.spent()) {
-            wrong.push(format!("is  {answer} for {}\nnot {case}", budget.spent()));
+        if case["answer"] != result || case["cost"] != json!(budget.spent()) {
+            differences.push(format!("is  {result} for {}\nnot {case}", budget.spent()));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! What policies ask the authorizer.
+//! Authorizer checks of policies.
 
 use mainstay_cel::library::kubernetes::authorizer::{
     AUTHORIZER_TYPE, AuthorizationDecision, AuthorizationRequest, Authorizer, RESOURCE_CHECK_TYPE,
@@ -8,7 +8,7 @@ use mainstay_cel::types::Type;
 use mainstay_cel::{CostBudget, Env, Program};
 use std::sync::{Arc, Mutex};
 
-/// Allows what is asked about pods, and remembers what it was asked.
+/// An authorizer that allows requests for pods and records all requests.
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Vec<String>>);
 
@@ -25,8 +25,8 @@ impl Authorizer for Recorder {
     }
 }
 
-/// The value or error of an expression, and what the authorizer was asked.
-fn ask(text: &str) -> (String, Vec<String>) {
+/// The value or error of an expression, and the recorded requests.
+fn evaluate_recorded(text: &str) -> (String, Vec<String>) {
     let env = Env::new_expressions()
         .with_variable("authorizer", Type::object(AUTHORIZER_TYPE))
         .with_variable("requestResource", Type::object(RESOURCE_CHECK_TYPE));
@@ -48,7 +48,7 @@ fn ask(text: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn questions_gather_what_they_are_about() {
+fn checks_collect_their_attributes() {
     for (text, answer, asked) in [
         (
             "authorizer.group('').resource('pods').subresource('log').namespace('a').name('b')
@@ -77,12 +77,12 @@ fn questions_gather_what_they_are_about() {
             r#"AuthorizationRequest { user: Requester, verb: "get", target: Resource(ResourceAttributes { group: "apps", resource: "nodes", subresource: "", namespace: "", name: "", field_selector: "", label_selector: "" }) }"#,
         ),
     ] {
-        assert_eq!(ask(text), (answer.to_owned(), vec![asked.to_owned()]), "{text}");
+        assert_eq!(evaluate_recorded(text), (answer.to_owned(), vec![asked.to_owned()]), "{text}");
     }
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_without_asking() {
+fn invalid_checks_are_errors_without_a_request() {
     for (text, error) in [
         ("authorizer.path(' ').check('get').allowed()", "error: path must not be empty"),
         (
@@ -99,6 +99,6 @@ fn what_cannot_be_asked_is_refused_without_asking() {
         ),
         ("authorizer == authorizer", "error: no such overload"),
     ] {
-        assert_eq!(ask(text), (error.to_owned(), Vec::new()), "{text}");
+        assert_eq!(evaluate_recorded(text), (error.to_owned(), Vec::new()), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Functions of libraries, called one by one: what they give and what they refuse.
+//! Direct calls of library functions.
 
 mod authorizer;
 mod expressions;
@@ -38,7 +38,7 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
     let overloads = libraries.iter().flat_map(|library| (library.overloads)());
     let mut known: HashMap<&'static str, Overload> =
         overloads.map(|overload| (overload.id, overload)).collect();
-    // The one that Kubernetes has, which writes numbers otherwise.
+    // The overload of Kubernetes, which formats numbers differently.
     let of_kubernetes = (library::strings::library(2).overloads)();
     known.extend(
         of_kubernetes
@@ -57,7 +57,7 @@ fn call(id: &str, args: &[Value<'static>]) -> ValueResult<'static> {
     }
 }
 
-/// Evaluates a tree of calls: `["id", argument, …]`, texts, numbers, and what else has a type as
+/// Evaluates a tree of calls: `["id", argument, …]`, texts, numbers, and typed values such as
 /// `{"double": "1.5"}`.
 fn evaluate(tree: &Json) -> ValueResult<'static> {
     match tree {
@@ -105,8 +105,8 @@ fn evaluate(tree: &Json) -> ValueResult<'static> {
     }
 }
 
-/// A value as recordings write it.
-pub(crate) fn shown(value: &Value<'_>) -> Json {
+/// A value in the form of the recordings.
+pub(crate) fn recorded_form(value: &Value<'_>) -> Json {
     match value {
         Value::Null => json!({"null": true}),
         Value::Bool(value) => json!({"bool": value}),
@@ -120,19 +120,19 @@ pub(crate) fn shown(value: &Value<'_>) -> Json {
         Value::Timestamp(value) => json!({"timestamp": value.to_string()}),
         Value::List(list) => {
             let work = WorkBudget::unlimited();
-            let elements = list.iter(&work).map(|value| shown(&value.unwrap()));
+            let elements = list.iter(&work).map(|value| recorded_form(&value.unwrap()));
             json!({"list": elements.collect::<Vec<_>>()})
         }
         Value::Map(map) => {
             let mut entries: Vec<_> = map
                 .iter(&WorkBudget::unlimited())
-                .map(|(key, value)| json!([shown(&key), shown(&value.unwrap())]))
+                .map(|(key, value)| json!([recorded_form(&key), recorded_form(&value.unwrap())]))
                 .collect();
             entries.sort_by_key(|entry| entry[0].to_string());
             json!({"map": entries})
         }
         Value::Optional(None) => json!({"optional": null}),
-        Value::Optional(Some(value)) => json!({"optional": shown(value)}),
+        Value::Optional(Some(value)) => json!({"optional": recorded_form(value)}),
         Value::Type(of) => json!({"type": of.to_string()}),
         other => json!({"other": other.type_of().name()}),
     }

@@ -1,4 +1,4 @@
-//! What holds for every expression.
+//! Properties of random expressions.
 
 mod accepted;
 mod budget;
@@ -17,15 +17,15 @@ use mainstay_cel::types::Type;
 use mainstay_cel::value::{MapKey, MapValue, Value};
 use mainstay_cel::{CostBudget, Env, Program, cost};
 
-/// Runs something on a thread with a stack of this size.
-fn shallow(stack: usize, run: impl FnOnce() + Send + 'static) {
+/// Runs a function on a thread with this stack size.
+fn run_on_stack(stack: usize, run: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(stack).spawn(run).unwrap().join().unwrap();
 }
 
-/// What nothing may cost more than.
-const ENOUGH: u64 = 100_000;
+/// The cost limit.
+const COST_LIMIT: u64 = 100_000;
 
-/// Goes as far with an expression as it can be gone: reads, checks, estimates, evaluates, prints.
+/// Parses, checks, estimates, evaluates and prints an expression, as far as possible.
 fn attempt(text: &str) {
     thread_local!(static ENV: Env = libraries::kubernetes()
         .with_variable("self", Type::Dyn)
@@ -42,12 +42,12 @@ fn attempt(text: &str) {
         let _ = cost::estimate(&checked, &Unknown);
         if let Ok(program) = Program::new(&checked) {
             let x = Value::list(vec![Value::Int(1), Value::text("a")]);
-            let _ = program.eval(&[("x", x)], &mut CostBudget::new(ENOUGH));
+            let _ = program.eval(&[("x", x)], &mut CostBudget::new(COST_LIMIT));
         }
     });
 }
 
-/// Sizes of which nothing is known.
+/// No known sizes.
 struct Unknown;
 
 impl cost::SizeEstimator for Unknown {
@@ -71,7 +71,7 @@ fn variables() -> Vec<(&'static str, Type)> {
     ]
 }
 
-/// Their values.
+/// The values of the variables.
 fn values() -> Vec<(&'static str, Value<'static>)> {
     let texts = ["a", "bb", "ä"].map(Value::text).to_vec();
     let entries =
@@ -89,7 +89,7 @@ fn values() -> Vec<(&'static str, Value<'static>)> {
     ]
 }
 
-/// All functions of an environment whose arguments can be written out: nothing is an authorizer.
+/// All functions of an environment whose arguments have literals. Authorizers have none.
 fn functions(env: &Env) -> Vec<Overload> {
     env.functions()
         .filter(|overload| !format!("{:?}", overload.params).contains("authorization"))
@@ -97,7 +97,7 @@ fn functions(env: &Env) -> Vec<Overload> {
         .collect()
 }
 
-/// Calls with so many expressions that the checker accepts, in Kubernetes' environment.
+/// Calls `see` with `count` expressions that the checker accepts in Kubernetes' environment.
 fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression)) {
     let mut env = libraries::kubernetes();
     for (name, of) in variables() {
@@ -110,7 +110,7 @@ fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression))
         let of = generator.any_type(2);
         let depth = 1 + generator.random.below(4);
         let text = generator.expression(&of, depth);
-        // Texts of functions that do not parse at the time of planning are refused here too.
+        // Invalid constant arguments, such as patterns, are rejected here too.
         if let Ok(checked) = env.compile(&text) {
             accepted += 1;
             see(&text, &checked);
@@ -119,7 +119,7 @@ fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression))
     assert!(accepted * 2 > count, "of {count} only {accepted} are accepted");
 }
 
-/// What lies right below a node.
+/// The children of a node.
 fn children(of: &Expr) -> Vec<&Expr> {
     match &of.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),

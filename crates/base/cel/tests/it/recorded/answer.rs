@@ -1,4 +1,4 @@
-//! What the crate answers to a question, in the form in which answers are recorded.
+//! The crate's results in the form of the recordings.
 
 use super::tree;
 use crate::{tagged, type_text};
@@ -8,7 +8,7 @@ use mainstay_cel::value::Value;
 use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Map, Value as Json, json};
 
-/// No size is known.
+/// No known sizes.
 struct Unknown;
 
 impl SizeEstimator for Unknown {
@@ -17,9 +17,9 @@ impl SizeEstimator for Unknown {
     }
 }
 
-/// Answers a question about the expression `expr`, by its `op`: how it is read (`parse`), what
-/// type it has (`check`), what comes of it with the variables `vars` and their values `input`
-/// (`eval`). Estimates are the least and the most.
+/// The result of a recorded query about the expression `expr`. `op` selects parsing (`parse`), type
+/// checking (`check`) or evaluation with the variables `vars` and their values `input` (`eval`).
+/// Estimates are minimum and maximum.
 pub(crate) fn answer(base: &Env, question: &Json) -> Json {
     let text = question["expr"].as_str().unwrap();
     let op = question["op"].as_str().unwrap();

@@ -1,5 +1,4 @@
-//! Trees as one line of text, with the place of each node: what a recorded answer can be compared
-//! with.
+//! Trees as one line of text with the position of each node, the form of the recordings.
 
 use crate::tagged;
 use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal};

@@ -1,15 +1,15 @@
-//! Rules over objects beside the answers of Kubernetes: how lists, sets, lists with keys, maps and
-//! objects compare, grow and are looked into.
+//! Rules over objects, compared with results of Kubernetes: comparison, concatenation and access
+//! for lists, sets, lists with keys, maps and objects.
 
 use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use mainstay_cel::value::{Value, WorkBudget};
 use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::Value as Json;
 
-/// A rule, an object, and what came of it, a line.
+/// One rule, object and result per line.
 const RECORDED: &str = include_str!("../recorded/objects.jsonl");
 
-/// What the names of fields in the recordings say: `l_d2` is a list of durations.
+/// The schema of a field by its name in the recordings: `l_d2` is a list of durations.
 fn field(name: &str) -> ValueShape {
     let name = if name.starts_with('o') { name } else { name.trim_end_matches('2') };
     let keys = |names: &[&str]| {
@@ -87,7 +87,7 @@ fn object() -> ValueShape {
     with_fields(fields)
 }
 
-/// The names of the fields that a rule or an object speaks of.
+/// The names of the fields in a rule or an object.
 fn fields(rule: &str, object: &Json) -> Vec<String> {
     let word = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -101,9 +101,9 @@ fn fields(rule: &str, object: &Json) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_answers_as_recorded() {
+fn rules_have_the_recorded_results() {
     let env = Env::new_expressions();
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for line in RECORDED.lines() {
         let recorded: Json = serde_json::from_str(line).unwrap();
         let (rule, object) = (recorded[0].as_str().unwrap(), &recorded[1]);
@@ -123,8 +123,9 @@ fn each_rule_answers_as_recorded() {
             Err(error) => error.to_string(),
         };
         if recorded[2] != got {
-            wrong.push(format!("{rule}\n  {object}\n  got    {got}\n  wanted {}", recorded[2]));
+            differences
+                .push(format!("{rule}\n  {object}\n  got      {got}\n  expected {}", recorded[2]));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
