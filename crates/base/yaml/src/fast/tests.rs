@@ -257,7 +257,7 @@ fn apply(text: &mut Vec<char>, damage: &Damage) {
     }
 }
 
-/// Whether the JSON scanner reads a value. It is an error if its result is not that of `serde_json`.
+/// Whether the JSON scanner reads a value. It is an error if `serde_json` has another result.
 fn compare_json(text: &str) -> Result<bool, String> {
     let Some((ours, end)) = fast::json::value(text, 0, &options()) else { return Ok(false) };
     match serde_json::from_str::<Value>(&text[..end]) {

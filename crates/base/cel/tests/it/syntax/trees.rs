@@ -82,7 +82,9 @@ fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
             walk(&entry.value, visit);
         }),
         ExprKind::Struct { fields, .. } => {
-            fields.iter().for_each(|field| walk(&field.value, visit))
+            for field in fields {
+                walk(&field.value, visit);
+            }
         }
         ExprKind::Comprehension(comprehension) => {
             for child in [
