@@ -1,20 +1,20 @@
-//! The Common Expression Language as Kubernetes speaks it.
+//! The Common Expression Language (CEL) with Kubernetes' libraries, types and limits.
 //!
 //! ```text
 //! text ─ syntax ─► Parsed ─ check ─► Checked ─ eval ─► Program ─ with values ─► Value, cost
 //!                                       └───── cost ─► estimate, with the sizes of a schema
 //! ```
 //!
-//! * [`syntax`]: lexer, parser, macros, and back to text;
-//! * [`types`], [`check`]: types and the checker, with an environment ([`Env`]) of variables,
-//!   functions and macros, which [`library`] has by the set;
-//! * [`value`], [`eval`]: values that borrow from the objects they stand for, and programs;
-//! * [`cost`]: what an expression may cost at most, and what it has cost;
+//! * [`syntax`]: lexer, parser, macros, and unparsing;
+//! * [`types`], [`check`]: types and the type checker, with an environment ([`Env`]) of variables,
+//!   functions and macros from the sets in [`library`];
+//! * [`value`], [`eval`]: values, which borrow from objects, and programs;
+//! * [`cost`]: the estimated and the actual cost of an expression;
 //! * [`kubernetes`]: schemas as types and values, Kubernetes' environment and limits.
 //!
-//! Rules, names and texts are those of cel-go 0.26 and of Kubernetes 1.35, which are API: rules of
-//! CRDs are accepted and refused with the same words. Trees are limited in depth, so every walk
-//! may recurse.
+//! Rules, names and messages are those of cel-go 0.26 and Kubernetes 1.35. They are API: CRDs are
+//! accepted, and rejected with the same messages. The depth of trees is limited, so every function
+//! may recurse over them.
 
 pub mod check;
 pub mod cost;
@@ -28,5 +28,5 @@ pub mod types;
 pub mod value;
 
 pub use env::{Env, EnvOptions};
-pub use eval::{Activation, Budget, Program};
-pub use source::{Issue, Issues, Location, Source};
+pub use eval::{Activation, CostBudget, Program};
+pub use source::{CompileIssue, ExpressionSource, Issues, SourceLocation};

@@ -1,38 +1,39 @@
-//! The text of an expression, places in it, and what is wrong at them.
+//! Source text of an expression, positions in it, and errors with positions.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// The text of an expression.
 ///
-/// Places are counted in Unicode code points from its start, as everywhere in the language.
+/// Positions are counted in Unicode code points from the start, as everywhere in CEL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct ExpressionSource {
     text: Arc<str>,
-    /// What follows each line feed: the code point, and the byte.
+    /// The position after each line feed, as code point and as byte.
     lines: Arc<[(u32, usize)]>,
 }
 
 /// A line and a column. Lines count from one, columns from zero, in code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location {
+pub struct SourceLocation {
     /// The line, from one.
     pub line: u32,
-    /// Code points before it in its line; −1 for what stands nowhere.
+    /// Code points before it in its line; −1 for no position.
     pub column: i32,
 }
 
-/// The place of nodes that stand for what could not be read. It is shown before the first column.
+/// The position of nodes for text that could not be parsed. Messages show it before the first
+/// column.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-impl Source {
-    /// Takes a text.
+impl ExpressionSource {
+    /// A source with its line index.
     pub fn new(text: &str) -> Self {
         let mut lines = Vec::new();
         let mut at = 0_u32;
         for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
             let before = lines.last().map_or(0, |(_, byte)| *byte);
-            // A text has fewer than 2^32 code points or is refused by the parser before.
+            // The parser rejects texts of 2^32 code points and more.
             at = at.saturating_add(u32::try_from(line.chars().count()).unwrap_or(u32::MAX));
             lines.push((at, before + line.len()));
         }
@@ -45,13 +46,13 @@ impl Source {
     }
 
     /// The line and column of a code point.
-    pub fn location(&self, at: u32) -> Location {
+    pub fn location(&self, at: u32) -> SourceLocation {
         if at == NOWHERE || self.text.is_empty() {
-            return Location { line: 1, column: -1 };
+            return SourceLocation { line: 1, column: -1 };
         }
         let line = self.lines.partition_point(|(start, _)| *start <= at);
         let start = if line == 0 { 0 } else { self.lines[line - 1].0 };
-        Location {
+        SourceLocation {
             line: u32::try_from(line + 1).unwrap_or(u32::MAX),
             column: i32::try_from(at - start).unwrap_or(i32::MAX),
         }
@@ -66,44 +67,43 @@ impl Source {
     }
 }
 
-/// Something that is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issue {
-    /// Where; none where no place can be named (`-1:0` in texts).
-    pub at: Option<Location>,
-    /// What.
+pub struct CompileIssue {
+    /// The position; none for the whole expression (`-1:0` in messages).
+    pub at: Option<SourceLocation>,
+    /// The message.
     pub message: String,
 }
 
-/// All that is wrong with an expression, in the order of its places.
+/// All errors in an expression, in the order of their positions.
 ///
-/// Shown as Kubernetes shows it: each with the line it is in and a mark below the place.
+/// Displayed as by Kubernetes: each with its line and a mark below the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issues {
-    source: Source,
-    found: Vec<Issue>,
-    /// How many there are beyond these.
+    source: ExpressionSource,
+    found: Vec<CompileIssue>,
+    /// The number of further errors.
     more: usize,
 }
 
-/// Those beyond the first that were found are counted, not shown (cel-go's limit).
-const SHOWN: usize = 100;
+/// The number of errors that are displayed; further ones are counted (cel-go's limit).
+const MAX_ISSUES: usize = 100;
 
-/// Longer lines (in bytes) are not shown (cel-go's limit).
-const SHOWN_LINE: usize = 16_384;
+/// The longest line that is displayed, in bytes (cel-go's limit).
+const MAX_LINE_BYTES: usize = 16_384;
 
 impl Issues {
-    /// Collects what is wrong with a text, in the order in which it was found; of those at one
-    /// place, this order stays.
-    pub fn new(source: Source, mut issues: Vec<Issue>) -> Self {
-        let more = issues.len().saturating_sub(SHOWN);
-        issues.truncate(SHOWN);
+    /// Sorts errors by position. Errors at one position keep the order in which they were found.
+    pub fn new(source: ExpressionSource, mut issues: Vec<CompileIssue>) -> Self {
+        let more = issues.len().saturating_sub(MAX_ISSUES);
+        issues.truncate(MAX_ISSUES);
         issues.sort_by_key(|issue| issue.at);
         Self { source, found: issues, more }
     }
 
-    /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Issue> {
+    /// Iterates over the errors.
+    pub fn iter(&self) -> impl Iterator<Item = &CompileIssue> {
         self.found.iter()
     }
 }
@@ -120,10 +120,10 @@ impl fmt::Display for Issues {
                 write!(f, "ERROR: <input>:-1:0: {}", issue.message)?;
                 continue;
             };
-            // Columns are shown from one.
+            // Messages count columns from one.
             write!(f, "ERROR: <input>:{}:{}: {}", at.line, at.column + 1, issue.message)?;
             let Some(line) = self.source.line(at.line) else { continue };
-            if self.source.text.is_empty() || line.len() > SHOWN_LINE {
+            if self.source.text.is_empty() || line.len() > MAX_LINE_BYTES {
                 continue;
             }
             let line = line.replace('\t', " ");

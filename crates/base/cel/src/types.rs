@@ -1,4 +1,4 @@
-//! Types, as the checker sees them.
+//! CEL types of the checker.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock};
 /// The type of an expression.
 #[derive(Clone, Debug)]
 pub enum Type {
-    /// Known only when it is evaluated.
+    /// A type that only the evaluation knows.
     Dyn,
-    /// As [`Type::Dyn`], under the name that operators' constraints declare (`any`).
+    /// As [`Type::Dyn`], under the name `any`, which constraints of operators declare.
     Any,
-    /// What the checker gives to what it has refused already.
+    /// The type of an expression that has an error.
     Error,
     /// `null_type`
     Null,
@@ -34,11 +34,11 @@ pub enum Type {
     List(Arc<Self>),
     /// `map(K, V)`
     Map(Arc<(Self, Self)>),
-    /// The type of a type; of all types if it has no parameter.
+    /// The type of a type; without a parameter, of all types.
     Type(Option<Arc<Self>>),
     /// A type parameter of a declaration.
     Param(Arc<str>),
-    /// A type that the checker has not settled yet; never part of what it returns.
+    /// A type variable of the checker; never part of its result.
     Var(u32),
     /// A type of a library, such as `optional_type(T)` or `net.IP`.
     Opaque(Arc<OpaqueType>),
@@ -55,33 +55,33 @@ pub struct OpaqueType {
     pub params: Vec<Type>,
 }
 
-/// An object with declared fields. Two are the same type if their names are.
+/// An object type with declared fields. Object types of the same name are equal.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
     /// Its name.
     pub name: Arc<str>,
     /// Its fields.
-    pub fields: Arc<dyn Fields>,
+    pub fields: Arc<dyn FieldResolver>,
 }
 
-/// The fields of an object's type, asked for one by one: a type of Kubernetes may be large, and a
-/// rule looks at little of it.
-pub trait Fields: fmt::Debug + Send + Sync {
-    /// The type of a field of the object type that has the name `owner`; none if there is none.
+/// Resolves the fields of an object type on demand: a type of Kubernetes may be large, and a rule
+/// uses few of its fields.
+pub trait FieldResolver: fmt::Debug + Send + Sync {
+    /// The type of a field of the object type `owner`; none if the field is not declared.
     fn field(&self, owner: &str, field: &str) -> Option<Type>;
 
-    /// Whether anything is known of the fields of `owner`; where not, naming one is an error of
-    /// its own ("unexpected failed resolution"), as for `kubernetes.Quantity`.
+    /// Whether the fields of `owner` are declared. If not, selecting one is an error of its own
+    /// ("unexpected failed resolution"), as for `kubernetes.Quantity`.
     fn declares(&self, _owner: &str) -> bool {
         true
     }
 }
 
-/// Fields of types that declare none.
+/// The resolver for types without declared fields.
 #[derive(Debug)]
 struct Undeclared;
 
-impl Fields for Undeclared {
+impl FieldResolver for Undeclared {
     fn field(&self, _: &str, _: &str) -> Option<Type> {
         None
     }
@@ -112,10 +112,11 @@ impl Type {
         Self::Opaque(Arc::new(OpaqueType { name: name.into(), params }))
     }
 
-    /// A type of a library that cel-go knows as a structure without declared fields
+    /// A type of a library that is a structure without declared fields in cel-go
     /// (`kubernetes.Quantity`), unlike [`Type::opaque`] (`net.IP`).
     pub fn object(name: &str) -> Self {
-        static UNDECLARED: LazyLock<Arc<dyn Fields>> = LazyLock::new(|| Arc::new(Undeclared));
+        static UNDECLARED: LazyLock<Arc<dyn FieldResolver>> =
+            LazyLock::new(|| Arc::new(Undeclared));
         Self::Object(ObjectType { name: name.into(), fields: Arc::clone(&UNDECLARED) })
     }
 
@@ -124,7 +125,7 @@ impl Type {
         Self::Param(name.into())
     }
 
-    /// What an optional holds; none if this is no optional.
+    /// The type of an optional's value; none for other types.
     pub fn optional_inner(&self) -> Option<&Self> {
         match self {
             Self::Opaque(opaque) if &*opaque.name == "optional_type" => opaque.params.first(),
@@ -132,13 +133,13 @@ impl Type {
         }
     }
 
-    /// Whether it is known only when it is evaluated.
+    /// Whether only the evaluation knows the type.
     pub const fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Its name without parameters: how types are told apart when they are evaluated, and what
-    /// `string(type(x))` gives.
+    /// Its name without parameters. The evaluation compares types by it, and `string(type(x))`
+    /// returns it.
     pub fn name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
@@ -191,7 +192,7 @@ impl PartialEq for Type {
     }
 }
 
-/// As the checker writes types in its messages.
+/// The text of a type in messages of the checker.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -203,7 +204,7 @@ impl fmt::Display for Type {
             Self::Var(number) => write!(f, "_var{number}"),
             Self::List(element) => write!(f, "list({element})"),
             Self::Map(entry) => write!(f, "map({}, {})", entry.0, entry.1),
-            Self::Type(Some(of)) => write!(f, "type({of})"),
+            Self::Type(Some(inner)) => write!(f, "type({inner})"),
             Self::Opaque(opaque) if !opaque.params.is_empty() => {
                 f.write_str(&opaque.name)?;
                 for (index, param) in opaque.params.iter().enumerate() {

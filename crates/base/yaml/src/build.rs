@@ -1,11 +1,10 @@
-//! From parser events to values.
+//! Values built from parser events.
 //!
-//! One loop with an explicit stack; nothing here recurses, whatever the document looks like. An
-//! anchored node is kept beside the tree, with its size and depth, so that an alias is charged
-//! for what it adds before it is copied.
+//! One loop with an explicit stack builds the value, without recursion. An anchored node is copied
+//! beside the tree, with its size and depth, so an alias is charged for its copy before it is made.
 
 use crate::{
-    DuplicateKeys, NodeFault, Options, Repeated, YamlError, YamlFault,
+    DuplicateKeys, NodeFault, Options, RepeatedKey, YamlError, YamlFault,
     error::check_length,
     parser::{Event, Mark, Parser, Properties, Style},
     scalar::{self, Scalar},
@@ -14,13 +13,13 @@ use crate::{
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// What a node is charged beside its text.
+/// The bytes that a node is charged in addition to its text.
 const NODE_BYTES: usize = 32;
-/// Roughly what a mapping occupies before it has much: a node of a tree.
+/// Roughly the bytes of a small mapping: one node of a B-tree.
 const MAP_BYTES: usize = 600;
 
 /// The beginning of a value, for messages.
-fn shortened(value: &Value) -> String {
+fn truncated_text(value: &Value) -> String {
     let mut text = value.to_string();
     if let Some((end, _)) = text.char_indices().nth(200) {
         text.truncate(end);
@@ -29,18 +28,18 @@ fn shortened(value: &Value) -> String {
     text
 }
 
-/// Reads all documents of one section that begins on `line`: usually one, more when it has `...`.
-/// Each comes with the line of its first node.
+/// Reads all documents of one section that begins on `line`, each with the line of its first node.
+/// A section has several documents if it has `...`.
 pub(crate) fn section(
     text: &str,
     line: usize,
     options: &Options,
-) -> Result<Vec<(Value, usize, Vec<Repeated>)>, YamlError> {
-    if let Some(at) = text::forbidden(text) {
+) -> Result<Vec<(Value, usize, Vec<RepeatedKey>)>, YamlError> {
+    if let Some(at) = text::find_forbidden(text) {
         let (row, column) = text::position(&text[..at]);
         return Err(YamlError { line: line + row - 1, column, fault: YamlFault::ControlCharacter });
     }
-    // A byte-order mark may open each document, not only the first.
+    // A byte-order mark may begin each document, not only the first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut builder = Builder::new(options);
     let mut documents = Vec::new();
@@ -50,11 +49,11 @@ pub(crate) fn section(
             Event::DocumentStart => builder.start(),
             Event::DocumentEnd => {
                 let row = builder.first.map_or(0, |mark| mark.line);
-                let mut repeated = std::mem::take(&mut builder.repeated);
-                for one in &mut repeated {
-                    one.line += line;
+                let mut repeated_keys = std::mem::take(&mut builder.repeated_keys);
+                for repeated_key in &mut repeated_keys {
+                    repeated_key.line += line;
                 }
-                documents.push((builder.finish(), line + row, repeated));
+                documents.push((builder.finish(), line + row, repeated_keys));
             }
             event => {
                 builder.event(event, mark).map_err(|fault| error(mark, fault.into(), line))?;
@@ -67,12 +66,12 @@ pub(crate) fn section(
     Ok(documents)
 }
 
-/// An error at a place of a section that begins on `line`.
+/// An error at a position of a section that begins on `line`.
 fn error(mark: Mark, fault: YamlFault, line: usize) -> YamlError {
     YamlError { line: line + mark.line, column: mark.column + 1, fault }
 }
 
-/// A finished node.
+/// A complete node.
 struct Node {
     value: Value,
     /// Roughly the bytes it occupies.
@@ -81,7 +80,7 @@ struct Node {
     depth: usize,
     /// How many nodes upstream decodes for it.
     nodes: usize,
-    /// It stands where an alias was written.
+    /// It is a copy for an alias.
     aliased: bool,
 }
 
@@ -92,7 +91,7 @@ struct Anchored {
     nodes: usize,
 }
 
-/// The key whose value comes next.
+/// A key whose value comes next.
 enum Key {
     Name(String),
     Merge,
@@ -117,14 +116,15 @@ struct Builder<'o> {
     stack: Vec<Frame>,
     root: Option<Value>,
     first: Option<Mark>,
-    /// Anchors of the present document; open ones are not in it yet.
+    /// Complete anchors of the current document.
     anchors: HashMap<String, Anchored>,
-    /// Bytes of all copies that anchors and aliases have made in the section.
+    /// Bytes of all copies that anchors and aliases have made in this section.
     alias_bytes: usize,
-    /// Nodes of the present document that upstream decodes, and those of them behind aliases.
+    /// The nodes of the current document that upstream decodes, and how many of them come from
+    /// aliases.
     decoded: usize,
     aliased: usize,
-    repeated: Vec<Repeated>,
+    repeated_keys: Vec<RepeatedKey>,
 }
 
 impl<'o> Builder<'o> {
@@ -138,7 +138,7 @@ impl<'o> Builder<'o> {
             alias_bytes: 0,
             decoded: 1,
             aliased: 0,
-            repeated: Vec::new(),
+            repeated_keys: Vec::new(),
         }
     }
 
@@ -180,7 +180,8 @@ impl<'o> Builder<'o> {
         self.check_aliases()
     }
 
-    /// Upstream's bound: of a large document, so much at most may come out of aliases.
+    /// Checks upstream's limit: the maximum share of nodes that may come from aliases falls with
+    /// the size of a document.
     fn check_aliases(&self) -> Result<(), NodeFault> {
         const FEW: usize = 400_000;
         const MANY: usize = 4_000_000;
@@ -191,7 +192,7 @@ impl<'o> Builder<'o> {
         if excessive { Err(NodeFault::ExcessiveAliasing) } else { Ok(()) }
     }
 
-    /// Charges a copy, of which the section may have so many bytes.
+    /// Charges a copy to the section.
     fn charge(&mut self, bytes: usize) -> Result<(), NodeFault> {
         self.alias_bytes = self.alias_bytes.saturating_add(bytes);
         if self.alias_bytes > self.options.max_alias_bytes {
@@ -226,7 +227,7 @@ impl<'o> Builder<'o> {
                 let resolved = scalar::resolve(&text, tag, plain)?;
                 let quoted = matches!(resolved, Scalar::Text);
                 let name = resolved.key(&text)?;
-                self.note_repeated(&name, quoted, mark);
+                self.record_repeated_key(&name, quoted, mark);
                 Key::Name(name)
             };
             if let (Key::Name(name), Some(anchor)) = (&key, anchor) {
@@ -234,7 +235,7 @@ impl<'o> Builder<'o> {
                 self.charge(bytes)?;
                 self.anchors.insert(anchor, Anchored { value, bytes, depth: 0, nodes: 1 });
             }
-            return self.key(key);
+            return self.set_key(key);
         }
         let value = match scalar::resolve(&text, tag, plain)? {
             Scalar::Text => Value::String(text),
@@ -243,23 +244,23 @@ impl<'o> Builder<'o> {
         let bytes = NODE_BYTES + value.as_str().map_or(0, str::len);
         let node = Node { value, bytes, depth: 0, nodes: 1, aliased: false };
         self.anchor(anchor, &node)?;
-        self.place(node)
+        self.add_node(node)
     }
 
-    fn note_repeated(&mut self, name: &str, quoted: bool, mark: Mark) {
+    fn record_repeated_key(&mut self, name: &str, quoted: bool, mark: Mark) {
         if self.options.duplicate_keys != DuplicateKeys::Note {
             return;
         }
-        // Upstream counts what a merge brought as well.
+        // Upstream counts keys from a merge too.
         if let Some(Frame { collection: Collection::Map { map, .. }, .. }) = self.stack.last()
             && map.contains_key(name)
         {
             let key = if quoted { format!("{name:?}") } else { name.to_owned() };
-            self.repeated.push(Repeated { line: mark.line, key });
+            self.repeated_keys.push(RepeatedKey { line: mark.line, key });
         }
     }
 
-    fn key(&mut self, found: Key) -> Result<(), NodeFault> {
+    fn set_key(&mut self, found: Key) -> Result<(), NodeFault> {
         let Some(Frame { collection: Collection::Map { map, key, merged }, bytes, nodes, .. }) =
             self.stack.last_mut()
         else {
@@ -304,13 +305,13 @@ impl<'o> Builder<'o> {
                 Value::Bool(flag) => flag.to_string(),
                 Value::Number(number) => number.to_string(),
                 Value::Null | Value::Array(_) | Value::Object(_) => {
-                    return Err(NodeFault::AliasedKey { shown: shortened(&anchored.value) });
+                    return Err(NodeFault::AliasedKey { value: truncated_text(&anchored.value) });
                 }
             };
-            return self.key(Key::Name(name));
+            return self.set_key(Key::Name(name));
         }
         let value = anchored.value.clone();
-        self.place(Node { value, bytes, depth, nodes: 1 + nodes, aliased: true })
+        self.add_node(Node { value, bytes, depth, nodes: 1 + nodes, aliased: true })
     }
 
     fn open(&mut self, collection: Collection, anchor: Option<String>) -> Result<(), NodeFault> {
@@ -340,7 +341,7 @@ impl<'o> Builder<'o> {
         let Frame { bytes, depth, nodes, .. } = frame;
         let node = Node { value, bytes, depth, nodes, aliased: false };
         self.anchor(frame.anchor, &node)?;
-        self.place(node)
+        self.add_node(node)
     }
 
     fn anchor(&mut self, anchor: Option<String>, node: &Node) -> Result<(), NodeFault> {
@@ -352,8 +353,8 @@ impl<'o> Builder<'o> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs.
-    fn place(&mut self, node: Node) -> Result<(), NodeFault> {
+    /// Adds a complete node to the collection around it.
+    fn add_node(&mut self, node: Node) -> Result<(), NodeFault> {
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(node.value);
             return Ok(());
@@ -379,8 +380,8 @@ impl<'o> Builder<'o> {
     }
 }
 
-/// Takes over the fields of what stands under `<<`. They replace what the mapping has so far, and
-/// fields that follow replace them: the order of the text decides, as in Go's decoder.
+/// Merges the fields of the value of `<<` into a mapping. They replace earlier fields of the
+/// mapping, and later fields replace them: the order of the text decides, as in Go's decoder.
 fn merge(
     map: &mut Map<String, Value>,
     merged: &mut Vec<String>,
@@ -391,7 +392,7 @@ fn merge(
         Value::Array(items) if !node.aliased => items,
         _ => return Err(NodeFault::Merge),
     };
-    // Earlier mappings of the list win.
+    // Earlier mappings of the sequence win.
     for source in sources.into_iter().rev() {
         let Value::Object(fields) = source else { return Err(NodeFault::Merge) };
         for (name, value) in fields {

@@ -1,9 +1,9 @@
-//! Values as YAML text, in the form that kubectl prints.
+//! YAML emitter: values as YAML text in the form that kubectl prints.
 //!
 //! Block style, keys in natural order (`a2` before `a10`), two columns per level, lists at the
-//! column of their key, texts without quotes where nothing else could be read from them, literal
-//! blocks for texts with line breaks, folding beyond column 80. These are the rules of the emitter
-//! that upstream's tools share; output can be compared with theirs byte for byte.
+//! column of their key. Texts have no quotes where they are unambiguous, literal blocks where they
+//! have line breaks, and are folded beyond column 80. These are the rules of upstream's emitter, so
+//! output is the same byte for byte.
 
 use crate::scalar::{go_float64, stays_text};
 use memchr::{memchr, memchr2, memchr3_iter};
@@ -12,14 +12,14 @@ use std::cmp::Ordering;
 
 /// Beyond this column, blanks become line breaks where the style allows it.
 const WIDTH: usize = 80;
-/// Keys that are longer are written after a `?`.
+/// Longer keys are written after a `?`.
 const SIMPLE_KEY: usize = 128;
 /// Columns per level.
 const INDENT: usize = 2;
-/// What lines begin with.
+/// Indentation, copied in blocks of this length.
 const BLANKS: &str = "                                                                ";
 
-/// The value as one YAML document without a separator; ends with a line break.
+/// Formats a value as one YAML document without a separator; it ends with a line break.
 pub fn to_string(value: &Value) -> String {
     let mut out = Emitter { text: String::new(), column: 0, whitespace: true, indention: true };
     out.node(value, None, false);
@@ -29,18 +29,18 @@ pub fn to_string(value: &Value) -> String {
     out.text
 }
 
-/// The text so far, and what the last thing written was.
+/// The text so far, and the state of its last line.
 struct Emitter {
     text: String,
     /// In characters.
     column: usize,
-    /// The last thing written was a blank or the start of a line.
+    /// The last character is a blank, or none is on the line yet.
     whitespace: bool,
-    /// Only indentation and `-`, `?`, `:` indicators stand on the line so far.
+    /// The line has only indentation and the indicators `-`, `?` and `:` so far.
     indention: bool,
 }
 
-/// How a text is written.
+/// The style in which a text is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
     Plain,
@@ -49,8 +49,8 @@ enum Style {
     Literal,
 }
 
-/// The indentation of what stands inside a node of indentation `indent` (`None`: the document).
-fn deeper(indent: Option<usize>, flow: bool) -> usize {
+/// The indentation of the content of a node at indentation `indent` (`None`: the document).
+fn content_indent(indent: Option<usize>, flow: bool) -> usize {
     match indent {
         None if flow => INDENT,
         None => 0,
@@ -59,8 +59,8 @@ fn deeper(indent: Option<usize>, flow: bool) -> usize {
 }
 
 impl Emitter {
-    /// Writes a node that stands in a collection of indentation `indent`; `in_map`: as the value
-    /// of a mapping's field.
+    /// Writes a node of a collection at indentation `indent`. `in_map` says that it is the value of
+    /// a mapping's field.
     fn node(&mut self, value: &Value, indent: Option<usize>, in_map: bool) {
         match value {
             Value::Null => self.word("null"),
@@ -69,15 +69,15 @@ impl Emitter {
                 self.word(&go_float64(number.as_f64().unwrap_or_default()));
             }
             Value::Number(number) => self.word(&number.to_string()),
-            Value::String(text) => self.string(text, deeper(indent, true), false),
+            Value::String(text) => self.string(text, content_indent(indent, true), false),
             Value::Array(items) if items.is_empty() => self.word("[]"),
             Value::Object(fields) if fields.is_empty() => self.word("{}"),
             Value::Array(items) => {
-                // Lists of a mapping stand at the column of their key.
+                // Lists in a mapping are written at the column of their key.
                 let indentless = in_map && !self.indention;
                 let inner = match indent {
                     Some(indent) if indentless => indent,
-                    _ => deeper(indent, false),
+                    _ => content_indent(indent, false),
                 };
                 for item in items {
                     self.indent(inner);
@@ -85,16 +85,16 @@ impl Emitter {
                     self.node(item, Some(inner), false);
                 }
             }
-            Value::Object(fields) => self.mapping(fields, deeper(indent, false)),
+            Value::Object(fields) => self.mapping(fields, content_indent(indent, false)),
         }
     }
 
     fn mapping(&mut self, fields: &Map<String, Value>, indent: usize) {
-        // Letters alone are in upstream's order already.
+        // Keys of letters alone are in upstream's order already.
         if fields.keys().all(|name| name.bytes().all(|byte| byte.is_ascii_alphabetic())) {
             fields.iter().for_each(|(name, value)| self.field(name, value, indent));
         } else {
-            for (name, value) in sorted(fields.iter().collect()) {
+            for (name, value) in sort_fields(fields.iter().collect()) {
                 self.field(name, value, indent);
             }
         }
@@ -103,33 +103,33 @@ impl Emitter {
     fn field(&mut self, name: &str, value: &Value, indent: usize) {
         self.indent(indent);
         if name.len() <= SIMPLE_KEY && !name.contains(is_break) {
-            self.string(name, deeper(Some(indent), true), true);
+            self.string(name, content_indent(Some(indent), true), true);
             self.indicator(":", false, false);
         } else {
             self.indicator("?", true, true);
-            self.string(name, deeper(Some(indent), true), false);
+            self.string(name, content_indent(Some(indent), true), false);
             self.indent(indent);
             self.indicator(":", true, true);
         }
         self.node(value, Some(indent), true);
     }
 
-    /// Writes a text in the style that fits it.
+    /// Writes a text in the first style that can hold it.
     fn string(&mut self, text: &str, indent: usize, key: bool) {
-        let shape = Shape::of(text);
-        let wanted = if memchr(b'\n', text.as_bytes()).is_some() {
+        let styles = PossibleStyles::for_text(text);
+        let preferred = if memchr(b'\n', text.as_bytes()).is_some() {
             Style::Literal
         } else if stays_text(text) && !(key && text == "<<") {
             Style::Plain
         } else {
             Style::Double
         };
-        let mut style = if key && shape.line_breaks { Style::Double } else { wanted };
-        if style == Style::Plain && !shape.plain {
+        let mut style = if key && styles.line_breaks { Style::Double } else { preferred };
+        if style == Style::Plain && !styles.plain {
             style = Style::Single;
         }
-        if (style == Style::Single && !shape.single)
-            || (style == Style::Literal && (!shape.block || key))
+        if (style == Style::Single && !styles.single)
+            || (style == Style::Literal && (!styles.block || key))
         {
             style = Style::Double;
         }
@@ -144,20 +144,21 @@ impl Emitter {
                 self.indicator("'", false, false);
             }
             Style::Double => self.double_quoted(text, indent, !key),
-            // Ends at the start of a line or in the middle of one, and knows which.
+            // It sets `whitespace` and `indention` itself.
             Style::Literal => return self.literal(text, indent),
         }
         self.whitespace = false;
         self.indention = false;
     }
 
-    /// The characters of a plain or single-quoted text; long lines are broken at single blanks.
+    /// Writes the characters of a plain or single-quoted text and breaks long lines at single
+    /// blanks.
     fn folded(&mut self, text: &str, indent: usize, fold: bool, quoted: bool) {
-        // Lines are broken at blanks only, and only quotes are doubled.
+        // Without blanks and quotes there is nothing to break or double.
         if !text.is_empty()
             && memchr2(b' ', if quoted { b'\'' } else { b' ' }, text.as_bytes()).is_none()
         {
-            self.put_all(text);
+            self.put_text(text);
             self.indention = false;
             return;
         }
@@ -187,11 +188,11 @@ impl Emitter {
         }
     }
 
-    /// The same for letters of one byte each, without quotes: whole lines at once.
+    /// As [`Self::folded`] for ASCII without quotes: it writes whole lines at once.
     fn folded_ascii(&mut self, text: &str, indent: usize, fold: bool, quoted: bool) {
         let bytes = text.as_bytes();
         let mut from = 0;
-        while let Some(end) = self.fold(bytes, from, quoted).filter(|_| fold) {
+        while let Some(end) = self.fold_position(bytes, from, quoted).filter(|_| fold) {
             self.put_ascii(&text[from..end]);
             self.indention &= bytes[from..end].iter().all(|&byte| byte == b' ');
             self.indent(indent);
@@ -201,9 +202,9 @@ impl Emitter {
         self.indention &= bytes[from..].iter().all(|&byte| byte == b' ');
     }
 
-    /// The blank at which the line is broken that begins with the byte `from`: the first behind the last
-    /// column that has no other beside it and, in quotes, is not the first or last of all.
-    fn fold(&self, text: &[u8], from: usize, quoted: bool) -> Option<usize> {
+    /// The blank at which the line from byte `from` is broken: the first one beyond the last column
+    /// without a blank beside it. In quotes it is not the first or last character of the text.
+    fn fold_position(&self, text: &[u8], from: usize, quoted: bool) -> Option<usize> {
         let is_blank = |at: usize| text.get(at) == Some(&b' ');
         let mut at = from + (WIDTH + 1).saturating_sub(self.column);
         loop {
@@ -294,7 +295,7 @@ impl Emitter {
             let line = &lines[..end.unwrap_or(lines.len())];
             if !line.is_empty() {
                 self.indent(indent);
-                // In bytes: a line break follows, whatever the column.
+                // The column in bytes is enough, because a line break follows.
                 self.put_ascii(line);
                 self.whitespace = false;
                 self.indention = false;
@@ -306,12 +307,13 @@ impl Emitter {
         }
     }
 
-    /// A word that needs no looking at.
+    /// Writes a word that needs no quotes.
     fn word(&mut self, word: &str) {
         self.indicator(word, true, false);
     }
 
-    /// An indicator; `separate`: after a blank; `indention`: it may open a line like `- `.
+    /// Writes an indicator. `separate` puts a blank before it; `indention` says that it may open a
+    /// line, like `- `.
     fn indicator(&mut self, indicator: &str, separate: bool, indention: bool) {
         if separate {
             self.gap();
@@ -327,7 +329,7 @@ impl Emitter {
         }
     }
 
-    /// Goes to the column `indent`, on a new line unless the present one has only indentation.
+    /// Moves to the column `indent`, on a new line unless the current one has only indentation.
     fn indent(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.line_break();
@@ -352,7 +354,7 @@ impl Emitter {
         self.column += text.len();
     }
 
-    fn put_all(&mut self, text: &str) {
+    fn put_text(&mut self, text: &str) {
         self.text.push_str(text);
         self.column += text.chars().count();
     }
@@ -363,30 +365,30 @@ impl Emitter {
     }
 }
 
-/// Which styles a text can be written in.
+/// The styles that can hold a text.
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts about a text")]
-struct Shape {
+struct PossibleStyles {
     line_breaks: bool,
     plain: bool,
     single: bool,
     block: bool,
 }
 
-impl Shape {
-    fn of(text: &str) -> Self {
-        let mut shape = Self { line_breaks: false, plain: true, single: true, block: true };
+impl PossibleStyles {
+    fn for_text(text: &str) -> Self {
+        let mut styles = Self { line_breaks: false, plain: true, single: true, block: true };
         if text.is_empty() {
-            shape.block = false;
-            return shape;
+            styles.block = false;
+            return styles;
         }
-        if harmless(text.as_bytes()) {
-            return shape;
+        if is_unambiguous(text.as_bytes()) {
+            return styles;
         }
-        if let Some(shape) = Self::of_ascii(text.as_bytes()) {
-            return shape;
+        if let Some(styles) = Self::for_ascii(text.as_bytes()) {
+            return styles;
         }
         if text.starts_with("---") || text.starts_with("...") {
-            shape.plain = false;
+            styles.plain = false;
         }
         let (mut previous, mut after_blank) = (None, true);
         let mut rest = text.chars().peekable();
@@ -403,112 +405,112 @@ impl Shape {
                 _ => false,
             };
             if indicator {
-                shape.plain = false;
+                styles.plain = false;
             }
             if !printable(c) {
-                shape.special();
+                styles.require_escapes();
             }
             let edge = previous.is_none() || next.is_none();
             if c == ' ' {
-                shape.plain &= !edge;
-                shape.block &= next.is_some();
+                styles.plain &= !edge;
+                styles.block &= next.is_some();
                 if previous.is_some_and(is_break) {
-                    shape.plain = false;
-                    shape.single = false;
+                    styles.plain = false;
+                    styles.single = false;
                 }
             } else if is_break(c) {
-                shape.line_breaks = true;
-                shape.plain = false;
-                // Readers disagree about the rarer line breaks; only escapes are safe.
+                styles.line_breaks = true;
+                styles.plain = false;
+                // Readers disagree about the rarer line breaks, so these are escaped.
                 if previous == Some(' ') || c != '\n' {
-                    shape.special();
+                    styles.require_escapes();
                 }
             }
             after_blank = c == ' ' || c == '\t' || is_break(c);
             previous = Some(c);
         }
-        shape
+        styles
     }
 
-    /// The same for a text of signs of one byte that can be printed, and line breaks. Only few signs
-    /// mean anything where they stand.
-    fn of_ascii(text: &[u8]) -> Option<Self> {
-        let usual = |byte: u8| matches!(byte, b'\n' | b' '..=b'~');
-        let all = |stride: &[u8]| stride.iter().fold(true, |all, &byte| all & usual(byte));
+    /// As [`Self::for_text`] for printable ASCII and line breaks, where only few characters matter.
+    fn for_ascii(text: &[u8]) -> Option<Self> {
+        let is_printable = |byte: u8| matches!(byte, b'\n' | b' '..=b'~');
+        let all = |stride: &[u8]| stride.iter().fold(true, |all, &byte| all & is_printable(byte));
         let (&[first, ..], &[.., last]) = (text, text) else { return None };
         if !text.chunks(1024).all(all) {
             return None;
         }
-        let mut shape = Self { line_breaks: false, plain: true, single: true, block: true };
+        let mut styles = Self { line_breaks: false, plain: true, single: true, block: true };
         let blank_at = |at: usize| matches!(text.get(at), None | Some(b' '));
-        let opening = match first {
+        let is_indicator = match first {
             b',' | b'[' | b']' | b'{' | b'}' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\'' | b'"'
             | b'%' | b'@' | b'`' => true,
             b'?' | b'-' => blank_at(1),
             _ => false,
         };
-        let marker = text.starts_with(b"---") || text.starts_with(b"...");
-        if opening || marker || first == b' ' || last == b' ' {
-            shape.plain = false;
+        let is_marker = text.starts_with(b"---") || text.starts_with(b"...");
+        if is_indicator || is_marker || first == b' ' || last == b' ' {
+            styles.plain = false;
         }
-        shape.block &= last != b' ';
+        styles.block &= last != b' ';
         for at in memchr3_iter(b':', b'#', b'\n', text) {
             match text[at] {
-                b':' => shape.plain &= !blank_at(at + 1),
-                b'#' => shape.plain &= at > 0 && !matches!(text[at - 1], b' ' | b'\n'),
+                b':' => styles.plain &= !blank_at(at + 1),
+                b'#' => styles.plain &= at > 0 && !matches!(text[at - 1], b' ' | b'\n'),
                 _ => {
-                    shape.line_breaks = true;
-                    shape.plain = false;
+                    styles.line_breaks = true;
+                    styles.plain = false;
                     if text.get(at + 1) == Some(&b' ') {
-                        shape.single = false;
+                        styles.single = false;
                     }
                     if at > 0 && text[at - 1] == b' ' {
-                        shape.special();
+                        styles.require_escapes();
                     }
                 }
             }
         }
-        Some(shape)
+        Some(styles)
     }
 
-    /// Only escapes can write it.
-    fn special(&mut self) {
+    /// Excludes all styles without escapes.
+    fn require_escapes(&mut self) {
         self.plain = false;
         self.single = false;
         self.block = false;
     }
 }
 
-/// Whether a text has only signs that mean nothing to YAML where they stand, as base64 has: most
-/// of what large catalogs hold.
-fn harmless(text: &[u8]) -> bool {
-    let harmless =
+/// Whether a text has only characters without a meaning in YAML, like base64, which is most of a
+/// large catalog.
+fn is_unambiguous(text: &[u8]) -> bool {
+    let is_unambiguous =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'_' | b'.');
     // Short strides let the compiler check many bytes at once.
     text.first().is_some_and(u8::is_ascii_alphanumeric)
         && text
             .chunks(1024)
-            .all(|stride| stride.iter().fold(true, |all, &byte| all & harmless(byte)))
+            .all(|stride| stride.iter().fold(true, |all, &byte| all & is_unambiguous(byte)))
 }
 
 fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What upstream's emitter writes as it is; everything beyond the basic plane is escaped.
+/// Whether upstream's emitter writes a character without an escape. It escapes everything beyond
+/// the basic plane.
 fn printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
         && c != '\u{feff}'
 }
 
-/// Whether `a` comes before `b` in upstream's order of keys, judged at the first character that
-/// differs: letters by code, digits as numbers, letters after everything else.
+/// Whether `a` sorts before `b` in upstream's order of keys. The first different character decides:
+/// letters by code, digits as numbers, letters after everything else.
 fn comes_before(a: &str, b: &str) -> bool {
     let (left, right) = (a.as_bytes(), b.as_bytes());
     let Some(mut at) = left.iter().zip(right).position(|(a, b)| a != b) else {
         return left.len() < right.len();
     };
-    // To the beginning of the characters, which is the same place in both.
+    // Back to the start of the character, which is the same in both.
     while !a.is_char_boundary(at) {
         at -= 1;
     }
@@ -519,7 +521,7 @@ fn comes_before(a: &str, b: &str) -> bool {
         (false, false) => {}
         (_, letter) => return letter,
     }
-    // A zero counts inside a number, but not at its beginning.
+    // A zero matters inside a number, but not at its beginning.
     let inside = (l == '0' || r == '0')
         && left[..at].iter().rev().take_while(|c| c.is_ascii_digit()).any(|&c| c != b'0');
     let number = |text: &[u8]| {
@@ -537,15 +539,15 @@ fn comes_before(a: &str, b: &str) -> bool {
 /// A field of a mapping.
 type Field<'v> = (&'v String, &'v Value);
 
-/// Sorts fields by their names as upstream does. Its order has circles (`a1b`, `a2`, `a10`), which the
-/// sorting of the standard library may answer with a panic; merging does not mind.
-fn sorted(mut fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
+/// Sorts fields by their names as upstream does. Its order has cycles (`a1b`, `a2`, `a10`), on
+/// which the standard sort may panic; a merge sort does not.
+fn sort_fields(mut fields: Vec<Field<'_>>) -> Vec<Field<'_>> {
     if fields.len() < 2 {
         return fields;
     }
     let right = fields.split_off(fields.len() / 2);
-    let mut left = sorted(fields).into_iter().peekable();
-    let mut right = sorted(right).into_iter().peekable();
+    let mut left = sort_fields(fields).into_iter().peekable();
+    let mut right = sort_fields(right).into_iter().peekable();
     let mut all = Vec::with_capacity(left.len() + right.len());
     while let (Some(l), Some(r)) = (left.peek(), right.peek()) {
         let next = if comes_before(r.0, l.0) { right.next() } else { left.next() };

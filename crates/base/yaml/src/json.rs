@@ -1,98 +1,100 @@
-//! Streams of JSON values, one after the other.
+//! JSON streams: consecutive JSON values in one text.
 
 use crate::{
     DuplicateKeys, NodeFault, Options, YamlError, YamlFault, error::check_length, fast,
-    scalar::number_of, text::position,
+    scalar::go_json_number, text::position,
 };
 use memchr::memchr_iter;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Map, Number, Value};
 use std::{cell::RefCell, fmt, ops::Range};
 
-/// A value, the line it begins on, and its bytes.
-type Found = (Value, usize, Range<usize>);
+/// A value, the line of its beginning, and its range in the text.
+type JsonValue = (Value, usize, Range<usize>);
 
-/// A cursor over a text of JSON values.
-pub(crate) struct Stream<'a> {
+/// A reader of consecutive JSON values.
+pub(crate) struct JsonStream<'a> {
     text: &'a str,
     at: usize,
     line: usize,
     values: usize,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> JsonStream<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, line: 1, values: 0 }
     }
 
-    /// A part of a stream that begins on `line`, behind values that show what the stream is.
-    pub(crate) fn behind(text: &'a str, line: usize) -> Self {
+    /// A reader of a later part of a stream, which begins on `line`. Values before it have proved
+    /// that the stream is JSON.
+    pub(crate) fn continued(text: &'a str, line: usize) -> Self {
         Self { text, at: 0, line, values: 2 }
     }
 
-    /// How many values have been read.
+    /// The number of values read.
     pub(crate) fn values(&self) -> usize {
         self.values
     }
 
-    /// The byte position and line of the value that failed or comes next.
+    /// The offset and line of the value that failed or comes next.
     pub(crate) fn position(&self) -> (usize, usize) {
         (self.at, self.line)
     }
 
-    /// The next value with its line and bytes; `None` at the end.
-    pub(crate) fn next(&mut self, options: &Options) -> Option<Result<Found, YamlError>> {
+    /// Reads the next value; `None` at the end.
+    pub(crate) fn next(&mut self, options: &Options) -> Option<Result<JsonValue, YamlError>> {
         let rest = &self.text[self.at..];
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
-        self.step(blanks);
+        self.advance(blanks);
         let rest = &self.text[self.at..];
         if rest.is_empty() {
             return None;
         }
         if let Some((value, end)) = fast::json::value(self.text, self.at, options) {
-            return Some(Ok(self.found(value, end - self.at)));
+            return Some(Ok(self.advance_past(value, end - self.at)));
         }
         let mut reader = Deserializer::from_str(rest);
-        // [`Node`] counts, and knows the bound.
+        // [`ValueSeed`] checks the depth.
         reader.disable_recursion_limit();
-        let refused = RefCell::new(None);
-        match (Node { options, depth: 0, refused: &refused }).deserialize(&mut reader) {
+        let limit_error = RefCell::new(None);
+        match (ValueSeed { options, depth: 0, limit_error: &limit_error }).deserialize(&mut reader)
+        {
             Ok(value) => {
-                // The reader stops right behind the value.
+                // The reader stops directly after the value.
                 let length = reader.into_iter::<serde::de::IgnoredAny>().byte_offset();
-                Some(Ok(self.found(value, length)))
+                Some(Ok(self.advance_past(value, length)))
             }
             Err(error) => {
-                let place = format!(" at line {} column {}", error.line(), error.column());
-                let words = error.to_string();
+                let suffix = format!(" at line {} column {}", error.line(), error.column());
+                let message = error.to_string();
                 let (line, column) = position(&text_until(self.text, self.at, &error));
-                let words = words.strip_suffix(&place).unwrap_or(&words).to_owned();
-                let fault = match refused.into_inner() {
+                let message = message.strip_suffix(&suffix).unwrap_or(&message).to_owned();
+                let fault = match limit_error.into_inner() {
                     Some(fault) => YamlFault::Node(fault),
-                    None => YamlFault::Json { words, ends_early: error.is_eof() },
+                    None => YamlFault::Json { message, ends_early: error.is_eof() },
                 };
                 Some(Err(YamlError { line, column, fault }))
             }
         }
     }
 
-    /// Passes a value of so many bytes.
-    fn found(&mut self, value: Value, length: usize) -> Found {
+    /// Moves past a value of `length` bytes.
+    fn advance_past(&mut self, value: Value, length: usize) -> JsonValue {
         let (start, line) = (self.at, self.line);
-        self.step(length);
+        self.advance(length);
         self.values += 1;
         (value, line, start..self.at)
     }
 
-    fn step(&mut self, bytes: usize) {
-        let passed = &self.text.as_bytes()[self.at..self.at + bytes];
-        self.line += memchr_iter(b'\n', passed).count();
+    fn advance(&mut self, bytes: usize) {
+        let skipped = &self.text.as_bytes()[self.at..self.at + bytes];
+        self.line += memchr_iter(b'\n', skipped).count();
         self.at += bytes;
     }
 }
 
-/// The text up to the character that an error is about. The reader counts lines from the start
-/// of the value, and columns in bytes up to and including that character.
+/// The text up to the character of an error. `serde_json` counts lines from the start of the value,
+/// and columns in bytes up to and including that character.
 fn text_until(text: &str, start: usize, error: &serde_json::Error) -> String {
     let rest = &text.as_bytes()[start..];
     let line = match error.line() {
@@ -106,18 +108,18 @@ fn text_until(text: &str, start: usize, error: &serde_json::Error) -> String {
     String::from_utf8_lossy(&text.as_bytes()[..end]).into_owned()
 }
 
-/// Builds a [`Value`] under the bounds of the options.
+/// Builds a [`Value`] within the limits of the options.
 #[derive(Clone, Copy)]
-struct Node<'o> {
+struct ValueSeed<'o> {
     options: &'o Options,
-    /// How many values it lies in.
+    /// The number of collections around the value.
     depth: usize,
-    /// What is refused here: errors of the reader are texts alone.
-    refused: &'o RefCell<Option<NodeFault>>,
+    /// The error of a limit; `serde_json`'s errors carry only text.
+    limit_error: &'o RefCell<Option<NodeFault>>,
 }
 
-impl Node<'_> {
-    /// What lies in this one.
+impl ValueSeed<'_> {
+    /// The seed for children of this value.
     fn inner<E: Error>(self) -> Result<Self, E> {
         let depth = self.depth + 1;
         if depth > self.options.max_depth {
@@ -126,15 +128,15 @@ impl Node<'_> {
         Ok(Self { depth, ..self })
     }
 
-    /// Stops reading.
+    /// Records an error of a limit and stops reading.
     fn refuse<E: Error>(self, fault: NodeFault) -> E {
         let error = E::custom(&fault);
-        *self.refused.borrow_mut() = Some(fault);
+        *self.limit_error.borrow_mut() = Some(fault);
         error
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
@@ -142,7 +144,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,10 +201,10 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// The number that a float is.
+/// The JSON number of a float.
 pub(crate) fn json_number(number: f64, options: &Options) -> Option<Number> {
     if number == 0.0 && number.is_sign_negative() && options.signed_zero {
         return Number::from_f64(number);
     }
-    number_of(number)
+    go_json_number(number)
 }

@@ -1,14 +1,14 @@
-//! What a JSON text that is known to be one holds and a value does not show: keys that an object has
-//! twice.
+//! Repeated keys of JSON objects, which the parsed value no longer shows. The text must be valid
+//! JSON.
 
 use memchr::memchr2;
 use std::ops::Range;
 
-/// Where keys stand for the second time (with their quotes), in the order of the text. Keys are
-/// compared as they are written.
+/// The second occurrences of keys, with their quotes, in the order of the text. Keys are compared
+/// as written, without decoding escapes.
 pub fn repeated_keys(json: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    // The keys of all open objects, and where those of each collection begin.
+    // The keys of all open objects, and for each open collection the index of its first key.
     let mut keys: Vec<Range<usize>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let mut at = 0;
@@ -16,17 +16,19 @@ pub fn repeated_keys(json: &[u8]) -> Vec<Range<usize>> {
     while let Some(&byte) = json.get(at) {
         match byte {
             b'"' => {
-                last = at..end_of_text(json, at);
+                last = at..end_of_string(json, at);
                 at = last.end;
                 continue;
             }
             b':' => keys.push(last.clone()),
             b'{' | b'[' => open.push(keys.len()),
             b'}' | b']' => {
-                let mut own = keys.split_off(open.pop().unwrap_or(0).min(keys.len()));
-                own.sort_by(|a, b| (&json[a.clone()], a.start).cmp(&(&json[b.clone()], b.start)));
-                let same =
-                    own.windows(2).filter(|pair| json[pair[0].clone()] == json[pair[1].clone()]);
+                let mut object_keys = keys.split_off(open.pop().unwrap_or(0).min(keys.len()));
+                object_keys
+                    .sort_by(|a, b| (&json[a.clone()], a.start).cmp(&(&json[b.clone()], b.start)));
+                let same = object_keys
+                    .windows(2)
+                    .filter(|pair| json[pair[0].clone()] == json[pair[1].clone()]);
                 found.extend(same.map(|pair| pair[1].clone()));
             }
             _ => {}
@@ -37,8 +39,8 @@ pub fn repeated_keys(json: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// The end of the text that begins with the quote at `start`.
-fn end_of_text(json: &[u8], start: usize) -> usize {
+/// The end of the string whose opening quote is at `start`.
+fn end_of_string(json: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(more) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += more;
@@ -56,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn keys_of_one_object_are_compared() {
+    fn only_keys_of_the_same_object_repeat() {
         for (json, expected) in [
             (r#"{"a":1,"b":{"a":2},"c":[{"a":3},{"a":4}]}"#, &[][..]),
             (r#"{"a":1,"b":2,"a":3,"a":4}"#, &[13, 19]),
@@ -72,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_gone_through(text in r#"[{}\[\]",:a\\]{0,40}"#) {
+        fn any_text_is_accepted(text in r#"[{}\[\]",:a\\]{0,40}"#) {
             repeated_keys(text.as_bytes());
         }
     }

@@ -1,8 +1,8 @@
 //! YAML and JSON as Kubernetes tools read and write them.
 //!
-//! kubectl, opm and the controllers of upstream share one decoder: YAML is turned into JSON by the
-//! rules of YAML 1.1 (`yes` is true, `0644` is 420, `<<` merges), and only JSON is looked at
-//! afterwards. This crate is that decoder; everybody else sees [`serde_json::Value`].
+//! kubectl, opm and the controllers of upstream share one decoder. It converts YAML to JSON by the
+//! rules of YAML 1.1 (`yes` is true, `0644` is 420, `<<` merges); everything after that sees JSON
+//! only. This crate is that decoder; its callers see [`serde_json::Value`].
 //!
 //! ```text
 //! bytes ─► text ─► sections (lines that begin with ---) ─┬─► scanner of usual YAML ─────► Value
@@ -10,24 +10,24 @@
 //!            └───► stream of JSON values, when it begins with {  ──────────────────────► Value
 //! ```
 //!
-//! A section of usual YAML is read by a scanner in one pass over its bytes, at a fifth of a gigabyte
-//! a second and more. Anything unusual and anything that may be wrong is left to the parser, so that
-//! there is one judge of what is YAML: it follows the rules of libyaml in the order in which upstream
-//! follows them, so verdicts, values and words ([`libyaml`]) are upstream's. Tests hold scanner and
-//! parser together on real catalogs and on damaged texts by the thousand.
+//! A scanner reads a section of common YAML in one pass over its bytes, at 0.2 GB/s and more. It
+//! leaves everything uncommon and everything that may be invalid to the parser, so only the parser
+//! decides what is YAML. The parser checks the rules of libyaml in upstream's order, so values,
+//! errors and messages ([`libyaml`]) are upstream's. Tests compare scanner and parser on real
+//! catalogs and on thousands of damaged texts.
 //!
-//! Why readers of our own: they are many times as fast as a library's parser with a serde
-//! deserializer behind it, they know the position of every node, they bound what a document may
-//! cost (nesting, aliases, scalar length) while it grows instead of afterwards, and libraries follow
-//! YAML 1.2, which upstream does not: tabs, line breaks (U+0085 is one), indentation inside quotes.
-//! The table test of awkward scalars was recorded from upstream's decoder.
+//! Why no library: a library's parser with a serde deserializer is many times slower and does not
+//! know the position of every node. It checks what a document costs (nesting, aliases, scalar
+//! length) only afterwards; these readers check it while the document grows. And libraries follow
+//! YAML 1.2, unlike upstream: they differ in tabs, line breaks (U+0085 is one) and indentation
+//! inside quotes. The table test of awkward scalars was recorded from upstream's decoder.
 //!
-//! Deliberate differences from upstream: nothing is lost silently (documents after `...`, after a
-//! byte-order mark or after a fall-back from JSON to YAML are read, where upstream stops without
-//! a word); nesting is bounded by [`Options::max_depth`] instead of 10,000.
+//! Deliberate differences from upstream: no document is lost silently. Upstream stops without an
+//! error after `...`, after a byte-order mark and after a fall-back from JSON to YAML; this crate
+//! reads the documents that follow. And [`Options::max_depth`] limits nesting instead of 10,000.
 //!
-//! What this crate does not do: keep comments, styles or key order, or decode into Rust types.
-//! Decode the [`Value`] for that: a typed YAML decoder would take `name: on` for the text "on".
+//! This crate does not keep comments, styles or key order, and it does not decode into Rust types.
+//! Decode the [`Value`] for that: a typed YAML decoder would read `name: on` as the text "on".
 
 mod build;
 mod emit;
@@ -45,58 +45,57 @@ mod text;
 pub use emit::to_string;
 pub use error::{NodeFault, TagFault, YamlError, YamlFault};
 pub use json_keys::repeated_keys;
-pub use locate::{Step, locate, locate_all};
+pub use locate::{PathStep, locate, locate_all};
 pub use section::{Section, sections};
 
 use section::Sections;
 use serde_json::Value;
 use std::ops::Range;
 
-/// What to do when a mapping has one key twice.
+/// How to treat a key that occurs twice in a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DuplicateKeys {
-    /// The later one counts, as kubectl and opm have it.
+    /// The last value wins, as in kubectl and opm.
     #[default]
     LastWins,
-    /// The later one counts, and [`Document::repeated`] names the key.
+    /// The last value wins, and [`Document::repeated_keys`] lists the key.
     Note,
-    /// An error.
+    /// The document is an error.
     Refuse,
 }
 
-/// What to do with documents that hold nothing but blanks, comments or a `null`.
+/// How to treat documents that hold only blanks, comments or a `null`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EmptyDocuments {
-    /// Leave them out, as kubectl does.
+    /// They are skipped, as in kubectl.
     #[default]
     Skip,
-    /// Yield them as `null`. (Sections without a single byte do not count, as with opm.)
+    /// They are read as `null`. Sections without any byte are skipped all the same, as in opm.
     Keep,
 }
 
-/// How to read, and how much a document may cost.
+/// How documents are read, and what one may cost.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Duplicate keys of a mapping or object.
+    /// Keys that occur twice in a mapping or object.
     pub duplicate_keys: DuplicateKeys,
     /// Documents without content.
     pub empty: EmptyDocuments,
-    /// How deep mappings and sequences may nest, aliases counted as what they stand for. Values
-    /// of more than 127 levels cannot be made, written or dropped on every stack: who allows them
-    /// has to see to a large one (10,000 levels, the most that upstream reads, ask for 100 MB
-    /// in a debug build).
+    /// How deep mappings and sequences may nest; an alias counts as the node that it stands for.
+    /// Values of more than 127 levels need a large stack to be built, written or dropped: 10,000
+    /// levels, upstream's limit, take 100 MB in a debug build. The caller provides it.
     pub max_depth: usize,
-    /// How many bytes (roughly) all aliases of a document may add to it.
+    /// How many bytes, roughly, all aliases of a document may add to it.
     pub max_alias_bytes: usize,
-    /// How many bytes one scalar may have.
+    /// The maximum length of a scalar in bytes.
     pub max_scalar_bytes: usize,
-    /// Whether a float that is `-0` keeps its sign, as it does where Go reads all numbers as floats
-    /// (opm does, kubectl does not). In JSON `-0` is one too, in YAML only `-0.0` is.
+    /// Whether the float `-0` keeps its sign. It does where Go reads all numbers as floats: in opm,
+    /// not in kubectl. In JSON `-0` is a float; in YAML only `-0.0` is.
     pub signed_zero: bool,
 }
 
 impl Default for Options {
-    /// What kubectl does: last key wins, empty documents are left out, generous bounds.
+    /// kubectl's behaviour: the last key wins, empty documents are skipped, limits are generous.
     fn default() -> Self {
         Self {
             duplicate_keys: DuplicateKeys::default(),
@@ -109,9 +108,9 @@ impl Default for Options {
     }
 }
 
-/// The form a document was written in.
+/// The format in which a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum DocumentFormat {
     /// One value of a JSON stream.
     Json,
     /// A YAML document.
@@ -121,47 +120,47 @@ pub enum Format {
 /// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What it says.
+    /// The content.
     pub value: Value,
     /// The line (from 1) of its first node.
     pub line: usize,
-    /// The bytes of the input it was read from: the JSON value, or the YAML section (which may
-    /// hold several documents, separated by `...`).
+    /// Its bytes in the input: the JSON value, or the YAML section, which may hold several
+    /// documents separated by `...`.
     pub bytes: Range<usize>,
-    /// The form of these bytes.
-    pub format: Format,
-    /// Keys that a mapping has twice, if [`DuplicateKeys::Note`] asks for them; none of JSON
-    /// (see [`repeated_keys`]).
-    pub repeated: Vec<Repeated>,
+    /// The format of these bytes.
+    pub format: DocumentFormat,
+    /// Keys that occur twice in a mapping, with [`DuplicateKeys::Note`]. Always empty for JSON; see
+    /// [`repeated_keys`].
+    pub repeated_keys: Vec<RepeatedKey>,
 }
 
-/// A key that stands in a mapping for the second time.
+/// A second occurrence of a key in a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeated {
-    /// The line (from 1) where it stands again.
+pub struct RepeatedKey {
+    /// The line (from 1) of the second occurrence.
     pub line: usize,
-    /// The key, in quotes if it is a text.
+    /// The key; in quotes if it is a string.
     pub key: String,
 }
 
-/// Reads a stream of documents: JSON values one after the other if it begins with `{`, YAML
-/// documents otherwise.
+/// Reads a stream of documents: consecutive JSON values if it begins with `{`, YAML documents
+/// otherwise.
 ///
-/// As upstream's reader does, a JSON stream that fails at its first or second value is taken for
-/// YAML from there (`{a: b}` is fine YAML). The iterator ends after the first error.
+/// As in upstream's reader, a JSON stream that fails at its first or second value is read as YAML
+/// from there (`{a: b}` is valid YAML). The iterator ends after the first error.
 pub fn documents<'a>(input: &'a [u8], options: &Options) -> Documents<'a> {
-    let (text, skipped, error) = match text::decode(input) {
-        Ok((text, skipped)) => (text, skipped, None),
+    let (text, bom_length, error) = match text::decode(input) {
+        Ok((text, bom_length)) => (text, bom_length, None),
         Err(error) => ("", 0, Some(error)),
     };
     let source = if text.trim_start().starts_with('{') {
-        Source::Json(json::Stream::new(text))
+        DocumentSource::Json(json::JsonStream::new(text))
     } else {
-        Source::Yaml(Sections::new(text, 0, 1))
+        DocumentSource::Yaml(Sections::new(text, 0, 1))
     };
     Documents {
         text,
-        skipped,
+        bom_length,
         options: options.clone(),
         source,
         ready: Vec::new(),
@@ -171,17 +170,23 @@ pub fn documents<'a>(input: &'a [u8], options: &Options) -> Documents<'a> {
     }
 }
 
-/// Reads a part of a stream whose form is known: whole JSON values, or whole sections, the first
-/// of which begins on `line`. Joined, the documents of all parts are those of the stream; if one
-/// of them fails, only [`documents`] over all of it can say why.
-pub fn part<'a>(text: &'a str, format: Format, line: usize, options: &Options) -> Documents<'a> {
+/// Reads a part of a stream of known format. The part must consist of whole JSON values or whole
+/// sections, and its first line is `line` of the stream. The documents of all parts together are
+/// those of the stream. If a part fails, only [`documents`] over the whole stream finds the right
+/// error.
+pub fn documents_of_part<'a>(
+    text: &'a str,
+    format: DocumentFormat,
+    line: usize,
+    options: &Options,
+) -> Documents<'a> {
     let source = match format {
-        Format::Json => Source::Json(json::Stream::behind(text, line)),
-        Format::Yaml => Source::Yaml(Sections::new(text, 0, line)),
+        DocumentFormat::Json => DocumentSource::Json(json::JsonStream::continued(text, line)),
+        DocumentFormat::Yaml => DocumentSource::Yaml(Sections::new(text, 0, line)),
     };
     Documents {
         text,
-        skipped: 0,
+        bom_length: 0,
         options: options.clone(),
         source,
         ready: Vec::new(),
@@ -191,7 +196,7 @@ pub fn part<'a>(text: &'a str, format: Format, line: usize, options: &Options) -
     }
 }
 
-/// Reads an input that must hold exactly one document (`null` if it holds none).
+/// Reads an input that must hold at most one document; an empty input is `null`.
 pub fn one(input: &[u8], options: &Options) -> Result<Value, YamlError> {
     let mut documents = documents(input, options);
     let first = documents.next().transpose()?;
@@ -201,22 +206,22 @@ pub fn one(input: &[u8], options: &Options) -> Result<Value, YamlError> {
     Ok(first.map_or(Value::Null, |document| document.value))
 }
 
-enum Source<'a> {
-    Json(json::Stream<'a>),
+enum DocumentSource<'a> {
+    Json(json::JsonStream<'a>),
     Yaml(Sections<'a>),
 }
 
-/// The iterator that [`documents`] returns.
+/// An iterator over documents; see [`documents`].
 pub struct Documents<'a> {
     text: &'a str,
-    /// Bytes before `text` (a byte-order mark).
-    skipped: usize,
+    /// The length of the byte-order mark before `text`.
+    bom_length: usize,
     options: Options,
-    source: Source<'a>,
-    /// Documents of the present section that are not handed out yet, last one first.
+    source: DocumentSource<'a>,
+    /// Documents of the current section that the iterator has not returned yet, last one first.
     ready: Vec<Document>,
     error: Option<YamlError>,
-    /// What the JSON reader said before the rest was taken for YAML.
+    /// The error of the JSON reader, while the rest is read as YAML.
     fallback: Option<YamlError>,
     done: bool,
 }
@@ -226,44 +231,50 @@ impl Documents<'_> {
     fn advance(&mut self) -> Option<Result<Vec<Document>, YamlError>> {
         loop {
             match &mut self.source {
-                Source::Json(stream) => match stream.next(&self.options)? {
+                DocumentSource::Json(stream) => match stream.next(&self.options)? {
                     Ok((value, line, bytes)) => {
-                        let format = Format::Json;
-                        let repeated = Vec::new();
-                        return Some(Ok(vec![Document { value, line, bytes, format, repeated }]));
+                        let format = DocumentFormat::Json;
+                        let repeated_keys = Vec::new();
+                        return Some(Ok(vec![Document {
+                            value,
+                            line,
+                            bytes,
+                            format,
+                            repeated_keys,
+                        }]));
                     }
                     Err(error) if stream.values() <= 1 => {
                         let (offset, line) = stream.position();
                         self.fallback = Some(error);
                         self.source =
-                            Source::Yaml(Sections::new(&self.text[offset..], offset, line));
+                            DocumentSource::Yaml(Sections::new(&self.text[offset..], offset, line));
                     }
                     Err(error) => return Some(Err(error)),
                 },
-                Source::Yaml(sections) => {
+                DocumentSource::Yaml(sections) => {
                     let section = match sections.next()? {
                         Ok(section) => section,
                         Err(error) => return Some(Err(error)),
                     };
-                    let text = text::ended(&self.text[section.bytes.clone()]);
+                    let text = text::with_final_newline(&self.text[section.bytes.clone()]);
                     let read = match fast::section(&text, section.line, &self.options) {
-                        Some(found) => Ok(vec![found]),
+                        Some(document) => Ok(vec![document]),
                         None => build::section(&text, section.line, &self.options),
                     };
                     let json = self.fallback.take();
                     return Some(match (read, json) {
                         (Ok(read), _) => Ok(read
                             .into_iter()
-                            .map(|(value, line, repeated)| Document {
+                            .map(|(value, line, repeated_keys)| Document {
                                 value,
                                 line,
                                 bytes: section.bytes.clone(),
-                                format: Format::Yaml,
-                                repeated,
+                                format: DocumentFormat::Yaml,
+                                repeated_keys,
                             })
                             .collect()),
-                        // It was meant as what gets further; both stop at the end of a text that
-                        // is cut off.
+                        // The error of the reader that got further is returned. In a truncated text
+                        // both stop at the end; there it is the JSON error.
                         (Err(yaml), Some(json))
                             if (json.line, json.column) >= (yaml.line, yaml.column)
                                 || matches!(
@@ -295,7 +306,7 @@ impl Iterator for Documents<'_> {
                     continue;
                 }
                 document.bytes =
-                    document.bytes.start + self.skipped..document.bytes.end + self.skipped;
+                    document.bytes.start + self.bom_length..document.bytes.end + self.bom_length;
                 return Some(Ok(document));
             }
             match self.advance() {

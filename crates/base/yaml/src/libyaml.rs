@@ -1,28 +1,29 @@
-//! What upstream's parser says to a text that it refuses.
+//! Errors of libyaml, in upstream's words.
 //!
 //! Tools written in Go read YAML with a descendant of libyaml, and people search the web for its
-//! words. Our parser refuses for the same reasons in the same order; this adds what else upstream
-//! has an eye on while it parses: characters, which it looks at in windows, so that what is no
-//! character is noticed when its window is needed and not before, and names of anchors.
+//! messages. Our parser finds the same errors in the same order. This module adds two checks that
+//! upstream makes while it parses: undefined anchors, and invalid characters. Upstream checks
+//! characters in windows, so an invalid one is an error only when the parser needs its window.
 //!
-//! Only the first document is looked at, as Go's `Unmarshal` does: what follows it is lost there.
+//! Only the first document is checked, because Go's `Unmarshal` ignores the others.
 
 use crate::parser::{self, Event, Parser};
 use std::collections::HashSet;
 
-/// How many bytes upstream looks at in one go.
+/// The length of upstream's read window in bytes.
 const WINDOW: usize = 512;
 
-/// What upstream refuses, in its words.
+/// An error of libyaml.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The line as upstream counts it, which depends on who noticed; 0 where it names none.
+pub struct LibyamlError {
+    /// The line as upstream counts it, which depends on the stage that found the error; 0 if the
+    /// message has none.
     pub line: usize,
     /// The message.
     pub message: String,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for LibyamlError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.line > 0 {
             write!(f, "line {}: ", self.line)?;
@@ -31,9 +32,9 @@ impl std::fmt::Display for Fault {
     }
 }
 
-impl From<parser::Fault> for Fault {
-    /// Upstream counts lines from 1 for what was found between characters and from 0 for what was
-    /// found between tokens, and names neither the first nor the zeroth.
+impl From<parser::Fault> for LibyamlError {
+    /// Upstream counts lines from 1 in the scanner and from 0 in the parser, and omits the lines 0
+    /// and 1.
     fn from(fault: parser::Fault) -> Self {
         let line = match fault.mark.line {
             0 => 0,
@@ -43,21 +44,24 @@ impl From<parser::Fault> for Fault {
     }
 }
 
-/// The first fault of the first document of a text, as Go's decoder of YAML says it; none if that
-/// can be parsed there. The text is what stands between two lines that separate documents.
-pub fn fault(text: &[u8]) -> Option<Fault> {
+/// Finds the first error of the first document of a text, as Go's YAML decoder reports it. The text
+/// is one section: the lines between two document separators.
+pub fn find_error(text: &[u8]) -> Option<LibyamlError> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
-    let (good, unreadable) = characters(text);
-    let found = syntax(good, unreadable.as_ref().map(|(window, _)| *window));
+    let (valid, invalid) = valid_prefix(text);
+    let found = syntax(valid, invalid.as_ref().map(|(window, _)| *window));
     match found {
         Ok(()) => None,
-        Err(Some(fault)) => Some(fault),
-        Err(None) => unreadable.map(|(_, message)| Fault { line: 0, message: message.to_owned() }),
+        Err(Some(error)) => Some(error),
+        Err(None) => {
+            invalid.map(|(_, message)| LibyamlError { line: 0, message: message.to_owned() })
+        }
     }
 }
 
-/// Parses a text; the fault is none where something from `window` on was needed before.
-fn syntax(text: &str, window: Option<usize>) -> Result<(), Option<Fault>> {
+/// Parses a text. `Err(None)` says that the parser reached `window`, the window of an invalid
+/// character, before it found another error.
+fn syntax(text: &str, window: Option<usize>) -> Result<(), Option<LibyamlError>> {
     let mut anchors = HashSet::new();
     let mut parser = Parser::new(text);
     while let Some(event) = parser.next() {
@@ -68,7 +72,7 @@ fn syntax(text: &str, window: Option<usize>) -> Result<(), Option<Fault>> {
             Event::DocumentEnd => return Ok(()),
             Event::Alias(name) if !anchors.contains(&name) => {
                 let message = format!("unknown anchor '{name}' referenced");
-                return Err(Some(Fault { line: 0, message }));
+                return Err(Some(LibyamlError { line: 0, message }));
             }
             Event::Scalar(_, _, properties)
             | Event::SequenceStart(properties)
@@ -80,20 +84,20 @@ fn syntax(text: &str, window: Option<usize>) -> Result<(), Option<Fault>> {
     if window.is_some() { Err(None) } else { Ok(()) }
 }
 
-/// The part of a text before what is no character of YAML, and of that the window it stands in
-/// and the message.
-fn characters(bytes: &[u8]) -> (&str, Option<(usize, &'static str)>) {
+/// The valid beginning of a text; for the invalid character after it, the start of its window and
+/// the message.
+fn valid_prefix(bytes: &[u8]) -> (&str, Option<(usize, &'static str)>) {
     let (mut at, mut window, mut end) = (0, 0, WINDOW);
     while at < bytes.len() {
-        match character(&bytes[at..bytes.len().min(at + 4)]) {
+        match first_character(&bytes[at..bytes.len().min(at + 4)]) {
             Ok(width) if at + width <= end => at += width,
-            // It is cut in two by the end of the window, and looked at with the next one.
+            // The end of the window splits the character, so it is checked with the next window.
             Ok(_) => (window, end) = (at, at + WINDOW),
             Err(message) => {
-                let good = str::from_utf8(&bytes[..at]).unwrap_or_default();
-                // For the rest of what has only begun, another window is asked for.
+                let valid = str::from_utf8(&bytes[..at]).unwrap_or_default();
+                // Upstream reads another window for the rest of an incomplete character.
                 let window = if message == INCOMPLETE { at } else { window };
-                return (good, Some((window, message)));
+                return (valid, Some((window, message)));
             }
         }
         if at == end {
@@ -105,8 +109,8 @@ fn characters(bytes: &[u8]) -> (&str, Option<(usize, &'static str)>) {
 
 const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";
 
-/// How many bytes the first character has, or why there is none.
-fn character(bytes: &[u8]) -> Result<usize, &'static str> {
+/// The length of the first character in bytes, or the error.
+fn first_character(bytes: &[u8]) -> Result<usize, &'static str> {
     let first = bytes[0];
     let (width, start) = match first {
         0..0x80 => (1, u32::from(first)),
@@ -137,10 +141,10 @@ fn character(bytes: &[u8]) -> Result<usize, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::fault;
+    use super::find_error;
 
     #[test]
-    fn faults_are_said_in_the_known_words() {
+    fn errors_are_those_of_go_yaml() {
         let table: &[(&str, Option<&str>)] = &[
             ("a: 1\n", None),
             ("a: b: c\n", Some("mapping values are not allowed in this context")),
@@ -175,20 +179,20 @@ mod tests {
             ("-\ta\n", Some("found character that cannot start any token")),
         ];
         for (text, expected) in table {
-            let found = fault(text.as_bytes()).map(|fault| fault.to_string());
+            let found = find_error(text.as_bytes()).map(|error| error.to_string());
             assert_eq!(found.as_deref(), *expected, "{text:?}");
         }
     }
 
     #[test]
-    fn deep_and_long_texts_are_bounded() {
+    fn nesting_is_limited_and_length_is_not() {
         let deep = "[".repeat(20_000);
-        assert_eq!(fault(deep.as_bytes()).unwrap().message, "exceeded max depth of 10000");
+        assert_eq!(find_error(deep.as_bytes()).unwrap().message, "exceeded max depth of 10000");
         assert_eq!(
-            fault("- ".repeat(20_000).as_bytes()).unwrap().message,
+            find_error("- ".repeat(20_000).as_bytes()).unwrap().message,
             "exceeded max depth of 10000"
         );
         let wide = format!("a: [{}]\n", "{b: c}, ".repeat(20_000));
-        assert_eq!(fault(wide.as_bytes()), None);
+        assert_eq!(find_error(wide.as_bytes()), None);
     }
 }

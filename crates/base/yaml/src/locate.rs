@@ -1,89 +1,95 @@
-//! Where in a text a node stands: for errors that are noticed long after parsing.
+//! Positions of nodes in a text, for errors that are found long after parsing.
 
 use crate::fast;
 use crate::parser::{Event, Mark, Parser};
 use memchr::memchr_iter;
 use std::collections::BTreeMap;
 
-/// One step from a node to a part of it.
+/// A step from a node to one of its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
-    /// The value of a mapping's field, by name; the case of ASCII letters does not matter.
+pub enum PathStep<'a> {
+    /// The value of a field by its name, without regard to the case of ASCII letters.
     Field(&'a str),
     /// The item of a sequence, from 0.
     Item(usize),
 }
 
 /// Line and column (both from 1) of the node at `path` in the first document of `text` (YAML or
-/// JSON), or of the deepest node on the way to it. `None` when the text does not parse that far.
+/// JSON), or of its deepest ancestor that exists. `None` if the text is invalid before that node.
 ///
-/// This reads the text again, and is meant for the rare case that something is wrong.
-pub fn locate(text: &str, path: &[Step<'_>]) -> Option<(usize, usize)> {
+/// This reads the text again, so it is for errors only.
+pub fn locate(text: &str, path: &[PathStep<'_>]) -> Option<(usize, usize)> {
     locate_all(text, &[path]).pop().flatten()
 }
 
 /// As [`locate`], for many nodes in one pass over the text.
-pub fn locate_all<'a>(text: &str, paths: &[impl AsRef<[Step<'a>]>]) -> Vec<Option<(usize, usize)>> {
-    let mut wanted = Wanted { nodes: vec![Wish::default()] };
-    let ends: Vec<usize> = paths.iter().map(|path| wanted.add(path.as_ref())).collect();
-    if fast::locate(text, &mut wanted) {
-        wanted.count(text);
+pub fn locate_all<'a>(
+    text: &str,
+    paths: &[impl AsRef<[PathStep<'a>]>],
+) -> Vec<Option<(usize, usize)>> {
+    let mut targets = TargetNodes { nodes: vec![TargetNode::default()] };
+    let ends: Vec<usize> = paths.iter().map(|path| targets.add(path.as_ref())).collect();
+    if fast::locate(text, &mut targets) {
+        targets.set_positions(text);
     } else {
-        wanted.nodes.iter_mut().for_each(|wish| wish.found = None);
-        wanted.find(text);
+        targets.nodes.iter_mut().for_each(|target| target.found = None);
+        targets.find_in_parser_events(text);
     }
-    ends.into_iter().map(|end| wanted.place(end)).collect()
+    ends.into_iter().map(|end| targets.position(end)).collect()
 }
 
-/// The nodes that are looked for, as a tree of steps from the root.
-pub(crate) struct Wanted {
-    nodes: Vec<Wish>,
+/// The nodes to find, as a tree of steps from the root.
+pub(crate) struct TargetNodes {
+    nodes: Vec<TargetNode>,
 }
 
+/// A node to find.
 #[derive(Default)]
-struct Wish {
+struct TargetNode {
     parent: usize,
-    /// By the name in small letters.
+    /// Child nodes by their names in lower case.
     fields: BTreeMap<String, usize>,
     items: BTreeMap<usize, usize>,
     found: Option<Mark>,
 }
 
-/// What the walk is inside of.
+/// A collection that contains the current event.
 struct Level {
-    /// What is looked for in it.
-    wish: Option<usize>,
-    inside: Inside,
+    /// The node of the tree that is this collection.
+    target: Option<usize>,
+    collection: Collection,
 }
 
-enum Inside {
-    /// A sequence, with the number of the item that comes next.
+enum Collection {
+    /// A sequence, with the index of its next item.
     List(usize),
-    /// A mapping; the key whose value comes next, if it was read already.
+    /// A mapping, with the key of its next value, if that key has been read.
     Map(Option<String>),
 }
 
-impl Wanted {
-    /// Adds a path; the number of its last node comes back.
-    fn add(&mut self, path: &[Step<'_>]) -> usize {
+impl TargetNodes {
+    /// Adds a path; returns the index of its last node.
+    fn add(&mut self, path: &[PathStep<'_>]) -> usize {
         let mut at = 0;
         for step in path {
             let free = self.nodes.len();
-            let wish = &mut self.nodes[at];
+            let target = &mut self.nodes[at];
             let next = *match step {
-                Step::Field(name) => wish.fields.entry(name.to_ascii_lowercase()).or_insert(free),
-                Step::Item(index) => wish.items.entry(*index).or_insert(free),
+                PathStep::Field(name) => {
+                    target.fields.entry(name.to_ascii_lowercase()).or_insert(free)
+                }
+                PathStep::Item(index) => target.items.entry(*index).or_insert(free),
             };
             if next == free {
-                self.nodes.push(Wish { parent: at, ..Wish::default() });
+                self.nodes.push(TargetNode { parent: at, ..TargetNode::default() });
             }
             at = next;
         }
         at
     }
 
-    /// Where a node stands, or the deepest one on the way to it.
-    fn place(&self, mut node: usize) -> Option<(usize, usize)> {
+    /// The position of a node, or of its deepest ancestor that was found.
+    fn position(&self, mut node: usize) -> Option<(usize, usize)> {
         loop {
             match self.nodes[node].found {
                 Some(mark) => return Some((mark.line + 1, mark.column + 1)),
@@ -93,34 +99,35 @@ impl Wanted {
         }
     }
 
-    /// What is looked for in the field of a node, if it was not found before.
+    /// The node to find in a field of `node`, if it has not been found before.
     pub(crate) fn field(&self, node: usize, name: &str) -> Option<usize> {
         let fields = &self.nodes[node].fields;
-        let wish = fields.get(name).or_else(|| fields.get(&name.to_ascii_lowercase())).copied();
-        wish.filter(|&wish| self.nodes[wish].found.is_none())
+        let target = fields.get(name).or_else(|| fields.get(&name.to_ascii_lowercase())).copied();
+        target.filter(|&target| self.nodes[target].found.is_none())
     }
 
-    /// The same in an item.
+    /// The node to find in an item of `node`, if it has not been found before.
     pub(crate) fn item(&self, node: usize, at: usize) -> Option<usize> {
-        let wish = self.nodes[node].items.get(&at).copied();
-        wish.filter(|&wish| self.nodes[wish].found.is_none())
+        let target = self.nodes[node].items.get(&at).copied();
+        target.filter(|&target| self.nodes[target].found.is_none())
     }
 
-    /// Whether anything is looked for inside of a node.
-    pub(crate) fn has_parts(&self, node: usize) -> bool {
-        let Wish { fields, items, .. } = &self.nodes[node];
+    /// Whether `node` has children to find.
+    pub(crate) fn has_children(&self, node: usize) -> bool {
+        let TargetNode { fields, items, .. } = &self.nodes[node];
         !fields.is_empty() || !items.is_empty()
     }
 
-    /// A node begins so many columns behind a byte, of which [`Wanted::count`] makes a line and a column.
-    pub(crate) fn note(&mut self, node: usize, byte: usize, column: usize) {
+    /// Records that `node` begins `column` columns after `byte`. [`TargetNodes::set_positions`]
+    /// converts that to a line and a column.
+    pub(crate) fn record(&mut self, node: usize, byte: usize, column: usize) {
         self.nodes[node].found = Some(Mark { index: byte, line: 0, column });
     }
 
-    /// Makes lines and columns of bytes.
-    fn count(&mut self, text: &str) {
+    /// Converts byte offsets to lines and columns.
+    fn set_positions(&mut self, text: &str) {
         let mut found: Vec<&mut Mark> =
-            self.nodes.iter_mut().filter_map(|wish| wish.found.as_mut()).collect();
+            self.nodes.iter_mut().filter_map(|target| target.found.as_mut()).collect();
         found.sort_by_key(|mark| mark.index);
         let (mut from, mut line, mut start) = (0, 0, 0);
         for mark in found {
@@ -134,32 +141,32 @@ impl Wanted {
         }
     }
 
-    /// What is looked for where the next node of a level stands, if it was not found before.
-    fn next(&self, level: Option<&Level>) -> Option<usize> {
-        let wish = match level {
+    /// The node to find at the next position of a level, if it has not been found before.
+    fn next_target(&self, level: Option<&Level>) -> Option<usize> {
+        let target = match level {
             None => Some(0),
             Some(level) => {
-                let node = level.wish?;
-                match &level.inside {
-                    Inside::List(at) => self.item(node, *at),
-                    Inside::Map(None) => None,
-                    Inside::Map(Some(name)) => self.field(node, name),
+                let node = level.target?;
+                match &level.collection {
+                    Collection::List(at) => self.item(node, *at),
+                    Collection::Map(None) => None,
+                    Collection::Map(Some(name)) => self.field(node, name),
                 }
             }
         };
-        wish.filter(|&wish| self.nodes[wish].found.is_none())
+        target.filter(|&target| self.nodes[target].found.is_none())
     }
 
-    fn find(&mut self, text: &str) {
+    fn find_in_parser_events(&mut self, text: &str) {
         let mut parser = Parser::new(text);
         let mut stack: Vec<Level> = Vec::new();
-        let mut missing = self.nodes.len();
-        while missing > 0
+        let mut remaining = self.nodes.len();
+        while remaining > 0
             && let Some(Ok((event, start))) = parser.next()
         {
             let (opens, key) = match &event {
-                Event::SequenceStart(..) => (Some(Inside::List(0)), None),
-                Event::MappingStart(..) => (Some(Inside::Map(None)), None),
+                Event::SequenceStart(..) => (Some(Collection::List(0)), None),
+                Event::MappingStart(..) => (Some(Collection::Map(None)), None),
                 Event::Scalar(text, ..) => (None, Some(text.as_str())),
                 Event::Alias(_) => (None, None),
                 Event::SequenceEnd | Event::MappingEnd => {
@@ -167,34 +174,34 @@ impl Wanted {
                     if stack.is_empty() {
                         return;
                     }
-                    finished(&mut stack);
+                    finish_child(&mut stack);
                     continue;
                 }
                 _ => continue,
             };
-            if let Some(Level { inside: Inside::Map(name @ None), .. }) = stack.last_mut() {
+            if let Some(Level { collection: Collection::Map(name @ None), .. }) = stack.last_mut() {
                 *name = Some(key.unwrap_or_default().to_owned());
                 continue;
             }
-            let wish = self.next(stack.last());
-            if let Some(wish) = wish {
-                self.nodes[wish].found = Some(start);
-                missing -= 1;
+            let target = self.next_target(stack.last());
+            if let Some(target) = target {
+                self.nodes[target].found = Some(start);
+                remaining -= 1;
             }
             match opens {
-                Some(inside) => stack.push(Level { wish, inside }),
+                Some(collection) => stack.push(Level { target, collection }),
                 None if stack.is_empty() => return,
-                None => finished(&mut stack),
+                None => finish_child(&mut stack),
             }
         }
     }
 }
 
-/// Notes that the present item or field of the innermost level is complete.
-fn finished(stack: &mut [Level]) {
+/// Records that the current item or field of the innermost level is complete.
+fn finish_child(stack: &mut [Level]) {
     match stack.last_mut() {
-        Some(Level { inside: Inside::List(at), .. }) => *at += 1,
-        Some(Level { inside: Inside::Map(name), .. }) => *name = None,
+        Some(Level { collection: Collection::List(at), .. }) => *at += 1,
+        Some(Level { collection: Collection::Map(name), .. }) => *name = None,
         None => {}
     }
 }
@@ -204,27 +211,31 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// All paths into a value.
-    fn paths<'v>(value: &'v Value, path: &mut Vec<Step<'v>>, all: &mut Vec<Vec<Step<'v>>>) {
+    /// Collects the paths of all nodes of a value.
+    fn collect_paths<'v>(
+        value: &'v Value,
+        path: &mut Vec<PathStep<'v>>,
+        all: &mut Vec<Vec<PathStep<'v>>>,
+    ) {
         all.push(path.clone());
-        let parts: Vec<(Step<'v>, &Value)> = match value {
+        let parts: Vec<(PathStep<'v>, &Value)> = match value {
             Value::Object(fields) => {
-                fields.iter().map(|(name, value)| (Step::Field(name), value)).collect()
+                fields.iter().map(|(name, value)| (PathStep::Field(name), value)).collect()
             }
             Value::Array(items) => {
-                items.iter().enumerate().map(|(at, value)| (Step::Item(at), value)).collect()
+                items.iter().enumerate().map(|(at, value)| (PathStep::Item(at), value)).collect()
             }
             _ => Vec::new(),
         };
         for (step, value) in parts {
             path.push(step);
-            paths(value, path, all);
+            collect_paths(value, path, all);
             path.pop();
         }
     }
 
     #[test]
-    fn scanner_and_parser_find_the_same_places() {
+    fn scanner_and_parser_find_the_same_positions() {
         for text in [
             "a: b\nc:\n  d: 1\n  e:\n    - x\n    -\n    - - y\n      - z\n    - f: g\n      h: |\n        i\n",
             "---\n# said\na:   # more\n- b\n-   c:\n    D: 'e'\n\"f g\": >-\n  h\n\n  i\n",
@@ -235,19 +246,19 @@ mod tests {
             let options = crate::Options::default();
             let value = crate::documents(text.as_bytes(), &options).next().unwrap().unwrap().value;
             let mut all = Vec::new();
-            paths(&value, &mut Vec::new(), &mut all);
-            all.push(vec![Step::Field("nowhere"), Step::Item(1)]);
+            collect_paths(&value, &mut Vec::new(), &mut all);
+            all.push(vec![PathStep::Field("nowhere"), PathStep::Item(1)]);
             let find = |parsed: bool| {
-                let mut wanted = Wanted { nodes: vec![Wish::default()] };
-                let ends: Vec<usize> = all.iter().map(|path| wanted.add(path)).collect();
+                let mut targets = TargetNodes { nodes: vec![TargetNode::default()] };
+                let ends: Vec<usize> = all.iter().map(|path| targets.add(path)).collect();
                 if parsed {
-                    wanted.find(text);
-                } else if fast::locate(text, &mut wanted) {
-                    wanted.count(text);
+                    targets.find_in_parser_events(text);
+                } else if fast::locate(text, &mut targets) {
+                    targets.set_positions(text);
                 } else {
                     return None;
                 }
-                Some(ends.into_iter().map(|end| wanted.place(end)).collect::<Vec<_>>())
+                Some(ends.into_iter().map(|end| targets.position(end)).collect::<Vec<_>>())
             };
             match find(false) {
                 Some(found) => assert_eq!(Some(found), find(true), "{text}"),

@@ -1,24 +1,24 @@
-//! What a scalar means: the implicit types of YAML 1.1 as Go's `yaml.v2` has them.
+//! Scalars: the implicit types of YAML 1.1 as in Go's `yaml.v2`.
 //!
-//! The order of the attempts is the rule: the fixed words, integers in Go's notation (underscores
-//! anywhere but in front, prefixes `0x`, `0o`, `0b`, and a leading zero for octal), decimal
-//! floats, and text for all else. Dates stay text.
+//! The first type that matches wins: fixed words, integers in Go's notation, decimal floats, and
+//! text. Integers have underscores anywhere but in front, prefixes `0x`, `0o` and `0b`, and a
+//! leading zero for octal. Dates stay text.
 
 use crate::{NodeFault, Options, error::TagFault, json::json_number};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Number, Value};
 
-/// A scalar, resolved.
+/// A scalar with its type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// Only for what does not fit `i64`.
+    /// An integer above the range of `i64`.
     Uint(u64),
     Float(f64),
     Text,
-    /// Text that is not the one that is written (`!!binary`).
+    /// Text that was decoded from the scalar (`!!binary`).
     Decoded(String),
 }
 
@@ -49,7 +49,7 @@ impl Scalar {
         })
     }
 
-    /// The name of the JSON field that this scalar makes as a mapping key.
+    /// The name of the JSON field for this scalar as a mapping key.
     pub(crate) fn key(self, text: &str) -> Result<String, NodeFault> {
         Ok(match self {
             Self::Bool(flag) => flag.to_string(),
@@ -63,15 +63,15 @@ impl Scalar {
     }
 }
 
-/// Resolves a scalar. `tag` is the name of a tag of the YAML repertoire (`str`, `int`, …), an
-/// empty text for any other tag, `None` without one. `plain`: written without quotes.
+/// Resolves the type of a scalar. `tag` is the name of a tag of the YAML repertoire (`str`, `int`,
+/// …), empty for any other tag, `None` without one. `plain` says that the scalar has no quotes.
 pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Result<Scalar, NodeFault> {
     let wanted = match tag {
         None if !plain => return Ok(Scalar::Text),
         None => return Ok(implicit(text)),
         Some("binary") => {
-            let packed: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-            let bytes = STANDARD.decode(packed.as_bytes()).map_err(|_| NodeFault::Binary)?;
+            let base64: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+            let bytes = STANDARD.decode(base64.as_bytes()).map_err(|_| NodeFault::Binary)?;
             return Ok(Scalar::Decoded(String::from_utf8_lossy(&bytes).into_owned()));
         }
         Some(wanted @ ("int" | "float" | "bool" | "null" | "timestamp")) => wanted,
@@ -122,9 +122,10 @@ fn implicit(text: &str) -> Scalar {
     }
 }
 
-/// A scalar that begins like a number.
+/// Resolves a scalar that begins like a number.
 fn number(text: &str) -> Scalar {
-    // Versions, addresses and hashes begin like numbers far more often than numbers are long.
+    // No number is this long; long scalars that begin with a digit are versions, addresses or
+    // hashes.
     if text.len() > 512 {
         return Scalar::Text;
     }
@@ -138,7 +139,7 @@ fn number(text: &str) -> Scalar {
     integer(plain).or_else(|| float(plain).map(Scalar::Float)).unwrap_or(Scalar::Text)
 }
 
-/// An integer in Go's notation (`strconv.ParseInt` with base 0), else `None`.
+/// Parses an integer in Go's notation (`strconv.ParseInt` with base 0).
 fn integer(plain: &str) -> Option<Scalar> {
     let (signed, negative, digits) = match plain.as_bytes().first()? {
         b'+' => (true, false, &plain[1..]),
@@ -152,7 +153,7 @@ fn integer(plain: &str) -> Option<Scalar> {
         [b'0', _, ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // The standard parser would take one more sign.
+    // The standard parser would accept a second sign.
     if !digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return None;
     }
@@ -167,7 +168,7 @@ fn integer(plain: &str) -> Option<Scalar> {
     }
 }
 
-/// A decimal number with point or exponent, else `None`. Too large counts as none.
+/// Parses a decimal number with a point or an exponent; `None` if it is too large.
 fn float(plain: &str) -> Option<f64> {
     let unsigned = plain.strip_prefix(['+', '-']).unwrap_or(plain);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
@@ -176,21 +177,21 @@ fn float(plain: &str) -> Option<f64> {
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let sound = digits(whole)
+    let valid = digits(whole)
         && digits(fraction)
         && !(whole.is_empty() && fraction.is_empty())
         && exponent.is_none_or(|exponent| {
             let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             !exponent.is_empty() && digits(exponent)
         });
-    if !sound {
+    if !valid {
         return None;
     }
     plain.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-/// A JSON number as Go writes and reads it back: an integer where it is one and fits.
-pub(crate) fn number_of(number: f64) -> Option<Number> {
+/// A JSON number as Go writes it and reads it back: an integer if it is whole and fits.
+pub(crate) fn go_json_number(number: f64) -> Option<Number> {
     // 2^63 is the first float beyond i64.
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     if number.fract() == 0.0 && (-BOUND..BOUND).contains(&number) {
@@ -210,7 +211,7 @@ fn go_special(number: f64) -> &'static str {
     }
 }
 
-/// A float as a field name: Go's shortest form with 32 bits of precision (`%g`).
+/// A float as a field name: Go's `%g` with 32 bits of precision.
 fn go_float32(number: f64) -> String {
     if number.is_nan() {
         return ".nan".to_owned();
@@ -223,8 +224,8 @@ fn go_float32(number: f64) -> String {
     go_general(&format!("{number:e}"), || number.to_string())
 }
 
-/// A float in Go's `%g`: plain for exponents from -4 to 5. `scientific` is Rust's `{:e}`, whose
-/// digits are the shortest that read back.
+/// Formats a float as Go's `%g`: without an exponent if that is -4 to 5. `scientific` is Rust's
+/// `{:e}`, whose digits are the shortest that read back.
 fn go_general(scientific: &str, plain: impl FnOnce() -> String) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -236,13 +237,13 @@ fn go_general(scientific: &str, plain: impl FnOnce() -> String) -> String {
     }
 }
 
-/// A float as Go's YAML encoder writes it.
+/// Formats a float as Go's YAML encoder.
 pub(crate) fn go_float64(number: f64) -> String {
     go_general(&format!("{number:e}"), || number.to_string())
 }
 
-/// Whether a text needs no quotes to stay a text: what it would mean as a plain scalar is a text,
-/// also for readers that know dates and numbers to the base of 60.
+/// Whether a text stays text as a plain scalar, also for readers that know dates and numbers of
+/// base 60.
 pub(crate) fn stays_text(text: &str) -> bool {
     !text.is_empty() && implicit(text) == Scalar::Text && !is_timestamp(text) && !is_base60(text)
 }
@@ -253,9 +254,9 @@ fn is_base60(text: &str) -> bool {
     if !body.starts_with(|c: char| c.is_ascii_digit()) {
         return false;
     }
-    let loose = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
     let mut parts = body.split(':');
-    let first = parts.next().is_some_and(loose);
+    let first = parts.next().is_some_and(is_digits);
     let rest: Vec<&str> = parts.collect();
     let Some((last, middle)) = rest.split_last() else { return false };
     let (last, fraction) = last.split_once('.').unwrap_or((last, ""));
@@ -264,10 +265,11 @@ fn is_base60(text: &str) -> bool {
         [ten, one] => (b'0'..=b'5').contains(ten) && one.is_ascii_digit(),
         _ => false,
     };
-    first && loose(fraction) && sixty(last) && middle.iter().all(|part| sixty(part))
+    first && is_digits(fraction) && sixty(last) && middle.iter().all(|part| sixty(part))
 }
 
-/// The dates that Go's decoder knows: `2006-1-2`, with ` ` or `T` a time, with `T` also a zone.
+/// Whether Go's decoder reads a text as a date: `2006-1-2`, with a time after ` ` or `T`; after `T`
+/// a zone follows.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 8 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {
@@ -315,8 +317,8 @@ fn is_timestamp(text: &str) -> bool {
     let mut below = |bound, widths| {
         parts.next().and_then(|part| number(part, widths)).is_some_and(|part| part < bound)
     };
-    let sound = below(24, 1..=2) && below(60, 1..=2) && below(60, 1..=2) && parts.next().is_none();
-    let sound = sound
+    let valid = below(24, 1..=2) && below(60, 1..=2) && below(60, 1..=2) && parts.next().is_none();
+    let valid = valid
         && fraction.is_none_or(|fraction| {
             !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit())
         });
@@ -329,5 +331,5 @@ fn is_timestamp(text: &str) -> bool {
                 && number(minutes, 2..=2).is_some_and(|minutes| minutes < 60)
         }),
     };
-    sound && zoned
+    valid && zoned
 }

@@ -1,9 +1,9 @@
-//! Splitting a YAML stream at its document separators, without parsing.
+//! Sections of a YAML stream: it is split at its document separators, without parsing.
 //!
-//! Upstream's tools split by lines before any YAML is parsed: a line that begins with `---` ends
-//! the section before it and may carry nothing but blanks and a comment. Anchors do not reach
-//! over it. Doing the same keeps the tools' verdicts, and makes sections independent of each
-//! other, so that each can be parsed alone and again.
+//! Upstream's tools split by lines before they parse: a line that begins with `---` ends the
+//! section before it. Only blanks and a comment may follow on that line. Anchors are valid in their
+//! section only. The same split here gives the same errors, and sections are independent of each
+//! other, so each is parsed alone.
 
 use crate::{YamlError, YamlFault};
 use memchr::{memchr, memchr_iter, memmem};
@@ -12,21 +12,21 @@ use std::ops::Range;
 /// A part of a YAML stream between separators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Where it lies in the text.
+    /// Its range in the text.
     pub bytes: Range<usize>,
-    /// The line (from 1) its first byte is on.
+    /// The line (from 1) of its first byte.
     pub line: usize,
 }
 
-/// The sections of a YAML text. Sections without any byte are left out; a separator at the very
-/// beginning, or right behind another one, belongs to the section it opens.
+/// The sections of a YAML text. Empty sections are skipped. A separator at the very beginning, or
+/// directly after another one, belongs to the section that it opens.
 pub fn sections(text: &str) -> impl Iterator<Item = Result<Section, YamlError>> {
     Sections::new(text, 0, 1)
 }
 
 pub(crate) struct Sections<'a> {
     text: &'a str,
-    /// Bytes before `text`, added to all ranges.
+    /// The offset of `text`, which all ranges include.
     base: usize,
     at: usize,
     line: usize,
@@ -45,7 +45,7 @@ impl Iterator for Sections<'_> {
         let (start, first) = (self.at, self.line);
         let bytes = self.text.as_bytes();
         while self.at < bytes.len() {
-            // The next line that may be a separator: this one, or one behind a line break.
+            // The next line that may be a separator is this one or one after a line break.
             let from = self.at;
             if !bytes[from..].starts_with(b"---") {
                 let found = memmem::find(&bytes[from..], b"\n---");

@@ -98,8 +98,8 @@ impl Manifest {
         paths: impl ExactSizeIterator<Item = &'p [Step]>,
     ) -> Vec<Option<usize>> {
         let step = |step: &'p Step| match step {
-            Step::Field(name) => mainstay_yaml::Step::Field(name),
-            Step::Item(at) => mainstay_yaml::Step::Item(*at),
+            Step::Field(name) => mainstay_yaml::PathStep::Field(name),
+            Step::Item(at) => mainstay_yaml::PathStep::Item(*at),
         };
         let count = paths.len();
         if count == 0 {

@@ -3,7 +3,7 @@
 use crate::{shape, types};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{self, DeclaredType};
-use mainstay_yaml::{Document, Format};
+use mainstay_yaml::{Document, DocumentFormat};
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl Property {
 
 /// The annotations in a document, unless it holds something else.
 pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations> {
-    let strict = document.format == Format::Json
+    let strict = document.format == DocumentFormat::Json
         && gojson::check_struct(&document.value, &types::ANNOTATIONS_FILE).is_ok();
     let Value::Object(fields) = shape::field(&document.value, "annotations")? else { return None };
     let text = |name: &str| match any_case(fields, name) {
@@ -94,7 +94,7 @@ fn list(
     kind: &DeclaredType,
 ) -> Vec<Property> {
     let Some(Value::Array(items)) = shape::field(&document.value, field) else { return Vec::new() };
-    if document.format == Format::Json
+    if document.format == DocumentFormat::Json
         && gojson::check(&document.value, kind).is_ok()
         && let Some(found) = raw_list(&source[document.bytes.clone()], field)
     {

@@ -5,10 +5,10 @@
 //! `value`, and may compare versions with `semver_compare(one, other)`. What goes wrong while a
 //! rule is asked about a bundle means that the bundle does not meet it.
 
-use mainstay_cel::library::{Library, Overload};
+use mainstay_cel::library::{FunctionLibrary, Overload};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
-use mainstay_cel::{Budget, Env, EnvOptions, Issues, Program, library};
+use mainstay_cel::value::{Error, Value, ValueResult, WorkBudget};
+use mainstay_cel::{CostBudget, Env, EnvOptions, Issues, Program, library};
 use mainstay_version::parse_tolerant;
 use serde_json::{Number, Value as Json};
 use std::fmt;
@@ -48,7 +48,7 @@ static ENV: LazyLock<Env> = LazyLock::new(|| {
 });
 
 /// What constraints know beyond the standard.
-static VERSIONS: Library = Library {
+static VERSIONS: FunctionLibrary = FunctionLibrary {
     name: "olm.semver",
     overloads: || {
         vec![Overload::function(
@@ -64,7 +64,7 @@ static VERSIONS: Library = Library {
 };
 
 /// `semver_compare(one, other)`: -1, 0 or 1, versions read tolerantly.
-fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [one, other] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::Int(version(one, work)?.cmp(&version(other, work)?) as i64))
 }
@@ -103,8 +103,8 @@ impl Rule {
     /// Whether properties meet it, as [`told`] makes them, and how many steps that took: none if it
     /// would have taken more than `most`, and then it has no answer.
     pub fn holds(&self, properties: &Json, most: u64) -> (bool, Option<u64>) {
-        let variables = [(PROPERTIES, Value::of_json(properties))];
-        let mut budget = Budget::new(most);
+        let variables = [(PROPERTIES, Value::from_json(properties))];
+        let mut budget = CostBudget::new(most);
         let outcome = self.program.eval(&variables, &mut budget);
         let spent = match outcome {
             Err(Error::CostLimit) => None,

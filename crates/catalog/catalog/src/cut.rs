@@ -5,7 +5,7 @@
 //! JSON that goes over into YAML, whatever breaks off) somebody has to think who sees them whole.
 
 use crate::lint::HIDING_BLANKS;
-use mainstay_yaml::Format;
+use mainstay_yaml::DocumentFormat;
 use memchr::{memchr, memchr2, memchr3, memmem};
 use std::io::{self, Read};
 
@@ -19,7 +19,7 @@ const END: &[u8] = b"\n---";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) text: String,
-    pub(crate) format: Format,
+    pub(crate) format: DocumentFormat,
     /// The line (from 1) on which it begins.
     pub(crate) line: usize,
     /// Where it begins in the file.
@@ -203,8 +203,8 @@ impl<'s> Cutter<'s> {
         self.searched = self.searched.saturating_sub(end);
         let bytes = std::mem::replace(&mut self.held, rest);
         let format = match self.state {
-            State::Json { .. } => Format::Json,
-            State::Start | State::Yaml => Format::Yaml,
+            State::Json { .. } => DocumentFormat::Json,
+            State::Start | State::Yaml => DocumentFormat::Yaml,
         };
         let (line, offset) = (self.line, self.offset);
         self.line += memchr::memchr_iter(b'\n', &bytes).count();
@@ -229,7 +229,7 @@ impl<'s> Cutter<'s> {
 #[cfg(test)]
 mod tests {
     use super::{Cut, Cutter};
-    use mainstay_yaml::{EmptyDocuments, Options, documents, part};
+    use mainstay_yaml::{EmptyDocuments, Options, documents, documents_of_part};
     use proptest::prelude::*;
 
     /// All documents of a text that is cut in steps of `chunk` bytes, each with its line and bytes;
@@ -244,7 +244,7 @@ mod tests {
                 Cut::End => return Some(found),
                 Cut::Odd => return None,
             };
-            for document in part(&piece.text, piece.format, piece.line, &options()) {
+            for document in documents_of_part(&piece.text, piece.format, piece.line, &options()) {
                 let document = document.ok()?;
                 let bytes = document.bytes.start + piece.offset..document.bytes.end + piece.offset;
                 found.push((document.value.to_string(), document.line, bytes));

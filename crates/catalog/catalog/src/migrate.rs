@@ -152,5 +152,5 @@ fn is_json_only(json: &[u8]) -> bool {
     let suspicious =
         json.windows(3).any(|three| three[..2] == *b"\\u" && matches!(three[2], b'd' | b'D'))
             || json.iter().any(|&byte| byte >= 0x7f);
-    suspicious && mainstay_yaml::libyaml::fault(json).is_some()
+    suspicious && mainstay_yaml::libyaml::find_error(json).is_some()
 }

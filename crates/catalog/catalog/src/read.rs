@@ -17,8 +17,8 @@ use crate::{
 use mainstay_gocompat::json::is_same_field;
 use mainstay_gocompat::quote;
 use mainstay_yaml::{
-    Document, DuplicateKeys, EmptyDocuments, Format, NodeFault, Options, Step, YamlFault,
-    documents, locate_all,
+    Document, DocumentFormat, DuplicateKeys, EmptyDocuments, NodeFault, Options, PathStep,
+    YamlFault, documents, locate_all,
 };
 use serde_json::{Map, Value};
 use std::{io, sync::Arc};
@@ -154,7 +154,8 @@ pub(crate) fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
         return bytes;
     }
     let text = exchanged(&bytes);
-    let sound = mainstay_yaml::part(&text, Format::Json, 1, reading).all(|read| read.is_ok());
+    let sound = mainstay_yaml::documents_of_part(&text, DocumentFormat::Json, 1, reading)
+        .all(|read| read.is_ok());
     if sound { text.into_bytes() } else { bytes }
 }
 
@@ -202,7 +203,8 @@ pub(crate) fn read_piece(
 ) -> Option<Vec<ReadBlob>> {
     let mut read = FileRead::default();
     let mut looker = looks.then(|| Looker::new(path, piece.text.as_bytes()));
-    for document in mainstay_yaml::part(&piece.text, piece.format, piece.line, options) {
+    for document in mainstay_yaml::documents_of_part(&piece.text, piece.format, piece.line, options)
+    {
         let document = document.ok()?;
         if let Some(looker) = &mut looker
             && !looker.finds_nothing(&document)
@@ -224,8 +226,8 @@ pub(crate) fn read_piece(
 pub(crate) fn blob_of(value: Value, origin: &Origin) -> FileRead {
     // What is no object is shown as it would be written.
     let shown = if value.is_object() { String::new() } else { value.to_string() };
-    let (line, bytes, format) = (origin.line, 0..shown.len(), Format::Json);
-    let document = Document { value, line, bytes, format, repeated: Vec::new() };
+    let (line, bytes, format) = (origin.line, 0..shown.len(), DocumentFormat::Json);
+    let document = Document { value, line, bytes, format, repeated_keys: Vec::new() };
     let mut read = FileRead::default();
     take(document, &origin.file, shown.as_bytes(), &mut Packer::new(Keep::All), &mut read);
     read
@@ -352,8 +354,8 @@ fn blob(
     };
     // Upstream's decoder of YAML says where its error comes from.
     let decoding = |message: &str| match format {
-        Format::Yaml => format!("error unmarshaling JSON: while decoding JSON: {message}"),
-        Format::Json => message.to_owned(),
+        DocumentFormat::Yaml => format!("error unmarshaling JSON: while decoding JSON: {message}"),
+        DocumentFormat::Json => message.to_owned(),
     };
     let not_a_blob = "a document of a catalog is a mapping with the field schema; list files that \
                       are no part of the catalog in .indexignore";
@@ -365,9 +367,9 @@ fn blob(
             let message = "object '' is missing root schema field".to_owned();
             let upstream = match format {
                 // It takes a look at the whole section, which may hold many such documents.
-                Format::Yaml if words => syntax::of_nothing(&text[bytes.clone()], &message),
-                Format::Yaml => message.clone(),
-                Format::Json => "object 'null\n' is missing root schema field".to_owned(),
+                DocumentFormat::Yaml if words => syntax::of_nothing(&text[bytes.clone()], &message),
+                DocumentFormat::Yaml => message.clone(),
+                DocumentFormat::Json => "object 'null\n' is missing root schema field".to_owned(),
             };
             return Err(fault(Rule::EmptyDocument, message, upstream, "remove the empty document"));
         }
@@ -377,8 +379,8 @@ fn blob(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             );
             let shown = match format {
-                Format::Yaml => golang::json(&other, true),
-                Format::Json => String::from_utf8_lossy(&text[bytes.clone()]).into_owned(),
+                DocumentFormat::Yaml => golang::json(&other, true),
+                DocumentFormat::Json => String::from_utf8_lossy(&text[bytes.clone()]).into_owned(),
             };
             let upstream = decoding(&golang::no_object(found, &shown));
             return Err(fault(Rule::NotABlob, message, upstream, not_a_blob));
@@ -524,15 +526,15 @@ pub(crate) fn spots(
     line: usize,
     paths: &[&[Part]],
 ) -> Vec<(usize, Option<usize>)> {
-    let steps = |path: &&[Part]| -> Vec<Step<'_>> {
+    let steps = |path: &&[Part]| -> Vec<PathStep<'_>> {
         path.iter()
             .map(|part| match part {
-                Part::Field(name) => Step::Field(name),
-                Part::Item(index) => Step::Item(*index),
+                Part::Field(name) => PathStep::Field(name),
+                Part::Item(index) => PathStep::Item(*index),
             })
             .collect()
     };
-    let paths: Vec<Vec<Step<'_>>> = paths.iter().map(steps).collect();
+    let paths: Vec<Vec<PathStep<'_>>> = paths.iter().map(steps).collect();
     spots_at(file, lines, bytes, line, &paths)
 }
 
@@ -542,7 +544,7 @@ pub(crate) fn spots_at(
     lines: &mut Lines,
     bytes: &std::ops::Range<usize>,
     line: usize,
-    paths: &[Vec<Step<'_>>],
+    paths: &[Vec<PathStep<'_>>],
 ) -> Vec<(usize, Option<usize>)> {
     let text = file.get(bytes.clone()).and_then(|part| std::str::from_utf8(part).ok());
     let Some(text) = text.filter(|_| paths.iter().any(|path| !path.is_empty())) else {
@@ -556,7 +558,7 @@ pub(crate) fn spots_at(
     // The document may begin with comments: its bytes start on an earlier line than its text.
     let first = lines.of(file, bytes.start);
     let found = locate_all(text, paths);
-    let place = |(path, found): (&Vec<Step<'_>>, _)| match found {
+    let place = |(path, found): (&Vec<PathStep<'_>>, _)| match found {
         Some((row, column)) if first + row > line && !path.is_empty() => {
             (first + row - 1, Some(column))
         }

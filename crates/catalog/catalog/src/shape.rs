@@ -8,7 +8,7 @@ use crate::{
 };
 use DeclaredType::{Bytes, Int, List, Raw, Struct, Table, Text};
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType, Mismatch};
-use mainstay_yaml::Step;
+use mainstay_yaml::PathStep;
 use serde_json::{Map, Value};
 
 static PACKAGE_BLOB: DeclaredStruct = DeclaredStruct {
@@ -137,8 +137,8 @@ pub(crate) enum Odd<'v> {
 pub(crate) fn odd_fields<'v>(
     declared: &'static DeclaredStruct,
     value: &'v Value,
-    path: &mut Vec<Step<'static>>,
-    found: &mut impl FnMut(&[Step<'static>], &'static DeclaredStruct, Odd<'v>),
+    path: &mut Vec<PathStep<'static>>,
+    found: &mut impl FnMut(&[PathStep<'static>], &'static DeclaredStruct, Odd<'v>),
 ) {
     let Value::Object(object) = value else { return };
     let mut seen: Vec<(&str, &'v str)> = Vec::new();
@@ -151,12 +151,12 @@ pub(crate) fn odd_fields<'v>(
             found(path, declared, Odd::Twice(first, name));
         }
         seen.push((field, name));
-        path.push(Step::Field(field));
+        path.push(PathStep::Field(field));
         match (ty, value) {
             (Struct(inner), value) => odd_fields(inner, value, path, found),
             (List(Struct(inner)), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    path.push(Step::Item(index));
+                    path.push(PathStep::Item(index));
                     odd_fields(inner, item, path, found);
                     path.pop();
                 }

@@ -66,9 +66,9 @@ fn fault(bytes: &[u8], error: &YamlError) -> Option<String> {
 /// What Go's parser of YAML says to a document. There, each line ends with a break.
 fn libyaml(document: &[u8]) -> Option<String> {
     let fault = if document.ends_with(b"\n") {
-        mainstay_yaml::libyaml::fault(document)
+        mainstay_yaml::libyaml::find_error(document)
     } else {
-        mainstay_yaml::libyaml::fault(&[document, b"\n"].concat())
+        mainstay_yaml::libyaml::find_error(&[document, b"\n"].concat())
     };
     fault.map(|fault| fault.to_string())
 }
@@ -151,7 +151,7 @@ pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
 
 /// What Go's YAML decoder says to a text that stands alone.
 pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
-    let fault = mainstay_yaml::libyaml::fault(bytes);
+    let fault = mainstay_yaml::libyaml::find_error(bytes);
     fault.map_or_else(|| error.fault.to_string(), |fault| fault.to_string())
 }
 

@@ -2,10 +2,10 @@
 
 use crate::json::{self, Fields};
 use crate::properties::BundleProperties;
-use mainstay_cel::library::{self, Library, Overload};
+use mainstay_cel::library::{self, FunctionLibrary, Overload};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Error, Outcome, Value as CelValue, WorkBudget};
-use mainstay_cel::{Budget, Env, EnvOptions, Program};
+use mainstay_cel::value::{Error, Value as CelValue, ValueResult, WorkBudget};
+use mainstay_cel::{CostBudget, Env, EnvOptions, Program};
 use mainstay_gocompat::quote;
 use mainstay_resolver::OperatorApi;
 use mainstay_version::{Range, Version, parse_tolerant};
@@ -89,8 +89,8 @@ impl Requirement {
                 !parts.iter().any(|part| part.met_by(package, version, properties))
             }
             Self::Rule { program, .. } => {
-                let variables = [("properties", CelValue::of_json(&properties.decoded))];
-                let result = program.eval(&variables, &mut Budget::new(CEL_BUDGET));
+                let variables = [("properties", CelValue::from_json(&properties.decoded))];
+                let result = program.eval(&variables, &mut CostBudget::new(CEL_BUDGET));
                 matches!(result, Ok(CelValue::Bool(true)))
             }
         }
@@ -205,7 +205,7 @@ fn constraint(value: &Value) -> Result<Requirement, Unreadable> {
 }
 
 fn compile(rule: &str) -> Result<Program, Unreadable> {
-    static VERSIONS: Library = Library {
+    static VERSIONS: FunctionLibrary = FunctionLibrary {
         name: "olm.semver",
         overloads: || {
             let both = vec![Type::Any, Type::Any];
@@ -226,7 +226,7 @@ fn compile(rule: &str) -> Result<Program, Unreadable> {
 }
 
 /// `semver_compare(a, b)`: -1, 0 or 1.
-fn compare<'a>(args: &[CelValue<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn compare<'a>(args: &[CelValue<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let mut versions = args.iter().map(|value| {
         let text = match value {
             CelValue::String(text) => text.as_str().to_owned(),

@@ -28,10 +28,10 @@ pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), YamlBodyError
     match mainstay_yaml::documents(body, &options).next() {
         None => Ok((Value::Null, Vec::new())),
         Some(Ok(document)) => {
-            let line = |one: mainstay_yaml::Repeated| {
+            let line = |one: mainstay_yaml::RepeatedKey| {
                 format!("line {}: key {} already set in map", one.line, one.key)
             };
-            Ok((document.value, document.repeated.into_iter().map(line).collect()))
+            Ok((document.value, document.repeated_keys.into_iter().map(line).collect()))
         }
         Some(Err(error)) => Err(YamlBodyError(error)),
     }
@@ -49,7 +49,7 @@ impl fmt::Display for YamlBodyError {
         );
         let parser = match fault {
             YamlFault::BehindDocument => true,
-            YamlFault::Syntax { words } => words.starts_with("did not find expected"),
+            YamlFault::Syntax { message } => message.starts_with("did not find expected"),
             _ => false,
         };
         match line - usize::from(parser) {

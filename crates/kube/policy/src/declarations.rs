@@ -7,10 +7,8 @@
 //! Rules: apiserver's `pkg/admission/plugin/cel/compile.go` and `composition.go`.
 
 use mainstay_cel::Env;
-use mainstay_cel::library::kubernetes::authorizer::{
-    AUTHORIZER as AUTHORIZER_TYPE, RESOURCE_CHECK,
-};
-use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_cel::library::kubernetes::authorizer::{AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -137,7 +135,7 @@ const DECLARED_TYPES: &[DeclaredType] = &[
 #[derive(Debug)]
 struct DeclaredFields;
 
-impl Fields for DeclaredFields {
+impl FieldResolver for DeclaredFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         let (_, fields) = DECLARED_TYPES.iter().find(|(name, _)| *name == owner)?;
         let (_, kind) = fields.iter().find(|(name, _)| *name == field)?;
@@ -170,7 +168,7 @@ fn declared_type(name: &str) -> Type {
 #[derive(Debug, Default)]
 struct VariableTypes(RwLock<HashMap<Box<str>, Type>>);
 
-impl Fields for VariableTypes {
+impl FieldResolver for VariableTypes {
     fn field(&self, _: &str, field: &str) -> Option<Type> {
         self.0.read().get(field).cloned()
     }
@@ -219,7 +217,7 @@ impl ExpressionScope {
         if !has_variables {
             return Self { without_authorizer, with_authorizer, variables };
         }
-        let fields: Arc<dyn Fields> = variables.clone();
+        let fields: Arc<dyn FieldResolver> = variables.clone();
         let ty = Type::Object(ObjectType { name: "kubernetes.variables".into(), fields });
         let with = |env: &Env| env.with_variable(VARIABLES, ty.clone());
         Self {
@@ -254,7 +252,7 @@ fn environment(params: Option<Type>, object: Type) -> Env {
 
 fn with_authorizer(env: &Env) -> Env {
     env.with_variable(AUTHORIZER, Type::object(AUTHORIZER_TYPE))
-        .with_variable(REQUEST_RESOURCE, Type::object(RESOURCE_CHECK))
+        .with_variable(REQUEST_RESOURCE, Type::object(RESOURCE_CHECK_TYPE))
 }
 
 /// The declared type of a variable whose expression returns a type: as in Kubernetes, types other

@@ -13,9 +13,9 @@ use super::declarations::{
     VARIABLES,
 };
 use mainstay_cel::kubernetes::limits;
-use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, Resource};
-use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
-use mainstay_cel::{Activation, Budget, Program};
+use mainstay_cel::library::kubernetes::authorizer::{self, Authorizer, ResourceAttributes};
+use mainstay_cel::value::{Error, Value, ValueResult, WorkBudget};
+use mainstay_cel::{Activation, CostBudget, Program};
 use mainstay_gocompat::quote;
 use serde_json::Value as Json;
 use std::cell::{Cell, RefCell};
@@ -256,7 +256,7 @@ impl<'a> Activation<'a> for Evaluation<'a> {
         })
     }
 
-    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<ValueResult<'a>> {
         let part = name.strip_prefix(VARIABLES).and_then(|rest| rest.strip_prefix('.'));
         match part {
             Some(name) => self.variable(name, work),

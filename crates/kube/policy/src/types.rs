@@ -7,7 +7,7 @@
 //! Rules: apiserver's `pkg/cel/common/schemas.go` over the published OpenAPI documents.
 
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
-use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
 use mainstay_kinds::{KindRow, Source};
 use mainstay_schema::builtin::{Definition, Shape, Type as SchemaType, definition};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) fn object_type(row: &KindRow) -> Option<Type> {
 #[derive(Debug)]
 struct BuiltInFields(&'static Definition);
 
-impl Fields for BuiltInFields {
+impl FieldResolver for BuiltInFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         // Reserved words of CEL may be written with or without escapes.
         let plain = names::unescape(field)?;
@@ -47,7 +47,7 @@ struct CustomFields {
     own: Arc<ObjectShape>,
 }
 
-impl Fields for CustomFields {
+impl FieldResolver for CustomFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         if *owner == *self.root {
             match field {

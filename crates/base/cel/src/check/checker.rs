@@ -1,11 +1,11 @@
-//! The walk over the tree.
+//! Type checking of each node of a tree.
 
 use super::unify::Unifier;
-use super::{Checked, Reference};
+use super::{CheckedExpression, ResolvedReference};
 use crate::env::Env;
-use crate::source::{Issue, Issues};
+use crate::source::{CompileIssue, Issues};
 use crate::syntax::ast::{
-    Comprehension, Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, Parsed, operator,
+    Comprehension, Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, ParsedExpression, operator,
 };
 use crate::types::{ObjectType, Type};
 use std::fmt::Display;
@@ -13,26 +13,26 @@ use std::sync::Arc;
 
 pub(super) struct Checker<'e> {
     pub(super) env: &'e Env,
-    /// Variables of loops, the innermost last.
+    /// Variables of comprehensions, the innermost last.
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
-    references: Vec<Option<Reference>>,
+    references: Vec<Option<ResolvedReference>>,
     pub(super) unifier: Unifier,
-    /// Whether `<` and its like take numbers of different types.
+    /// Whether `<`, `<=`, `>` and `>=` compare numbers of different types.
     pub(super) cross_type_numeric: bool,
-    /// What is wrong, with the code points.
+    /// Errors with their code points.
     issues: Vec<(u32, String)>,
 }
 
-/// What a name means.
-enum Named {
+/// A resolved name.
+enum ResolvedName {
     Variable(Arc<str>, Type),
     Type(Arc<str>, Type),
 }
 
 /// Checks an expression.
-pub(super) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
-    let Parsed { source, mut root, macro_calls, last_id } = parsed;
+pub(super) fn check(env: &Env, parsed: ParsedExpression) -> Result<CheckedExpression, Issues> {
+    let ParsedExpression { source, mut root, macro_calls, last_id } = parsed;
     let size = last_id as usize + 1;
     let mut checker = Checker {
         env,
@@ -52,12 +52,18 @@ pub(super) fn check(env: &Env, parsed: Parsed) -> Result<Checked, Issues> {
         checker.issues = vec![(root.at, "types are too large or nested too deeply".to_owned())];
     }
     if checker.issues.is_empty() {
-        return Ok(Checked { source, root, macro_calls, types, references: checker.references });
+        return Ok(CheckedExpression {
+            source,
+            root,
+            macro_calls,
+            types,
+            references: checker.references,
+        });
     }
     let issues = checker
         .issues
         .into_iter()
-        .map(|(at, message)| Issue { at: Some(source.location(at)), message })
+        .map(|(at, message)| CompileIssue { at: Some(source.location(at)), message })
         .collect();
     Err(Issues::new(source, issues))
 }
@@ -67,10 +73,10 @@ impl Checker<'_> {
         self.issues.push((at, message.into()));
     }
 
-    /// A type as text, unless it is too large for one.
-    fn show<'t>(&mut self, shown: &'t Type) -> &'t dyn Display {
-        // Types that are too large are reported as such in the end.
-        if self.unifier.fits(shown) { shown } else { &"" }
+    /// The text of a type; empty if the type is too large.
+    fn type_text<'t>(&mut self, ty: &'t Type) -> &'t dyn Display {
+        // Types that are too large are reported at the end.
+        if self.unifier.fits(ty) { ty } else { &"" }
     }
 
     pub(super) fn check(&mut self, node: &mut Expr) {
@@ -89,8 +95,8 @@ impl Checker<'_> {
                 self.set_type(id, at, found);
             }
             ExprKind::Ident(name) => {
-                if let Some(named) = self.lookup(name) {
-                    let full = self.refer(id, at, named);
+                if let Some(resolved) = self.lookup(name) {
+                    let full = self.record_name(id, at, resolved);
                     *name = full;
                 } else {
                     self.set_type(id, at, Type::Error);
@@ -99,8 +105,8 @@ impl Checker<'_> {
                 }
             }
             ExprKind::Select { operand, field, test_only } => {
-                if !*test_only && let Some(named) = self.lookup_qualified(operand, field) {
-                    let full = self.refer(id, at, named);
+                if !*test_only && let Some(resolved) = self.lookup_qualified(operand, field) {
+                    let full = self.record_name(id, at, resolved);
                     node.kind = ExprKind::Ident(full);
                     return;
                 }
@@ -128,36 +134,38 @@ impl Checker<'_> {
         }
     }
 
-    /// What a name means: a variable of a loop, another variable, or a type.
-    fn lookup(&self, name: &str) -> Option<Named> {
+    /// Resolves a name: a variable of a comprehension, another variable, or a type.
+    fn lookup(&self, name: &str) -> Option<ResolvedName> {
         self.env.candidates(name).find_map(|name| {
             if let Some((name, found)) =
-                self.scopes.iter().rev().find(|(known, _)| **known == *name)
+                self.scopes.iter().rev().find(|(variable, _)| **variable == *name)
             {
-                return Some(Named::Variable(Arc::clone(name), found.clone()));
+                return Some(ResolvedName::Variable(Arc::clone(name), found.clone()));
             }
             if let Some((name, found)) = self.env.variable_entry(&name) {
-                return Some(Named::Variable(Arc::clone(name), found.clone()));
+                return Some(ResolvedName::Variable(Arc::clone(name), found.clone()));
             }
             let found = self.env.named_type(&name)?;
-            Some(Named::Type(Arc::from(&*name), found.clone()))
+            Some(ResolvedName::Type(Arc::from(&*name), found.clone()))
         })
     }
 
-    /// What `operand.field` means if it is a name as a whole.
-    fn lookup_qualified(&self, operand: &Expr, field: &str) -> Option<Named> {
+    /// Resolves `operand.field` if the whole is a name.
+    fn lookup_qualified(&self, operand: &Expr, field: &str) -> Option<ResolvedName> {
         if !self.env.has_dotted_names(root_of(operand)?) {
             return None;
         }
         self.lookup(&qualified(operand, field))
     }
 
-    /// Notes what a node means; returns its full name.
-    fn refer(&mut self, id: Id, at: u32, named: Named) -> Arc<str> {
-        let (name, found, reference) = match named {
-            Named::Variable(name, found) => (Arc::clone(&name), found, Reference::Variable(name)),
-            Named::Type(name, found) => {
-                (name, Type::Type(Some(Arc::new(found.clone()))), Reference::Type(found))
+    /// Records the type and reference of a node; returns its full name.
+    fn record_name(&mut self, id: Id, at: u32, resolved: ResolvedName) -> Arc<str> {
+        let (name, found, reference) = match resolved {
+            ResolvedName::Variable(name, found) => {
+                (Arc::clone(&name), found, ResolvedReference::Variable(name))
+            }
+            ResolvedName::Type(name, found) => {
+                (name, Type::Type(Some(Arc::new(found.clone()))), ResolvedReference::Type(found))
             }
         };
         self.set_type(id, at, found);
@@ -181,7 +189,7 @@ impl Checker<'_> {
         self.check(operand);
         let operand = self.type_of(operand.id);
         let operand = self.unifier.substitute(&operand, false);
-        let (target, within) = match operand.optional_inner() {
+        let (target, in_optional) = match operand.optional_inner() {
             Some(inner) => (inner, true),
             None => (&operand, false),
         };
@@ -195,12 +203,12 @@ impl Checker<'_> {
             Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             _ => {
                 let message =
-                    format!("type '{}' does not support field selection", self.show(target));
+                    format!("type '{}' does not support field selection", self.type_text(target));
                 self.issue(at, message);
                 Type::Dyn
             }
         };
-        if within || optional { Type::optional(found) } else { found }
+        if in_optional || optional { Type::optional(found) } else { found }
     }
 
     /// The type of a field of an object's type.
@@ -217,81 +225,81 @@ impl Checker<'_> {
     }
 
     fn list(&mut self, elements: &mut [Expr], optional: &[u32]) -> Type {
-        let mut joined = None;
+        let mut common = None;
         let mut optional = optional.iter().copied().peekable();
         for (index, element) in (0..).zip(elements) {
             self.check(element);
             let mut found = self.type_of(element.id);
             if optional.next_if_eq(&index).is_some() {
-                found = self.unwrapped(element.at, found);
+                found = self.optional_value_type(element.at, found);
             }
-            joined = Some(self.join(joined, found));
+            common = Some(self.join(common, found));
         }
-        let element = joined.unwrap_or_else(|| self.unifier.variable());
+        let element = common.unwrap_or_else(|| self.unifier.variable());
         Type::list(self.unifier.bounded(element))
     }
 
     fn map(&mut self, entries: &mut [MapEntry]) -> Type {
-        let mut joined = None;
+        let mut common = None;
         for entry in entries {
             self.check(&mut entry.key);
             let key = self.type_of(entry.key.id);
             let (keys, values) =
-                joined.map_or((None, None), |(key, value)| (Some(key), Some(value)));
+                common.map_or((None, None), |(key, value)| (Some(key), Some(value)));
             let key = self.join(keys, key);
             self.check(&mut entry.value);
             let mut value = self.type_of(entry.value.id);
             if entry.optional {
-                value = self.unwrapped(entry.value.at, value);
+                value = self.optional_value_type(entry.value.at, value);
             }
-            joined = Some((key, self.join(values, value)));
+            common = Some((key, self.join(values, value)));
         }
         let (key, value) =
-            joined.unwrap_or_else(|| (self.unifier.variable(), self.unifier.variable()));
+            common.unwrap_or_else(|| (self.unifier.variable(), self.unifier.variable()));
         Type::map(self.unifier.bounded(key), self.unifier.bounded(value))
     }
 
-    /// What an optional holds, where only an optional may stand.
-    fn unwrapped(&mut self, at: u32, found: Type) -> Type {
+    /// The type of an optional's value; an error for other types.
+    fn optional_value_type(&mut self, at: u32, found: Type) -> Type {
         match found.optional_inner() {
             Some(inner) => inner.clone(),
             None if found.is_dyn() => found,
             None => {
-                let wanted = Type::optional(found.clone());
-                self.mismatch(at, &wanted, &found);
+                let expected = Type::optional(found.clone());
+                self.mismatch(at, &expected, &found);
                 found
             }
         }
     }
 
-    /// The type of elements that were of one type so far and of which one is of another.
-    fn join(&mut self, sofar: Option<Type>, next: Type) -> Type {
-        let Some(sofar) = sofar else { return next };
-        if !self.unifier.assignable(&sofar, &next) {
+    /// The common type of elements so far and the next one.
+    fn join(&mut self, common_so_far: Option<Type>, next: Type) -> Type {
+        let Some(common_so_far) = common_so_far else { return next };
+        if !self.unifier.assignable(&common_so_far, &next) {
             return Type::Dyn;
         }
-        self.unifier.most_general(&sofar, &next).clone()
+        self.unifier.most_general(&common_so_far, &next).clone()
     }
 
     fn object(&mut self, id: Id, at: u32, name: &mut Arc<str>, fields: &mut [FieldEntry]) {
-        let Some(named) = self.lookup(name) else {
+        let Some(resolved) = self.lookup(name) else {
             self.set_type(id, at, Type::Error);
             let message = self.undeclared(name);
             self.issue(at, message);
             return;
         };
-        let found = match named {
-            Named::Type(full, found @ Type::Object(_)) => {
-                self.set_reference(id, Reference::Type(found.clone()));
+        let found = match resolved {
+            ResolvedName::Type(full, found @ Type::Object(_)) => {
+                self.set_reference(id, ResolvedReference::Type(found.clone()));
                 *name = full;
                 found
             }
-            Named::Type(full, found) => {
+            ResolvedName::Type(full, found) => {
                 self.issue(at, format!("'{}' is not a message type", found.name()));
                 *name = full;
                 Type::Error
             }
-            Named::Variable(full, found) => {
+            ResolvedName::Variable(full, found) => {
                 if !matches!(found, Type::Error) {
                     self.issue(at, format!("'{}' is not a type", found.name()));
                 }
@@ -302,7 +310,7 @@ impl Checker<'_> {
         self.set_type(id, at, found.clone());
         for field in fields {
             self.check(&mut field.value);
-            let wanted = if let Type::Object(object) = &found {
+            let expected = if let Type::Object(object) = &found {
                 self.field(field.at, object, &field.field)
             } else {
                 self.issue(field.at, format!("unexpected failed resolution of '{name}'"));
@@ -310,14 +318,14 @@ impl Checker<'_> {
             };
             let mut value = self.type_of(field.value.id);
             if field.optional {
-                value = self.unwrapped(field.value.at, value);
+                value = self.optional_value_type(field.value.at, value);
             }
-            if !self.unifier.assignable(&wanted, &value) {
+            if !self.unifier.assignable(&expected, &value) {
                 let message = format!(
                     "expected type of field '{}' is '{}' but provided type is '{}'",
                     field.field,
-                    self.show(&wanted),
-                    self.show(&value)
+                    self.type_text(&expected),
+                    self.type_text(&value)
                 );
                 self.issue(field.at, message);
             }
@@ -337,36 +345,36 @@ impl Checker<'_> {
         } = comprehension;
         self.check(range);
         self.check(accu_init);
-        let ranged = self.type_of(range.id);
-        let ranged = self.unifier.substitute(&ranged, false);
+        let range_type = self.type_of(range.id);
+        let range_type = self.unifier.substitute(&range_type, false);
         let accu = self.type_of(accu_init.id);
 
-        // cel-go forgets in the first loop that numbers of different types are not compared, and
-        // does not remember it behind the loop.
+        // cel-go drops the restriction on cross-type comparison in the first comprehension and does
+        // not restore it afterwards.
         self.cross_type_numeric = true;
-        let outside = self.scopes.len();
+        let before_accumulator = self.scopes.len();
         self.scopes.push((Arc::clone(accu_var), accu.clone()));
 
-        let two = iter_var2.is_some();
-        let (first, second) = match &ranged {
-            Type::List(element) if two => (Type::Int, (**element).clone()),
+        let has_two_variables = iter_var2.is_some();
+        let (first, second) = match &range_type {
+            Type::List(element) if has_two_variables => (Type::Int, (**element).clone()),
             Type::List(element) => ((**element).clone(), Type::Error),
             Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
             Type::Dyn | Type::Any | Type::Error | Type::Var(_) | Type::Param(_) => {
-                self.unifier.assignable(&Type::Dyn, &ranged);
+                self.unifier.assignable(&Type::Dyn, &range_type);
                 (Type::Dyn, Type::Dyn)
             }
             _ => {
                 let message = format!(
                     "expression of type '{}' cannot be range of a comprehension (must be list, \
                      map, or dynamic)",
-                    self.show(&ranged)
+                    self.type_text(&range_type)
                 );
                 self.issue(range.at, message);
                 (Type::Error, Type::Error)
             }
         };
-        let inside = self.scopes.len();
+        let before_elements = self.scopes.len();
         if let Some(iter_var2) = iter_var2.as_ref().filter(|second| *second != iter_var) {
             self.scopes.push((Arc::clone(iter_var2), second));
         }
@@ -375,23 +383,26 @@ impl Checker<'_> {
         self.assert(condition, &Type::Bool);
         self.check(step);
         self.assert(step, &accu);
-        self.scopes.truncate(inside);
+        self.scopes.truncate(before_elements);
         self.check(result);
-        self.scopes.truncate(outside);
+        self.scopes.truncate(before_accumulator);
         let found = self.type_of(result.id);
         self.unifier.substitute(&found, false)
     }
 
-    fn assert(&mut self, node: &Expr, wanted: &Type) {
+    fn assert(&mut self, node: &Expr, expected: &Type) {
         let found = self.type_of(node.id);
-        if !self.unifier.assignable(wanted, &found) {
-            self.mismatch(node.at, wanted, &found);
+        if !self.unifier.assignable(expected, &found) {
+            self.mismatch(node.at, expected, &found);
         }
     }
 
-    pub(super) fn mismatch(&mut self, at: u32, wanted: &Type, found: &Type) {
-        let message =
-            format!("expected type '{}' but found '{}'", self.show(wanted), self.show(found));
+    pub(super) fn mismatch(&mut self, at: u32, expected: &Type, found: &Type) {
+        let message = format!(
+            "expected type '{}' but found '{}'",
+            self.type_text(expected),
+            self.type_text(found)
+        );
         self.issue(at, message);
     }
 
@@ -406,8 +417,8 @@ impl Checker<'_> {
         {
             let message = format!(
                 "incompatible type already exists for expression: ({id}) old:{}, new:{}",
-                self.show(&before),
-                self.show(&found)
+                self.type_text(&before),
+                self.type_text(&found)
             );
             self.issue(at, message);
             return;
@@ -415,14 +426,14 @@ impl Checker<'_> {
         self.types[id as usize] = Some(found);
     }
 
-    pub(super) fn set_reference(&mut self, id: Id, reference: Reference) {
+    pub(super) fn set_reference(&mut self, id: Id, reference: ResolvedReference) {
         if let Some(slot) = self.references.get_mut(id as usize) {
             *slot = Some(reference);
         }
     }
 }
 
-/// The first name of `a.b.c`; none if it is something else.
+/// The first part of a name such as `a.b.c`; none for other expressions.
 fn root_of(mut node: &Expr) -> Option<&str> {
     loop {
         match &node.kind {
@@ -433,7 +444,7 @@ fn root_of(mut node: &Expr) -> Option<&str> {
     }
 }
 
-/// `operand.field` as a name, where the operand is one.
+/// `operand.field` as a name, if the operand is one.
 fn qualified(operand: &Expr, field: &str) -> String {
     let mut name = match &operand.kind {
         ExprKind::Ident(name) => name.to_string(),
@@ -446,7 +457,7 @@ fn qualified(operand: &Expr, field: &str) -> String {
 }
 
 impl Checker<'_> {
-    /// A call of a function, an operator or a method.
+    /// Checks a call of a function, an operator or a method.
     fn call(&mut self, node: &mut Expr) {
         let (id, at) = (node.id, node.at);
         let ExprKind::Call { function, target, args } = &mut node.kind else { return };
@@ -466,7 +477,7 @@ impl Checker<'_> {
             *function = Arc::clone(&full);
             return self.resolve(id, at, &full, None, args);
         };
-        // `optional.of(x)`: the whole is the name of a function.
+        // `optional.of` in `optional.of(x)` is the name of a function.
         if let Some(root) = root_of(operand)
             && self.env.has_dotted_functions(root)
             && let Some(full) = self.function(&qualified(operand, function).into())

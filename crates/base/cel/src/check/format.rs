@@ -1,7 +1,6 @@
-//! Texts of `format` that are written out, against arguments that are.
+//! Validation of literal `format` texts and their arguments.
 //!
-//! Rules: the validator of cel-go's `ext/formatting.go`, that of its string library up to
-//! version 3.
+//! Rules: the validator of cel-go's `ext/formatting.go`, for the string library up to version 3.
 
 use super::validate::{Rule, Validator};
 use crate::library::strings::clause::Clause;
@@ -9,7 +8,7 @@ use crate::library::strings::error::ClauseError;
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 
-/// Looks at `target.format(list)`.
+/// Validates `target.format(list)`.
 pub(super) fn validate<'c>(
     validator: &mut Validator<'c>,
     call: &'c Expr,
@@ -21,7 +20,7 @@ pub(super) fn validate<'c>(
     else {
         return;
     };
-    match clauses(validator, text.as_bytes(), elements) {
+    match count_clauses(validator, text.as_bytes(), elements) {
         Ok(count) if elements.len() > count => {
             let message = format!(
                 "too many arguments supplied to string.format (expected {count}, got {})",
@@ -37,35 +36,35 @@ pub(super) fn validate<'c>(
     }
 }
 
-/// A text does not fit its arguments.
+/// A text does not match its arguments.
 #[derive(Debug, thiserror::Error)]
-enum FitError {
-    /// It ends in a percent sign.
+enum FormatCheckError {
+    /// The text ends with a percent sign.
     #[error("unexpected end of string")]
-    End,
-    /// It asks for more arguments than there are.
+    EndOfText,
+    /// The text has more clauses than arguments.
     #[error("index {index} out of range")]
-    NoArgument {
-        /// The place of the first that is missing.
+    MissingArgument {
+        /// The index of the first missing argument.
         index: usize,
     },
-    /// It has something that is no clause.
+    /// The text has an invalid clause.
     #[error(transparent)]
     Clause(#[from] ClauseError),
-    /// A clause does not take its argument.
+    /// A clause does not accept its argument.
     #[error("error during formatting: {takes}, was given {given}")]
     Type {
-        /// Where the argument is.
+        /// The position of the argument.
         at: u32,
-        /// What the clause takes.
+        /// The types that the clause accepts.
         takes: &'static str,
         /// The type of the argument.
         given: String,
     },
 }
 
-impl FitError {
-    /// Where it is, if that is not the whole call.
+impl FormatCheckError {
+    /// The position, if it is not the whole call.
     const fn at(&self) -> Option<u32> {
         match self {
             Self::Type { at, .. } => Some(*at),
@@ -74,8 +73,12 @@ impl FitError {
     }
 }
 
-/// Counts the arguments that a text asks for.
-fn clauses(validator: &Validator<'_>, text: &[u8], args: &[Expr]) -> Result<usize, FitError> {
+/// Counts the clauses of a text.
+fn count_clauses(
+    validator: &Validator<'_>,
+    text: &[u8],
+    args: &[Expr],
+) -> Result<usize, FormatCheckError> {
     let mut count = 0;
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
@@ -85,33 +88,33 @@ fn clauses(validator: &Validator<'_>, text: &[u8], args: &[Expr]) -> Result<usiz
             continue;
         }
         if rest.is_empty() {
-            return Err(FitError::End);
+            return Err(FormatCheckError::EndOfText);
         }
-        let arg = args.get(count).ok_or(FitError::NoArgument { index: count })?;
+        let arg = args.get(count).ok_or(FormatCheckError::MissingArgument { index: count })?;
         count += 1;
-        let (clause, read) = Clause::read(rest)?;
+        let (clause, read) = Clause::parse(rest)?;
         rest = &rest[read..];
-        let Err((wrong, takes)) = takes(validator, clause, arg) else { continue };
-        let given = validator.checked.type_of(wrong.id).name().to_owned();
-        return Err(FitError::Type { at: wrong.at, takes, given });
+        let Err((rejected, takes)) = check_argument(validator, clause, arg) else { continue };
+        let given = validator.checked.type_of(rejected.id).name().to_owned();
+        return Err(FormatCheckError::Type { at: rejected.at, takes, given });
     }
     Ok(count)
 }
 
-/// Whether a clause takes an argument; the argument (or what in it) that it does not take, and
-/// what it would.
-fn takes<'c>(
+/// Checks that a clause accepts an argument. The error is the argument or its wrong element, and
+/// the types that the clause accepts.
+fn check_argument<'c>(
     validator: &Validator<'_>,
     clause: Clause,
     arg: &'c Expr,
 ) -> Result<(), (&'c Expr, &'static str)> {
     use Type::{Bool, Bytes, Double, Dyn, Int, String, Uint};
-    let (taken, takes) = match (clause, validator.checked.type_of(arg.id)) {
+    let (is_accepted, takes) = match (clause, validator.checked.type_of(arg.id)) {
         (Clause::String, _) => {
-            return writable(validator, arg).map_err(|wrong| {
+            return check_text_argument(validator, arg).map_err(|rejected| {
                 let takes = "string clause can only be used on strings, bools, bytes, ints, \
                              doubles, maps, lists, types, durations, and timestamps";
-                (wrong, takes)
+                (rejected, takes)
             });
         }
         (Clause::Decimal, of) => {
@@ -136,11 +139,11 @@ fn takes<'c>(
             (matches!(of, Dyn | Int | Uint), "octal clause can only be used on integers")
         }
     };
-    if taken { Ok(()) } else { Err((arg, takes)) }
+    if is_accepted { Ok(()) } else { Err((arg, takes)) }
 }
 
-/// Whether an argument, and all that is written out in it, can be written as text.
-fn writable<'c>(validator: &Validator<'_>, arg: &'c Expr) -> Result<(), &'c Expr> {
+/// Checks that an argument, with all literals in it, can be formatted as text.
+fn check_text_argument<'c>(validator: &Validator<'_>, arg: &'c Expr) -> Result<(), &'c Expr> {
     if matches!(
         validator.checked.type_of(arg.id),
         Type::Any | Type::Error | Type::Opaque(_) | Type::Object(_) | Type::Param(_) | Type::Var(_)
@@ -149,11 +152,11 @@ fn writable<'c>(validator: &Validator<'_>, arg: &'c Expr) -> Result<(), &'c Expr
     }
     match &arg.kind {
         ExprKind::List { elements, .. } => {
-            elements.iter().try_for_each(|element| writable(validator, element))
+            elements.iter().try_for_each(|element| check_text_argument(validator, element))
         }
         ExprKind::Map(entries) => entries.iter().try_for_each(|entry| {
-            writable(validator, &entry.key)?;
-            writable(validator, &entry.value)
+            check_text_argument(validator, &entry.key)?;
+            check_text_argument(validator, &entry.value)
         }),
         _ => Ok(()),
     }

@@ -1,6 +1,6 @@
-//! Which overloads of a function take the arguments.
+//! Overload resolution of calls.
 
-use super::Reference;
+use super::ResolvedReference;
 use super::checker::Checker;
 use crate::library::Overload;
 use crate::syntax::ast::{Expr, Id, operator};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 impl Checker<'_> {
-    /// Settles what a call means and gives, by its arguments, which have been checked.
+    /// Resolves the overloads and the result type of a call with checked arguments.
     pub(super) fn resolve(
         &mut self,
         id: Id,
@@ -34,24 +34,26 @@ impl Checker<'_> {
                 return;
             }
             let declared = self.instantiate(overload);
-            let (params, gives) = match &declared {
-                Some((params, gives)) => (params, gives),
+            let (params, result_type) = match &declared {
+                Some((params, result_type)) => (params, result_type),
                 None => (&overload.params, &overload.result),
             };
             if !self.unifier.all_assignable(&found, params) {
                 continue;
             }
             overloads.push(Arc::clone(overload));
-            let gives = self.unifier.substitute(gives, false);
+            let result_type = self.unifier.substitute(result_type, false);
             result = Some(match result {
-                None => gives,
-                Some(result) if result.is_dyn() || self.unifier.same(&gives, &result) => result,
+                None => result_type,
+                Some(result) if result.is_dyn() || self.unifier.same(&result_type, &result) => {
+                    result
+                }
                 Some(_) => Type::Dyn,
             });
         }
         if let Some(result) = result {
             self.set_type(id, at, result);
-            self.set_reference(id, Reference::Overloads(overloads));
+            self.set_reference(id, ResolvedReference::Overloads(overloads));
             return;
         }
         self.set_type(id, at, Type::Error);
@@ -64,7 +66,7 @@ impl Checker<'_> {
         self.issue(at, message);
     }
 
-    /// `&&` and `||` blame each operand that is not a bool.
+    /// Checks `&&` and `||`, with an error for each operand that is not a bool.
     fn logical(
         &mut self,
         id: Id,
@@ -81,40 +83,51 @@ impl Checker<'_> {
             }
         }
         if matches!(result, Type::Bool) {
-            self.set_reference(id, Reference::Overloads(vec![Arc::clone(overload)]));
+            self.set_reference(id, ResolvedReference::Overloads(vec![Arc::clone(overload)]));
         }
         self.set_type(id, at, result);
     }
 
-    /// Parameters and result of an overload, with variables of its own for its type parameters;
-    /// none if it has none.
+    /// Parameters and result of an overload with fresh variables for its type parameters; none if
+    /// it has no type parameters.
     fn instantiate(&mut self, overload: &Overload) -> Option<(Vec<Type>, Type)> {
         if !overload.params.iter().chain([&overload.result]).any(has_param) {
             return None;
         }
-        let mut known = Vec::new();
-        let result = self.fresh(&overload.result, &mut known);
-        let params = overload.params.iter().map(|param| self.fresh(param, &mut known)).collect();
+        let mut variables = Vec::new();
+        let result = self.replace_params(&overload.result, &mut variables);
+        let params = overload
+            .params
+            .iter()
+            .map(|param| self.replace_params(param, &mut variables))
+            .collect();
         Some((params, result))
     }
 
-    fn fresh(&mut self, declared: &Type, known: &mut Vec<(Arc<str>, Type)>) -> Type {
+    fn replace_params(&mut self, declared: &Type, variables: &mut Vec<(Arc<str>, Type)>) -> Type {
         match declared {
             Type::Param(name) => {
-                if let Some((_, variable)) = known.iter().find(|(param, _)| param == name) {
+                if let Some((_, variable)) = variables.iter().find(|(param, _)| param == name) {
                     return variable.clone();
                 }
                 let variable = self.unifier.variable();
-                known.push((Arc::clone(name), variable.clone()));
+                variables.push((Arc::clone(name), variable.clone()));
                 variable
             }
             _ if !has_param(declared) => declared.clone(),
-            Type::List(element) => Type::list(self.fresh(element, known)),
-            Type::Map(entry) => Type::map(self.fresh(&entry.0, known), self.fresh(&entry.1, known)),
-            Type::Type(Some(of)) => Type::Type(Some(Arc::new(self.fresh(of, known)))),
+            Type::List(element) => Type::list(self.replace_params(element, variables)),
+            Type::Map(entry) => Type::map(
+                self.replace_params(&entry.0, variables),
+                self.replace_params(&entry.1, variables),
+            ),
+            Type::Type(Some(of)) => Type::Type(Some(Arc::new(self.replace_params(of, variables)))),
             Type::Opaque(opaque) => Type::Opaque(Arc::new(OpaqueType {
                 name: Arc::clone(&opaque.name),
-                params: opaque.params.iter().map(|param| self.fresh(param, known)).collect(),
+                params: opaque
+                    .params
+                    .iter()
+                    .map(|param| self.replace_params(param, variables))
+                    .collect(),
             })),
             _ => declared.clone(),
         }
@@ -132,7 +145,7 @@ fn has_param(declared: &Type) -> bool {
     }
 }
 
-/// `(int, string)`, or `int.(string)` of a method.
+/// `(int, string)`, or `int.(string)` for a method.
 fn signature(args: &[Type], receiver: bool) -> String {
     let mut text = String::new();
     let mut args = args;

@@ -1,82 +1,82 @@
-//! Which type may stand where which is wanted, and what that settles.
+//! Type unification: assignability of types, and the type variables that it binds.
 //!
-//! Rules: cel-go's `checker/types.go`. A failed attempt settles nothing.
+//! Rules: cel-go's `checker/types.go`. A failed attempt binds nothing.
 //!
-//! Types are cheap to make large: a map of a variable to itself is twice the variable's type, and
-//! a chain of those doubles with each link. Types are therefore limited in size and depth, and
-//! looking at them draws on a stock; beyond any of these the expression is refused, instead of
-//! taking all time, all memory or the stack.
+//! Large types are cheap to write: a map of a variable to itself is twice the variable's type, and
+//! a chain of those doubles with each link. So types are limited in size and depth, and comparing
+//! them consumes a step budget. Beyond these limits the expression is rejected, before it takes all
+//! time, memory or stack.
 
 use crate::types::{OpaqueType, Type};
 use std::sync::Arc;
 
-/// How many types may be looked at in one expression. The longest expression that the parser
-/// accepts needs less than a quarter of it if its types are small.
-const STOCK: u32 = 8_000_000;
-/// Of how many types one may consist.
-const LARGEST: u32 = 4_000;
-/// How deep types may be.
-const DEPTH: u32 = 400;
+/// The step budget of an expression: each visited type costs one step. The longest expression that
+/// the parser accepts needs less than a quarter if its types are small.
+const MAX_STEPS: u32 = 8_000_000;
+/// The maximum size of a type: the number of types in it.
+const MAX_SIZE: u32 = 4_000;
+/// The maximum depth of a type.
+const MAX_DEPTH: u32 = 400;
 
-/// What is known of types that are not settled by where they stand.
+/// The bindings of type variables and parameters.
 #[derive(Debug)]
 pub(super) struct Unifier {
-    /// What became of each variable.
+    /// The type of each variable, if bound.
     variables: Vec<Option<Type>>,
-    /// What became of parameters of declared variables (`list` is a `type(list(A))`).
-    named: Vec<(Arc<str>, Type)>,
-    /// What to put back if an attempt fails.
-    trail: Vec<(Unsettled, Option<Type>)>,
-    stock: u32,
+    /// The types of parameters in declared variables (`list` is a `type(list(A))`).
+    params: Vec<(Arc<str>, Type)>,
+    /// The old bindings, for a failed attempt.
+    trail: Vec<(BindingKey, Option<Type>)>,
+    steps_left: u32,
     exhausted: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Unsettled {
+enum BindingKey {
     Variable(u32),
-    Named(Arc<str>),
+    Param(Arc<str>),
 }
 
 impl Unifier {
     pub(super) const fn new() -> Self {
         Self {
             variables: Vec::new(),
-            named: Vec::new(),
+            params: Vec::new(),
             trail: Vec::new(),
-            stock: STOCK,
+            steps_left: MAX_STEPS,
             exhausted: false,
         }
     }
 
-    /// Whether types became too many or too deep; answers do not count then.
+    /// Whether a limit was exceeded; results are meaningless then.
     pub(super) const fn exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// A type of which nothing is known.
+    /// A fresh type variable.
     pub(super) fn variable(&mut self) -> Type {
         self.variables.push(None);
         Type::Var(u32::try_from(self.variables.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Whether one type may stand where the other is wanted; settles what follows from it.
+    /// Whether one type is assignable to the other; binds variables if so.
     pub(super) fn assignable(&mut self, one: &Type, other: &Type) -> bool {
         self.attempt(|unifier| unifier.unify(one, other, 0))
     }
 
-    /// As [`Self::assignable`], for several at once.
+    /// As [`Self::assignable`], for several types together.
     pub(super) fn all_assignable(&mut self, ones: &[Type], others: &[Type]) -> bool {
         self.attempt(|unifier| unifier.unify_all(ones, others, 0))
     }
 
-    /// The more general of two types that may stand for each other.
+    /// The more general of two assignable types.
     pub(super) fn most_general<'t>(&mut self, one: &'t Type, other: &'t Type) -> &'t Type {
         if self.less_specific(one, other, 0) { one } else { other }
     }
 
-    /// The type with all that is settled put in, and `dyn` for the rest if `to_dyn`.
+    /// Substitutes the bindings in a type, and `dyn` for unbound variables if `to_dyn`.
     pub(super) fn substitute(&mut self, of: &Type, to_dyn: bool) -> Type {
-        let before = self.stock;
+        let before = self.steps_left;
         let replaced = self.replace(of, to_dyn, 0).unwrap_or_else(|| of.clone());
         self.limit(before);
         replaced
@@ -87,22 +87,22 @@ impl Unifier {
         self.exact(one, other, 0)
     }
 
-    /// The type, if it is neither too large nor too deep to become part of another.
+    /// The type, or `dyn` if it is too large or too deep to become part of another.
     pub(super) fn bounded(&mut self, of: Type) -> Type {
-        let before = self.stock;
+        let before = self.steps_left;
         self.measure(&of, 0);
         self.limit(before);
         if self.exhausted { Type::Dyn } else { of }
     }
 
-    /// Whether a type is small enough to be shown.
+    /// Whether a type is small enough for a message.
     pub(super) fn fits(&mut self, of: &Type) -> bool {
         self.measure(of, 0)
     }
 
-    /// Takes note of a type that is too large, by what the stock was before all of it was seen.
+    /// Records a type that is too large, from the steps before its visit.
     const fn limit(&mut self, before: u32) {
-        if before - self.stock > LARGEST {
+        if before - self.steps_left > MAX_SIZE {
             self.exhausted = true;
         }
     }
@@ -111,12 +111,12 @@ impl Unifier {
         let mark = self.trail.len();
         let success = attempt(self);
         if !success {
-            for (which, before) in self.trail.drain(mark..).rev() {
-                match which {
-                    Unsettled::Variable(number) => self.variables[number as usize] = before,
-                    Unsettled::Named(name) => {
-                        self.named.retain(|(known, _)| *known != name);
-                        self.named.extend(before.map(|before| (name, before)));
+            for (key, before) in self.trail.drain(mark..).rev() {
+                match key {
+                    BindingKey::Variable(number) => self.variables[number as usize] = before,
+                    BindingKey::Param(name) => {
+                        self.params.retain(|(bound, _)| *bound != name);
+                        self.params.extend(before.map(|before| (name, before)));
                     }
                 }
             }
@@ -125,56 +125,58 @@ impl Unifier {
         success
     }
 
-    /// Draws on the stock; no if it is used up, or if the type is too deep.
-    const fn step(&mut self, depth: u32) -> bool {
-        if self.stock == 0 || depth > DEPTH {
+    /// Consumes a step; false if none is left or the type is too deep.
+    const fn take_step(&mut self, depth: u32) -> bool {
+        if self.steps_left == 0 || depth > MAX_DEPTH {
             self.exhausted = true;
         } else {
-            self.stock -= 1;
+            self.steps_left -= 1;
         }
         !self.exhausted
     }
 
-    fn settled(&self, of: &Type) -> Option<&Type> {
+    fn bound_type(&self, of: &Type) -> Option<&Type> {
         match of {
             Type::Var(number) => self.variables.get(*number as usize)?.as_ref(),
-            Type::Param(name) => {
-                self.named.iter().find(|(known, _)| known == name).map(|(_, settled)| settled)
-            }
+            Type::Param(name) => self
+                .params
+                .iter()
+                .find(|(bound, _)| bound == name)
+                .map(|(_, bound_type)| bound_type),
             _ => None,
         }
     }
 
-    fn settle(&mut self, which: &Type, to: Type) {
-        match which {
+    fn bind(&mut self, key: &Type, to: Type) {
+        match key {
             Type::Var(number) => {
                 if let Some(slot) = self.variables.get_mut(*number as usize) {
-                    self.trail.push((Unsettled::Variable(*number), slot.replace(to)));
+                    self.trail.push((BindingKey::Variable(*number), slot.replace(to)));
                 }
             }
             Type::Param(name) => {
-                let at = self.named.iter().position(|(known, _)| known == name);
-                let before = at.map(|at| self.named.swap_remove(at).1);
-                self.named.push((Arc::clone(name), to));
-                self.trail.push((Unsettled::Named(Arc::clone(name)), before));
+                let at = self.params.iter().position(|(bound, _)| bound == name);
+                let before = at.map(|at| self.params.swap_remove(at).1);
+                self.params.push((Arc::clone(name), to));
+                self.trail.push((BindingKey::Param(Arc::clone(name)), before));
             }
             _ => {}
         }
     }
 
     fn unify(&mut self, one: &Type, other: &Type, depth: u32) -> bool {
-        if !self.step(depth) {
+        if !self.take_step(depth) {
             return true;
         }
-        if other.is_unsettled() {
-            match self.stands_for(one, other, depth) {
+        if other.is_variable() {
+            match self.unify_variable(one, other, depth) {
                 (true, _) => return true,
                 (false, true) => return false,
                 (false, false) => {}
             }
         }
-        if one.is_unsettled() {
-            return self.stands_for(other, one, depth).0;
+        if one.is_variable() {
+            return self.unify_variable(other, one, depth).0;
         }
         match (one, other) {
             (Type::Dyn | Type::Any | Type::Error, _)
@@ -191,7 +193,7 @@ impl Unifier {
             (Type::Opaque(one), Type::Opaque(other)) => {
                 one.name == other.name && self.unify_all(&one.params, &other.params, depth + 1)
             }
-            // The rest has no parts.
+            // The other types have no parameters.
             (one, other) => one == other,
         }
     }
@@ -201,63 +203,63 @@ impl Unifier {
             && one.iter().zip(others).all(|(one, other)| self.unify(one, other, depth))
     }
 
-    /// Whether `unsettled` may stand for `other`, and whether it had been settled already.
-    fn stands_for(&mut self, other: &Type, unsettled: &Type, depth: u32) -> (bool, bool) {
-        if other == unsettled {
+    /// Whether `unbound` can be `other`, and whether it was bound before.
+    fn unify_variable(&mut self, other: &Type, variable: &Type, depth: u32) -> (bool, bool) {
+        if other == variable {
             return (true, true);
         }
-        let Some(known) = self.settled(unsettled).cloned() else {
-            if !self.absent(unsettled, other, depth) {
+        let Some(bound) = self.bound_type(variable).cloned() else {
+            if !self.does_not_occur(variable, other, depth) {
                 return (false, false);
             }
-            self.settle(unsettled, other.clone());
+            self.bind(variable, other.clone());
             return (true, false);
         };
-        if self.exact(other, &known, depth) {
+        if self.exact(other, &bound, depth) {
             return (true, true);
         }
-        if !self.unify(other, &known, depth + 1) {
+        if !self.unify(other, &bound, depth + 1) {
             return (false, true);
         }
-        let general = self.most_general(other, &known).clone();
-        if self.absent(unsettled, &general, depth) {
-            self.settle(unsettled, general);
+        let general = self.most_general(other, &bound).clone();
+        if self.does_not_occur(variable, &general, depth) {
+            self.bind(variable, general);
         }
         (true, true)
     }
 
-    /// Whether the unsettled type does not occur in the other.
-    fn absent(&mut self, unsettled: &Type, within: &Type, depth: u32) -> bool {
-        if !self.step(depth) {
+    /// The occurs check: whether the variable does not occur in the other type.
+    fn does_not_occur(&mut self, variable: &Type, within: &Type, depth: u32) -> bool {
+        if !self.take_step(depth) {
             return false;
         }
-        if within.is_unsettled() {
-            return unsettled != within
-                && match self.settled(within).cloned() {
-                    Some(settled) => self.absent(unsettled, &settled, depth + 1),
+        if within.is_variable() {
+            return variable != within
+                && match self.bound_type(within).cloned() {
+                    Some(bound_type) => self.does_not_occur(variable, &bound_type, depth + 1),
                     None => true,
                 };
         }
         match within {
-            Type::List(element) => self.absent(unsettled, element, depth + 1),
+            Type::List(element) => self.does_not_occur(variable, element, depth + 1),
             Type::Map(entry) => {
-                self.absent(unsettled, &entry.0, depth + 1)
-                    && self.absent(unsettled, &entry.1, depth + 1)
+                self.does_not_occur(variable, &entry.0, depth + 1)
+                    && self.does_not_occur(variable, &entry.1, depth + 1)
             }
-            Type::Type(Some(of)) => self.absent(unsettled, of, depth + 1),
+            Type::Type(Some(of)) => self.does_not_occur(variable, of, depth + 1),
             Type::Opaque(opaque) => {
-                opaque.params.iter().all(|param| self.absent(unsettled, param, depth + 1))
+                opaque.params.iter().all(|param| self.does_not_occur(variable, param, depth + 1))
             }
             _ => true,
         }
     }
 
-    /// Whether one is the same as the other or says less.
+    /// Whether the first type is equal to the second or more general.
     fn less_specific(&mut self, one: &Type, other: &Type, depth: u32) -> bool {
-        if !self.step(depth) || one.is_dyn() || one.is_unsettled() {
+        if !self.take_step(depth) || one.is_dyn() || one.is_variable() {
             return true;
         }
-        if other.is_dyn() || other.is_unsettled() {
+        if other.is_dyn() || other.is_variable() {
             return false;
         }
         match (one, other) {
@@ -281,7 +283,7 @@ impl Unifier {
     }
 
     fn exact(&mut self, one: &Type, other: &Type, depth: u32) -> bool {
-        if !self.step(depth) {
+        if !self.take_step(depth) {
             return true;
         }
         match (one, other) {
@@ -307,14 +309,16 @@ impl Unifier {
         }
     }
 
-    /// The type with what is settled put in; none if nothing changes.
+    /// Substitutes bindings; none if nothing changes.
     fn replace(&mut self, of: &Type, to_dyn: bool, depth: u32) -> Option<Type> {
-        if !self.step(depth) {
+        if !self.take_step(depth) {
             return Some(Type::Dyn);
         }
         match of {
-            Type::Var(_) | Type::Param(_) => match self.settled(of).cloned() {
-                Some(settled) => Some(self.replace(&settled, to_dyn, depth + 1).unwrap_or(settled)),
+            Type::Var(_) | Type::Param(_) => match self.bound_type(of).cloned() {
+                Some(bound_type) => {
+                    Some(self.replace(&bound_type, to_dyn, depth + 1).unwrap_or(bound_type))
+                }
                 None => to_dyn.then_some(Type::Dyn),
             },
             Type::List(element) => self.replace(element, to_dyn, depth + 1).map(Type::list),
@@ -352,9 +356,9 @@ impl Unifier {
         }
     }
 
-    /// Looks at all of a type.
+    /// Visits all of a type, within the limits.
     fn measure(&mut self, of: &Type, depth: u32) -> bool {
-        self.step(depth)
+        self.take_step(depth)
             && match of {
                 Type::List(element) => self.measure(element, depth + 1),
                 Type::Map(entry) => {
@@ -370,8 +374,8 @@ impl Unifier {
 }
 
 impl Type {
-    /// Whether it is a parameter or a variable.
-    const fn is_unsettled(&self) -> bool {
+    /// Whether the type is a parameter or a variable.
+    const fn is_variable(&self) -> bool {
         matches!(self, Self::Var(_) | Self::Param(_))
     }
 }

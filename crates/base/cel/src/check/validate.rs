@@ -1,18 +1,17 @@
-//! What is refused although its types are right: values that are written out and cannot be what
-//! they are meant to be.
+//! Validation of literals after type checking: durations, timestamps, patterns, format texts, and
+//! element types.
 //!
 //! Rules: cel-go's `cel/validator.go`.
 
-use super::{Checked, Reference, format};
+use super::{CheckedExpression, ResolvedReference, format};
 use crate::env::Env;
-use crate::library::Run;
-use crate::source::Issue;
+use crate::library::Implementation;
+use crate::source::CompileIssue;
 use crate::syntax::ast::{Expr, ExprKind};
 use crate::types::Type;
 use crate::value::{Value, WorkBudget};
 
-/// What is looked for, in the order in which cel-go does: of what is wrong at one place, that comes
-/// first.
+/// The validation rules in cel-go's order, which orders errors at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rule {
     List,
@@ -23,28 +22,28 @@ pub(super) enum Rule {
     Format,
 }
 
-/// How many differences of types are told; more than are shown.
-const TOLD: usize = 1000;
+/// The number of type differences that get a message; more than are displayed.
+const MAX_MESSAGES: usize = 1000;
 
 pub(super) struct Validator<'c> {
     env: &'c Env,
-    pub(super) checked: &'c Checked,
-    /// What is wrong, with what was looked for.
-    issues: Vec<(Rule, Issue)>,
-    /// Whether texts of `format` are looked at.
-    formats: bool,
+    pub(super) checked: &'c CheckedExpression,
+    /// Errors with their rules.
+    issues: Vec<(Rule, CompileIssue)>,
+    /// Whether texts of `is_format` are validated.
+    has_format: bool,
 }
 
-/// Looks for such values.
-pub(super) fn validate(env: &Env, checked: &Checked) -> Vec<Issue> {
-    let formats = env
+/// Validates the literals of an expression.
+pub(super) fn validate(env: &Env, checked: &CheckedExpression) -> Vec<CompileIssue> {
+    let has_format = env
         .function("format")
         .is_some_and(|overloads| overloads.iter().any(|overload| overload.id == "string_format"));
     let options = env.options();
-    if !formats && !options.homogeneous_literals && !options.literal_validators {
+    if !has_format && !options.homogeneous_literals && !options.literal_validators {
         return Vec::new();
     }
-    let mut validator = Validator { env, checked, issues: Vec::new(), formats };
+    let mut validator = Validator { env, checked, issues: Vec::new(), has_format };
     validator.visit(&checked.root, false);
     validator.issues.sort_by_key(|(rule, _)| *rule);
     validator.issues.into_iter().map(|(_, issue)| issue).collect()
@@ -53,10 +52,10 @@ pub(super) fn validate(env: &Env, checked: &Checked) -> Vec<Issue> {
 impl<'c> Validator<'c> {
     pub(super) fn issue(&mut self, rule: Rule, at: u32, message: impl Into<String>) {
         let at = Some(self.checked.source.location(at));
-        self.issues.push((rule, Issue { at, message: message.into() }));
+        self.issues.push((rule, CompileIssue { at, message: message.into() }));
     }
 
-    /// Looks at a node and all in it; `exempt` within calls of `format`.
+    /// Validates a node and its children; `exempt` inside of calls of `is_format`.
     fn visit(&mut self, node: &'c Expr, exempt: bool) {
         let homogeneous = self.env.options().homogeneous_literals && !exempt;
         match &node.kind {
@@ -75,15 +74,15 @@ impl<'c> Validator<'c> {
                 {
                     self.issue(rule, first.at, format!("invalid {function} argument"));
                 }
-                let format = &**function == "format" && self.formats;
-                if format
+                let is_format = &**function == "format" && self.has_format;
+                if is_format
                     && self.env.options().literal_validators
                     && let (Some(target), [list]) = (target, args.as_slice())
                 {
                     format::validate(self, node, target, list);
                 }
                 for part in target.iter().map(|target| &**target).chain(args) {
-                    self.visit(part, exempt || format);
+                    self.visit(part, exempt || is_format);
                 }
             }
             ExprKind::List { elements, optional } => {
@@ -123,26 +122,26 @@ impl<'c> Validator<'c> {
         }
     }
 
-    /// Only the first element that differs is named.
+    /// Reports only the first element of another type.
     fn check_list(&mut self, elements: &'c [Expr], optional: &[u32]) {
         let is_optional = |index| optional.binary_search(&index).is_ok();
         let mut elements = (0..).zip(elements);
         let Some((index, first)) = elements.next() else { return };
-        let wanted = self.type_of(first, is_optional(index));
+        let expected = self.type_of(first, is_optional(index));
         for (index, element) in elements {
-            if !self.expect(Rule::List, element, wanted, is_optional(index)) {
+            if !self.expect(Rule::List, element, expected, is_optional(index)) {
                 return;
             }
         }
     }
 
-    fn expect(&mut self, rule: Rule, node: &'c Expr, wanted: &'c Type, optional: bool) -> bool {
+    fn expect(&mut self, rule: Rule, node: &'c Expr, expected: &'c Type, optional: bool) -> bool {
         let found = self.type_of(node, optional);
-        let same = wanted == found;
+        let same = expected == found;
         if !same {
-            // Those that nobody will see need no text.
-            let message = if self.issues.len() < TOLD {
-                format!("expected type '{wanted}' but found '{found}'")
+            // Errors beyond the limit are not displayed, so they need no text.
+            let message = if self.issues.len() < MAX_MESSAGES {
+                format!("expected type '{expected}' but found '{found}'")
             } else {
                 String::new()
             };
@@ -151,23 +150,23 @@ impl<'c> Validator<'c> {
         same
     }
 
-    /// The type of a node, or of what it holds if it is an optional.
+    /// The type of a node, or of its value if it is an optional.
     fn type_of(&self, node: &Expr, optional: bool) -> &'c Type {
         let found = self.checked.type_of(node.id);
         if optional { found.optional_inner().unwrap_or(found) } else { found }
     }
 
-    /// Whether a call takes the value that is written out as its first argument (for a pattern
-    /// that is not always the pattern, as in cel-go).
+    /// Whether a call accepts the literal that is its first argument. For `matches` that is not
+    /// always the pattern, as in cel-go.
     fn is_valid(&self, call: &Expr, rule: Rule, first: &Expr) -> bool {
         let ExprKind::Literal(literal) = &first.kind else { return true };
-        let (value, work) = (Value::written(literal), WorkBudget::unlimited());
-        let Some(Reference::Overloads(overloads)) = self.checked.reference(call.id) else {
+        let (value, work) = (Value::from_literal(literal), WorkBudget::unlimited());
+        let Some(ResolvedReference::Overloads(overloads)) = self.checked.reference(call.id) else {
             return true;
         };
         overloads.iter().all(|overload| match (rule, overload.run, overload.prepare) {
             (Rule::Pattern, _, Some(prepare)) => prepare(&value, &work).is_ok(),
-            (Rule::Duration | Rule::Timestamp, Run::Strict(run), _) => {
+            (Rule::Duration | Rule::Timestamp, Implementation::Strict(run), _) => {
                 run(std::slice::from_ref(&value), &work).is_ok()
             }
             _ => true,

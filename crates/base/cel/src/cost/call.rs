@@ -1,26 +1,28 @@
-//! What calls have cost.
+//! The actual cost of calls.
 //!
-//! Rules: apiserver's `library.CostEstimator.CallCost` first, then the trackers that cel-go's list
-//! and set libraries bring along, then `interpreter/runtimecost.go`.
+//! Rules, in this order: the trackers of cel-go's list and set libraries, apiserver's
+//! `library.CostEstimator.CallCost`, `interpreter/runtimecost.go`.
 
 use super::range::scale;
 use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
 use crate::kubernetes::names::escape;
-use crate::kubernetes::{Shape, ShapeKind};
-use crate::value::{Blob, Error, Key, List, Map, Object, Text, Value, WorkBudget};
+use crate::kubernetes::{ShapeKind, ValueShape};
+use crate::value::{
+    BytesValue, Error, ListValue, MapKey, MapValue, ObjectValue, StringValue, Value, WorkBudget,
+};
 use serde_json::Value as Json;
 
-/// How a call is charged.
+/// The cost function of a call.
 ///
-/// `overload` is the one that was planned, or empty if that is known only from the arguments
-/// (cel-go then knows none either).
+/// `overload` is the planned one, or empty if it depends on the arguments (cel-go has none then
+/// either).
 pub fn call_cost(function: &str, overload: &str) -> CallCost {
     by_overload_tracker(overload)
         .or_else(|| by_function(function, overload))
         .unwrap_or_else(|| by_overload(overload))
 }
 
-/// Trackers of cel-go's extension libraries, which come before all else.
+/// The trackers of cel-go's extension libraries, which come first.
 fn by_overload_tracker(overload: &str) -> Option<CallCost> {
     Some(match overload {
         "list_slice" | "lists_range" | "list_reverse" => {
@@ -52,20 +54,20 @@ fn by_overload_tracker(overload: &str) -> Option<CallCost> {
     })
 }
 
-/// cel-go's trackers of lists look at an argument without asking what it is.
+/// A panic of cel-go's list trackers, which do not check the type of an argument.
 #[derive(Debug)]
-pub(crate) struct Breaks {
-    /// Which argument that is.
+pub(crate) struct CostPanic {
+    /// The index of the argument.
     pub(crate) argument: usize,
-    /// What comes of it if that is an error.
+    /// The panic for an error as argument.
     pub(crate) error: Error,
-    /// What comes of it if that is `null`.
+    /// The panic for `null` as argument.
     pub(crate) null: Error,
 }
 
-/// The argument of a call that has to be what it should; none of most calls.
-pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
-    let list = |argument| Breaks {
+/// The panic of an overload's tracker; none for most overloads.
+pub(crate) fn cost_panic(overload: &str) -> Option<CostPanic> {
+    let list = |argument| CostPanic {
         argument,
         error: Error::Internal(
             "interface conversion: *types.Err is not traits.Lister: missing method Add",
@@ -76,7 +78,7 @@ pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
     };
     match overload.strip_prefix("list_")? {
         "distinct" => Some(list(0)),
-        "flatten_int" => Some(Breaks {
+        "flatten_int" => Some(CostPanic {
             argument: 1,
             error: Error::Internal("interface conversion: ref.Val is *types.Err, not types.Int"),
             null: Error::Internal("interface conversion: ref.Val is types.Null, not types.Int"),
@@ -90,9 +92,9 @@ pub(crate) fn breaks(overload: &str) -> Option<Breaks> {
 /// Kubernetes' costs.
 fn by_function(function: &str, overload: &str) -> Option<CallCost> {
     Some(match function {
-        // Two of them fit into the cost of one rule.
+        // A rule can afford two of them.
         "check" => |_, _, _| 350_000,
-        _ if super::costs_one(function) => one,
+        _ if super::has_unit_cost(function) => unit_cost,
         "fieldSelector" | "labelSelector" => |args, _, _| {
             let length = second(args);
             LIST_CREATE
@@ -102,7 +104,7 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
             |args, _, work| args.first().map_or(0, |list| traversal(list, work))
         }
-        "ip" if overload == "cidr_ip" => one,
+        "ip" if overload == "cidr_ip" => unit_cost,
         "url"
         | "lowerAscii"
         | "upperAscii"
@@ -141,7 +143,7 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
             _ => 1,
         },
         "_==_" => |args, _, _| match args.first() {
-            // Those of Kubernetes' libraries, which are all that there are.
+            // All opaque types are those of Kubernetes' libraries.
             Some(Value::Opaque(_)) => 1,
             _ => comparing(args),
         },
@@ -172,25 +174,26 @@ fn by_overload(overload: &str) -> CallCost {
         "contains_string" => |args, _, _| {
             scale(first_inner(args), PER_TEXT).saturating_mul(scale(second_inner(args), PER_TEXT))
         },
-        _ => one,
+        _ => unit_cost,
     }
 }
 
-const fn one<'a>(_: &[Value<'a>], _: &Value<'a>, _: &WorkBudget) -> u64 {
+const fn unit_cost<'a>(_: &[Value<'a>], _: &Value<'a>, _: &WorkBudget) -> u64 {
     1
 }
 
-/// Comparing costs what the shorter side measures.
+/// The cost of a comparison depends on the shorter side.
 fn comparing(args: &[Value<'_>]) -> u64 {
     scale(first_inner(args).min(second_inner(args)), PER_TEXT)
 }
 
-/// A text against a regular expression; one more than the text, so that an empty one costs too.
+/// The cost of matching a text. The text counts one code point more, so an empty text has a cost
+/// too.
 fn matching(text: u64, pattern: u64) -> u64 {
     scale(text.saturating_add(1), PER_TEXT).saturating_mul(scale(pattern, PER_PATTERN))
 }
 
-/// A call that makes a list.
+/// The cost of a call that creates a list.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -201,22 +204,22 @@ fn allocating(factor: f64, size: u64) -> u64 {
     ((size as f64 * factor) as u64).saturating_add(1 + LIST_CREATE)
 }
 
-/// A call that compares each element of a list with each.
+/// The cost of a call that compares all elements of a list with each other.
 fn self_compare(list: Option<&Value<'_>>, work: &WorkBudget) -> u64 {
     let Some(Value::List(list)) = list else { return allocating(2.0, 0) };
-    let texts = match list {
-        List::Json { items, shape, .. } => {
+    let has_texts = match list {
+        ListValue::Json { items, shape, .. } => {
             items.first().is_some_and(Json::is_string) && !is_time(&shape.element().kind)
         }
-        List::Joined { .. } => {
+        ListValue::Joined { .. } => {
             matches!(list.get(0, work), Some(Ok(Value::String(_) | Value::Bytes(_))))
         }
-        List::Values(values) => {
+        ListValue::Values(values) => {
             matches!(values.first(), Some(Value::String(_) | Value::Bytes(_)))
         }
     };
     let size = list_size(list);
-    allocating(if texts { 2.0 + PER_TEXT } else { 2.0 }, size.saturating_mul(size))
+    allocating(if has_texts { 2.0 + PER_TEXT } else { 2.0 }, size.saturating_mul(size))
 }
 
 fn first(args: &[Value<'_>]) -> u64 {
@@ -241,15 +244,15 @@ fn size(value: &Value<'_>) -> u64 {
         Value::String(text) => text_size(text),
         Value::Bytes(bytes) => bytes_size(bytes),
         Value::List(list) => list_size(list),
-        Value::Map(Map::Json { entries, .. }) => entries.len() as u64,
-        Value::Map(Map::Values(entries)) => entries.len() as u64,
-        Value::Object(Object::Json { fields, .. }) => fields.len() as u64,
+        Value::Map(MapValue::Json { entries, .. }) => entries.len() as u64,
+        Value::Map(MapValue::Values(entries)) => entries.len() as u64,
+        Value::Object(ObjectValue::Json { fields, .. }) => fields.len() as u64,
         Value::Opaque(opaque) => opaque.size().unwrap_or(1),
         _ => 1,
     }
 }
 
-/// The size of a value, or of what an optional holds.
+/// The size of a value, or of an optional's value.
 fn inner_size(mut value: &Value<'_>) -> u64 {
     while let Value::Optional(Some(inner)) = value {
         value = inner;
@@ -257,29 +260,29 @@ fn inner_size(mut value: &Value<'_>) -> u64 {
     size(value)
 }
 
-fn text_size(text: &Text<'_>) -> u64 {
+fn text_size(text: &StringValue<'_>) -> u64 {
     text_of(text).chars().count() as u64
 }
 
-fn text_of<'v>(text: &'v Text<'_>) -> &'v str {
+fn text_of<'v>(text: &'v StringValue<'_>) -> &'v str {
     match text {
-        Text::Borrowed(text) => text,
-        Text::Shared(text) => text,
+        StringValue::Borrowed(text) => text,
+        StringValue::Shared(text) => text,
     }
 }
 
-fn bytes_size(bytes: &Blob<'_>) -> u64 {
+fn bytes_size(bytes: &BytesValue<'_>) -> u64 {
     match bytes {
-        Blob::Borrowed(bytes) => bytes.len() as u64,
-        Blob::Shared(bytes) => bytes.len() as u64,
+        BytesValue::Borrowed(bytes) => bytes.len() as u64,
+        BytesValue::Shared(bytes) => bytes.len() as u64,
     }
 }
 
-fn list_size(list: &List<'_>) -> u64 {
+fn list_size(list: &ListValue<'_>) -> u64 {
     list.len() as u64
 }
 
-/// What going through a value costs, with all that is in it.
+/// The cost of traversing a value with all its elements.
 fn traversal(value: &Value<'_>, work: &WorkBudget) -> u64 {
     // The evaluation checks later whether work remains.
     if work.take(1).is_err() {
@@ -287,37 +290,37 @@ fn traversal(value: &Value<'_>, work: &WorkBudget) -> u64 {
     }
     match value {
         Value::String(text) => traversed(text_of(text).len()),
-        Value::Bytes(Blob::Borrowed(bytes)) => traversed(bytes.len()),
-        Value::Bytes(Blob::Shared(bytes)) => traversed(bytes.len()),
-        Value::List(List::Values(values)) => {
+        Value::Bytes(BytesValue::Borrowed(bytes)) => traversed(bytes.len()),
+        Value::Bytes(BytesValue::Shared(bytes)) => traversed(bytes.len()),
+        Value::List(ListValue::Values(values)) => {
             values.iter().map(|value| traversal(value, work)).sum()
         }
-        Value::List(list @ List::Joined { .. }) => {
+        Value::List(list @ ListValue::Joined { .. }) => {
             list.iter(work).map(|value| value.map_or(1, |value| traversal(&value, work))).sum()
         }
-        Value::List(List::Json { items, shape, .. }) => {
+        Value::List(ListValue::Json { items, shape, .. }) => {
             items.iter().map(|item| json_traversal(item, shape.element())).sum()
         }
-        Value::Map(Map::Values(entries)) => entries
+        Value::Map(MapValue::Values(entries)) => entries
             .iter()
             .map(|(key, value)| {
                 let key = match key {
-                    Key::String(text) => traversed(text_of(text).len()),
+                    MapKey::String(text) => traversed(text_of(text).len()),
                     _ => 1,
                 };
                 key + traversal(value, work)
             })
             .sum(),
-        Value::Map(Map::Json { entries, shape }) => entries
+        Value::Map(MapValue::Json { entries, shape }) => entries
             .iter()
             .map(|(key, item)| traversed(key.len()) + json_traversal(item, shape.element()))
             .sum(),
-        Value::Object(Object::Json { fields, shape }) => object_traversal(fields, shape),
+        Value::Object(ObjectValue::Json { fields, shape }) => object_traversal(fields, shape),
         _ => 1,
     }
 }
 
-fn json_traversal(json: &Json, shape: &Shape) -> u64 {
+fn json_traversal(json: &Json, shape: &ValueShape) -> u64 {
     match (json, &shape.kind) {
         (_, ShapeKind::Preserved) => 1,
         (Json::String(text), ShapeKind::Bytes) => traversed(base64_length(text)),
@@ -334,28 +337,28 @@ fn json_traversal(json: &Json, shape: &Shape) -> u64 {
     }
 }
 
-/// Fields have the names that rules give them; those that the shape does not declare count, too.
-fn object_traversal(fields: &serde_json::Map<String, Json>, shape: &Shape) -> u64 {
-    let declared = match &shape.kind {
-        ShapeKind::Object(declared) => Some(declared),
+/// Traverses an object. Fields have their escaped names; undeclared fields count too.
+fn object_traversal(fields: &serde_json::Map<String, Json>, shape: &ValueShape) -> u64 {
+    let object_shape = match &shape.kind {
+        ShapeKind::Object(object_shape) => Some(object_shape),
         _ => None,
     };
-    let each = |(name, item): (&String, &Json)| {
-        let Some(declared) = declared else {
+    let field_cost = |(name, item): (&String, &Json)| {
+        let Some(object_shape) = object_shape else {
             return traversed(name.len()) + json_traversal(item, shape);
         };
-        let Some(field) = declared.fields.get(name.as_str()) else { return 2 };
+        let Some(field) = object_shape.fields.get(name.as_str()) else { return 2 };
         let escaped = escape(name).map_or(name.len(), |escaped| escaped.len());
         traversed(escaped) + json_traversal(item, &field.shape)
     };
-    fields.iter().map(each).sum()
+    fields.iter().map(field_cost).sum()
 }
 
 const fn is_time(kind: &ShapeKind) -> bool {
     matches!(kind, ShapeKind::Duration | ShapeKind::Date | ShapeKind::DateTime)
 }
 
-/// How many bytes a text in base 64 stands for.
+/// The number of bytes that a base64 text encodes.
 fn base64_length(text: &str) -> usize {
     text.trim_end_matches('=').len() * 3 / 4
 }

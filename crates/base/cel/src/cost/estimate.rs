@@ -1,50 +1,50 @@
-//! What an expression costs at least and at most, before it is evaluated.
+//! Cost estimation: the minimum and maximum cost of an expression before its evaluation.
 //!
-//! Rules: cel-go's `checker/cost.go`, with presence tests for free, as in Kubernetes.
+//! Rules: cel-go's `checker/cost.go`, with free presence tests as in Kubernetes.
 
 use super::path::Path;
 use super::range::CostRange;
-use super::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE, SELECT, Sizes};
-use crate::check::{Checked, Reference};
+use super::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE, SELECT, SizeEstimator};
+use crate::check::{CheckedExpression, ResolvedReference};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, Literal, operator};
 use crate::types::Type;
 
-/// What a checked expression costs at least and at most, with data of these sizes.
-pub fn estimate(checked: &Checked, sizes: &dyn Sizes) -> CostRange {
+/// Estimates the cost of a checked expression for data of these sizes.
+pub fn estimate(checked: &CheckedExpression, sizes: &dyn SizeEstimator) -> CostRange {
     let nodes = checked.types.len();
-    let mut coster = Coster {
+    let mut estimator = CostEstimator {
         checked,
         sizes,
         paths: vec![None; nodes],
-        locals: Vec::new(),
-        computed: vec![None; nodes],
+        variables: Vec::new(),
+        sizes_by_node: vec![None; nodes],
         entries: vec![None; nodes],
     };
-    coster.cost(&checked.root)
+    estimator.cost(&checked.root)
 }
 
-pub(super) struct Coster<'c> {
-    checked: &'c Checked,
-    sizes: &'c dyn Sizes,
-    /// Where nodes look, by number.
+pub(super) struct CostEstimator<'c> {
+    checked: &'c CheckedExpression,
+    sizes: &'c dyn SizeEstimator,
+    /// The data paths of nodes, by id.
     paths: Vec<Option<Path<'c>>>,
-    /// Variables of loops, the innermost last.
-    locals: Vec<(&'c str, Local<'c>)>,
-    /// How large values are, by the number of the node.
-    computed: Vec<Option<CostRange>>,
-    /// How large the keys and values in them are.
-    entries: Vec<Option<Entries>>,
+    /// Variables of comprehensions, the innermost last.
+    variables: Vec<(&'c str, LocalVariable<'c>)>,
+    /// The sizes of values, by node id.
+    sizes_by_node: Vec<Option<CostRange>>,
+    /// The sizes of their keys and values.
+    entries: Vec<Option<EntrySizes>>,
 }
 
-/// How large the entries of a list or map are.
+/// The sizes of the entries of a list or map.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entries {
+pub(super) struct EntrySizes {
     list: bool,
     key: CostRange,
     pub(super) value: CostRange,
 }
 
-impl Entries {
+impl EntrySizes {
     pub(super) fn union(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (one, other) = (one?, other?);
         let (key, value) = (one.key.union(other.key), one.value.union(other.value));
@@ -53,18 +53,18 @@ impl Entries {
 }
 
 #[derive(Clone, Debug)]
-struct Local<'c> {
+struct LocalVariable<'c> {
     path: Path<'c>,
     size: Option<CostRange>,
-    entries: Option<Entries>,
+    entries: Option<EntrySizes>,
 }
 
-/// What a variable of a loop is.
+/// The part of a range that a variable stands for.
 #[derive(Clone, Copy)]
-enum Part {
+enum RangePart {
     /// An index or a key.
     Key,
-    /// What lies there.
+    /// A value.
     Value,
     /// The element of a list, or the key of a map.
     Element,
@@ -75,19 +75,19 @@ enum Part {
 pub(super) struct Argument<'c> {
     pub(super) expr: &'c Expr,
     pub(super) of: &'c Type,
-    /// Empty if it is no data, or gathered in a loop.
+    /// Its data path; empty for other values and for accumulators.
     pub(super) path: Path<'c>,
     pub(super) size: Option<CostRange>,
     pub(super) cost: CostRange,
 }
 
-impl<'c> Coster<'c> {
+impl<'c> CostEstimator<'c> {
     fn cost(&mut self, node: &'c Expr) -> CostRange {
         match &node.kind {
             ExprKind::Literal(_) => CostRange::ZERO,
             ExprKind::Ident(name) => {
-                let path = match self.local(name) {
-                    Some(local) => local.path.clone(),
+                let path = match self.local_variable(name) {
+                    Some(local_variable) => local_variable.path.clone(),
                     None => Path::variable(name),
                 };
                 self.set_path(node, path);
@@ -109,26 +109,26 @@ impl<'c> Coster<'c> {
             }
             ExprKind::List { elements, .. } => {
                 let mut sum = CostRange::ZERO;
-                let mut size = Join::new(elements.is_empty());
+                let mut size = RangeUnion::new(elements.is_empty());
                 for element in elements {
                     sum = sum.plus(self.cost(element));
                     size.add(self.size_or_unknown(element));
                 }
                 let key = CostRange::fixed(1);
-                self.set_entries(node, Some(Entries { list: true, key, value: size.0 }));
+                self.set_entries(node, Some(EntrySizes { list: true, key, value: size.0 }));
                 sum.plus(CostRange::fixed(LIST_CREATE))
             }
             ExprKind::Map(entries) => {
                 let mut sum = CostRange::ZERO;
-                let mut keys = Join::new(entries.is_empty());
-                let mut values = Join::new(entries.is_empty());
+                let mut keys = RangeUnion::new(entries.is_empty());
+                let mut values = RangeUnion::new(entries.is_empty());
                 for entry in entries {
                     sum = sum.plus(self.cost(&entry.key)).plus(self.cost(&entry.value));
                     keys.add(self.size_or_unknown(&entry.key));
                     values.add(self.size_or_unknown(&entry.value));
                 }
-                let found = Entries { list: false, key: keys.0, value: values.0 };
-                self.set_entries(node, Some(found));
+                let sizes = EntrySizes { list: false, key: keys.0, value: values.0 };
+                self.set_entries(node, Some(sizes));
                 sum.plus(CostRange::fixed(MAP_CREATE))
             }
             ExprKind::Struct { fields, .. } => {
@@ -165,7 +165,7 @@ impl<'c> Coster<'c> {
             arguments.push(self.argument(arg, cost));
         }
         let overloads: Vec<&str> = match self.checked.reference(node.id) {
-            Some(Reference::Overloads(overloads)) => {
+            Some(ResolvedReference::Overloads(overloads)) => {
                 overloads.iter().map(|overload| overload.id).collect()
             }
             _ if function == operator::OPT_SELECT => vec!["select_optional_field"],
@@ -177,7 +177,7 @@ impl<'c> Coster<'c> {
             sum = cost;
             self.argument(target, cost)
         });
-        let mut cost = Join::new(false);
+        let mut cost = RangeUnion::new(false);
         let mut size: Option<CostRange> = None;
         for overload in overloads {
             let (each, result) =
@@ -205,38 +205,38 @@ impl<'c> Coster<'c> {
         sum.plus(cost.0)
     }
 
-    fn comprehension(&mut self, node: &'c Expr, loops: &'c Comprehension) -> CostRange {
-        let mut sum = self.cost(&loops.range).plus(self.cost(&loops.accu_init));
-        self.push_bound(&loops.accu_var, &loops.accu_init);
+    fn comprehension(&mut self, node: &'c Expr, comprehension: &'c Comprehension) -> CostRange {
+        let mut sum = self.cost(&comprehension.range).plus(self.cost(&comprehension.accu_init));
+        self.push_bound(&comprehension.accu_var, &comprehension.accu_init);
 
-        if let Some(second) = &loops.iter_var2 {
-            self.push_element(&loops.iter_var, &loops.range, Part::Key);
-            // If the first variable has the name of what is gone through, cel-go takes the second
-            // for a part of the first.
-            self.push_element(second, &loops.range, Part::Value);
+        if let Some(second) = &comprehension.iter_var2 {
+            self.push_element(&comprehension.iter_var, &comprehension.range, RangePart::Key);
+            // If the first variable has the name of the range, cel-go treats the second as part of
+            // the first.
+            self.push_element(second, &comprehension.range, RangePart::Value);
         } else {
-            self.push_element(&loops.iter_var, &loops.range, Part::Element);
+            self.push_element(&comprehension.iter_var, &comprehension.range, RangePart::Element);
         }
 
-        let condition = self.cost(&loops.condition);
-        let step = self.cost(&loops.step);
-        self.locals.pop();
-        if loops.iter_var2.is_some() {
-            self.locals.pop();
+        let condition = self.cost(&comprehension.condition);
+        let step = self.cost(&comprehension.step);
+        self.variables.pop();
+        if comprehension.iter_var2.is_some() {
+            self.variables.pop();
         }
-        sum = sum.plus(self.cost(&loops.result));
-        self.locals.pop();
+        sum = sum.plus(self.cost(&comprehension.result));
+        self.variables.pop();
 
-        let count = self.size_or_unknown(&loops.range);
+        let count = self.size_or_unknown(&comprehension.range);
         sum = sum.plus(count.times(step.plus(condition)));
-        match &loops.accu_init.kind {
+        match &comprehension.accu_init.kind {
             ExprKind::Literal(_) => {
-                let size = self.size(&loops.accu_init);
+                let size = self.size(&comprehension.accu_init);
                 self.set_size(node, size);
             }
             ExprKind::List { .. } | ExprKind::Map(_) => {
                 self.set_size(node, Some(count));
-                let entries = self.entries(&loops.step);
+                let entries = self.entries(&comprehension.step);
                 self.set_entries(node, entries);
             }
             _ => {}
@@ -244,51 +244,55 @@ impl<'c> Coster<'c> {
         sum
     }
 
-    /// `cel.bind`, which is a loop over nothing.
+    /// Estimates `cel.bind`, a comprehension over an empty list.
     fn bind(&mut self, node: &'c Expr, bind: &'c Comprehension) -> CostRange {
         let sum = self.cost(&bind.range).plus(self.cost(&bind.accu_init));
         self.push_bound(&bind.accu_var, &bind.accu_init);
         let sum = sum.plus(self.cost(&bind.result));
-        self.locals.pop();
+        self.variables.pop();
         self.copy_sizes(node, &bind.result);
         sum
     }
 
-    /// A variable that is a part of what is gone through.
-    fn push_element(&mut self, name: &'c str, range: &'c Expr, part: Part) {
+    /// Adds a variable for a part of the range.
+    fn push_element(&mut self, name: &'c str, range: &'c Expr, part: RangePart) {
         let entries = self.entries(range);
         let list = entries
             .map_or_else(|| matches!(self.type_of(range), Type::List(_)), |entries| entries.list);
         let (step, key) = match (part, list) {
-            (Part::Key, true) => ("@indices", true),
-            (Part::Key | Part::Element, false) => ("@keys", true),
-            (Part::Value | Part::Element, true) => ("@items", false),
-            (Part::Value, false) => ("@values", false),
+            (RangePart::Key, true) => ("@indices", true),
+            (RangePart::Key | RangePart::Element, false) => ("@keys", true),
+            (RangePart::Value | RangePart::Element, true) => ("@items", false),
+            (RangePart::Value, false) => ("@values", false),
         };
         let size = entries.map(|entries| if key { entries.key } else { entries.value });
         let path = self.path(range).then(step);
-        self.locals.push((name, Local { path, size, entries: None }));
+        self.variables.push((name, LocalVariable { path, size, entries: None }));
     }
 
-    /// A variable that is what an expression is.
+    /// Adds a variable that is bound to an expression.
     fn push_bound(&mut self, name: &'c str, value: &'c Expr) {
         let path = self.path(value);
         let entries = self.entries(value);
         let size = self.size(value);
-        self.locals.push((name, Local { path, size, entries }));
+        self.variables.push((name, LocalVariable { path, size, entries }));
     }
 
-    fn local(&self, name: &str) -> Option<&Local<'c>> {
-        self.locals.iter().rev().find(|(known, _)| *known == name).map(|(_, local)| local)
+    fn local_variable(&self, name: &str) -> Option<&LocalVariable<'c>> {
+        self.variables
+            .iter()
+            .rev()
+            .find(|(variable, _)| *variable == name)
+            .map(|(_, local_variable)| local_variable)
     }
 
     fn argument(&mut self, expr: &'c Expr, cost: CostRange) -> Argument<'c> {
         let size = self.size(expr);
         let path = self.path(expr);
-        let gathered = path.with(None, |steps| {
+        let is_accumulator = path.with(None, |steps| {
             steps.first().is_some_and(|first| matches!(*first, "__result__" | "@result"))
         });
-        let path = if gathered { Path::default() } else { path };
+        let path = if is_accumulator { Path::default() } else { path };
         Argument { expr, of: self.type_of(expr), path, size, cost }
     }
 
@@ -298,9 +302,9 @@ impl<'c> Coster<'c> {
 
     fn path(&self, node: &Expr) -> Path<'c> {
         if let ExprKind::Ident(name) = &node.kind
-            && let Some(local) = self.local(name)
+            && let Some(local_variable) = self.local_variable(name)
         {
-            return local.path.clone();
+            return local_variable.path.clone();
         }
         self.paths.get(node.id as usize).cloned().flatten().unwrap_or_default()
     }
@@ -315,14 +319,14 @@ impl<'c> Coster<'c> {
         self.size(node).unwrap_or(CostRange::UNKNOWN)
     }
 
-    /// How large a node's value is: what was computed, what is written, what the schema says, what
-    /// the type says.
+    /// The size of a node's value: the computed size, that of a literal, that of the schema, or
+    /// that of the type.
     fn size(&mut self, node: &Expr) -> Option<CostRange> {
-        if let Some(size) = self.computed.get(node.id as usize).copied().flatten() {
+        if let Some(size) = self.sizes_by_node.get(node.id as usize).copied().flatten() {
             return Some(size);
         }
-        if let Some(written) = written_size(node) {
-            return Some(CostRange::fixed(written));
+        if let Some(literal) = literal_size(node) {
+            return Some(CostRange::fixed(literal));
         }
         if let Some(size) = self.schema_size(&self.path(node), None) {
             self.set_size(node, Some(size));
@@ -332,37 +336,41 @@ impl<'c> Coster<'c> {
             return Some(CostRange::fixed(1));
         }
         match &node.kind {
-            ExprKind::Ident(name) => self.local(name)?.size,
+            ExprKind::Ident(name) => self.local_variable(name)?.size,
             _ => None,
         }
     }
 
-    /// What the schema says of a path, or of one step more.
-    pub(super) fn schema_size(&self, path: &Path<'c>, more: Option<&'c str>) -> Option<CostRange> {
+    /// The size of a path, or of the path and one more step, in the schema.
+    pub(super) fn schema_size(
+        &self,
+        path: &Path<'c>,
+        next_step: Option<&'c str>,
+    ) -> Option<CostRange> {
         if path.is_empty() {
             return None;
         }
-        let (min, max) = path.with(more, |path| self.sizes.size(path))?;
+        let (min, max) = path.with(next_step, |path| self.sizes.size(path))?;
         Some(CostRange { min, max })
     }
 
     fn set_size(&mut self, node: &Expr, size: Option<CostRange>) {
-        if let (Some(slot), Some(_)) = (self.computed.get_mut(node.id as usize), size) {
+        if let (Some(slot), Some(_)) = (self.sizes_by_node.get_mut(node.id as usize), size) {
             *slot = size;
         }
     }
 
-    pub(super) fn entries(&self, node: &Expr) -> Option<Entries> {
+    pub(super) fn entries(&self, node: &Expr) -> Option<EntrySizes> {
         if let Some(entries) = self.entries.get(node.id as usize).copied().flatten() {
             return Some(entries);
         }
         match &node.kind {
-            ExprKind::Ident(name) => self.local(name)?.entries,
+            ExprKind::Ident(name) => self.local_variable(name)?.entries,
             _ => None,
         }
     }
 
-    pub(super) fn set_entries(&mut self, node: &Expr, entries: Option<Entries>) {
+    pub(super) fn set_entries(&mut self, node: &Expr, entries: Option<EntrySizes>) {
         if let (Some(slot), Some(_)) = (self.entries.get_mut(node.id as usize), entries) {
             *slot = entries;
         }
@@ -375,10 +383,10 @@ impl<'c> Coster<'c> {
     }
 }
 
-/// What covers several ranges.
-struct Join(CostRange);
+/// The union of several ranges.
+struct RangeUnion(CostRange);
 
-impl Join {
+impl RangeUnion {
     const fn new(empty: bool) -> Self {
         Self(CostRange { min: if empty { 0 } else { u64::MAX }, max: 0 })
     }
@@ -394,8 +402,8 @@ fn is_bind(comprehension: &Comprehension) -> bool {
         && &*comprehension.accu_var != "__result__"
 }
 
-/// The size of what is written out.
-fn written_size(node: &Expr) -> Option<u64> {
+/// The size of a literal.
+fn literal_size(node: &Expr) -> Option<u64> {
     Some(match &node.kind {
         ExprKind::Literal(Literal::String(text)) => text.chars().count() as u64,
         ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len() as u64,

@@ -1,26 +1,26 @@
-//! What calls cost at least and at most, and how large their results are.
+//! Cost estimates of calls, and the sizes of their results.
 //!
-//! Rules: the estimators of cel-go's list and set libraries, then apiserver's
-//! `library.CostEstimator.EstimateCallCost`, then `functionCost` of cel-go's `checker/cost.go`.
+//! Rules, in this order: the estimators of cel-go's list and set libraries, apiserver's
+//! `library.CostEstimator.EstimateCallCost`, `functionCost` of cel-go's `checker/cost.go`.
 
-use super::estimate::{Argument, Coster, Entries};
+use super::estimate::{Argument, CostEstimator, EntrySizes};
 use super::range::CostRange;
 use super::{LIST_CREATE, PER_PATTERN, PER_REQUIREMENT, PER_TEXT};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 
-/// A cost, and the size of the result if it is known.
+/// A cost, and the size of the result if known.
 type Estimate = (CostRange, Option<CostRange>);
 
 const ONE: CostRange = CostRange::fixed(1);
 
-/// The length that a regular expression behind a format is taken to have.
+/// The assumed length of a format's regular expression.
 const FORMAT_PATTERN: f64 = 128.0;
 /// The length of the name of a format.
 const FORMAT_NAME: u64 = 64;
 
-impl<'c> Coster<'c> {
-    /// What one overload costs, its arguments but not its target included.
+impl<'c> CostEstimator<'c> {
+    /// The cost of an overload with its arguments, without its target.
     pub(super) fn function_cost(
         &mut self,
         node: &'c Expr,
@@ -31,8 +31,8 @@ impl<'c> Coster<'c> {
     ) -> Estimate {
         let args_cost = args.iter().fold(CostRange::ZERO, |sum, arg| sum.plus(arg.cost));
         let library = self
-            .extension(overload, target, args)
-            .or_else(|| self.kubernetes(function, overload, target, args));
+            .extension_cost(overload, target, args)
+            .or_else(|| self.kubernetes_cost(function, overload, target, args));
         if let Some((cost, size)) = library {
             return (cost.plus(args_cost), size);
         }
@@ -42,20 +42,20 @@ impl<'c> Coster<'c> {
                 (CostRange { min: left.cost.min, max }, None)
             }
             ("conditional", _, [condition, yes, no]) => {
-                let size = known(yes).union(known(no));
-                let entries = Entries::union(self.entries(yes.expr), self.entries(no.expr));
+                let size = size_or_unknown(yes).union(size_or_unknown(no));
+                let entries = EntrySizes::union(self.entries(yes.expr), self.entries(no.expr));
                 self.set_entries(node, entries);
                 (condition.cost.plus(yes.cost.union(no.cost)), Some(size))
             }
             _ => {
-                let (cost, size) = self.standard(node, overload, target, args);
+                let (cost, size) = self.standard_cost(node, overload, target, args);
                 (cost.plus(args_cost), size)
             }
         }
     }
 
-    /// The standard functions whose arguments are all evaluated.
-    fn standard(
+    /// Standard functions that evaluate all their arguments.
+    fn standard_cost(
         &mut self,
         node: &'c Expr,
         overload: &str,
@@ -63,20 +63,20 @@ impl<'c> Coster<'c> {
         args: &[Argument<'c>],
     ) -> Estimate {
         match (overload, target, args) {
-            ("string_format", Some(target), _) => (known(target).scaled(PER_TEXT), None),
-            // Go's numbers wrap where nothing bounds them.
+            ("string_format", Some(target), _) => (size_or_unknown(target).scaled(PER_TEXT), None),
+            // Go's numbers wrap for unlimited sizes.
             ("string_to_bytes", _, [arg]) => {
-                let size = known(arg);
+                let size = size_or_unknown(arg);
                 let result = CostRange { min: size.min, max: size.max.wrapping_mul(4) };
                 (size.scaled(PER_TEXT), Some(result))
             }
             ("bytes_to_string", _, [arg]) => {
-                let size = known(arg);
+                let size = size_or_unknown(arg);
                 let result = CostRange { min: size.min / 4, max: size.max };
                 (size.scaled(PER_TEXT), Some(result))
             }
             ("strings_quote", _, [arg]) => {
-                let size = known(arg);
+                let size = size_or_unknown(arg);
                 let result = CostRange {
                     min: size.min.wrapping_add(2),
                     max: size.max.wrapping_mul(2).wrapping_add(2),
@@ -84,18 +84,21 @@ impl<'c> Coster<'c> {
                 (size.scaled(PER_TEXT), Some(result))
             }
             ("starts_with_string" | "ends_with_string", _, [arg]) => {
-                (known(arg).scaled(PER_TEXT), None)
+                (size_or_unknown(arg).scaled(PER_TEXT), None)
             }
-            ("in_list", _, [_, list]) => (known(list).scaled(1.0), None),
+            ("in_list", _, [_, list]) => (size_or_unknown(list).scaled(1.0), None),
             ("matches_string", Some(target), [pattern]) => {
-                (matching(known(target), known(pattern)), None)
+                (matching(size_or_unknown(target), size_or_unknown(pattern)), None)
             }
-            ("contains_string", Some(target), [part]) => {
-                (known(target).scaled(PER_TEXT).times(known(part).scaled(PER_TEXT)), None)
-            }
+            ("contains_string", Some(target), [part]) => (
+                size_or_unknown(target)
+                    .scaled(PER_TEXT)
+                    .times(size_or_unknown(part).scaled(PER_TEXT)),
+                None,
+            ),
             ("add_string" | "add_bytes" | "add_list", _, [left, right]) => {
-                let size = known(left).plus(known(right));
-                let entries = Entries::union(self.entries(left.expr), self.entries(right.expr));
+                let size = size_or_unknown(left).plus(size_or_unknown(right));
+                let entries = EntrySizes::union(self.entries(left.expr), self.entries(right.expr));
                 self.set_entries(node, entries);
                 (if overload == "add_list" { ONE } else { size.scaled(PER_TEXT) }, Some(size))
             }
@@ -113,7 +116,7 @@ impl<'c> Coster<'c> {
                 _,
                 [left, right],
             ) => {
-                let max = known(left).max.min(known(right).max);
+                let max = size_or_unknown(left).max.min(size_or_unknown(right).max);
                 (CostRange { min: u64::from(max > 0), max }.scaled(PER_TEXT), None)
             }
             _ => (ONE, None),
@@ -121,13 +124,13 @@ impl<'c> Coster<'c> {
     }
 
     /// Functions of the list and set libraries.
-    fn extension(
+    fn extension_cost(
         &self,
         overload: &str,
         target: Option<&Argument<'c>>,
         args: &[Argument<'c>],
     ) -> Option<Estimate> {
-        let size = |argument| self.estimated(argument);
+        let size = |argument| self.estimated_size(argument);
         let squared = |size: CostRange| size.times(size);
         let factor = |element: &str| match element {
             "string" | "bytes" => 2.0 + PER_TEXT,
@@ -135,16 +138,16 @@ impl<'c> Coster<'c> {
         };
         Some(match (overload, target, args) {
             ("list_slice", Some(target), [start, end]) => {
-                let end = whole(end.expr, size(target).max);
-                allocating(1.0, CostRange::fixed(end.wrapping_sub(whole(start.expr, 0))))
+                let end = literal_int(end.expr, size(target).max);
+                allocating(1.0, CostRange::fixed(end.wrapping_sub(literal_int(start.expr, 0))))
             }
             ("lists_range", None, [count]) => {
-                allocating(1.0, CostRange::fixed(whole(count.expr, u64::MAX)))
+                allocating(1.0, CostRange::fixed(literal_int(count.expr, u64::MAX)))
             }
             ("list_reverse" | "list_flatten", Some(target), []) => allocating(1.0, size(target)),
             ("list_flatten_int", Some(target), [depth]) => {
                 #[expect(clippy::cast_precision_loss, reason = "as cel-go computes")]
-                let depth = whole(depth.expr, u64::MAX) as f64;
+                let depth = literal_int(depth.expr, u64::MAX) as f64;
                 allocating(depth, size(target))
             }
             ("list_distinct", Some(target), []) => allocating(2.0, squared(size(target))),
@@ -167,19 +170,19 @@ impl<'c> Coster<'c> {
         })
     }
 
-    /// Functions of Kubernetes' libraries, and of others that Kubernetes knows the cost of.
-    fn kubernetes(
+    /// Functions of Kubernetes' libraries, and others whose cost Kubernetes defines.
+    fn kubernetes_cost(
         &self,
         function: &str,
         overload: &str,
         target: Option<&Argument<'c>>,
         args: &[Argument<'c>],
     ) -> Option<Estimate> {
-        let size = |argument| self.estimated(argument);
+        let size = |argument| self.estimated_size(argument);
         Some(match (function, target, args) {
-            // Two of them fit into the cost of one rule.
+            // A rule can afford two of them.
             ("check", _, _) => (CostRange::fixed(350_000), None),
-            _ if super::costs_one(function) => (ONE, None),
+            _ if super::has_unit_cost(function) => (ONE, None),
             ("fieldSelector" | "labelSelector", _, [selector]) => {
                 let length = size(selector);
                 let requirements = length.scaled(0.5).scaled(PER_REQUIREMENT);
@@ -206,7 +209,7 @@ impl<'c> Coster<'c> {
             }
             ("replace", Some(target), [from, to, ..]) => {
                 let text = size(target);
-                (text.scaled(2.0 * PER_TEXT), Some(replaced(text, size(from), size(to))))
+                (text.scaled(2.0 * PER_TEXT), Some(replaced_size(text, size(from), size(to))))
             }
             ("split", Some(target), _) => {
                 let size = size(target);
@@ -246,7 +249,7 @@ impl<'c> Coster<'c> {
             ) => (size(text).scaled(PER_TEXT), None),
             ("ip.isCanonical", _, [text, ..]) => (size(text).scaled(2.0 * PER_TEXT), None),
             ("containsIP" | "containsCIDR", _, [other, ..]) => {
-                // An address has 4 or 16 bytes.
+                // An IP address has 4 or 16 bytes.
                 let bytes = CostRange { min: 4, max: 16 };
                 let mut cost = bytes.plus(bytes).scaled(PER_TEXT);
                 if function == "containsCIDR" {
@@ -265,8 +268,8 @@ impl<'c> Coster<'c> {
         })
     }
 
-    /// The size of an argument, asked for again where it was not known.
-    fn estimated(&self, argument: &Argument<'c>) -> CostRange {
+    /// The size of an argument, from the schema if it is not known yet.
+    fn estimated_size(&self, argument: &Argument<'c>) -> CostRange {
         argument
             .size
             .or_else(|| self.schema_size(&argument.path, None))
@@ -279,7 +282,7 @@ impl<'c> Coster<'c> {
     }
 }
 
-fn known(argument: &Argument<'_>) -> CostRange {
+fn size_or_unknown(argument: &Argument<'_>) -> CostRange {
     argument.size.unwrap_or(CostRange::UNKNOWN)
 }
 
@@ -294,7 +297,7 @@ fn element_type<'c>(argument: &Argument<'c>) -> Option<&'c Type> {
     }
 }
 
-/// Comparing two values of one of Kubernetes' types.
+/// The cost of comparing two values of a Kubernetes type.
 fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<CostRange> {
     if left.of.name() != right.of.name() {
         return None;
@@ -322,26 +325,27 @@ fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<CostRange> {
     })
 }
 
-/// A text against a regular expression; one more than the text, so that an empty one costs too.
+/// The cost of matching a text. The text counts one code point more, so an empty text has a cost
+/// too.
 fn matching(text: CostRange, pattern: CostRange) -> CostRange {
     text.plus(ONE).scaled(PER_TEXT).times(pattern.scaled(PER_PATTERN))
 }
 
-/// A call that makes a list of this size.
+/// The cost of a call that creates a list of this size.
 fn allocating(factor: f64, size: CostRange) -> Estimate {
     (size.scaled(factor).plus(CostRange::fixed(1 + LIST_CREATE)), Some(size))
 }
 
-/// A whole number that is written out, at least zero.
-fn whole(expr: &Expr, default: u64) -> u64 {
+/// A literal whole number, at least zero.
+fn literal_int(expr: &Expr, default: u64) -> u64 {
     match expr.kind {
         ExprKind::Literal(Literal::Int(value)) => u64::try_from(value).unwrap_or(0),
         _ => default,
     }
 }
 
-/// How long a text is after `from` has been replaced by `to` in it.
-fn replaced(text: CostRange, from: CostRange, to: CostRange) -> CostRange {
+/// The length of a text after replacing `from` by `to`.
+fn replaced_size(text: CostRange, from: CostRange, to: CostRange) -> CostRange {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -349,21 +353,21 @@ fn replaced(text: CostRange, from: CostRange, to: CostRange) -> CostRange {
         reason = "as Kubernetes computes"
     )]
     let times = |text: u64, from: u64| (text as f64 / from as f64).ceil() as u64;
-    let (most, most_kept) = if from.min == 0 {
+    let (max_count, max_rest) = if from.min == 0 {
         (text.max.saturating_add(1), text.max)
     } else if to.max <= from.min {
         (0, text.max)
     } else {
         (times(text.max, from.min), 0)
     };
-    let (least, least_kept) = if from.max == 0 {
+    let (min_count, min_rest) = if from.max == 0 {
         (text.min.saturating_add(1), text.min)
     } else if from.max <= to.min {
         (0, text.min)
     } else {
         (times(text.min, from.max), 0)
     };
-    CostRange { min: least, max: most }
+    CostRange { min: min_count, max: max_count }
         .times(to)
-        .plus(CostRange { min: least_kept, max: most_kept })
+        .plus(CostRange { min: min_rest, max: max_rest })
 }

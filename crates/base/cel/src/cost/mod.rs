@@ -1,4 +1,4 @@
-//! What expressions cost: at most, before they are evaluated, and in fact.
+//! Costs of expressions: the estimate before evaluation, and the actual cost.
 
 mod call;
 mod estimate;
@@ -8,39 +8,38 @@ mod range;
 
 use crate::value::{Value, WorkBudget};
 pub use call::call_cost;
-pub(crate) use call::{Breaks, breaks};
+pub(crate) use call::{CostPanic, cost_panic};
 pub use estimate::estimate;
 pub use range::CostRange;
 
-/// What the data that an expression looks at may measure: code points of strings, bytes of bytes,
-/// elements of lists, entries of maps.
-pub trait Sizes {
-    /// The least and the greatest size of what lies at a path; none if nothing is known of it. A
-    /// path is a variable followed by names of fields, `@items`, `@keys`, `@values`, `@indices`.
+/// The sizes of data: code points of strings, bytes, elements of lists, entries of maps.
+pub trait SizeEstimator {
+    /// The minimum and maximum size at a path; none if unknown. A path is a variable followed by
+    /// names of fields, `@items`, `@keys`, `@values`, `@indices`.
     fn size(&self, path: &[&str]) -> Option<(u64, u64)>;
 }
 
-/// What a call has cost, by its arguments (the receiver first) and its result. Finding it out may be
-/// work.
+/// Computes the actual cost of a call from its arguments (the receiver first) and its result. The
+/// computation may cost work.
 pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>, work: &WorkBudget) -> u64;
 
-/// Making a list.
+/// The cost of creating a list.
 pub const LIST_CREATE: u64 = 10;
-/// Making a map.
+/// The cost of creating a map.
 pub const MAP_CREATE: u64 = 30;
-/// Making an object.
+/// The cost of creating an object.
 pub const OBJECT_CREATE: u64 = 40;
-/// A variable, or one step along a path.
+/// The cost of a variable or of a step of a path.
 pub const SELECT: u64 = 1;
-/// Each code point of a text that is gone through.
+/// The cost for each code point of a traversed text.
 const PER_TEXT: f64 = 0.1;
-/// Each code point of a regular expression.
+/// The cost for each code point of a regular expression.
 const PER_PATTERN: f64 = 0.25;
-/// Each requirement of a selector: a list and an object.
+/// The cost for each requirement of a selector: a list and an object.
 const PER_REQUIREMENT: f64 = 50.0;
 
-/// Whether a call of one of Kubernetes' functions costs one, whatever it is called with.
-fn costs_one(function: &str) -> bool {
+/// Whether a function of Kubernetes costs one for any arguments.
+fn has_unit_cost(function: &str) -> bool {
     matches!(
         function,
         "serviceAccount"

@@ -1,62 +1,69 @@
-//! Where in the data a node looks, so that a schema can say how much there can be.
+//! Data paths of nodes, by which a schema determines sizes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A path: a variable, then names of fields, `@items`, `@keys`, `@values`, `@indices`.
 ///
-/// cel-go makes a longer path of a shorter one with Go's `append`, which writes behind the shorter
-/// one where it has room. Two paths that continue the same one (`x.a` and `x.b` in a loop over
-/// `x`) may then share that room, and the later one changes the earlier. Estimates are API, so
-/// this is what happens here, too.
+/// cel-go extends a path with Go's `append`, which writes into the spare capacity of the shorter
+/// one. Two paths that extend the same one (`x.a` and `x.b` in a loop over `x`) may then share
+/// memory, and the later one overwrites the earlier. Estimates are API, so this type does the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path<'c> {
-    room: Rc<RefCell<Room<'c>>>,
+    shared: Rc<RefCell<SharedSteps<'c>>>,
     len: usize,
 }
 
 #[derive(Debug, Default)]
-struct Room<'c> {
+struct SharedSteps<'c> {
     steps: Vec<&'c str>,
-    /// How many steps there is room for, as Go grows it.
+    /// The capacity of the Go slice.
     capacity: usize,
 }
 
 impl<'c> Path<'c> {
     /// A variable.
     pub(super) fn variable(name: &'c str) -> Self {
-        Self { room: Rc::new(RefCell::new(Room { steps: vec![name], capacity: 1 })), len: 1 }
+        Self {
+            shared: Rc::new(RefCell::new(SharedSteps { steps: vec![name], capacity: 1 })),
+            len: 1,
+        }
     }
 
-    /// One step more.
+    /// The path with one more step.
     pub(super) fn then(&self, step: &'c str) -> Self {
-        let mut room = self.room.borrow_mut();
-        if self.len < room.capacity {
-            match room.steps.get_mut(self.len) {
-                Some(taken) => *taken = step,
-                None => room.steps.push(step),
+        let mut shared = self.shared.borrow_mut();
+        if self.len < shared.capacity {
+            match shared.steps.get_mut(self.len) {
+                Some(slot) => *slot = step,
+                None => shared.steps.push(step),
             }
-            return Self { room: Rc::clone(&self.room), len: self.len + 1 };
+            return Self { shared: Rc::clone(&self.shared), len: self.len + 1 };
         }
         let mut steps = Vec::with_capacity(self.len + 1);
-        steps.extend_from_slice(&room.steps[..self.len]);
+        steps.extend_from_slice(&shared.steps[..self.len]);
         steps.push(step);
-        let capacity = (room.capacity * 2).max(1);
-        Self { room: Rc::new(RefCell::new(Room { steps, capacity })), len: self.len + 1 }
+        let capacity = (shared.capacity * 2).max(1);
+        Self { shared: Rc::new(RefCell::new(SharedSteps { steps, capacity })), len: self.len + 1 }
     }
 
-    /// Whether it is the path of nothing.
+    /// Whether it has no steps.
     pub(super) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All steps, and one more.
-    pub(super) fn with<T>(&self, more: Option<&'c str>, read: impl FnOnce(&[&'c str]) -> T) -> T {
-        let room = self.room.borrow();
-        match more {
-            None => read(&room.steps[..self.len]),
-            Some(more) => {
-                let steps: Vec<_> = room.steps[..self.len].iter().copied().chain([more]).collect();
+    /// Calls `read` with all steps and an optional last one.
+    pub(super) fn with<T>(
+        &self,
+        last_step: Option<&'c str>,
+        read: impl FnOnce(&[&'c str]) -> T,
+    ) -> T {
+        let shared = self.shared.borrow();
+        match last_step {
+            None => read(&shared.steps[..self.len]),
+            Some(last_step) => {
+                let steps: Vec<_> =
+                    shared.steps[..self.len].iter().copied().chain([last_step]).collect();
                 read(&steps)
             }
         }
@@ -68,7 +75,7 @@ mod tests {
     use super::Path;
 
     #[test]
-    fn a_longer_path_writes_into_room_that_it_shares() {
+    fn a_longer_path_overwrites_steps_that_it_shares() {
         let steps = |path: &Path<'_>| path.with(None, |steps| steps.join("."));
         let element = Path::variable("self").then("list").then("@items");
         let one = element.then("a");

@@ -1,22 +1,22 @@
-//! Ranges of costs and sizes, and computing with them without overflow.
+//! Ranges of costs and sizes, with saturating arithmetic.
 
-/// A cost, or a size, that is known only in part.
+/// The range of a cost or size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostRange {
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The most; [`u64::MAX`] if nothing bounds it.
+    /// The maximum; [`u64::MAX`] if unlimited.
     pub max: u64,
 }
 
-/// Computing stops at the greatest number, which stands for "unbounded".
+/// Arithmetic saturates at the greatest number, which means "unlimited".
 impl CostRange {
-    /// What is not known at all.
+    /// An unknown cost or size.
     pub const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self::fixed(0);
 
-    /// What is known.
+    /// A known cost or size.
     pub const fn fixed(value: u64) -> Self {
         Self { min: value, max: value }
     }
@@ -39,7 +39,7 @@ impl CostRange {
         Self { min: scale(self.min, factor), max: scale(self.max, factor) }
     }
 
-    /// What covers both.
+    /// The union of both ranges.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }

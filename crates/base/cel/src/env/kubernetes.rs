@@ -1,4 +1,4 @@
-//! Kubernetes' base environment, by version.
+//! Kubernetes' base environment for each version.
 //!
 //! Rules: apiserver's `pkg/cel/environment/base.go`.
 
@@ -7,35 +7,35 @@ use crate::library::kubernetes::{
     authorizer, cidr, format, ip, lists, quantity, regex, semver, urls,
 };
 use crate::library::lists as ext_lists;
-use crate::library::{Library, optional, sets, standard, strings, two_variables};
+use crate::library::{FunctionLibrary, optional, sets, standard, strings, two_variables};
 use std::sync::OnceLock;
 
-/// Minor versions between which the environment changes: what is before the first is as the
-/// first, what is behind the last as the last.
+/// The minor versions between which the environment changes. Earlier versions have the environment
+/// of the first, later ones that of the last.
 const FIRST: u32 = 26;
 const LAST: u32 = 34;
 
 impl Env {
-    /// What expressions may use that have to work in Kubernetes `1.minor` (and later), without
-    /// variables. Made once for each version.
+    /// The environment, without variables, for expressions that have to work in Kubernetes
+    /// `1.minor` and later. It is built once for each version.
     ///
-    /// A server of Kubernetes accepts only new expressions that would work one minor version
-    /// before its own, so that it can be rolled back: 1.35 has the environment of 1.34 for them.
+    /// An API server accepts only new expressions that also work one minor version earlier, so that
+    /// it can be rolled back. So 1.35 has the environment of 1.34 for them.
     pub fn kubernetes(minor: u32) -> Self {
-        const KNOWN: usize = (LAST - FIRST) as usize + 1;
-        static ENVS: [OnceLock<Env>; KNOWN] = [const { OnceLock::new() }; KNOWN];
+        const COUNT: usize = (LAST - FIRST) as usize + 1;
+        static ENVS: [OnceLock<Env>; COUNT] = [const { OnceLock::new() }; COUNT];
         let minor = minor.clamp(FIRST, LAST);
         ENVS[(minor - FIRST) as usize].get_or_init(|| build(minor)).clone()
     }
 
-    /// What expressions may use that are sent to a server of Kubernetes 1.35.
+    /// The environment for new expressions in Kubernetes 1.35.
     pub fn new_expressions() -> Self {
         Self::kubernetes(34)
     }
 }
 
 fn build(minor: u32) -> Env {
-    let libraries: Vec<&Library> = [
+    let libraries: Vec<&FunctionLibrary> = [
         (0, &standard::LIBRARY),
         (0, &urls::LIBRARY),
         (0, &lists::LIBRARY),
@@ -48,7 +48,7 @@ fn build(minor: u32) -> Env {
         (30, &ip::LIBRARY),
         (30, &cidr::LIBRARY),
         (31, &format::LIBRARY),
-        // Its feature gate stands above the version.
+        // A feature gate, not the version, enables it.
         (0, &authorizer::SELECTORS),
         (32, &two_variables::LIBRARY),
         (33, semver::library(1)),

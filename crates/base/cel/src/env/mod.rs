@@ -1,21 +1,21 @@
-//! What expressions may use: functions, macros, variables and types.
+//! Environments: the functions, macros, variables and types that expressions may use.
 //!
-//! The many things that libraries declare are gathered once, in a base that environments share;
-//! what differs from one to the next is a handful of variables and types, so that extending one
-//! costs no more than copying a short list.
+//! Environments share a base with everything that libraries declare, which is collected once. They
+//! differ in a few variables and types, so extending an environment costs no more than copying a
+//! short list.
 
 mod kubernetes;
 
-use crate::check::{self, Checked};
-use crate::library::{Library, Overload};
+use crate::check::{self, CheckedExpression};
+use crate::library::{FunctionLibrary, Overload};
 use crate::source::Issues;
-use crate::syntax::ast::Parsed;
+use crate::syntax::ast::ParsedExpression;
 use crate::syntax::{self, Macro};
 use crate::types::Type;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What expressions may use.
+/// An environment: what expressions may use.
 #[derive(Clone, Debug)]
 pub struct Env {
     base: Arc<Base>,
@@ -23,49 +23,49 @@ pub struct Env {
     types: Vec<(Arc<str>, Type)>,
 }
 
-/// How an environment reads expressions.
+/// The options of an environment.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Clone, Debug, Default)]
 pub struct EnvOptions {
-    /// The namespace that names are looked up in first (`a.b`); empty for none.
+    /// The namespace in which names are looked up first (`a.b`); empty for none.
     pub container: String,
-    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are known.
+    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are allowed.
     pub optional_syntax: bool,
-    /// Whether names in backquotes are known.
+    /// Whether names in backquotes are allowed.
     pub quoted_names: bool,
     /// Whether `<`, `<=`, `>`, `>=` compare numbers of different types.
     pub cross_type_numeric: bool,
-    /// Whether lists and maps that are written out must have elements of one type, unless they
-    /// are written as arguments of `format`.
+    /// Whether list and map literals must have elements of one type, except in arguments of
+    /// `format`.
     pub homogeneous_literals: bool,
-    /// Whether durations, timestamps, regular expressions and texts of `format` (as up to version 3
-    /// of the strings) that are written out are tried when an expression is compiled.
+    /// Whether literal durations, timestamps, regular expressions and texts of `format` (up to
+    /// version 3 of the string library) are validated when an expression is compiled.
     pub literal_validators: bool,
 }
 
-/// What environments have in common.
+/// The part that environments share.
 #[derive(Debug)]
 struct Base {
     options: EnvOptions,
     functions: HashMap<&'static str, Vec<Arc<Overload>>>,
     types: HashMap<&'static str, Type>,
     macros: Vec<Macro>,
-    /// The first names of types whose names have dots.
+    /// The first parts of the dotted names of types.
     dotted_names: HashSet<&'static str>,
-    /// The first names of functions whose names have dots.
+    /// The first parts of the dotted names of functions.
     dotted_functions: HashSet<&'static str>,
 }
 
-/// The name before the first dot.
-fn first_of(name: &str) -> Option<&str> {
+/// The part of a name before its first dot.
+fn first_part(name: &str) -> Option<&str> {
     name.split_once('.').map(|(first, _)| first)
 }
 
 impl Env {
     /// An environment with the functions, macros and types of libraries, without variables.
     ///
-    /// A function of several libraries has the overloads of all of them, in this order.
-    pub fn new(libraries: &[&Library], options: EnvOptions) -> Self {
+    /// A function of several libraries has the overloads of all of them, in the order of libraries.
+    pub fn new(libraries: &[&FunctionLibrary], options: EnvOptions) -> Self {
         let mut base = Base {
             options,
             functions: HashMap::new(),
@@ -81,35 +81,35 @@ impl Env {
             base.types.extend((library.types)());
             base.macros.extend_from_slice(library.macros);
         }
-        base.dotted_names.extend(base.types.keys().filter_map(|name| first_of(name)));
-        base.dotted_functions.extend(base.functions.keys().filter_map(|name| first_of(name)));
+        base.dotted_names.extend(base.types.keys().filter_map(|name| first_part(name)));
+        base.dotted_functions.extend(base.functions.keys().filter_map(|name| first_part(name)));
         Self { base: Arc::new(base), variables: Vec::new(), types: Vec::new() }
     }
 
-    /// This environment and a variable; in place of one of the same name.
+    /// This environment with a variable, which replaces one of the same name.
     #[must_use]
     pub fn with_variable(&self, name: &str, value: Type) -> Self {
         let mut env = self.clone();
-        env.variables.retain(|(known, _)| &**known != name);
+        env.variables.retain(|(existing, _)| &**existing != name);
         env.variables.push((name.into(), value));
         env
     }
 
-    /// This environment and a type that expressions can name; in place of one of the same name.
+    /// This environment with a type that expressions can name, which replaces one of the same name.
     #[must_use]
     pub fn with_type(&self, name: &str, value: Type) -> Self {
         let mut env = self.clone();
-        env.types.retain(|(known, _)| &**known != name);
+        env.types.retain(|(existing, _)| &**existing != name);
         env.types.push((name.into(), value));
         env
     }
 
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
     ///
     /// As [`syntax::parse`].
-    pub fn parse(&self, text: &str) -> Result<Parsed, Issues> {
+    pub fn parse(&self, text: &str) -> Result<ParsedExpression, Issues> {
         let Base { options, macros, .. } = &*self.base;
         let options = syntax::Options {
             macros,
@@ -119,30 +119,30 @@ impl Env {
         syntax::parse(text, &options)
     }
 
-    /// Reads an expression and checks it.
+    /// Parses and checks an expression.
     ///
     /// # Errors
     ///
     /// As [`Self::parse`], then as [`Self::check`].
-    pub fn compile(&self, text: &str) -> Result<Checked, Issues> {
+    pub fn compile(&self, text: &str) -> Result<CheckedExpression, Issues> {
         self.check(self.parse(text)?)
     }
 
-    /// Settles types and what names mean.
+    /// Checks an expression: resolves its names and types.
     ///
     /// # Errors
     ///
-    /// All that is wrong, in cel-go's words and at its places.
-    pub fn check(&self, parsed: Parsed) -> Result<Checked, Issues> {
+    /// All errors, with cel-go's messages and positions.
+    pub fn check(&self, parsed: ParsedExpression) -> Result<CheckedExpression, Issues> {
         check::check(self, parsed)
     }
 
-    /// How it reads expressions.
+    /// Its options.
     pub fn options(&self) -> &EnvOptions {
         &self.base.options
     }
 
-    /// The macros that it knows.
+    /// Its macros.
     pub fn macros(&self) -> &[Macro] {
         &self.base.macros
     }
@@ -165,20 +165,20 @@ impl Env {
     }
 
     pub(crate) fn variable_entry(&self, name: &str) -> Option<&(Arc<str>, Type)> {
-        self.variables.iter().find(|(known, _)| &**known == name)
+        self.variables.iter().find(|(existing, _)| &**existing == name)
     }
 
-    /// Whether a name that begins with `root` and a dot may mean a variable or a type.
+    /// Whether a name that begins with `root` and a dot may be a variable or a type.
     pub(crate) fn has_dotted_names(&self, root: &str) -> bool {
         let root = root.strip_prefix('.').unwrap_or(root);
-        let begins = |(name, _): &(Arc<str>, Type)| first_of(name) == Some(root);
+        let has_root = |(name, _): &(Arc<str>, Type)| first_part(name) == Some(root);
         !self.base.options.container.is_empty()
             || self.base.dotted_names.contains(root)
-            || self.variables.iter().any(begins)
-            || self.types.iter().any(begins)
+            || self.variables.iter().any(has_root)
+            || self.types.iter().any(has_root)
     }
 
-    /// Whether a name that begins with `root` and a dot may mean a function.
+    /// Whether a name that begins with `root` and a dot may be a function.
     pub(crate) fn has_dotted_functions(&self, root: &str) -> bool {
         let root = root.strip_prefix('.').unwrap_or(root);
         !self.base.options.container.is_empty() || self.base.dotted_functions.contains(root)
@@ -188,20 +188,19 @@ impl Env {
     pub fn named_type(&self, name: &str) -> Option<&Type> {
         self.types
             .iter()
-            .find(|(known, _)| &**known == name)
+            .find(|(existing, _)| &**existing == name)
             .map(|(_, value)| value)
             .or_else(|| self.base.types.get(name))
     }
 
-    /// The full names that a name may stand for, the most specific first: those in the container
-    /// and in what contains it, then the name itself; one with a leading dot stands only for
-    /// itself.
+    /// The full names that a name may stand for, the most specific first: names in the container
+    /// and its parents, then the name itself. A name with a leading dot stands only for itself.
     pub fn candidates<'a>(
         &'a self,
         name: &'a str,
     ) -> impl Iterator<Item = std::borrow::Cow<'a, str>> {
-        let (plain, mut container) = match name.strip_prefix('.') {
-            Some(plain) => (plain, None),
+        let (relative, mut container) = match name.strip_prefix('.') {
+            Some(relative) => (relative, None),
             None => (name, Some(self.base.options.container.as_str())),
         };
         std::iter::from_fn(move || {
@@ -211,8 +210,8 @@ impl Env {
                 return None;
             }
             container = Some(within.rsplit_once('.').map_or("", |(outer, _)| outer));
-            Some(format!("{within}.{plain}").into())
+            Some(format!("{within}.{relative}").into())
         })
-        .chain(std::iter::once(plain.into()))
+        .chain(std::iter::once(relative.into()))
     }
 }

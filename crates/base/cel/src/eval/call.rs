@@ -1,29 +1,34 @@
-//! Calls of functions.
+//! Evaluation of function calls.
 
-use super::node::{Call, Dispatch, Fast, NodeId};
-use super::refusal::takes;
-use super::run::{Machine, is_final, of_ints};
-use crate::library::{Overload, Run};
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use super::machine::{Machine, fast_int_operation, is_final};
+use super::node::{Call, Dispatch, FastPath, NodeId};
+use super::overload_error::accepts;
+use crate::library::{Implementation, Overload};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 
 impl<'a> Machine<'a, '_, '_> {
-    /// A call of one argument.
-    pub(super) fn unary(&mut self, fast: Fast, arg: NodeId, call: &'a Call) -> Outcome<'a> {
+    /// Evaluates a call with one argument.
+    pub(super) fn unary(
+        &mut self,
+        fast_path: FastPath,
+        arg: NodeId,
+        call: &'a Call,
+    ) -> ValueResult<'a> {
         let arg = match self.eval(arg) {
             Ok(arg) => arg,
             Err(error) if is_final(&error) => return Err(error),
             Err(error) => {
-                call.stand(0)?;
+                call.check_cost(0)?;
                 self.budget.charge((call.cost)(&[Value::Null], &Value::Null, self.work))?;
                 return Err(error);
             }
         };
-        match (fast, &arg) {
-            (Fast::Not, Value::Bool(value)) => {
+        match (fast_path, &arg) {
+            (FastPath::Not, Value::Bool(value)) => {
                 self.budget.charge(1)?;
                 return Ok(Value::Bool(!value));
             }
-            (Fast::Size, Value::List(list)) => {
+            (FastPath::Size, Value::List(list)) => {
                 self.budget.charge(1)?;
                 return Ok(Value::Int(i64::try_from(list.len()).unwrap_or(i64::MAX)));
             }
@@ -32,22 +37,27 @@ impl<'a> Machine<'a, '_, '_> {
         self.finish(call, &[arg])
     }
 
-    /// A call of two arguments.
-    pub(super) fn binary(&mut self, fast: Fast, args: [NodeId; 2], call: &'a Call) -> Outcome<'a> {
+    /// Evaluates a call with two arguments.
+    pub(super) fn binary(
+        &mut self,
+        fast_path: FastPath,
+        args: [NodeId; 2],
+        call: &'a Call,
+    ) -> ValueResult<'a> {
         let [one, other] = args;
         let one = match self.eval(one) {
             Ok(one) => one,
-            Err(error) if call.breaks.is_some() => {
-                return self.first_failed_of(error, other, call);
+            Err(error) if call.cost_panic.is_some() => {
+                return self.first_argument_failed(error, other, call);
             }
             Err(error) => return self.first_failed(error, other, call.cost),
         };
         let other = match self.eval(other) {
             Ok(other) => other,
-            Err(error) => return self.second_failed_of(one, error, call),
+            Err(error) => return self.second_argument_failed(one, error, call),
         };
         if let (Value::Int(one), Value::Int(other)) = (&one, &other)
-            && let Some(value) = of_ints(fast, *one, *other)
+            && let Some(value) = fast_int_operation(fast_path, *one, *other)
         {
             self.budget.charge(1)?;
             return Ok(value);
@@ -55,15 +65,15 @@ impl<'a> Machine<'a, '_, '_> {
         self.finish(call, &[one, other])
     }
 
-    /// Any other call: an argument that is an error ends it.
-    pub(super) fn call(&mut self, args: &'a [NodeId], call: &'a Call) -> Outcome<'a> {
+    /// Evaluates any other call; the first argument with an error ends it.
+    pub(super) fn call(&mut self, args: &'a [NodeId], call: &'a Call) -> ValueResult<'a> {
         match *args {
             [] => self.finish(call, &[]),
             [one, other] => {
                 let one = self.eval(one)?;
                 match self.eval(other) {
                     Ok(other) => self.finish(call, &[one, other]),
-                    Err(error) => self.second_failed_of(one, error, call),
+                    Err(error) => self.second_argument_failed(one, error, call),
                 }
             }
             _ => {
@@ -71,7 +81,7 @@ impl<'a> Machine<'a, '_, '_> {
                 for arg in args {
                     match self.eval(*arg) {
                         Ok(value) => values.push(value),
-                        Err(error) => return self.some_failed(values, args.len(), error, call),
+                        Err(error) => return self.argument_failed(values, args.len(), error, call),
                     }
                 }
                 self.finish(call, &values)
@@ -79,14 +89,20 @@ impl<'a> Machine<'a, '_, '_> {
         }
     }
 
-    /// What becomes of a call if its first argument is an error and the second must not be one.
+    /// The result of a call whose first argument is an error, where the cost depends on the second
+    /// argument.
     #[cold]
-    fn first_failed_of(&mut self, error: Error, other: NodeId, call: &'a Call) -> Outcome<'a> {
+    fn first_argument_failed(
+        &mut self,
+        error: Error,
+        other: NodeId,
+        call: &'a Call,
+    ) -> ValueResult<'a> {
         if !is_final(&error) {
             let other = match self.eval(other) {
                 Err(error) if is_final(&error) => return Err(error),
                 Err(_) => {
-                    call.stand(1)?;
+                    call.check_cost(1)?;
                     Value::Null
                 }
                 Ok(other) => other,
@@ -96,25 +112,30 @@ impl<'a> Machine<'a, '_, '_> {
         Err(error)
     }
 
-    /// What becomes of a call if its second argument is an error.
+    /// The result of a call whose second argument is an error.
     #[cold]
-    fn second_failed_of(&mut self, one: Value<'a>, error: Error, call: &'a Call) -> Outcome<'a> {
+    fn second_argument_failed(
+        &mut self,
+        one: Value<'a>,
+        error: Error,
+        call: &'a Call,
+    ) -> ValueResult<'a> {
         if !is_final(&error) {
-            call.stand(1)?;
+            call.check_cost(1)?;
         }
         self.second_failed(one, error, call.cost)
     }
 
-    /// What becomes of a call if an argument is an error. If it is the last one the call is paid
-    /// for all the same.
+    /// The result of a call with an error as argument. The call costs something only if it is the
+    /// last argument.
     #[cold]
-    fn some_failed(
+    fn argument_failed(
         &mut self,
         mut before: Vec<Value<'a>>,
         count: usize,
         error: Error,
         call: &'a Call,
-    ) -> Outcome<'a> {
+    ) -> ValueResult<'a> {
         if !is_final(&error) && before.len() + 1 == count {
             before.push(Value::Null);
             self.budget.charge((call.cost)(&before, &Value::Null, self.work))?;
@@ -122,13 +143,13 @@ impl<'a> Machine<'a, '_, '_> {
         Err(error)
     }
 
-    /// Calls a function and pays for it.
-    fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> Outcome<'a> {
+    /// Calls a function and charges its cost.
+    fn finish(&mut self, call: &'a Call, args: &[Value<'a>]) -> ValueResult<'a> {
         let outcome = call.run(args, self.work);
-        if let Some(breaks) = &call.breaks
-            && let Some(Value::Null) = args.get(breaks.argument)
+        if let Some(cost_panic) = &call.cost_panic
+            && let Some(Value::Null) = args.get(cost_panic.argument)
         {
-            return Err(breaks.null.clone());
+            return Err(cost_panic.null.clone());
         }
         let cost = match &outcome {
             Ok(value) => (call.cost)(args, value, self.work),
@@ -141,29 +162,29 @@ impl<'a> Machine<'a, '_, '_> {
 }
 
 impl Call {
-    /// Whether the cost is known if an argument is an error.
-    fn stand(&self, position: usize) -> Result<(), Error> {
-        match &self.breaks {
-            Some(breaks) if breaks.argument == position => Err(breaks.error.clone()),
+    /// Fails if the cost cannot be computed for an error as argument.
+    fn check_cost(&self, position: usize) -> Result<(), Error> {
+        match &self.cost_panic {
+            Some(cost_panic) if cost_panic.argument == position => Err(cost_panic.error.clone()),
             _ => Ok(()),
         }
     }
 
     /// Calls the function.
-    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-        match &self.run {
-            Dispatch::Known(overload) => match run(overload, args, work) {
-                Err(Error::NoSuchOverload) => Err(self.refusal.refuse(&self.function, args)),
+    pub(super) fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+        match &self.dispatch {
+            Dispatch::Single(overload) => match run(overload, args, work) {
+                Err(Error::NoSuchOverload) => Err(self.error_style.error(&self.function, args)),
                 outcome => outcome,
             },
-            Dispatch::Guarded(overload) if takes(&overload.params, args, work) => {
+            Dispatch::Guarded(overload) if accepts(&overload.params, args, work) => {
                 run(overload, args, work)
             }
-            Dispatch::Guarded(_) => Err(self.refusal.refuse(&self.function, args)),
+            Dispatch::Guarded(_) => Err(self.error_style.error(&self.function, args)),
             Dispatch::ByArguments(overloads) => {
-                match overloads.iter().find(|overload| takes(&overload.params, args, work)) {
+                match overloads.iter().find(|overload| accepts(&overload.params, args, work)) {
                     Some(overload) => run(overload, args, work),
-                    None => Err(self.refusal.refuse(&self.function, args)),
+                    None => Err(self.error_style.error(&self.function, args)),
                 }
             }
             Dispatch::Prepared(prepared) => prepared.run(args, work),
@@ -171,10 +192,10 @@ impl Call {
     }
 }
 
-fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn run<'a>(overload: &Overload, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     match overload.run {
-        Run::Strict(run) => run(args, work),
-        // The plan has nodes of their own for these.
-        Run::Evaluator => Err(Error::NoSuchOverload),
+        Implementation::Strict(run) => run(args, work),
+        // The plan has special nodes for these.
+        Implementation::Evaluator => Err(Error::NoSuchOverload),
     }
 }

@@ -1,22 +1,24 @@
-//! Lists, maps and objects that are written out.
+//! Evaluation of list, map and object literals.
 
-use super::native::go_type;
-use super::node::{Item, NodeId};
-use super::run::{Machine, is_final};
+use super::go_values::go_type;
+use super::machine::{Machine, is_final};
+use super::node::{LiteralItem, NodeId};
 use crate::cost::{LIST_CREATE, MAP_CREATE, OBJECT_CREATE};
-use crate::value::{Error, Key, List, Map, Object, Outcome, Value, WorkBudget};
+use crate::value::{
+    Error, ListValue, MapKey, MapValue, ObjectValue, Value, ValueResult, WorkBudget,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl<'a> Machine<'a, '_, '_> {
     /// `[a, ?b]`
-    pub(super) fn list(&mut self, items: &'a [Item]) -> Outcome<'a> {
-        let made = self.items(items);
-        self.made(made, LIST_CREATE).map(|values| Value::List(List::of(values)))
+    pub(super) fn list(&mut self, items: &'a [LiteralItem]) -> ValueResult<'a> {
+        let result = self.items(items);
+        self.charge_literal(result, LIST_CREATE).map(|values| Value::List(ListValue::of(values)))
     }
 
-    /// The elements of a list that is written out; its own cost is not paid yet.
-    fn items(&mut self, items: &'a [Item]) -> Result<Vec<Value<'a>>, Error> {
+    /// Evaluates the elements of a list literal, without the cost of the list.
+    fn items(&mut self, items: &'a [LiteralItem]) -> Result<Vec<Value<'a>>, Error> {
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             let value = self.eval(item.node)?;
@@ -24,22 +26,23 @@ impl<'a> Machine<'a, '_, '_> {
                 values.push(value);
                 continue;
             }
-            let held = held(value).map_err(|value| no_optional_element(&value, self.work))?;
-            values.extend(held.map(Value::unless_failed).transpose()?);
+            let optional_value =
+                optional_value(value).map_err(|value| not_optional_element(&value, self.work))?;
+            values.extend(optional_value.map(Value::into_result).transpose()?);
         }
         Ok(values)
     }
 
     /// `{a: b, ?c: d}`
-    pub(super) fn map(&mut self, entries: &'a [(NodeId, Item)]) -> Outcome<'a> {
-        let made = self.entries(entries);
-        self.made(made, MAP_CREATE).map(|entries| Value::Map(Map::of(entries)))
+    pub(super) fn map(&mut self, entries: &'a [(NodeId, LiteralItem)]) -> ValueResult<'a> {
+        let result = self.entries(entries);
+        self.charge_literal(result, MAP_CREATE).map(|entries| Value::Map(MapValue::of(entries)))
     }
 
     fn entries(
         &mut self,
-        entries: &'a [(NodeId, Item)],
-    ) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+        entries: &'a [(NodeId, LiteralItem)],
+    ) -> Result<BTreeMap<MapKey<'a>, Value<'a>>, Error> {
         let mut map = BTreeMap::new();
         for (key, item) in entries {
             let key = self.eval(*key)?;
@@ -53,17 +56,17 @@ impl<'a> Machine<'a, '_, '_> {
     pub(super) fn object(
         &mut self,
         name: &'a Arc<str>,
-        fields: &'a [(Arc<str>, Item)],
-    ) -> Outcome<'a> {
-        let made = self.fields(fields);
-        self.made(made, OBJECT_CREATE).map(|fields| {
-            Value::Object(Object::Values { name: name.clone(), fields: Arc::new(fields) })
+        fields: &'a [(Arc<str>, LiteralItem)],
+    ) -> ValueResult<'a> {
+        let result = self.fields(fields);
+        self.charge_literal(result, OBJECT_CREATE).map(|fields| {
+            Value::Object(ObjectValue::Values { name: name.clone(), fields: Arc::new(fields) })
         })
     }
 
     fn fields(
         &mut self,
-        fields: &'a [(Arc<str>, Item)],
+        fields: &'a [(Arc<str>, LiteralItem)],
     ) -> Result<BTreeMap<Arc<str>, Value<'a>>, Error> {
         let mut object = BTreeMap::new();
         for (name, item) in fields {
@@ -72,8 +75,9 @@ impl<'a> Machine<'a, '_, '_> {
                 object.insert(name.clone(), value);
                 continue;
             }
-            let held = held(value).map_err(|value| no_optional_entry(name, &value, self.work))?;
-            match held.map(Value::unless_failed).transpose()? {
+            let optional_value = optional_value(value)
+                .map_err(|value| not_optional_entry(name, &value, self.work))?;
+            match optional_value.map(Value::into_result).transpose()? {
                 Some(value) => object.insert(name.clone(), value),
                 None => object.remove(name),
             };
@@ -81,36 +85,36 @@ impl<'a> Machine<'a, '_, '_> {
         Ok(object)
     }
 
-    /// Pays for what was made, or was to be made.
-    fn made<T>(&mut self, made: Result<T, Error>, cost: u64) -> Result<T, Error> {
-        if let Err(error) = &made
+    /// Charges the cost of a literal, also if its construction failed.
+    fn charge_literal<T>(&mut self, result: Result<T, Error>, cost: u64) -> Result<T, Error> {
+        if let Err(error) = &result
             && is_final(error)
         {
-            return made;
+            return result;
         }
         self.budget.charge(cost)?;
-        // Making the text of an error may have used up the work.
+        // The text of an error may have used up the work.
         self.work.check()?;
-        made
+        result
     }
 }
 
-/// Adds an entry to a map that is written out.
+/// Adds an entry to a map literal.
 pub(super) fn add_entry<'a>(
-    map: &mut BTreeMap<Key<'a>, Value<'a>>,
+    map: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
     optional: bool,
     work: &WorkBudget,
 ) -> Result<(), Error> {
     let value = if optional {
-        let held =
-            held(value).map_err(|value| no_optional_entry(&key.display(work), &value, work))?;
-        held.map(Value::unless_failed).transpose()?
+        let optional_value = optional_value(value)
+            .map_err(|value| not_optional_entry(&key.display(work), &value, work))?;
+        optional_value.map(Value::into_result).transpose()?
     } else {
         Some(value)
     };
-    let Some(key) = Key::of(key) else {
+    let Some(key) = MapKey::of(key) else {
         return Err(Error::text(format!("unsupported key type: {}", go_type(key)), work));
     };
     match value {
@@ -120,26 +124,27 @@ pub(super) fn add_entry<'a>(
     Ok(())
 }
 
-/// What an optional holds; the value itself if it is no optional.
-pub(super) fn held(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
+/// The value of an optional, if it has one. The error is the value itself if it is not an optional.
+pub(super) fn optional_value(value: Value<'_>) -> Result<Option<Value<'_>>, Value<'_>> {
     match value {
-        Value::Optional(held) => Ok(held.map(Arc::unwrap_or_clone)),
+        Value::Optional(optional_value) => Ok(optional_value.map(Arc::unwrap_or_clone)),
         value => Err(value),
     }
 }
 
-/// Of an element that is marked `?`.
+/// The error for an element with `?` that is not an optional.
 #[cold]
-pub(super) fn no_optional_element(value: &Value<'_>, work: &WorkBudget) -> Error {
+pub(super) fn not_optional_element(value: &Value<'_>, work: &WorkBudget) -> Error {
     let value = value.display(work);
-    let what = "cannot initialize optional list element from non-optional value";
-    Error::text(format!("{what} {value}"), work)
+    let message = "cannot initialize optional list element from non-optional value";
+    Error::text(format!("{message} {value}"), work)
 }
 
-/// Of an entry or field that is marked `?`.
+/// The error for an entry or field with `?` that is not an optional.
 #[cold]
-fn no_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &WorkBudget) -> Error {
+fn not_optional_entry(key: &dyn std::fmt::Display, value: &Value<'_>, work: &WorkBudget) -> Error {
     let value = value.display(work);
-    let what = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
-    Error::text(what, work)
+    let message =
+        format!("cannot initialize optional entry '{key}' from non-optional value {value}");
+    Error::text(message, work)
 }

@@ -1,31 +1,30 @@
-//! What programs are made of.
+//! Nodes of programs.
 //!
-//! Nodes lie in one vector and name each other by number: they stay small, and a node may be named
-//! from within its own subtree, which the first value of a loop needs that is made only when it is
-//! asked for.
+//! Nodes are in one vector and refer to each other by index. They stay small, and a node can refer
+//! to one outside of its subtree: a slot refers to the initial value of its accumulator.
 
-use super::within::Set;
-use crate::cost::{Breaks, CallCost};
-use crate::kubernetes::{ObjectShape, Shape, ShapeKind, names};
-use crate::library::{Overload, Prepared};
+use super::constant_set::ConstantSet;
+use crate::cost::{CallCost, CostPanic};
+use crate::kubernetes::{ObjectShape, ShapeKind, ValueShape, names};
+use crate::library::{Overload, PreparedCall};
 use crate::types::Type;
-use crate::value::{Error, Found, Object, Value, WorkBudget};
+use crate::value::{Error, LookupResult, ObjectValue, Value, WorkBudget};
 use std::sync::{Arc, OnceLock};
 
-/// The number of a node.
+/// The index of a node.
 pub(super) type NodeId = u32;
 
-/// The number of a variable, or of a name in a loop.
+/// The index of a slot for a variable or a comprehension's variable.
 pub(super) type SlotId = u32;
 
-/// One step.
+/// A node.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// A value that is known.
+    /// A constant.
     Constant(Constant),
-    /// An error that is known.
+    /// A constant error.
     Failure(Error),
-    /// A variable or the result of a node, and a path from there.
+    /// A path from a variable or from the result of a node.
     Path(Path),
     /// `a ? b : c`
     Conditional(NodeId, NodeId, NodeId),
@@ -33,139 +32,139 @@ pub(super) enum Node {
     And(Box<[NodeId]>),
     /// `a || b || …`
     Or(Box<[NodeId]>),
-    /// Whether a loop may go on: anything but `false`.
-    NotFalse(NodeId),
-    /// `a == b`, or `a != b`.
-    Equal(Box<Equal>),
-    /// `a in b` where `b` is constant.
-    Within(NodeId, Box<Set>),
-    /// A call of one argument.
-    Unary(Fast, NodeId, Box<Call>),
-    /// A call of two arguments.
-    Binary(Fast, [NodeId; 2], Box<Call>),
-    /// Any other call; an argument that is an error ends it, and those behind are not asked for.
+    /// `@not_strictly_false(a)`: true for anything but `false`.
+    NotStrictlyFalse(NodeId),
+    /// `a == b` or `a != b`.
+    Equality(Box<Equality>),
+    /// `a in b` for a constant `b`.
+    InSet(NodeId, Box<ConstantSet>),
+    /// A call with one argument.
+    Unary(FastPath, NodeId, Box<Call>),
+    /// A call with two arguments.
+    Binary(FastPath, [NodeId; 2], Box<Call>),
+    /// Any other call; the first argument with an error ends it.
     Call(Box<[NodeId]>, Box<Call>),
     /// `a.or(b)` of optionals.
     Alternative(NodeId, NodeId),
     /// `a.orValue(b)` of an optional.
     Default(NodeId, NodeId),
     /// `[a, ?b]`
-    List(Box<[Item]>),
+    List(Box<[LiteralItem]>),
     /// `{a: b, ?c: d}`
-    Map(Box<[(NodeId, Item)]>),
+    Map(Box<[(NodeId, LiteralItem)]>),
     /// `Type{a: b, ?c: d}`
-    Object(Arc<str>, Box<[(Arc<str>, Item)]>),
-    /// A loop.
-    Loop(Box<Loop>),
-    /// `gathered + [a]`, where what comes out is what is gathered next.
+    Object(Arc<str>, Box<[(Arc<str>, LiteralItem)]>),
+    /// A comprehension.
+    Comprehension(Box<ComprehensionNode>),
+    /// `accumulator + [a]` as the next accumulator.
     Push(SlotId, NodeId),
-    /// A map that is gathered, and a key and a value for it, or another map; what comes out is
-    /// what is gathered next.
+    /// An accumulated map and a key and value, or another map, to insert. The result is the next
+    /// accumulator.
     Insert(SlotId, Box<[NodeId]>),
 }
 
-/// A value that is known.
+/// A constant.
 #[derive(Debug)]
 pub(super) struct Constant {
     /// The value.
     pub value: Value<'static>,
-    /// What finding it would have cost.
+    /// The cost of computing it.
     pub cost: u64,
-    /// Whether cel-go knows it as well, which makes lists of such values free of cost.
-    pub plain: bool,
+    /// Whether it is a constant in cel-go too, which makes lists of such values free of cost.
+    pub known_to_cel_go: bool,
 }
 
-/// Where a path begins, and its steps.
+/// A path: its root and its steps.
 #[derive(Debug)]
 pub(super) struct Path {
-    /// Where it begins.
+    /// Its root.
     pub root: Root,
     /// The steps.
-    pub steps: Vec<Step>,
-    /// Whether it is only asked for (`has`): the result is whether the last step leads somewhere.
+    pub steps: Vec<PathStep>,
+    /// Whether it is a presence test (`has`): the result is whether the last step exists.
     pub has: bool,
 }
 
-/// Where a path begins.
+/// The root of a path.
 #[derive(Debug)]
 pub(super) enum Root {
-    /// At a variable.
+    /// A variable.
     Slot(SlotId),
-    /// At a variable that is a field of another: finding it is the first step. Whether it is only
-    /// asked for.
-    Part(SlotId, bool),
-    /// At the result of a node.
+    /// A variable that is a field of another: its lookup is the first step. The flag says whether
+    /// that is a presence test.
+    VariableField(SlotId, bool),
+    /// The result of a node.
     Node(NodeId),
-    /// At the result of a conditional, which makes the path itself free of cost.
+    /// The result of a conditional, which makes the path itself free of cost.
     Branches(NodeId),
-    /// At the first of these that there is; of expressions that were not checked.
-    Names(Vec<Candidate>),
+    /// The first name that exists; for unchecked expressions.
+    Names(Vec<NameCandidate>),
 }
 
-/// A beginning of a path whose first steps may be part of a name.
+/// A root of a path whose first steps may be part of a name.
 #[derive(Debug)]
-pub(super) struct Candidate {
-    /// The names in full, the most specific first.
+pub(super) struct NameCandidate {
+    /// The full names, the most specific first.
     pub names: Vec<Arc<str>>,
-    /// What they may be, in the same order.
-    pub sources: Vec<Source>,
-    /// How many steps are part of the names.
+    /// The variables and types that they may be, in the same order.
+    pub sources: Vec<NameSource>,
+    /// The number of steps in the names.
     pub skip: usize,
 }
 
-/// What a name may be.
+/// A variable or type that a name may be.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum NameSource {
     /// A variable.
     Slot(SlotId),
-    /// A type, if nothing follows.
+    /// A type, if no steps follow.
     Type(Type),
 }
 
 /// A step of a path.
 #[derive(Debug)]
-pub(super) struct Step {
-    /// Where to.
+pub(super) struct PathStep {
+    /// Its field, index or key.
     pub key: StepKey,
-    /// Whether there may be nothing (`.?a`, `[?a]`); what follows may then be missing as well.
+    /// Whether it is optional (`.?a`, `[?a]`); the steps after it are then optional too.
     pub optional: bool,
-    /// Whether it is only asked for.
+    /// Whether it is a presence test.
     pub test: bool,
 }
 
-/// Where a step leads.
+/// The field, index or key of a step.
 #[derive(Debug)]
 pub(super) enum StepKey {
-    /// To a field, or to what is under a string.
+    /// A field or string key.
     Field(Field),
-    /// To what is at a known index or key.
+    /// A constant index or key.
     Constant(Value<'static>),
-    /// To what is at an index or key that is computed.
+    /// A computed index or key.
     Computed(NodeId),
 }
 
 /// The name of a field.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// As it is written.
+    /// The name in the expression.
     pub name: Box<str>,
-    /// As it is in data that has a schema; none if nothing is called so there.
+    /// The name in data with a schema; none if no property has this name.
     property: Option<Box<str>>,
-    /// The shape of objects that it was first asked of, and what it is there: it will be asked of
-    /// such objects again and again, and need not be looked up then.
-    seen: OnceLock<(Arc<ObjectShape>, Option<Shape>)>,
+    /// A cache: the first object shape and the field's shape in it. Most evaluations have the same
+    /// object shape.
+    first_shape: OnceLock<(Arc<ObjectShape>, Option<ValueShape>)>,
 }
 
 impl Field {
     /// A field of this name.
     pub(super) fn new(name: &str) -> Self {
         let property = names::unescape(name).map(|property| property.as_ref().into());
-        Self { name: name.into(), property, seen: OnceLock::new() }
+        Self { name: name.into(), property, first_shape: OnceLock::new() }
     }
 
-    /// The field of a value; none if it has none of this name.
-    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> Found<'a> {
-        if let Value::Object(Object::Json { fields, shape }) = value
+    /// The value of this field, if it exists.
+    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> LookupResult<'a> {
+        if let Value::Object(ObjectValue::Json { fields, shape }) = value
             && let ShapeKind::Object(object) = &shape.kind
         {
             let Some(property) = &self.property else { return Ok(None) };
@@ -173,8 +172,9 @@ impl Field {
                 return Ok(None);
             };
             let find = || object.fields.get(property).map(|field| &field.shape);
-            let (seen, known) = self.seen.get_or_init(|| (object.clone(), find().cloned()));
-            let shape = if Arc::ptr_eq(seen, object) { known.as_ref() } else { find() };
+            let (first_shape, cached) =
+                self.first_shape.get_or_init(|| (object.clone(), find().cloned()));
+            let shape = if Arc::ptr_eq(first_shape, object) { cached.as_ref() } else { find() };
             return shape.map(|shape| shape.view(json, work)).transpose();
         }
         value.find_field(&self.name, work)
@@ -183,21 +183,21 @@ impl Field {
 
 /// A comparison.
 #[derive(Debug)]
-pub(super) struct Equal {
-    /// What is compared.
-    pub sides: [NodeId; 2],
-    /// Whether the answer is turned around.
+pub(super) struct Equality {
+    /// The operands.
+    pub operands: [NodeId; 2],
+    /// Whether it is `!=`.
     pub negate: bool,
-    /// What it costs, where the values are not of the simplest kinds.
+    /// Its cost, for values other than the simplest kinds.
     pub cost: CallCost,
 }
 
-/// An element or a value.
+/// An element or value of a literal.
 #[derive(Debug)]
-pub(super) struct Item {
-    /// What it is.
+pub(super) struct LiteralItem {
+    /// Its node.
     pub node: NodeId,
-    /// Whether it is an optional, and left out if there is nothing in it.
+    /// Whether it is an optional, which is omitted if it is empty.
     pub optional: bool,
 }
 
@@ -206,34 +206,34 @@ pub(super) struct Item {
 pub(super) struct Call {
     /// The function's name.
     pub function: Arc<str>,
-    /// What is called.
-    pub run: Dispatch,
-    /// What it costs.
+    /// The implementation.
+    pub dispatch: Dispatch,
+    /// The cost.
     pub cost: CallCost,
-    /// The argument that has to be what it should for the cost to be known.
-    pub breaks: Option<Breaks>,
-    /// How it refuses arguments.
-    pub refusal: super::refusal::Refusal,
+    /// The argument for which the cost function of cel-go panics.
+    pub cost_panic: Option<CostPanic>,
+    /// The style of its errors for wrong arguments.
+    pub error_style: super::overload_error::OverloadErrorStyle,
 }
 
-/// What is called.
+/// The implementation.
 #[derive(Debug)]
 pub(super) enum Dispatch {
-    /// This, whatever the arguments.
-    Known(Arc<Overload>),
-    /// This, if it takes the arguments.
+    /// One overload, for any arguments.
+    Single(Arc<Overload>),
+    /// One overload, if it accepts the arguments.
     Guarded(Arc<Overload>),
-    /// The first that takes the arguments.
+    /// The first overload that accepts the arguments.
     ByArguments(Vec<Arc<Overload>>),
-    /// What a constant argument was made into.
-    Prepared(Arc<dyn Prepared>),
+    /// A call prepared for a constant argument.
+    Prepared(Arc<dyn PreparedCall>),
 }
 
-/// What is done at once with values of the simplest kinds.
+/// Operators with a fast path for values of the simplest kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fast {
-    /// Nothing.
-    No,
+pub(super) enum FastPath {
+    /// No fast path.
+    None,
     Not,
     Less,
     LessEquals,
@@ -244,33 +244,32 @@ pub(super) enum Fast {
     Size,
 }
 
-/// A loop.
+/// A comprehension.
 #[derive(Debug)]
-pub(super) struct Loop {
-    /// What is gone through.
+pub(super) struct ComprehensionNode {
+    /// The range.
     pub range: NodeId,
-    /// The element, or the key.
+    /// The slot of the element or key.
     pub first: SlotId,
-    /// The value, in loops of two variables; `first` is then the index or the key.
+    /// The slot of the value, with two variables; `first` is then the index or key.
     pub second: Option<SlotId>,
-    /// What is gathered.
-    pub gathered: SlotId,
-    /// Whether to go on.
+    /// The slot of the accumulator.
+    pub accumulator: SlotId,
+    /// The condition to continue.
     pub condition: NodeId,
-    /// What is gathered next.
+    /// The next accumulator.
     pub step: NodeId,
-    /// What comes out.
+    /// The result.
     pub result: NodeId,
-    /// What is asked of each element, if all that this loop does is to ask whether that holds for
-    /// all of them, or for one.
+    /// The predicate, if the comprehension is that of `all` or `exists`.
     pub quantifier: Option<Quantifier>,
 }
 
-/// `all` and `exists`.
+/// The predicate of `all` or `exists`.
 #[derive(Debug)]
 pub(super) struct Quantifier {
-    /// What is asked, as the sides of `&&` or `||`.
-    pub sides: Box<[NodeId]>,
-    /// What one element has to answer for the others not to be asked.
-    pub decides: bool,
+    /// The operands of `&&` or `||` after the accumulator.
+    pub operands: Box<[NodeId]>,
+    /// The value for one element that decides the result.
+    pub deciding_value: bool,
 }

@@ -1,22 +1,22 @@
-//! Paths: `self.a.b[c]`, `has(self.a)`, `a.?b`.
+//! Evaluation of paths: `self.a.b[c]`, `has(self.a)`, `a.?b`.
 //!
-//! Each step costs one, and so does the beginning, except where a path is a branch of a
-//! conditional or an index, or is only asked for with `has`. A step that may lead nowhere (`.?a`)
-//! makes what follows optional too; a step that leads nowhere then costs nothing.
+//! Each step costs one, and so does the root, except for a path in a branch of a conditional, in an
+//! index, or in `has`. After an optional step (`.?a`) all steps are optional; an optional step that
+//! does not exist costs nothing.
 
-use super::native::native;
-use super::node::{Candidate, Path, Root, SlotId, Source, Step, StepKey};
-use super::run::{Machine, Slot, borrowed, is_final};
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use super::go_values::unwrap_value;
+use super::machine::{Machine, Slot, borrowed, is_final};
+use super::node::{NameCandidate, NameSource, Path, PathStep, Root, SlotId, StepKey};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 use std::sync::Arc;
 
-/// What a step leads to; none if it leads nowhere and may.
-type Taken<'a> = Result<Option<Value<'a>>, Error>;
+/// The value of a step; none if it does not exist and need not.
+type StepResult<'a> = Result<Option<Value<'a>>, Error>;
 
 impl<'a> Machine<'a, '_, '_> {
-    /// The value at the end of a path.
-    pub(super) fn path(&mut self, path: &'a Path) -> Outcome<'a> {
-        let outcome = self.walk(path);
+    /// Evaluates a path.
+    pub(super) fn path(&mut self, path: &'a Path) -> ValueResult<'a> {
+        let outcome = self.path_without_root_cost(path);
         if let Err(error) = &outcome
             && is_final(error)
         {
@@ -27,8 +27,8 @@ impl<'a> Machine<'a, '_, '_> {
                 self.budget.refund();
             }
             return match outcome? {
-                Value::Optional(held) => Ok(Value::Bool(held.is_some())),
-                answer => Ok(answer),
+                Value::Optional(value) => Ok(Value::Bool(value.is_some())),
+                result => Ok(result),
             };
         }
         if !matches!(path.root, Root::Branches(_)) {
@@ -37,110 +37,114 @@ impl<'a> Machine<'a, '_, '_> {
         outcome
     }
 
-    /// The value at the end of a path, without the cost of its beginning.
-    pub(super) fn walk(&mut self, path: &'a Path) -> Outcome<'a> {
+    /// Evaluates a path without the cost of its root.
+    pub(super) fn path_without_root_cost(&mut self, path: &'a Path) -> ValueResult<'a> {
         match &path.root {
             Root::Slot(slot) => {
-                if !self.fill(*slot)? {
-                    return Err(self.missing(*slot));
+                if !self.fill_slot(*slot)? {
+                    return Err(self.missing_variable(*slot));
                 }
-                self.at_slot(*slot, &path.steps)
+                self.eval_from_slot(*slot, &path.steps)
             }
-            Root::Part(slot, test) => {
-                let found = self.fill(*slot)?;
+            Root::VariableField(slot, test) => {
+                let found = self.fill_slot(*slot)?;
                 self.budget.charge(1)?;
                 if !found {
-                    return Err(self.missing(*slot));
+                    return Err(self.missing_variable(*slot));
                 }
                 let (steps, test) = (&*path.steps, *test);
                 match &self.slots[*slot as usize] {
                     Slot::Failed(error) => Err(error.clone()),
                     _ if test && steps.is_empty() => Ok(Value::Bool(true)),
-                    _ => self.at_slot(*slot, steps),
+                    _ => self.eval_from_slot(*slot, steps),
                 }
             }
             Root::Node(node) | Root::Branches(node) => {
-                let begin = self.eval(*node)?;
-                self.at_value(begin, &path.steps)
+                let root = self.eval(*node)?;
+                self.eval_from_value(root, &path.steps)
             }
-            Root::Names(candidates) => self.at_names(candidates, &path.steps),
+            Root::Names(candidates) => self.eval_from_names(candidates, &path.steps),
         }
     }
 
     #[cold]
-    fn missing(&self, slot: SlotId) -> Error {
+    fn missing_variable(&self, slot: SlotId) -> Error {
         match &self.program.slots[slot as usize] {
-            super::SlotKind::Variable(name) => missing(name, self.work),
-            // Elements are set before they are looked at.
-            super::SlotKind::Element | super::SlotKind::Gathered(_) => missing("", self.work),
+            super::SlotKind::Variable(name) => missing_variable(name, self.work),
+            // Elements are set before they are used.
+            super::SlotKind::Element | super::SlotKind::Accumulator(_) => {
+                missing_variable("", self.work)
+            }
         }
     }
 
-    fn at_slot(&mut self, slot: SlotId, steps: &'a [Step]) -> Outcome<'a> {
-        let begin = match &self.slots[slot as usize] {
+    fn eval_from_slot(&mut self, slot: SlotId, steps: &'a [PathStep]) -> ValueResult<'a> {
+        let root = match &self.slots[slot as usize] {
             Slot::Value(value) => value,
             Slot::Failed(error) => return Err(error.clone()),
-            Slot::Empty => return Err(self.missing(slot)),
+            Slot::Empty => return Err(self.missing_variable(slot)),
         };
-        if matches!(begin, Value::Optional(_)) {
-            let begin = begin.clone();
-            return self.at_value(begin, steps);
+        if matches!(root, Value::Optional(_)) {
+            let root = root.clone();
+            return self.eval_from_value(root, steps);
         }
-        // The first step borrows what lies in the place.
+        // The first step borrows from the slot.
         match steps {
-            [] => Ok(begin.clone()),
-            [Step { key: StepKey::Field(field), optional: false, test: false }, rest @ ..] => {
-                let next = field.of(begin, self.work);
+            [] => Ok(root.clone()),
+            [PathStep { key: StepKey::Field(field), optional: false, test: false }, rest @ ..] => {
+                let next = field.of(root, self.work);
                 self.budget.charge(1)?;
                 match next? {
-                    Some(next) => self.follow(next, false, rest),
+                    Some(next) => self.evaluate_steps(next, false, rest),
                     None => Err(no_such_field(&field.name, self.work)),
                 }
             }
-            [Step { key: StepKey::Field(field), optional: false, test: true }] => {
-                let next = if leads(begin) { field.of(begin, self.work) } else { Ok(None) };
+            [PathStep { key: StepKey::Field(field), optional: false, test: true }] => {
+                let next = if has_elements(root) { field.of(root, self.work) } else { Ok(None) };
                 self.budget.charge(1)?;
                 Ok(Value::Bool(next?.is_some()))
             }
             _ => {
-                let begin = begin.clone();
-                self.follow(begin, false, steps)
+                let root = root.clone();
+                self.evaluate_steps(root, false, steps)
             }
         }
     }
 
-    fn at_value(&mut self, begin: Value<'a>, steps: &'a [Step]) -> Outcome<'a> {
-        match begin {
+    fn eval_from_value(&mut self, root: Value<'a>, steps: &'a [PathStep]) -> ValueResult<'a> {
+        match root {
             Value::Optional(None) => Ok(Value::Optional(None)),
-            Value::Optional(Some(held)) => self.follow(native(&held).unless_failed()?, true, steps),
-            begin => self.follow(begin, false, steps),
+            Value::Optional(Some(value)) => {
+                self.evaluate_steps(unwrap_value(&value).into_result()?, true, steps)
+            }
+            root => self.evaluate_steps(root, false, steps),
         }
     }
 
-    fn follow(
+    fn evaluate_steps(
         &mut self,
         mut value: Value<'a>,
         mut optional: bool,
-        steps: &'a [Step],
-    ) -> Outcome<'a> {
+        steps: &'a [PathStep],
+    ) -> ValueResult<'a> {
         for step in steps {
             optional |= step.optional;
             if optional {
-                match self.take(&value, step, true)? {
+                match self.evaluate_step(&value, step, true)? {
                     Some(next) => value = next,
                     None => return Ok(Value::Optional(None)),
                 }
                 self.budget.charge(1)?;
                 continue;
             }
-            let taken = self.take(&value, step, step.test);
-            if let Err(error) = &taken
+            let result = self.evaluate_step(&value, step, step.test);
+            if let Err(error) = &result
                 && is_final(error)
             {
                 return Err(error.clone());
             }
             self.budget.charge(1)?;
-            value = match taken? {
+            value = match result? {
                 Some(next) if !step.test => next,
                 next => Value::Bool(next.is_some()),
             };
@@ -148,11 +152,16 @@ impl<'a> Machine<'a, '_, '_> {
         if optional { Ok(Value::Optional(Some(Arc::new(value)))) } else { Ok(value) }
     }
 
-    /// Takes a step, which may lead nowhere if `lenient`.
-    fn take(&mut self, value: &Value<'a>, step: &'a Step, lenient: bool) -> Taken<'a> {
+    /// Evaluates a step, which need not exist if `lenient`.
+    fn evaluate_step(
+        &mut self,
+        value: &Value<'a>,
+        step: &'a PathStep,
+        lenient: bool,
+    ) -> StepResult<'a> {
         match &step.key {
             StepKey::Field(field) => {
-                let next = if leads(value) { field.of(value, self.work)? } else { None };
+                let next = if has_elements(value) { field.of(value, self.work)? } else { None };
                 if next.is_some() || lenient {
                     Ok(next)
                 } else {
@@ -161,7 +170,7 @@ impl<'a> Machine<'a, '_, '_> {
             }
             StepKey::Constant(key) => index(value, &borrowed(key), lenient, self.work),
             StepKey::Computed(node) => {
-                let key = self.resolve(*node)?;
+                let key = self.eval_without_root_cost(*node)?;
                 if !matches!(
                     key,
                     Value::String(_)
@@ -170,33 +179,39 @@ impl<'a> Machine<'a, '_, '_> {
                         | Value::Bool(_)
                         | Value::Double(_)
                 ) {
-                    return Err(super::native::invalid_key(&key, self.work));
+                    return Err(super::go_values::invalid_key(&key, self.work));
                 }
                 index(value, &key, lenient, self.work)
             }
         }
     }
 
-    /// The beginning that there is, of those that the names may mean.
-    fn at_names(&mut self, candidates: &'a [Candidate], steps: &'a [Step]) -> Outcome<'a> {
+    /// Evaluates the first candidate that exists.
+    fn eval_from_names(
+        &mut self,
+        candidates: &'a [NameCandidate],
+        steps: &'a [PathStep],
+    ) -> ValueResult<'a> {
         for candidate in candidates {
             let steps = &steps[candidate.skip..];
             for source in &candidate.sources {
                 match source {
-                    Source::Slot(slot) if self.fill(*slot)? => return self.at_slot(*slot, steps),
-                    Source::Type(of) if steps.is_empty() => {
-                        return Ok(Value::of_type(of.clone()));
+                    NameSource::Slot(slot) if self.fill_slot(*slot)? => {
+                        return self.eval_from_slot(*slot, steps);
+                    }
+                    NameSource::Type(of) if steps.is_empty() => {
+                        return Ok(Value::from_type(of.clone()));
                     }
                     _ => {}
                 }
             }
         }
         let names = candidates.first().map_or(String::new(), |first| first.names.join(", "));
-        Err(missing(&names, self.work))
+        Err(missing_variable(&names, self.work))
     }
 }
 
-fn missing(name: &str, work: &WorkBudget) -> Error {
+fn missing_variable(name: &str, work: &WorkBudget) -> Error {
     Error::text(format!("no such attribute(s): {name}"), work)
 }
 
@@ -205,14 +220,19 @@ fn no_such_field(name: &str, work: &WorkBudget) -> Error {
     Error::no_such_key(&Value::text(name), work)
 }
 
-/// Whether a value has something in it that steps could lead to.
-const fn leads(value: &Value<'_>) -> bool {
+/// Whether a value has fields or elements.
+const fn has_elements(value: &Value<'_>) -> bool {
     matches!(value, Value::Map(_) | Value::Object(_) | Value::List(_))
 }
 
-/// What is under a key or at an index.
-fn index<'a>(value: &Value<'a>, key: &Value<'a>, lenient: bool, work: &WorkBudget) -> Taken<'a> {
-    if !leads(value) {
+/// The value of a key or index.
+fn index<'a>(
+    value: &Value<'a>,
+    key: &Value<'a>,
+    lenient: bool,
+    work: &WorkBudget,
+) -> StepResult<'a> {
+    if !has_elements(value) {
         return if lenient { Ok(None) } else { Err(Error::no_such_key(key, work)) };
     }
     match value.find(key, work)? {

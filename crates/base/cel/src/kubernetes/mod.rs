@@ -1,8 +1,8 @@
-//! Kubernetes' side of the language: objects with schemas as typed values.
+//! CEL in Kubernetes: objects with schemas as typed values.
 //!
-//! A [`Shape`] is made once from a schema (`shape`). From it come the types that the checker sees
-//! (`types`), the sizes that costs are estimated with (`sizes`) and the values that the
-//! evaluator sees. [`rules`] compiles what a definition says of values of a shape.
+//! A [`ValueShape`] is built once from a schema (`shape`). It provides the types of the checker
+//! (`types`), the sizes of the cost estimate (`sizes`) and the values of the evaluator (`view`).
+//! [`rules`] compiles the rules of a CRD for values of a shape.
 
 pub mod limits;
 pub mod names;
@@ -12,41 +12,41 @@ mod sizes;
 mod types;
 mod view;
 
-pub use shape::Property;
+pub use shape::ShapeProperty;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a value of an object is, as its schema says: the one structure behind the types that the
-/// checker sees, the values that the evaluator sees, and the sizes that costs are estimated from
-/// (what apiserver's `DeclType` and `Schema` are together).
+/// The shape of a value as its schema declares it. The types of the checker, the values of the
+/// evaluator and the sizes of the cost estimate derive from it. (In apiserver `DeclType` and
+/// `Schema` together.)
 #[derive(Clone, Debug)]
-pub struct Shape {
-    /// What it is.
+pub struct ValueShape {
+    /// Its kind.
     pub kind: ShapeKind,
-    /// Whether `null` may stand there.
+    /// Whether `null` is allowed.
     pub nullable: bool,
-    /// The most code points, bytes, elements or entries it can have.
+    /// The maximum of its code points, bytes, elements or entries.
     pub max_elements: u64,
-    /// The fewest bytes that it takes as JSON.
+    /// The minimum length of its JSON in bytes.
     pub min_size: u64,
 }
 
-/// What a value of an object is.
+/// The kinds of shapes.
 #[derive(Clone, Debug)]
 pub enum ShapeKind {
     /// An object with declared fields.
     Object(Arc<ObjectShape>),
-    /// An object whose fields all are the same.
-    Map(Arc<Shape>),
+    /// An object whose fields all have the same shape.
+    Map(Arc<ValueShape>),
     /// A list.
     List {
         /// Its elements.
-        items: Arc<Shape>,
-        /// How it compares and grows.
+        items: Arc<ValueShape>,
+        /// Its list type.
         kind: ListShape,
     },
-    /// A string without a format that matters.
+    /// A string, without one of the formats below.
     String,
     /// `format: byte`
     Bytes,
@@ -64,10 +64,10 @@ pub enum ShapeKind {
     Boolean,
     /// `x-kubernetes-int-or-string`
     IntOrString,
-    /// No type, `x-kubernetes-preserve-unknown-fields`: can only be compared, and has no type that
-    /// rules could see.
+    /// `x-kubernetes-preserve-unknown-fields` without a type: rules cannot see it, it can only be
+    /// compared.
     Preserved,
-    /// Data without a schema: whatever it is when it is looked at.
+    /// Data without a schema; its type is known when it is evaluated.
     Dynamic,
 }
 
@@ -85,19 +85,19 @@ pub enum ListShape {
 /// An object with declared fields.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectShape {
-    /// The name that the type has of itself; none where it is named by its place.
+    /// The name of the type; none if it is named by its position.
     pub name: Option<Arc<str>>,
-    /// The properties, under the names that they have in data.
-    pub fields: BTreeMap<Box<str>, Field>,
-    /// Names in rules that differ from those in data (`__namespace__`), to the latter.
+    /// The properties by their names in data.
+    pub fields: BTreeMap<Box<str>, ShapeField>,
+    /// Escaped names (`__namespace__`) to names in data, where they differ.
     pub escaped: BTreeMap<Box<str>, Box<str>>,
 }
 
 /// A declared field.
 #[derive(Clone, Debug)]
-pub struct Field {
-    /// What it is.
-    pub shape: Shape,
-    /// Whether it must be there.
+pub struct ShapeField {
+    /// Its kind.
+    pub shape: ValueShape,
+    /// Whether it is required.
     pub required: bool,
 }

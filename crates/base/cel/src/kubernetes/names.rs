@@ -1,17 +1,17 @@
-//! Names of properties as rules write them.
+//! Escaping of property names in rules.
 //!
-//! Properties may have names that are no identifiers of the language, or words that it keeps for
-//! itself. Rules write these with escapes: `x-prop` is `x__dash__prop`, `namespace` is
-//! `__namespace__`. What has other odd letters cannot be written at all.
+//! Names of properties may be reserved words or no CEL identifiers. Rules escape them: `x-prop` is
+//! `x__dash__prop`, `namespace` is `__namespace__`. Names with other special characters cannot be
+//! written.
 
 use crate::syntax::is_reserved;
 use std::borrow::Cow;
 
-/// What stands for what in escaped names.
+/// Texts and their escapes.
 const ESCAPES: [(&str, &str); 4] =
     [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
-/// The name of a property as rules write it; none if they cannot.
+/// Escapes the name of a property; none if it cannot be written in rules.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
@@ -30,23 +30,23 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     }
     let mut escaped = String::with_capacity(name.len() + 16);
     let mut rest = name;
-    while let Some(letter) = rest.chars().next() {
-        let found = ESCAPES.iter().find(|(plain, _)| rest.starts_with(plain));
-        let taken = found.map_or(letter.len_utf8(), |(plain, escape)| {
+    while let Some(character) = rest.chars().next() {
+        let escape_pair = ESCAPES.iter().find(|(plain, _)| rest.starts_with(plain));
+        let consumed = escape_pair.map_or(character.len_utf8(), |(plain, escape)| {
             escaped.push_str(escape);
             plain.len()
         });
-        if found.is_none() {
-            escaped.push(letter);
+        if escape_pair.is_none() {
+            escaped.push(character);
         }
-        rest = &rest[taken..];
+        rest = &rest[consumed..];
     }
     Some(escaped.into())
 }
 
-/// The name of the property that rules write so; none if the escapes in it mean nothing.
+/// Unescapes a name; none if it has an invalid escape.
 pub fn unescape(name: &str) -> Option<Cow<'_, str>> {
-    // Names are short: looking at each pair is faster than preparing a search.
+    // Names are short: checking each pair is faster than preparing a search.
     if !name.as_bytes().windows(2).any(|pair| pair == b"__") {
         return Some(name.into());
     }
@@ -55,10 +55,10 @@ pub fn unescape(name: &str) -> Option<Cow<'_, str>> {
     while let Some(at) = rest.find("__") {
         plain.push_str(&rest[..at]);
         let word = &rest[at + 2..];
-        // A word has no underscore in it, so it ends at the next one.
+        // The word of an escape has no underscore, so it ends at the next one.
         let end = word.find('_').unwrap_or(word.len());
         if end == 0 || !word[end..].starts_with("__") {
-            // No escape begins here; one may begin at the next underscore.
+            // No escape begins here, but one may begin at the next underscore.
             plain.push('_');
             rest = &rest[at + 1..];
             continue;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_escaped_and_back() {
+    fn escaped_names_unescape_to_the_original() {
         for (plain, escaped) in [
             ("spec", "spec"),
             ("_a", "_a"),

@@ -1,7 +1,7 @@
-//! Rules of definitions: compiling them where they stand, and what they may cost there.
+//! Compilation of CRD validation rules and their message expressions, with their estimated cost.
 
-use super::Shape;
-use crate::check::Reference;
+use super::ValueShape;
+use crate::check::ResolvedReference;
 use crate::cost;
 use crate::env::Env;
 use crate::eval::Program;
@@ -9,39 +9,39 @@ use crate::source::Issues;
 use crate::types::Type;
 use crate::value::Error;
 
-/// The variable that is the value.
+/// The variable for the validated value.
 pub const SELF: &str = "self";
-/// The variable that is the value that stood here before.
+/// The variable for the old value.
 pub const OLD_SELF: &str = "oldSelf";
-/// The name of the type of `self` where that is an object. The original makes up another one each
-/// time, so that nobody writes it; to be told the same for the same is worth more.
+/// The name of the type of `self` if that is an object. Upstream generates a new name each time;
+/// here errors are reproducible.
 const TYPE: &str = "selfType0";
 
-/// What the rules at one place of a schema may use.
+/// The scope of rules at one position of a schema.
 #[derive(Clone, Debug)]
-pub struct Scope<'a> {
-    shape: &'a Shape,
+pub struct RuleScope<'a> {
+    shape: &'a ValueShape,
     env: Env,
     optional: Env,
 }
 
-/// An expression that was compiled.
+/// A compiled rule or message expression.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledExpression {
     /// The program.
     pub program: Program,
-    /// What evaluating it once costs at most.
+    /// The maximum cost of one evaluation.
     pub max_cost: u64,
-    /// Whether it looks at what stood here before.
+    /// Whether it uses `oldSelf`.
     pub uses_old_self: bool,
 }
 
-/// What an expression is for.
+/// The purpose of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is a rule.
+    /// A rule.
     Rule,
-    /// It gives the message of a rule.
+    /// The message of a rule.
     Message,
 }
 
@@ -75,36 +75,36 @@ impl Purpose {
     }
 }
 
-/// A text is no expression for its purpose, in Kubernetes' words.
+/// An expression is invalid for its purpose; the messages are Kubernetes'.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum RuleError {
-    /// It does not compile.
+pub enum RuleCompileError {
+    /// The expression does not compile.
     #[error("{}: {issues}", purpose.compilation())]
     Compile {
-        /// What it is for.
+        /// The purpose of the expression.
         purpose: Purpose,
-        /// What is wrong with it.
+        /// The errors.
         issues: Issues,
     },
-    /// It gives another type.
+    /// The expression has the wrong type.
     #[error("{}", purpose.evaluation())]
     Output {
-        /// What it is for.
+        /// The purpose of the expression.
         purpose: Purpose,
     },
-    /// It cannot be made a program.
+    /// The program cannot be created.
     #[error("{}: {error}", purpose.instantiation())]
     Instantiate {
-        /// What it is for.
+        /// The purpose of the expression.
         purpose: Purpose,
-        /// Why it cannot.
+        /// The error.
         error: Error,
     },
 }
 
-impl<'a> Scope<'a> {
+impl<'a> RuleScope<'a> {
     /// The scope of rules for values of a shape; none if rules cannot see such values.
-    pub fn new(shape: &'a Shape) -> Option<Self> {
+    pub fn new(shape: &'a ValueShape) -> Option<Self> {
         let this = shape.to_type(TYPE)?;
         let env = Env::new_expressions().with_variable(SELF, this.clone());
         let optional = env.with_variable(OLD_SELF, Type::optional(this.clone()));
@@ -112,35 +112,43 @@ impl<'a> Scope<'a> {
         Some(Self { shape, env, optional })
     }
 
-    /// Compiles a rule. `optional`: it sees what stood here before as an optional.
+    /// Compiles a rule. With `optional`, `oldSelf` is an optional.
     ///
-    /// # Errors
-    /// If it is no rule.
-    pub fn rule(&self, text: &str, optional: bool) -> Result<Compiled, RuleError> {
+    /// If it is not a valid rule.
+    pub fn rule(&self, text: &str, optional: bool) -> Result<CompiledExpression, RuleCompileError> {
         self.compile(text, optional, Purpose::Rule)
     }
 
-    /// Compiles an expression that gives the message of a rule.
+    /// Compiles the message expression of a rule.
     ///
-    /// # Errors
-    /// If it is none.
-    pub fn message(&self, text: &str, optional: bool) -> Result<Compiled, RuleError> {
+    /// If it is not a valid message expression.
+    pub fn message(
+        &self,
+        text: &str,
+        optional: bool,
+    ) -> Result<CompiledExpression, RuleCompileError> {
         self.compile(text, optional, Purpose::Message)
     }
 
-    fn compile(&self, text: &str, optional: bool, purpose: Purpose) -> Result<Compiled, RuleError> {
+    fn compile(
+        &self,
+        text: &str,
+        optional: bool,
+        purpose: Purpose,
+    ) -> Result<CompiledExpression, RuleCompileError> {
         let env = if optional { &self.optional } else { &self.env };
-        let checked = env.compile(text).map_err(|issues| RuleError::Compile { purpose, issues })?;
+        let checked =
+            env.compile(text).map_err(|issues| RuleCompileError::Compile { purpose, issues })?;
         if *checked.output() != purpose.output() {
-            return Err(RuleError::Output { purpose });
+            return Err(RuleCompileError::Output { purpose });
         }
         let program = Program::new(&checked);
-        let program = program.map_err(|error| RuleError::Instantiate { purpose, error })?;
+        let program = program.map_err(|error| RuleCompileError::Instantiate { purpose, error })?;
         let max_cost = cost::estimate(&checked, self.shape).max;
         let uses_old_self =
             checked.references.iter().flatten().any(
-                |reference| matches!(reference, Reference::Variable(name) if &**name == OLD_SELF),
+                |reference| matches!(reference, ResolvedReference::Variable(name) if &**name == OLD_SELF),
             );
-        Ok(Compiled { program, max_cost, uses_old_self })
+        Ok(CompiledExpression { program, max_cost, uses_old_self })
     }
 }

@@ -1,37 +1,36 @@
-//! Making shapes: how much data of each kind there can be, and how little.
+//! Constructors of shapes, with the maximum and minimum sizes of data.
 //!
-//! All sizes follow from what a schema bounds and from the size of the largest request (what
-//! apiserver's `SchemaDeclType` computes).
+//! All sizes follow from the limits of a schema and the size of the largest request
+//! (`SchemaDeclType` in apiserver).
 
-use super::{Field, ListShape, ObjectShape, Shape, ShapeKind, limits, names};
+use super::{ListShape, ObjectShape, ShapeField, ShapeKind, ValueShape, limits, names};
 use crate::syntax::is_reserved;
 use std::sync::Arc;
 
-/// A property of an object that a shape is made of.
+/// A property of an object shape.
 #[derive(Clone, Debug)]
-pub struct Property {
+pub struct ShapeProperty {
     /// Its name in data.
     pub name: Box<str>,
-    /// What it is.
-    pub shape: Shape,
-    /// Whether it must be there.
+    /// Its shape.
+    pub shape: ValueShape,
+    /// Whether it is required.
     pub required: bool,
-    /// Whether it is filled in where it is missing.
+    /// Whether it has a default.
     pub defaulted: bool,
 }
 
-/// The largest list or map of things that take so many bytes each: what is left of the largest
-/// request without its brackets.
-const fn most(each: u64) -> u64 {
-    (limits::REQUEST - 2) / each
+/// The maximum number of elements of `each` bytes in the largest request, without its brackets.
+const fn max_count(each: u64) -> u64 {
+    (limits::REQUEST_BYTES - 2) / each
 }
 
-impl Shape {
+impl ValueShape {
     const fn new(kind: ShapeKind, max_elements: u64, min_size: u64) -> Self {
         Self { kind, nullable: false, max_elements, min_size }
     }
 
-    /// The same, where `null` may stand too.
+    /// The shape with or without `null`.
     #[must_use]
     pub const fn nullable(mut self, nullable: bool) -> Self {
         self.nullable = nullable;
@@ -53,7 +52,7 @@ impl Shape {
         Self::new(ShapeKind::Number, 0, 1)
     }
 
-    /// A whole number or a string of at most so many code points.
+    /// A whole number, or a string with a maximum length in code points.
     pub fn int_or_string(max_length: Option<u64>) -> Self {
         Self::new(ShapeKind::IntOrString, string_length(max_length), 1)
     }
@@ -63,16 +62,18 @@ impl Shape {
         Self::new(ShapeKind::Preserved, 0, 1)
     }
 
-    /// Data that is what it is.
+    /// Data without a schema.
     pub const fn dynamic() -> Self {
         Self::new(ShapeKind::Dynamic, 0, 1)
     }
 
-    /// A string with its `format`, of at most so many code points; `longest` is the length in
-    /// bytes of the longest of the values that may stand there, if they are listed.
+    /// A string with its `format` and its maximum length in code points. `longest` is the length in
+    /// bytes of the longest value of an enum.
     pub fn string(format: &str, max_length: Option<u64>, longest: Option<u64>) -> Self {
         match format {
-            "byte" => Self::new(ShapeKind::Bytes, max_length.unwrap_or(limits::REQUEST - 2), 2),
+            "byte" => {
+                Self::new(ShapeKind::Bytes, max_length.unwrap_or(limits::REQUEST_BYTES - 2), 2)
+            }
             "duration" => Self::new(ShapeKind::Duration, 32, 3),
             "date" => Self::new(ShapeKind::Date, 12, 12),
             "date-time" => Self::new(ShapeKind::DateTime, 32, 21),
@@ -86,23 +87,23 @@ impl Shape {
         }
     }
 
-    /// A list of at most so many elements.
+    /// A list with a maximum number of elements.
     pub fn list(items: Self, kind: ListShape, max_items: Option<u64>) -> Self {
-        let max = max_items.unwrap_or_else(|| most(items.min_size + 1));
+        let max = max_items.unwrap_or_else(|| max_count(items.min_size + 1));
         Self::new(ShapeKind::List { items: Arc::new(items), kind }, max, 2)
     }
 
-    /// A map of at most so many entries.
+    /// A map with a maximum number of entries.
     pub fn map(values: Self, max_entries: Option<u64>) -> Self {
-        let max = max_entries.unwrap_or_else(|| most(values.min_size + 6));
+        let max = max_entries.unwrap_or_else(|| max_count(values.min_size + 6));
         Self::new(ShapeKind::Map(Arc::new(values)), max, 2)
     }
 
     /// An object with these properties.
-    pub fn object(properties: impl IntoIterator<Item = Property>) -> Self {
+    pub fn object(properties: impl IntoIterator<Item = ShapeProperty>) -> Self {
         let mut object = ObjectShape::default();
         let mut min_size = 2;
-        for Property { name, shape, required, defaulted } in properties {
+        for ShapeProperty { name, shape, required, defaulted } in properties {
             if shape.is_typed() {
                 if required && !defaulted {
                     min_size += name.len() as u64 + shape.min_size + 4;
@@ -111,12 +112,12 @@ impl Shape {
                     object.escaped.insert(escaped.into(), name.clone());
                 }
             }
-            object.fields.insert(name, Field { shape, required });
+            object.fields.insert(name, ShapeField { shape, required });
         }
         Self::new(ShapeKind::Object(Arc::new(object)), 0, min_size)
     }
 
-    /// Whether rules can see it: whether it has a type.
+    /// Whether rules can see the value: whether it has a type.
     pub fn is_typed(&self) -> bool {
         match &self.kind {
             ShapeKind::Preserved => false,
@@ -125,31 +126,33 @@ impl Shape {
         }
     }
 
-    /// How often data of this shape can be in the largest request, where nothing else bounds that.
+    /// How often this shape can occur in the largest request, if nothing else limits it.
     pub const fn cardinality(&self) -> u64 {
-        limits::REQUEST / (self.min_size + 1)
+        limits::REQUEST_BYTES / (self.min_size + 1)
     }
 }
 
-/// The most bytes of a string: a code point has up to four, and what has no bound is bounded by the
-/// largest request.
+/// The maximum length of a string in bytes, with four bytes for each code point; the largest
+/// request limits strings without a maximum.
 fn string_length(max_length: Option<u64>) -> u64 {
-    max_length.map_or(limits::REQUEST - 2, |max| max.saturating_mul(4))
+    max_length.map_or(limits::REQUEST_BYTES - 2, |max| max.saturating_mul(4))
 }
 
 impl ObjectShape {
-    /// The field that rules call so, with its name in data. Words that the language keeps for
-    /// itself name their fields also without escapes.
-    pub fn find(&self, name: &str) -> Option<(&str, &Field)> {
+    /// The field for a name in a rule, with its name in data. Reserved words name their fields also
+    /// without escapes.
+    pub fn find(&self, name: &str) -> Option<(&str, &ShapeField)> {
         let entry = match self.escaped.get(name) {
-            Some(plain) => self.fields.get_key_value(plain),
+            Some(data_name) => self.fields.get_key_value(data_name),
             None if is_reserved(name) => self.fields.get_key_value(name),
-            // Fields of this name in data may be called otherwise in rules, or not at all.
+            // The field of this name in data may have another name in rules, or none.
             None => {
                 self.fields.get_key_value(name).filter(|_| names::escape(name) == Some(name.into()))
             }
         };
-        entry.map(|(plain, field)| (&**plain, field)).filter(|(_, field)| field.shape.is_typed())
+        entry
+            .map(|(data_name, field)| (&**data_name, field))
+            .filter(|(_, field)| field.shape.is_typed())
     }
 }
 
@@ -157,28 +160,35 @@ impl ObjectShape {
 mod tests {
     use super::*;
 
-    fn property(name: &str, shape: Shape) -> Property {
-        Property { name: name.into(), shape, required: true, defaulted: false }
+    fn property(name: &str, shape: ValueShape) -> ShapeProperty {
+        ShapeProperty { name: name.into(), shape, required: true, defaulted: false }
     }
 
     #[test]
-    fn what_a_schema_does_not_bound_is_bounded_by_the_largest_request() {
-        let string = || Shape::string("", None, None);
+    fn the_largest_request_limits_what_a_schema_does_not() {
+        let string = || ValueShape::string("", None, None);
         for (shape, elements, size) in [
-            (Shape::boolean(), 0, 4),
+            (ValueShape::boolean(), 0, 4),
             (string(), 3_145_726, 2),
-            (Shape::string("", Some(10), Some(3)), 40, 2),
-            (Shape::string("", None, Some(3)), 3, 2),
-            (Shape::string("byte", Some(10), None), 10, 2),
-            (Shape::string("date", Some(10), None), 12, 12),
-            (Shape::string("date-time", None, None), 32, 21),
-            (Shape::int_or_string(Some(2)), 8, 1),
-            (Shape::list(string(), ListShape::Atomic, None), 1_048_575, 2),
-            (Shape::list(string(), ListShape::Atomic, Some(4)), 4, 2),
-            (Shape::map(Shape::integer(), None), 449_389, 2),
-            (Shape::object([property("abc", string())]), 0, 11),
-            (Shape::object([Property { defaulted: true, ..property("abc", string()) }]), 0, 2),
-            (Shape::object([property("abc", Shape::preserved())]), 0, 2),
+            (ValueShape::string("", Some(10), Some(3)), 40, 2),
+            (ValueShape::string("", None, Some(3)), 3, 2),
+            (ValueShape::string("byte", Some(10), None), 10, 2),
+            (ValueShape::string("date", Some(10), None), 12, 12),
+            (ValueShape::string("date-time", None, None), 32, 21),
+            (ValueShape::int_or_string(Some(2)), 8, 1),
+            (ValueShape::list(string(), ListShape::Atomic, None), 1_048_575, 2),
+            (ValueShape::list(string(), ListShape::Atomic, Some(4)), 4, 2),
+            (ValueShape::map(ValueShape::integer(), None), 449_389, 2),
+            (ValueShape::object([property("abc", string())]), 0, 11),
+            (
+                ValueShape::object([ShapeProperty {
+                    defaulted: true,
+                    ..property("abc", string())
+                }]),
+                0,
+                2,
+            ),
+            (ValueShape::object([property("abc", ValueShape::preserved())]), 0, 2),
         ] {
             assert_eq!((shape.max_elements, shape.min_size), (elements, size), "{shape:?}");
         }
@@ -186,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_by_the_names_that_rules_have_for_them() {
-        let number = Shape::integer;
-        let ShapeKind::Object(object) = Shape::object([
+    fn fields_are_found_by_their_escaped_names() {
+        let number = ValueShape::integer;
+        let ShapeKind::Object(object) = ValueShape::object([
             property("plain", number()),
             property("x-y", number()),
             property("a__b", number()),
             property("namespace", number()),
-            property("any", Shape::preserved()),
+            property("any", ValueShape::preserved()),
             property("0", number()),
         ])
         .kind

@@ -1,10 +1,10 @@
-//! Shapes as what costs are estimated with.
+//! Sizes of shapes for cost estimates.
 
-use super::{Shape, ShapeKind};
-use crate::cost::Sizes;
+use super::{ShapeKind, ValueShape};
+use crate::cost::SizeEstimator;
 
-/// The first step of a path is the variable, which is of this shape.
-impl Sizes for Shape {
+/// The first step of a path is the variable, which has this shape.
+impl SizeEstimator for ValueShape {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)> {
         let (_, steps) = path.split_first()?;
         let mut at = self;
@@ -14,7 +14,7 @@ impl Sizes for Shape {
                     "@items" | "@values",
                     ShapeKind::List { items: inner, .. } | ShapeKind::Map(inner),
                 ) => inner,
-                // Of keys nothing is known, and the original takes that for nothing at all.
+                // The size of keys is unknown, for which upstream takes 0.
                 ("@keys", ShapeKind::Map(_)) => {
                     return (index + 1 == steps.len()).then_some((0, 0));
                 }
@@ -28,15 +28,16 @@ impl Sizes for Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ListShape, Property};
+    use super::super::{ListShape, ShapeProperty};
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_shape_at_the_path() {
-        let words = Shape::list(Shape::string("", Some(5), None), ListShape::Set, Some(7));
-        let shape = Shape::object([Property {
+    fn a_path_has_the_size_of_its_shape() {
+        let words =
+            ValueShape::list(ValueShape::string("", Some(5), None), ListShape::Set, Some(7));
+        let shape = ValueShape::object([ShapeProperty {
             name: "a".into(),
-            shape: Shape::map(words, Some(3)),
+            shape: ValueShape::map(words, Some(3)),
             required: false,
             defaulted: false,
         }]);
@@ -51,7 +52,7 @@ mod tests {
             (&["self", "@items"], None),
             (&[], None),
         ] {
-            assert_eq!(shape.size(path), size.map(|most| (0, most)), "{path:?}");
+            assert_eq!(shape.size(path), size.map(|max| (0, max)), "{path:?}");
         }
     }
 }

@@ -1,26 +1,28 @@
-//! Shapes as types of the checker.
+//! CEL types of shapes.
 //!
-//! An object's type is known by its name, which is that of its place: `self`'s type has some name,
-//! the type of its field `a` the same name and `.a`, of the elements of its list `b` `.b.@idx`, of
-//! the values of its map `c` `.c.@elem`. Types are made when the checker asks for a field, so a rule
-//! that looks at two fields of a thousand costs two.
+//! An object type is identified by its name, which is its position. The type of a field `a` has the
+//! name of its owner and `.a`, elements of a list `b` have `.b.@idx`, and values of a map `c` have
+//! `.c.@elem`. Types are built when the checker requests a field, so a rule with two fields of a
+//! thousand costs two.
 
-use super::{ObjectShape, Shape, ShapeKind};
-use crate::types::{Fields, ObjectType, Type};
+use super::{ObjectShape, ShapeKind, ValueShape};
+use crate::types::{FieldResolver, ObjectType, Type};
 
-impl Shape {
-    /// The type of data of this shape; none if rules cannot see it. `place` names the type if it is
-    /// an object that has no name of its own.
-    pub fn to_type(&self, place: &str) -> Option<Type> {
+impl ValueShape {
+    /// The type of data of this shape; none if rules cannot see it. `position` names the type if it is
+    /// an object without a name.
+    pub fn to_type(&self, position: &str) -> Option<Type> {
         Some(match &self.kind {
             ShapeKind::Object(object) => Type::Object(ObjectType {
-                name: object.name.clone().unwrap_or_else(|| place.into()),
+                name: object.name.clone().unwrap_or_else(|| position.into()),
                 fields: object.clone(),
             }),
             ShapeKind::Map(values) => {
-                Type::map(Type::String, values.to_type(&format!("{place}.@elem"))?)
+                Type::map(Type::String, values.to_type(&format!("{position}.@elem"))?)
             }
-            ShapeKind::List { items, .. } => Type::list(items.to_type(&format!("{place}.@idx"))?),
+            ShapeKind::List { items, .. } => {
+                Type::list(items.to_type(&format!("{position}.@idx"))?)
+            }
             ShapeKind::String => Type::String,
             ShapeKind::Bytes => Type::Bytes,
             ShapeKind::Duration => Type::Duration,
@@ -34,10 +36,10 @@ impl Shape {
     }
 }
 
-impl Fields for ObjectShape {
+impl FieldResolver for ObjectShape {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         let (plain, found) = self.find(field)?;
-        // Types are named by what rules call a field, also where they call it otherwise.
+        // Types have the escaped name of a field, also if the rule uses the plain one.
         let name = super::names::escape(plain)?;
         found.shape.to_type(&format!("{owner}.{name}"))
     }
@@ -45,23 +47,23 @@ impl Fields for ObjectShape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ListShape, Property};
+    use super::super::{ListShape, ShapeProperty};
     use super::*;
 
     #[test]
-    fn types_are_named_by_their_places() {
-        let object = |name: &str, shape: Shape| {
+    fn types_are_named_by_their_positions() {
+        let object = |name: &str, shape: ValueShape| {
             let name = name.into();
-            Shape::object([Property { name, shape, required: false, defaulted: false }])
+            ValueShape::object([ShapeProperty { name, shape, required: false, defaulted: false }])
         };
-        let inner = object("x", Shape::string("date", None, None));
-        let list = Shape::list(inner, ListShape::Atomic, None);
-        let root = object("a-b", Shape::map(list, None)).to_type("self1");
+        let inner = object("x", ValueShape::string("date", None, None));
+        let list = ValueShape::list(inner, ListShape::Atomic, None);
+        let root = object("a-b", ValueShape::map(list, None)).to_type("self1");
         let Some(Type::Object(root)) = root else { panic!("{root:?}") };
         let field = root.fields.field(&root.name, "a__dash__b").map(|ty| ty.to_string());
         assert_eq!(field.as_deref(), Some("map(string, list(self1.a__dash__b.@elem.@idx))"));
         assert!(root.fields.field(&root.name, "a-b").is_none());
-        assert!(object("p", Shape::preserved()).to_type("x").is_some());
-        assert!(Shape::map(Shape::preserved(), None).to_type("x").is_none());
+        assert!(object("p", ValueShape::preserved()).to_type("x").is_some());
+        assert!(ValueShape::map(ValueShape::preserved(), None).to_type("x").is_none());
     }
 }

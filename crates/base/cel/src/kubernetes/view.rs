@@ -1,20 +1,20 @@
-//! Data of objects as values, as their schemas say.
+//! Conversion of JSON data to CEL values by schema.
 
-use super::{Shape, ShapeKind};
-use crate::value::{Error, List, Map, Object, Outcome, Value, WorkBudget, time};
+use super::{ShapeKind, ValueShape};
+use crate::value::{Error, ListValue, MapValue, ObjectValue, Value, ValueResult, WorkBudget, time};
 use base64::alphabet;
 use base64::engine::{Engine as _, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value as Json;
 
 /// Data without a schema.
-static DYNAMIC: Shape = Shape::dynamic();
+static DYNAMIC: ValueShape = ValueShape::dynamic();
 
-impl Shape {
+impl ValueShape {
     pub(crate) fn is_dynamic(&self) -> bool {
         matches!(self.kind, ShapeKind::Dynamic)
     }
 
-    /// What is in a list or map of this shape.
+    /// The shape of elements of a list or values of a map.
     pub(crate) fn element(&self) -> &Self {
         match &self.kind {
             ShapeKind::List { items, .. } => items,
@@ -23,13 +23,13 @@ impl Shape {
         }
     }
 
-    /// Looks at data. Lists, maps and objects are looked into when they are asked; strings are not
+    /// Converts data to a value. Elements and fields are converted on access; strings are not
     /// copied.
     ///
     /// # Errors
     ///
-    /// If the data is not what the schema says (`invalid data, expected string, got int64`).
-    pub fn view<'a>(&'a self, json: &'a Json, work: &WorkBudget) -> Outcome<'a> {
+    /// If the data does not match the schema (`invalid data, unexpected_data string, got int64`).
+    pub fn view<'a>(&'a self, json: &'a Json, work: &WorkBudget) -> ValueResult<'a> {
         if json.is_null() {
             return if self.nullable || self.is_dynamic() {
                 Ok(Value::Null)
@@ -40,16 +40,16 @@ impl Shape {
         match (&self.kind, json) {
             (ShapeKind::Dynamic, _) => Ok(dynamic(self, json)),
             (ShapeKind::Object(_), Json::Object(fields)) => {
-                Ok(Value::Object(Object::Json { fields, shape: self }))
+                Ok(Value::Object(ObjectValue::Json { fields, shape: self }))
             }
             (ShapeKind::Map(_), Json::Object(entries)) => {
-                Ok(Value::Map(Map::Json { entries, shape: self }))
+                Ok(Value::Map(MapValue::Json { entries, shape: self }))
             }
             (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(Error::fixed(
                 "invalid data, expected a map for the provided schema with type=object",
             )),
             (ShapeKind::List { .. }, Json::Array(items)) => {
-                Ok(Value::List(List::Json { items, shape: self }))
+                Ok(Value::List(ListValue::Json { items, shape: self }))
             }
             (ShapeKind::List { .. }, _) => Err(Error::fixed(
                 "invalid data, expected an array for the provided schema with type=array",
@@ -68,63 +68,69 @@ impl Shape {
                 | ShapeKind::Date
                 | ShapeKind::DateTime,
                 _,
-            ) => Err(expected("string", json, work)),
+            ) => Err(unexpected_data("string", json, work)),
             (ShapeKind::Integer, _) => {
-                json.as_i64().map(Value::Int).ok_or_else(|| expected("int", json, work))
+                json.as_i64().map(Value::Int).ok_or_else(|| unexpected_data("int", json, work))
             }
-            (ShapeKind::IntOrString, _) => json.as_i64().map(Value::Int).ok_or(INT_OR_STRING),
+            (ShapeKind::IntOrString, _) => {
+                json.as_i64().map(Value::Int).ok_or(EXPECTED_INT_OR_STRING)
+            }
             (ShapeKind::Number, _) => {
-                json.as_f64().map(Value::Double).ok_or_else(|| expected("float", json, work))
+                json.as_f64().map(Value::Double).ok_or_else(|| unexpected_data("float", json, work))
             }
             (ShapeKind::Boolean, _) => {
-                json.as_bool().map(Value::Bool).ok_or_else(|| expected("bool", json, work))
+                json.as_bool().map(Value::Bool).ok_or_else(|| unexpected_data("bool", json, work))
             }
             (ShapeKind::Preserved, _) => Ok(Value::Preserved(json)),
         }
     }
 }
 
-impl Shape {
-    /// Looks at a value as if it lay in an object: what Kubernetes makes of the elements that rules
-    /// add to a list. Texts that a schema reads as something else (times) have to be texts.
-    pub(crate) fn view_again<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
-        const NO_MAP: Error =
+impl ValueShape {
+    /// Converts a value as if it were data of an object, as Kubernetes does with elements that
+    /// rules add to a list. Where a schema expects a time or duration, the value must be a text.
+    pub(crate) fn view_value<'a>(
+        &'a self,
+        value: &Value<'a>,
+        work: &WorkBudget,
+    ) -> ValueResult<'a> {
+        const EXPECTED_MAP: Error =
             Error::fixed("invalid data, expected a map for the provided schema with type=object");
-        const NO_LIST: Error =
+        const EXPECTED_LIST: Error =
             Error::fixed("invalid data, expected an array for the provided schema with type=array");
-        let wrong = |what: &str| Err(unexpected(what, native(value), work));
+        let type_error = |what: &str| Err(unexpected_type(what, go_type(value), work));
         match (&self.kind, value) {
             (ShapeKind::Dynamic | ShapeKind::Preserved, _)
-            | (ShapeKind::List { .. }, Value::List(List::Joined { .. }))
+            | (ShapeKind::List { .. }, Value::List(ListValue::Joined { .. }))
             | (ShapeKind::String | ShapeKind::IntOrString, Value::String(_))
             | (ShapeKind::Integer | ShapeKind::IntOrString, Value::Int(_))
             | (ShapeKind::Number, Value::Double(_))
             | (ShapeKind::Boolean, Value::Bool(_)) => Ok(value.clone()),
             (
                 ShapeKind::Object(_),
-                Value::Object(Object::Json { fields, .. })
-                | Value::Map(Map::Json { entries: fields, .. }),
-            ) => Ok(Value::Object(Object::Json { fields, shape: self })),
+                Value::Object(ObjectValue::Json { fields, .. })
+                | Value::Map(MapValue::Json { entries: fields, .. }),
+            ) => Ok(Value::Object(ObjectValue::Json { fields, shape: self })),
             (
                 ShapeKind::Map(_),
-                Value::Object(Object::Json { fields: entries, .. })
-                | Value::Map(Map::Json { entries, .. }),
-            ) => Ok(Value::Map(Map::Json { entries, shape: self })),
-            (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(NO_MAP),
-            (ShapeKind::List { .. }, Value::List(List::Json { items, .. })) => {
-                Ok(Value::List(List::Json { items, shape: self }))
+                Value::Object(ObjectValue::Json { fields: entries, .. })
+                | Value::Map(MapValue::Json { entries, .. }),
+            ) => Ok(Value::Map(MapValue::Json { entries, shape: self })),
+            (ShapeKind::Object(_) | ShapeKind::Map(_), _) => Err(EXPECTED_MAP),
+            (ShapeKind::List { .. }, Value::List(ListValue::Json { items, .. })) => {
+                Ok(Value::List(ListValue::Json { items, shape: self }))
             }
-            (ShapeKind::List { .. }, _) => Err(NO_LIST),
+            (ShapeKind::List { .. }, _) => Err(EXPECTED_LIST),
             (ShapeKind::Duration, Value::String(text)) => time::schema_duration(text, work),
             (ShapeKind::Date, Value::String(text)) => time::schema_date(text, work),
             (ShapeKind::DateTime, Value::String(text)) => time::schema_date_time(text, work),
             (ShapeKind::Bytes, Value::String(text)) => bytes(text, work),
             #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
             (ShapeKind::Number, Value::Int(int)) => Ok(Value::Double(*int as f64)),
-            (ShapeKind::IntOrString, _) => Err(INT_OR_STRING),
-            (ShapeKind::Integer, _) => wrong("int"),
-            (ShapeKind::Number, _) => wrong("float"),
-            (ShapeKind::Boolean, _) => wrong("bool"),
+            (ShapeKind::IntOrString, _) => Err(EXPECTED_INT_OR_STRING),
+            (ShapeKind::Integer, _) => type_error("int"),
+            (ShapeKind::Number, _) => type_error("float"),
+            (ShapeKind::Boolean, _) => type_error("bool"),
             (
                 ShapeKind::String
                 | ShapeKind::Bytes
@@ -132,13 +138,13 @@ impl Shape {
                 | ShapeKind::Date
                 | ShapeKind::DateTime,
                 _,
-            ) => wrong("string"),
+            ) => type_error("string"),
         }
     }
 }
 
-/// What Go has of a value that has no schema.
-fn native(value: &Value<'_>) -> &'static str {
+/// The Go type of a value without a schema.
+fn go_type(value: &Value<'_>) -> &'static str {
     match value {
         Value::Null => "structpb.NullValue",
         Value::Bool(_) => "bool",
@@ -149,38 +155,38 @@ fn native(value: &Value<'_>) -> &'static str {
         Value::Bytes(_) => "[]uint8",
         Value::Duration(_) => "time.Duration",
         Value::Timestamp(_) => "time.Time",
-        Value::List(List::Values(_)) => "[]ref.Val",
+        Value::List(ListValue::Values(_)) => "[]ref.Val",
         Value::List(_) => "[]interface {}",
-        Value::Map(Map::Values(_)) => "map[ref.Val]ref.Val",
+        Value::Map(MapValue::Values(_)) => "map[ref.Val]ref.Val",
         Value::Map(_) | Value::Object(_) | Value::Preserved(_) => "map[string]interface {}",
         Value::Optional(_) | Value::Opaque(_) => "<nil>",
     }
 }
 
 impl<'a> Value<'a> {
-    /// Data without a schema, whatever it is.
-    pub fn of_json(json: &'a Json) -> Self {
+    /// The value of data without a schema.
+    pub fn from_json(json: &'a Json) -> Self {
         dynamic(&DYNAMIC, json)
     }
 }
 
-fn dynamic<'a>(shape: &'a Shape, json: &'a Json) -> Value<'a> {
+fn dynamic<'a>(shape: &'a ValueShape, json: &'a Json) -> Value<'a> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(bool) => Value::Bool(*bool),
-        // What is too great for an `int` is a double, as when Kubernetes reads it.
+        // As in Kubernetes, a number beyond `int` is a double.
         Json::Number(number) => match number.as_i64() {
             Some(int) => Value::Int(int),
             None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
         },
         Json::String(text) => Value::text(text.as_str()),
-        Json::Array(items) => Value::List(List::Json { items, shape }),
-        Json::Object(entries) => Value::Map(Map::Json { entries, shape }),
+        Json::Array(items) => Value::List(ListValue::Json { items, shape }),
+        Json::Object(entries) => Value::Map(MapValue::Json { entries, shape }),
     }
 }
 
-/// Data that a schema did not let expect, with the names that Go has for what is there.
-fn expected(what: &str, json: &Json, work: &WorkBudget) -> Error {
+/// The error for data of the wrong type, with Go's type names.
+fn unexpected_data(what: &str, json: &Json, work: &WorkBudget) -> Error {
     let got = match json {
         Json::Null => "<nil>",
         Json::Bool(_) => "bool",
@@ -190,29 +196,29 @@ fn expected(what: &str, json: &Json, work: &WorkBudget) -> Error {
         Json::Array(_) => "[]interface {}",
         Json::Object(_) => "map[string]interface {}",
     };
-    unexpected(what, got, work)
+    unexpected_type(what, got, work)
 }
 
-fn unexpected(what: &str, got: &str, work: &WorkBudget) -> Error {
+fn unexpected_type(what: &str, got: &str, work: &WorkBudget) -> Error {
     Error::text(format!("invalid data, expected {what}, got {got}"), work)
 }
 
-const INT_OR_STRING: Error =
+const EXPECTED_INT_OR_STRING: Error =
     Error::fixed("invalid data, expected XIntOrString value to be either a string or integer");
 
-/// `format: byte`: base64 with the letters of URLs, line breaks left out.
-fn bytes(text: &str, work: &WorkBudget) -> Outcome<'static> {
-    // As in Go, bits that say nothing may be anything.
+/// `format: byte`: base64 with the URL alphabet, without line breaks.
+fn bytes(text: &str, work: &WorkBudget) -> ValueResult<'static> {
+    // As in Go, trailing bits may have any value.
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::URL_SAFE,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
-    let clean: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    if let Ok(bytes) = ENGINE.decode(&clean) {
+    let encoded: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    if let Ok(bytes) = ENGINE.decode(&encoded) {
         return Ok(Value::Bytes(bytes.into()));
     }
-    let at = clean.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-    let at = at.unwrap_or(clean.len());
+    let at = encoded.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+    let at = at.unwrap_or(encoded.len());
     Err(Error::text(
         format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}"),
         work,

@@ -1,60 +1,65 @@
-//! Lists made of lists (cel-go's `ext.Lists`): `slice`, `flatten`, `sort`, `distinct`, ….
+//! List library (cel-go's `ext.Lists`): `slice`, `flatten`, `sort`, `distinct`, ….
 
-use super::args::{exactly, int, list as made};
-use super::{Library, Overload, Strict};
+use super::args::{exactly, int, new_list};
+use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::syntax::ast::{Expr, ExprKind};
-use crate::syntax::{Expanded, Macro, Maker, Refusal, macros};
+use crate::syntax::{Expansion, Macro, MacroError, NodeFactory, macros};
 use crate::types::Type;
-use crate::value::{Error, Key, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, MapKey, Value, ValueResult, WorkBudget};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-/// Lists of a version: 0 has `slice`; 1 adds `flatten`; 2 adds `sort`, `sortBy`, `lists.range`,
-/// `reverse` and `distinct`; 3 has other costs. Versions above are the latest.
-pub fn library(version: u32) -> &'static Library {
+/// The library of a version: 0 has `slice`; 1 adds `flatten`; 2 adds `sort`, `sortBy`,
+/// `lists.range`, `reverse` and `distinct`; 3 has other costs. Later versions are the latest.
+pub fn library(version: u32) -> &'static FunctionLibrary {
     const NAME: &str = "cel.lib.ext.lists";
-    static VERSIONS: [Library; 3] = [
-        Library { name: NAME, overloads: || overloads(0), macros: &[], types: Vec::new },
-        Library { name: NAME, overloads: || overloads(1), macros: &[], types: Vec::new },
-        Library { name: NAME, overloads: || overloads(2), macros: SORT_BY, types: Vec::new },
+    static VERSIONS: [FunctionLibrary; 3] = [
+        FunctionLibrary { name: NAME, overloads: || overloads(0), macros: &[], types: Vec::new },
+        FunctionLibrary { name: NAME, overloads: || overloads(1), macros: &[], types: Vec::new },
+        FunctionLibrary {
+            name: NAME,
+            overloads: || overloads(2),
+            macros: SORT_BY,
+            types: Vec::new,
+        },
     ];
     &VERSIONS[(version as usize).min(VERSIONS.len() - 1)]
 }
 
-/// The most elements that a function makes: a budget stops programs before, but what a function
-/// makes is paid for only when it is made.
-const MOST: usize = 1 << 20;
+/// The maximum number of elements that a function creates. A budget stops programs before, but the
+/// cost of a result is charged only after its creation.
+const MAX_ELEMENTS: usize = 1 << 20;
 
 const SORT_BY: &[Macro] =
     &[Macro { name: "sortBy", receiver: true, args: Some(2), expand: sort_by }];
 
 /// `list.sortBy(e, key)` becomes `@list.@sortByAssociatedKeys(@list.map(e, key))`.
 fn sort_by(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
+) -> Result<Expansion, MacroError> {
     const INPUT: &str = "@__sortBy_input__";
-    let Some(target) = target else { return Ok(Expanded::Stays(None, args)) };
+    let Some(target) = target else { return Ok(Expansion::Unchanged(None, args)) };
     if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Struct { .. }) {
         let message = "sortBy can only be applied to a list, identifier, comprehension, call or \
                        select expression";
-        return Err(Refusal { at: target.at, message: message.to_owned() });
+        return Err(MacroError { at: target.at, message: message.to_owned() });
     }
-    let input = make.ident(INPUT);
-    let keys = match macros::map(make, Some(input), args)? {
-        Expanded::Instead(keys) => keys,
-        Expanded::Stays(_, args) => return Ok(Expanded::Stays(Some(target), args)),
+    let input = factory.ident(INPUT);
+    let keys = match macros::map(factory, Some(input), args)? {
+        Expansion::Replacement(keys) => keys,
+        Expansion::Unchanged(_, args) => return Ok(Expansion::Unchanged(Some(target), args)),
     };
-    let input = make.ident(INPUT);
-    let sorted = make.method(input, "@sortByAssociatedKeys", vec![keys]);
-    let name = make.name(INPUT);
-    Ok(Expanded::Instead(make.bind(name, target, sorted)))
+    let input = factory.ident(INPUT);
+    let sorted = factory.method(input, "@sortByAssociatedKeys", vec![keys]);
+    let name = factory.name(INPUT);
+    Ok(Expansion::Replacement(factory.bind(name, target, sorted)))
 }
 
-/// The types that lists are sorted by, with their names in ids.
-macro_rules! sorted {
+/// The overloads for each type of sort keys, with its name in ids.
+macro_rules! sort_overloads {
     ($all:ident, $($type:ident $name:literal),*) => {
         $($all.push(Overload::method(
             "sort",
@@ -75,7 +80,8 @@ macro_rules! sorted {
 
 fn overloads(version: u32) -> Vec<Overload> {
     let list = || Type::list(Type::param("T"));
-    let same = |name, id, run: Strict| Overload::method(name, id, vec![list()], list(), run);
+    let same =
+        |name, id, run: StrictFunction| Overload::method(name, id, vec![list()], list(), run);
     let mut all = vec![Overload::method(
         "slice",
         "list_slice",
@@ -101,7 +107,7 @@ fn overloads(version: u32) -> Vec<Overload> {
         ));
     }
     if version >= 2 {
-        sorted!(
+        sort_overloads!(
             all,
             Int "int",
             Uint "uint",
@@ -121,49 +127,49 @@ fn overloads(version: u32) -> Vec<Overload> {
         ));
         all.push(same("reverse", "list_reverse", |args, work| {
             let [list] = exactly(args)?;
-            Ok(made(elements(list)?.iter(work).rev().collect::<Result<_, _>>()?))
+            Ok(new_list(elements(list)?.iter(work).rev().collect::<Result<_, _>>()?))
         }));
         all.push(same("distinct", "list_distinct", distinct));
     }
     all
 }
 
-fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v List<'a>, Error> {
+fn elements<'v, 'a>(value: &'v Value<'a>) -> Result<&'v ListValue<'a>, Error> {
     match value {
         Value::List(list) => Ok(list),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn slice<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn slice<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list, start, end] = exactly(args)?;
     let (list, start, end) = (elements(list)?, int(start)?, int(end)?);
-    let refuse = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}"), work));
+    let slice_error = |why| Err(Error::text(format!("cannot slice({start}, {end}), {why}"), work));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
-        return refuse("negative indexes not supported".to_owned());
+        return slice_error("negative indexes not supported".to_owned());
     };
     if from > to {
-        return refuse("start index must be less than or equal to end index".to_owned());
+        return slice_error("start index must be less than or equal to end index".to_owned());
     }
     if to > list.len() {
-        return refuse(format!("list is length {}", list.len()));
+        return slice_error(format!("list is length {}", list.len()));
     }
-    Ok(made(list.iter(work).skip(from).take(to - from).collect::<Result<_, _>>()?))
+    Ok(new_list(list.iter(work).skip(from).take(to - from).collect::<Result<_, _>>()?))
 }
 
-/// Also of lists in which no list is, whatever their type says; other values are refused in words
-/// of its own.
-fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+/// Lists without nested lists are accepted too, whatever their type. Other values have their own
+/// error message.
+fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let (list, depth) = match args {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
         [value, rest @ ..] => {
-            let shown = |value: &Value<'a>| match value.type_of() {
+            let type_text = |value: &Value<'a>| match value.type_of() {
                 of @ (Type::List(_) | Type::Map(_)) => of.to_string(),
                 of => of.name().to_owned(),
             };
-            let depth = rest.first().map(shown).unwrap_or_default();
-            let value = shown(value);
+            let depth = rest.first().map(type_text).unwrap_or_default();
+            let value = type_text(value);
             return Err(Error::text(format!("no such overload: {value}.flatten({depth})"), work));
         }
         [] => return Err(Error::NoSuchOverload),
@@ -173,12 +179,13 @@ fn flatten<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     }
     let mut flat = Vec::new();
     flatten_into(list, depth, &mut flat, work)?;
-    Ok(made(flat))
+    Ok(new_list(flat))
 }
 
-/// Lists are no deeper than the expressions and objects that they are of, whose depth is limited.
+/// Lists are no deeper than the expressions and objects that they come from, whose depth is
+/// limited.
 fn flatten_into<'a>(
-    list: &List<'a>,
+    list: &ListValue<'a>,
     depth: i64,
     flat: &mut Vec<Value<'a>>,
     work: &WorkBudget,
@@ -189,37 +196,41 @@ fn flatten_into<'a>(
             Value::List(inner) if depth > 0 => flatten_into(&inner, depth - 1, flat, work)?,
             value => flat.push(value),
         }
-        if flat.len() > MOST {
+        if flat.len() > MAX_ELEMENTS {
             return Err(Error::CostLimit);
         }
     }
     Ok(())
 }
 
-fn range<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn range<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [end] = exactly(args)?;
     let end = int(end)?;
-    if usize::try_from(end).is_ok_and(|end| end > MOST) {
+    if usize::try_from(end).is_ok_and(|end| end > MAX_ELEMENTS) {
         return Err(Error::CostLimit);
     }
-    Ok(made((0..end).map(Value::Int).collect()))
+    Ok(new_list((0..end).map(Value::Int).collect()))
 }
 
-fn sort<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn sort<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list] = exactly(args)?;
     let list = elements(list)?;
-    sorted_by(list, list, work)
+    sort_list_by(list, list, work)
 }
 
-fn sort_by_keys<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn sort_by_keys<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list, keys] = exactly(args)?;
-    sorted_by(elements(list)?, elements(keys)?, work)
+    sort_list_by(elements(list)?, elements(keys)?, work)
 }
 
-/// The elements of a list in the order of keys, those of equal keys in their order.
+/// The elements of a list in the order of keys; the sort is stable.
 ///
-/// Upstream leaves the order of equal keys open, and where one is `NaN`.
-fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>, work: &WorkBudget) -> Outcome<'a> {
+/// Upstream does not define the order of equal keys and of `NaN`.
+fn sort_list_by<'a>(
+    list: &ListValue<'a>,
+    keys: &ListValue<'a>,
+    work: &WorkBudget,
+) -> ValueResult<'a> {
     if list.len() != keys.len() {
         return Err(Error::text(
             format!(
@@ -243,34 +254,34 @@ fn sorted_by<'a>(list: &List<'a>, keys: &List<'a>, work: &WorkBudget) -> Outcome
     for (key, value) in keys.iter().zip(list.iter(work)) {
         pairs.push((key, value?));
     }
-    pairs.sort_by(|(one, _), (other, _)| order(one, other));
-    Ok(made(pairs.into_iter().map(|(_, value)| value).collect()))
+    pairs.sort_by(|(one, _), (other, _)| compare_keys(one, other));
+    Ok(new_list(pairs.into_iter().map(|(_, value)| value).collect()))
 }
 
-/// `NaN` is behind all other numbers, so that there is an order at all.
-fn order(one: &Value<'_>, other: &Value<'_>) -> Ordering {
-    let nan = |value: &Value<'_>| matches!(value, Value::Double(number) if number.is_nan());
-    one.compare(other).unwrap_or_else(|_| nan(one).cmp(&nan(other)))
+/// `NaN` sorts after all other numbers, so the order is total.
+fn compare_keys(one: &Value<'_>, other: &Value<'_>) -> Ordering {
+    let is_nan = |value: &Value<'_>| matches!(value, Value::Double(number) if number.is_nan());
+    one.compare(other).unwrap_or_else(|_| is_nan(one).cmp(&is_nan(other)))
 }
 
-/// The elements without those that are equal to one before them.
-fn distinct<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+/// The elements without duplicates.
+fn distinct<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [list] = exactly(args)?;
     let values: Vec<Value<'a>> = elements(list)?.iter(work).collect::<Result<_, _>>()?;
-    // Nearly always strings or whole numbers, which need not be compared each with each.
-    let keys: Option<Vec<Key<'a>>> = values.iter().map(Key::of).collect();
+    // Nearly all lists have strings or whole numbers, which need no pairwise comparison.
+    let keys: Option<Vec<MapKey<'a>>> = values.iter().map(MapKey::of).collect();
     if let Some(keys) = keys {
-        let mut seen = BTreeSet::new();
-        let first = keys.into_iter().map(|key| seen.insert(key));
-        let unique = first.zip(values).filter(|(first, _)| *first).map(|(_, value)| value);
-        return Ok(made(unique.collect()));
+        let mut previous_keys = BTreeSet::new();
+        let first = keys.into_iter().map(|key| previous_keys.insert(key));
+        let distinct_values = first.zip(values).filter(|(first, _)| *first).map(|(_, value)| value);
+        return Ok(new_list(distinct_values.collect()));
     }
-    let mut unique: Vec<Value<'a>> = Vec::new();
+    let mut distinct_values: Vec<Value<'a>> = Vec::new();
     for value in values {
-        work.take(unique.len())?;
-        if !unique.iter().any(|known| value.equals(known, work) == Ok(true)) {
-            unique.push(value);
+        work.take(distinct_values.len())?;
+        if !distinct_values.iter().any(|previous| value.equals(previous, work) == Ok(true)) {
+            distinct_values.push(value);
         }
     }
-    Ok(made(unique))
+    Ok(new_list(distinct_values))
 }

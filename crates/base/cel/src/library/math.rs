@@ -1,67 +1,71 @@
-//! Numbers (cel-go's `ext.Math`, version 2): `math.greatest(1, 2)`, rounding, bits.
+//! Math library (cel-go's `ext.Math`, version 2): `math.greatest(1, 2)`, rounding, bits.
 
-use super::{Library, Overload, Strict};
+use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
-use crate::syntax::{Expanded, Macro, Maker, Refusal};
+use crate::syntax::{Expansion, Macro, MacroError, NodeFactory};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, Value, ValueResult, WorkBudget};
 use std::cmp::Ordering;
 
 /// The macros `math.least` and `math.greatest`, and all functions.
-pub static LIBRARY: Library =
-    Library { name: "cel.lib.ext.math", overloads, macros: MACROS, types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "cel.lib.ext.math", overloads, macros: MACROS, types: Vec::new };
 
 const MACROS: &[Macro] = &[
-    Macro { name: "least", receiver: true, args: None, expand: least },
-    Macro { name: "greatest", receiver: true, args: None, expand: greatest },
+    Macro { name: "least", receiver: true, args: None, expand: least_macro },
+    Macro { name: "greatest", receiver: true, args: None, expand: greatest_macro },
 ];
 
-fn least(make: &mut Maker<'_>, target: Option<Expr>, args: Vec<Expr>) -> Result<Expanded, Refusal> {
-    extreme_macro(make, target, args, "math.least()", "math.@min")
-}
-
-fn greatest(
-    make: &mut Maker<'_>,
+fn least_macro(
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    extreme_macro(make, target, args, "math.greatest()", "math.@max")
+) -> Result<Expansion, MacroError> {
+    extreme_macro(factory, target, args, "math.least()", "math.@min")
+}
+
+fn greatest_macro(
+    factory: &mut NodeFactory<'_>,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expansion, MacroError> {
+    extreme_macro(factory, target, args, "math.greatest()", "math.@max")
 }
 
 fn extreme_macro(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
     name: &str,
     function: &str,
-) -> Result<Expanded, Refusal> {
+) -> Result<Expansion, MacroError> {
     let Some(Expr { kind: ExprKind::Ident(namespace), at, .. }) = &target else {
-        return Ok(Expanded::Stays(target, args));
+        return Ok(Expansion::Unchanged(target, args));
     };
     if &**namespace != "math" {
-        return Ok(Expanded::Stays(target, args));
+        return Ok(Expansion::Unchanged(target, args));
     }
-    let refuse = |at, why: &str| Err(Refusal { at, message: format!("{name} {why}") });
+    let error = |at, why: &str| Err(MacroError { at, message: format!("{name} {why}") });
     match &*args {
-        [] => return refuse(*at, "requires at least one argument"),
+        [] => return error(*at, "requires at least one argument"),
         [one] => {
             let list = matches!(&one.kind, ExprKind::List { elements, .. }
                 if !elements.is_empty() && elements.iter().all(may_be_number));
             if !list && !may_be_number(one) {
-                return refuse(one.at, "invalid single argument value");
+                return error(one.at, "invalid single argument value");
             }
         }
         many => {
-            if let Some(wrong) = many.iter().find(|arg| !may_be_number(arg)) {
-                return refuse(wrong.at, "simple literal arguments must be numeric");
+            if let Some(non_numeric) = many.iter().find(|arg| !may_be_number(arg)) {
+                return error(non_numeric.at, "simple literal arguments must be numeric");
             }
         }
     }
-    let args = if args.len() > 2 { vec![make.list(args)] } else { args };
-    Ok(Expanded::Instead(make.call(function, args)))
+    let args = if args.len() > 2 { vec![factory.list(args)] } else { args };
+    Ok(Expansion::Replacement(factory.call(function, args)))
 }
 
-/// Whether an argument is not certainly something else than a number.
+/// Whether an argument may be a number, by its syntax.
 fn may_be_number(arg: &Expr) -> bool {
     match &arg.kind {
         ExprKind::Literal(literal) => {
@@ -102,7 +106,7 @@ macro_rules! extremes {
 fn extreme_overloads(
     function: &'static str,
     ids: [&'static str; 15],
-    run: Strict,
+    run: StrictFunction,
 ) -> Vec<Overload> {
     use Type::{Double, Dyn, Int, Uint};
     let list = Type::list;
@@ -130,13 +134,16 @@ fn extreme_overloads(
 fn overloads() -> Vec<Overload> {
     use Type::{Bool, Double, Int, Uint};
     let function = Overload::function;
-    let double = |name, id, run: Strict| function(name, id, vec![Double], Double, run);
-    let ask = |name, id, run: Strict| function(name, id, vec![Double], Bool, run);
-    let same = |name, id, of: Type, run: Strict| function(name, id, vec![of.clone()], of, run);
-    let bits =
-        |name, id, of: Type, run: Strict| function(name, id, vec![of.clone(), of.clone()], of, run);
-    let shift =
-        |name, id, of: Type, run: Strict| function(name, id, vec![of.clone(), Int], of, run);
+    let double = |name, id, run: StrictFunction| function(name, id, vec![Double], Double, run);
+    let predicate = |name, id, run: StrictFunction| function(name, id, vec![Double], Bool, run);
+    let same =
+        |name, id, of: Type, run: StrictFunction| function(name, id, vec![of.clone()], of, run);
+    let bits = |name, id, of: Type, run: StrictFunction| {
+        function(name, id, vec![of.clone(), of.clone()], of, run)
+    };
+    let shift = |name, id, of: Type, run: StrictFunction| {
+        function(name, id, vec![of.clone(), Int], of, run)
+    };
     let mut all = Vec::new();
     extremes!(all, "math.@min", "math_@min", |args, work| {
         extreme(args, Ordering::Greater, "math.@min", work)
@@ -145,13 +152,15 @@ fn overloads() -> Vec<Overload> {
         extreme(args, Ordering::Less, "math.@max", work)
     });
     all.extend([
-        double("math.ceil", "math_ceil_double", |args, _| rounded(args, f64::ceil)),
-        double("math.floor", "math_floor_double", |args, _| rounded(args, f64::floor)),
-        double("math.round", "math_round_double", |args, _| rounded(args, f64::round)),
-        double("math.trunc", "math_trunc_double", |args, _| rounded(args, f64::trunc)),
-        ask("math.isInf", "math_isInf_double", |args, _| asked(args, f64::is_infinite)),
-        ask("math.isNaN", "math_isNaN_double", |args, _| asked(args, f64::is_nan)),
-        ask("math.isFinite", "math_isFinite_double", |args, _| asked(args, f64::is_finite)),
+        double("math.ceil", "math_ceil_double", |args, _| round_with(args, f64::ceil)),
+        double("math.floor", "math_floor_double", |args, _| round_with(args, f64::floor)),
+        double("math.round", "math_round_double", |args, _| round_with(args, f64::round)),
+        double("math.trunc", "math_trunc_double", |args, _| round_with(args, f64::trunc)),
+        predicate("math.isInf", "math_isInf_double", |args, _| test_with(args, f64::is_infinite)),
+        predicate("math.isNaN", "math_isNaN_double", |args, _| test_with(args, f64::is_nan)),
+        predicate("math.isFinite", "math_isFinite_double", |args, _| {
+            test_with(args, f64::is_finite)
+        }),
         same("math.abs", "math_abs_double", Double, abs),
         same("math.abs", "math_abs_int", Int, abs),
         same("math.abs", "math_abs_uint", Uint, abs),
@@ -177,19 +186,29 @@ fn overloads() -> Vec<Overload> {
     all
 }
 
-/// The number that no other passes by `order`.
-fn extreme<'a>(args: &[Value<'a>], order: Ordering, name: &str, work: &WorkBudget) -> Outcome<'a> {
+/// The minimum or maximum of numbers, by `order`.
+fn extreme<'a>(
+    args: &[Value<'a>],
+    order: Ordering,
+    name: &str,
+    work: &WorkBudget,
+) -> ValueResult<'a> {
     match args {
-        [Value::List(list)] => extreme_of(list, order, name, work),
+        [Value::List(list)] => extreme_of_list(list, order, name, work),
         [one] if is_number(one) => Ok(one.clone()),
         [one, other] if is_number(one) && is_number(other) => {
-            further(one, other, order, name, work)
+            more_extreme(one, other, order, name, work)
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str, work: &WorkBudget) -> Outcome<'a> {
+fn extreme_of_list<'a>(
+    list: &ListValue<'a>,
+    order: Ordering,
+    name: &str,
+    work: &WorkBudget,
+) -> ValueResult<'a> {
     let mut values = list.iter(work);
     let Some(first) = values.next() else {
         return Err(Error::text(format!("{name}(list) argument must not be empty"), work));
@@ -204,7 +223,7 @@ fn extreme_of<'a>(list: &List<'a>, order: Ordering, name: &str, work: &WorkBudge
         if !is_number(&value) {
             return Err(other());
         }
-        best = further(&best, &value, order, name, work).map_err(|_| other())?;
+        best = more_extreme(&best, &value, order, name, work).map_err(|_| other())?;
     }
     Ok(best)
 }
@@ -213,13 +232,13 @@ fn is_number(value: &Value<'_>) -> bool {
     matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
 }
 
-fn further<'a>(
+fn more_extreme<'a>(
     one: &Value<'a>,
     other: &Value<'a>,
     order: Ordering,
     name: &str,
     work: &WorkBudget,
-) -> Outcome<'a> {
+) -> ValueResult<'a> {
     match one.compare(other) {
         Ok(found) if found == order => Ok(other.clone()),
         Ok(_) => Ok(one.clone()),
@@ -227,21 +246,21 @@ fn further<'a>(
     }
 }
 
-fn rounded<'a>(args: &[Value<'a>], how: fn(f64) -> f64) -> Outcome<'a> {
+fn round_with<'a>(args: &[Value<'a>], round: fn(f64) -> f64) -> ValueResult<'a> {
     match args {
-        [Value::Double(number)] => Ok(Value::Double(how(*number))),
+        [Value::Double(number)] => Ok(Value::Double(round(*number))),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn asked<'a>(args: &[Value<'a>], what: fn(f64) -> bool) -> Outcome<'a> {
+fn test_with<'a>(args: &[Value<'a>], test: fn(f64) -> bool) -> ValueResult<'a> {
     match args {
-        [Value::Double(number)] => Ok(Value::Bool(what(*number))),
+        [Value::Double(number)] => Ok(Value::Bool(test(*number))),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Double(number)] => Ok(Value::Double(number.abs())),
         [Value::Int(number)] => {
@@ -252,7 +271,7 @@ fn abs<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Double(number)] if number.is_nan() => Ok(Value::Double(*number)),
         [Value::Double(number)] if *number == 0.0 => Ok(Value::Double(0.0)),
@@ -263,7 +282,7 @@ fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one & other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one & other)),
@@ -271,7 +290,7 @@ fn and<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one | other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one | other)),
@@ -279,7 +298,7 @@ fn or<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(one), Value::Int(other)] => Ok(Value::Int(one ^ other)),
         [Value::Uint(one), Value::Uint(other)] => Ok(Value::Uint(one ^ other)),
@@ -287,7 +306,7 @@ fn xor<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Int(number)] => Ok(Value::Int(!number)),
         [Value::Uint(number)] => Ok(Value::Uint(!number)),
@@ -295,45 +314,45 @@ fn not<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
     }
 }
 
-/// How far to shift; beyond all bits nothing is left.
-fn distance(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
+/// The number of bits to shift; beyond 64 bits the result is zero.
+fn shift_bits(offset: i64, name: &str, work: &WorkBudget) -> Result<u32, Error> {
     if offset < 0 {
         return Err(Error::text(format!("{name}() negative offset: {offset}"), work));
     }
     Ok(u32::try_from(offset).unwrap_or(u32::MAX))
 }
 
-fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn shift_left<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     const NAME: &str = "math.bitShiftLeft";
     match args {
-        [Value::Int(number), Value::Int(by)] => {
-            Ok(Value::Int(number.checked_shl(distance(*by, NAME, work)?).unwrap_or(0)))
+        [Value::Int(number), Value::Int(offset)] => {
+            Ok(Value::Int(number.checked_shl(shift_bits(*offset, NAME, work)?).unwrap_or(0)))
         }
-        [Value::Uint(number), Value::Int(by)] => {
-            Ok(Value::Uint(number.checked_shl(distance(*by, NAME, work)?).unwrap_or(0)))
+        [Value::Uint(number), Value::Int(offset)] => {
+            Ok(Value::Uint(number.checked_shl(shift_bits(*offset, NAME, work)?).unwrap_or(0)))
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-/// Zeros come in from above, also into numbers below zero.
-fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+/// The shift is logical, also for negative numbers.
+fn shift_right<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     const NAME: &str = "math.bitShiftRight";
     match args {
-        [Value::Int(number), Value::Int(by)] => {
+        [Value::Int(number), Value::Int(offset)] => {
             let shifted =
-                number.cast_unsigned().checked_shr(distance(*by, NAME, work)?).unwrap_or(0);
+                number.cast_unsigned().checked_shr(shift_bits(*offset, NAME, work)?).unwrap_or(0);
             Ok(Value::Int(shifted.cast_signed()))
         }
-        [Value::Uint(number), Value::Int(by)] => {
-            Ok(Value::Uint(number.checked_shr(distance(*by, NAME, work)?).unwrap_or(0)))
+        [Value::Uint(number), Value::Int(offset)] => {
+            Ok(Value::Uint(number.checked_shr(shift_bits(*offset, NAME, work)?).unwrap_or(0)))
         }
         _ => Err(Error::NoSuchOverload),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the root is a double")]
-fn sqrt<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn sqrt<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let number = match args {
         [Value::Double(number)] => *number,
         [Value::Int(number)] => *number as f64,

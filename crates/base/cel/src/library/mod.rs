@@ -1,7 +1,7 @@
-//! Functions: what they are called, take, give and do.
+//! Libraries of functions and macros.
 //!
-//! A [`Library`] is a named set of overloads and macros, one file (or folder) each; which of them
-//! are known is a property of the environment ([`crate::Env`]).
+//! A [`FunctionLibrary`] is a named set of overloads and macros, in one file or folder each. The
+//! environment ([`crate::Env`]) chooses the libraries.
 
 mod args;
 pub mod bindings;
@@ -17,12 +17,12 @@ pub mod two_variables;
 
 use crate::syntax::Macro;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 use std::sync::Arc;
 
 /// A set of functions and macros.
 #[derive(Clone, Copy, Debug)]
-pub struct Library {
+pub struct FunctionLibrary {
     /// Its name.
     pub name: &'static str,
     /// Its functions.
@@ -33,54 +33,53 @@ pub struct Library {
     pub types: fn() -> Vec<(&'static str, Type)>,
 }
 
-/// One way to call a function.
+/// An overload of a function.
 #[derive(Clone, Debug)]
 pub struct Overload {
-    /// Its name, unique in the language (cel-go's overload id); costs go by it.
+    /// Its id, unique in CEL (cel-go's overload id), which determines costs.
     pub id: &'static str,
     /// The function's name.
     pub function: &'static str,
-    /// Whether the first parameter stands before the dot.
+    /// Whether it is a method: the first parameter is the receiver.
     pub receiver: bool,
-    /// What it takes, the receiver first.
+    /// The types of parameters, the receiver first.
     pub params: Vec<Type>,
-    /// What it gives.
+    /// The type of its result.
     pub result: Type,
-    /// What it does.
-    pub run: Run,
-    /// What is made of its second argument, once, if that is a constant.
-    pub prepare: Option<Prepare>,
+    /// Its implementation.
+    pub run: Implementation,
+    /// Prepares the call if its second argument is a constant.
+    pub prepare: Option<PrepareCall>,
 }
 
-/// Makes something of a constant argument that would take long to make for each call: a regular
-/// expression. If that fails there is no program.
-pub type Prepare = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn Prepared>, Error>;
+/// Prepares a call for a constant argument that is expensive to process: a regular expression. An
+/// error is an error of the program.
+pub type PrepareCall = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn PreparedCall>, Error>;
 
-/// A function whose second argument is known.
-pub trait Prepared: std::fmt::Debug + Send + Sync {
-    /// Calls it, with all arguments.
+/// A call that is prepared for its constant second argument.
+pub trait PreparedCall: std::fmt::Debug + Send + Sync {
+    /// Runs the call with all arguments.
     ///
     /// # Errors
     ///
-    /// As [`Strict`] functions.
-    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a>;
+    /// As for a [`StrictFunction`].
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a>;
 }
 
-/// What a function does.
+/// The implementation of an overload.
 #[derive(Clone, Copy)]
-pub enum Run {
-    /// The evaluator itself does it: operators that do not look at all arguments.
+pub enum Implementation {
+    /// The evaluator implements it: operators that do not evaluate all arguments.
     Evaluator,
-    /// A function of all arguments. It is asked only with arguments of the types that the overload
-    /// takes, or (where those were not known before) with any, and then answers
-    /// [`crate::value::Error::NoSuchOverload`].
-    Strict(Strict),
+    /// A function of all arguments. It is called with arguments of the overload's types; for
+    /// unchecked expressions with any, and then returns [`crate::value::Error::NoSuchOverload`].
+    Strict(StrictFunction),
 }
 
-/// A function of all arguments. It takes what it reads and makes from the work of the evaluation.
-pub type Strict = for<'a> fn(&[Value<'a>], &WorkBudget) -> Outcome<'a>;
+/// A function of all arguments. It takes the work of reading and creating values.
+pub type StrictFunction = for<'a> fn(&[Value<'a>], &WorkBudget) -> ValueResult<'a>;
 
-impl std::fmt::Debug for Run {
+impl std::fmt::Debug for Implementation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Evaluator => "Evaluator",
@@ -96,9 +95,17 @@ impl Overload {
         id: &'static str,
         params: Vec<Type>,
         result: Type,
-        run: Strict,
+        run: StrictFunction,
     ) -> Self {
-        Self { id, function, receiver: false, params, result, run: Run::Strict(run), prepare: None }
+        Self {
+            id,
+            function,
+            receiver: false,
+            params,
+            result,
+            run: Implementation::Strict(run),
+            prepare: None,
+        }
     }
 
     /// A method `params[0].function(params[1..])`.
@@ -107,14 +114,22 @@ impl Overload {
         id: &'static str,
         params: Vec<Type>,
         result: Type,
-        run: Strict,
+        run: StrictFunction,
     ) -> Self {
-        Self { id, function, receiver: true, params, result, run: Run::Strict(run), prepare: None }
+        Self {
+            id,
+            function,
+            receiver: true,
+            params,
+            result,
+            run: Implementation::Strict(run),
+            prepare: None,
+        }
     }
 
-    /// The same, with something that can be made of its second argument.
+    /// The overload with a preparation of its second argument.
     #[must_use]
-    pub fn prepared(mut self, prepare: Prepare) -> Self {
+    pub fn with_prepare(mut self, prepare: PrepareCall) -> Self {
         self.prepare = Some(prepare);
         self
     }

@@ -1,16 +1,16 @@
-//! Optionals: values that may be missing (cel-go's `cel.OptionalTypes`).
+//! Optional library (cel-go's `cel.OptionalTypes`).
 //!
-//! `a.?b`, `a[?b]`, `or` and `orValue` are the evaluator's own, as they do not look at all that
-//! they are given; `optMap` and `optFlatMap` are macros.
+//! The evaluator implements `a.?b`, `a[?b]`, `or` and `orValue`, which do not evaluate all
+//! arguments; `optMap` and `optFlatMap` are macros.
 
-use super::{Library, Overload, Run};
+use super::{FunctionLibrary, Implementation, Overload};
 use crate::syntax::ast::operator;
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, Value, ValueResult, WorkBudget};
 
-/// Optionals, version 2.
-pub static LIBRARY: Library = Library {
+/// The optional library, version 2.
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "cel.lib.optional",
     overloads,
     macros: macros::OPTIONAL,
@@ -35,47 +35,47 @@ fn overloads() -> Vec<Overload> {
             of_non_zero,
         ),
         function("optional.none", "optional_none", vec![], optional(), none),
-        method("value", "optional_value", vec![optional()], value(), unpack),
+        method("value", "optional_value", vec![optional()], value(), optional_value),
         method("hasValue", "optional_hasValue", vec![optional()], Type::Bool, has_value),
-        own("or", "optional_or_optional", vec![optional(), optional()], optional()),
-        own("orValue", "optional_orValue_value", vec![optional(), value()], value()),
-        own_function(
+        evaluator_method("or", "optional_or_optional", vec![optional(), optional()], optional()),
+        evaluator_method("orValue", "optional_orValue_value", vec![optional(), value()], value()),
+        evaluator_function(
             operator::OPT_SELECT,
             "select_optional_field",
             vec![Type::Dyn, Type::String],
             optional(),
         ),
-        own_function(
+        evaluator_function(
             operator::OPT_INDEX,
             "list_optindex_optional_int",
             vec![list(), Type::Int],
             optional(),
         ),
-        own_function(
+        evaluator_function(
             operator::OPT_INDEX,
             "optional_list_optindex_optional_int",
             vec![Type::optional(list()), Type::Int],
             optional(),
         ),
-        own_function(
+        evaluator_function(
             operator::OPT_INDEX,
             "map_optindex_optional_value",
             vec![map(), key()],
             optional(),
         ),
-        own_function(
+        evaluator_function(
             operator::OPT_INDEX,
             "optional_map_optindex_optional_value",
             vec![Type::optional(map()), key()],
             optional(),
         ),
-        own_function(
+        evaluator_function(
             operator::INDEX,
             "optional_list_index_int",
             vec![Type::optional(list()), Type::Int],
             optional(),
         ),
-        own_function(
+        evaluator_function(
             operator::INDEX,
             "optional_map_index_value",
             vec![Type::optional(map()), key()],
@@ -88,73 +88,92 @@ fn overloads() -> Vec<Overload> {
             "optional_unwrap",
             vec![Type::list(optional())],
             list(),
-            unwrap,
+            unwrap_list,
         ),
-        method("unwrapOpt", "optional_unwrapOpt", vec![Type::list(optional())], list(), unwrap),
+        method(
+            "unwrapOpt",
+            "optional_unwrapOpt",
+            vec![Type::list(optional())],
+            list(),
+            unwrap_list,
+        ),
     ]
 }
 
-/// A method that the evaluator itself is.
-fn own(function: &'static str, id: &'static str, params: Vec<Type>, result: Type) -> Overload {
-    Overload { id, function, receiver: true, params, result, run: Run::Evaluator, prepare: None }
-}
-
-/// An operator that the evaluator itself is.
-fn own_function(
+/// A method that the evaluator implements.
+fn evaluator_method(
     function: &'static str,
     id: &'static str,
     params: Vec<Type>,
     result: Type,
 ) -> Overload {
-    Overload { receiver: false, ..own(function, id, params, result) }
+    Overload {
+        id,
+        function,
+        receiver: true,
+        params,
+        result,
+        run: Implementation::Evaluator,
+        prepare: None,
+    }
 }
 
-fn of<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+/// An operator that the evaluator implements.
+fn evaluator_function(
+    function: &'static str,
+    id: &'static str,
+    params: Vec<Type>,
+    result: Type,
+) -> Overload {
+    Overload { receiver: false, ..evaluator_method(function, id, params, result) }
+}
+
+fn of<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::some(value.clone()))
 }
 
-fn of_non_zero<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn of_non_zero<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     Ok(if value.is_zero() { Value::Optional(None) } else { Value::some(value.clone()) })
 }
 
-fn none<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn none<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     if args.is_empty() { Ok(Value::Optional(None)) } else { Err(Error::NoSuchOverload) }
 }
 
-fn unpack<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn optional_value<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
-        [Value::Optional(Some(value))] => (**value).clone().unless_failed(),
+        [Value::Optional(Some(value))] => (**value).clone().into_result(),
         [Value::Optional(None)] => Err(Error::fixed("optional.none() dereference")),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn has_value<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn has_value<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     match args {
         [Value::Optional(value)] => Ok(Value::Bool(value.is_some())),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn first<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn first<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     Ok(list.get(0, work).transpose()?.map_or(Value::Optional(None), Value::some))
 }
 
-fn last<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn last<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     let last = list.len().checked_sub(1).and_then(|at| list.get(at, work));
     Ok(last.transpose()?.map_or(Value::Optional(None), Value::some))
 }
 
-fn unwrap<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn unwrap_list<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     let mut values = Vec::with_capacity(list.len());
     for value in list.iter(work) {
         match value? {
-            Value::Optional(Some(value)) => values.push((*value).clone().unless_failed()?),
+            Value::Optional(Some(value)) => values.push((*value).clone().into_result()?),
             Value::Optional(None) => {}
             other => {
                 return Err(Error::text(
@@ -164,5 +183,5 @@ fn unwrap<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
             }
         }
     }
-    Ok(Value::List(List::of(values)))
+    Ok(Value::List(ListValue::of(values)))
 }

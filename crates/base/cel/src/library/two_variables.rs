@@ -1,17 +1,17 @@
-//! Loops over places and elements, or over keys and values (cel-go's `ext.TwoVarComprehensions`).
+//! Library of comprehensions with two variables (cel-go's `ext.TwoVarComprehensions`).
 //!
-//! The macros are those of [`crate::syntax::macros`]; those that make maps do it with a function
-//! that is here.
+//! The macros are in [`crate::syntax::macros`]. Those that create maps call a function of this
+//! module.
 
 use super::args::exactly;
-use super::{Library, Overload};
+use super::{FunctionLibrary, Overload};
 use crate::syntax::macros;
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Outcome, Value, WorkBudget};
+use crate::value::{Error, MapKey, MapValue, Value, ValueResult, WorkBudget};
 use std::collections::BTreeMap;
 
 /// The macros, and `cel.@mapInsert`, which only they call.
-pub static LIBRARY: Library = Library {
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "cel.lib.ext.comprev2",
     overloads,
     macros: macros::TWO_VARIABLES,
@@ -31,7 +31,7 @@ fn overloads() -> Vec<Overload> {
                 let [map, key, value] = exactly(args)?;
                 let mut entries = entries_of(map, work)?;
                 insert(&mut entries, key, value.clone(), work)?;
-                Ok(Value::Map(Map::of(entries)))
+                Ok(Value::Map(MapValue::of(entries)))
             },
         ),
         Overload::function(
@@ -47,27 +47,27 @@ fn overloads() -> Vec<Overload> {
 fn entries_of<'a>(
     map: &Value<'a>,
     work: &WorkBudget,
-) -> Result<BTreeMap<Key<'a>, Value<'a>>, Error> {
+) -> Result<BTreeMap<MapKey<'a>, Value<'a>>, Error> {
     let Value::Map(map) = map else { return Err(Error::NoSuchOverload) };
     let mut entries = BTreeMap::new();
     for (key, value) in map.iter(work) {
-        let Some(key) = Key::of(&key) else { return Err(Error::NoSuchOverload) };
+        let Some(key) = MapKey::of(&key) else { return Err(Error::NoSuchOverload) };
         entries.insert(key, value?);
     }
     Ok(entries)
 }
 
-/// Adds an entry whose key is not there yet.
+/// Inserts an entry with a new key; an existing key is an error.
 fn insert<'a>(
-    entries: &mut BTreeMap<Key<'a>, Value<'a>>,
+    entries: &mut BTreeMap<MapKey<'a>, Value<'a>>,
     key: &Value<'a>,
     value: Value<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    let Some(owned) = Key::of(key) else { return Err(Error::fixed("unsupported key type")) };
-    match entries.entry(owned) {
-        std::collections::btree_map::Entry::Vacant(place) => {
-            place.insert(value);
+    let Some(map_key) = MapKey::of(key) else { return Err(Error::fixed("unsupported key type")) };
+    match entries.entry(map_key) {
+        std::collections::btree_map::Entry::Vacant(vacant) => {
+            vacant.insert(value);
             Ok(())
         }
         std::collections::btree_map::Entry::Occupied(_) => Err(Error::text(
@@ -77,12 +77,12 @@ fn insert<'a>(
     }
 }
 
-fn merge<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn merge<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [map, more] = exactly(args)?;
     let mut entries = entries_of(map, work)?;
     let Value::Map(more) = more else { return Err(Error::NoSuchOverload) };
     for (key, value) in more.iter(work) {
         insert(&mut entries, &key, value?, work)?;
     }
-    Ok(Value::Map(Map::of(entries)))
+    Ok(Value::Map(MapValue::of(entries)))
 }

@@ -1,54 +1,54 @@
-//! Expressions as trees.
+//! Abstract syntax trees of expressions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The number of a node, unique in its expression; small and dense, counted from one, so that
-/// what is known about nodes (types, references) lies in plain vectors.
+/// The id of a node, unique in its expression. Ids are dense and start at one, so types and
+/// references of nodes are in plain vectors.
 pub type Id = u32;
 
 /// A node of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Its number.
+    /// Its id.
     pub id: Id,
-    /// Where it is: the code point that errors point at (of a call of an operator the operator, of
-    /// a selection its dot, of a function's call the parenthesis, as in cel-go).
+    /// Its position: the code point for errors. As in cel-go it is the operator of an operator
+    /// call, the dot of a selection, and the parenthesis of a function call.
     pub at: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: ExprKind,
 }
 
-/// What a node is.
+/// The kinds of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// A value written out.
+    /// A literal.
     Literal(Literal),
-    /// A name; with a leading dot if it is meant from the root of all names.
+    /// A name; with a leading dot it is absolute.
     Ident(Arc<str>),
     /// `operand.field`, or `has(operand.field)`.
     Select {
-        /// Of what.
+        /// The operand.
         operand: Box<Expr>,
-        /// Which field.
+        /// The field.
         field: Arc<str>,
-        /// Whether it is only asked for: `has(...)`.
+        /// Whether it is a presence test: `has(...)`.
         test_only: bool,
     },
     /// A call of a function, an operator (see [`operator`]) or a method.
     Call {
         /// The name.
         function: Arc<str>,
-        /// What stands before the dot.
+        /// The receiver before the dot.
         target: Option<Box<Expr>>,
-        /// What stands in the parentheses.
+        /// The arguments in parentheses.
         args: Vec<Expr>,
     },
     /// `[a, ?b]`.
     List {
         /// The elements.
         elements: Vec<Expr>,
-        /// Which of them are marked `?`, ascending.
+        /// The indices of elements with `?`, ascending.
         optional: Vec<u32>,
     },
     /// `{k: v, ?k: v}`.
@@ -60,11 +60,11 @@ pub enum ExprKind {
         /// Its fields.
         fields: Vec<FieldEntry>,
     },
-    /// A loop; macros become these.
+    /// A comprehension, the expansion of most macros.
     Comprehension(Box<Comprehension>),
 }
 
-/// A value written out.
+/// A literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// `null`
@@ -83,69 +83,69 @@ pub enum Literal {
     Bytes(Arc<[u8]>),
 }
 
-/// An entry of a map written out.
+/// An entry of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {
-    /// Its number.
+    /// Its id.
     pub id: Id,
-    /// Where its colon is.
+    /// The position of its colon.
     pub at: u32,
     /// The key.
     pub key: Expr,
     /// The value; an optional if `optional`.
     pub value: Expr,
-    /// Whether it is marked `?`.
+    /// Whether it has `?`.
     pub optional: bool,
 }
 
-/// A field of a message written out.
+/// A field of a message literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldEntry {
-    /// Its number.
+    /// Its id.
     pub id: Id,
-    /// Where its colon is.
+    /// The position of its colon.
     pub at: u32,
     /// Its name.
     pub field: Arc<str>,
     /// The value; an optional if `optional`.
     pub value: Expr,
-    /// Whether it is marked `?`.
+    /// Whether it has `?`.
     pub optional: bool,
 }
 
-/// A loop over `range`: `accu` begins as `accu_init` and becomes `step` for each element as long
-/// as `condition` holds; `result` is its value.
+/// A comprehension over `range`: the accumulator starts as `accu_init` and becomes `step` for each
+/// element while `condition` holds. Its value is `result`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
-    /// What is gone through.
+    /// The list or map.
     pub range: Expr,
-    /// The name of the element (of a map's key); with `iter_var2` the index or key.
+    /// The variable for the element or map key; with `iter_var2`, for the index or key.
     pub iter_var: Arc<str>,
-    /// The name of the element (of a map's value), in loops of two variables.
+    /// The variable for the element or map value, with two variables.
     pub iter_var2: Option<Arc<str>>,
-    /// The name of what is gathered.
+    /// The variable for the accumulator.
     pub accu_var: Arc<str>,
-    /// Its first value.
+    /// The initial accumulator.
     pub accu_init: Expr,
-    /// Whether to go on, asked before each step.
+    /// The condition before each step.
     pub condition: Expr,
-    /// Its next value.
+    /// The next accumulator.
     pub step: Expr,
-    /// What comes out.
+    /// The result.
     pub result: Expr,
 }
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
-pub struct Parsed {
+pub struct ParsedExpression {
     /// The text.
-    pub source: crate::Source,
-    /// The tree, macros expanded.
+    pub source: crate::ExpressionSource,
+    /// The tree with expanded macros.
     pub root: Expr,
-    /// By the number of what a macro became: its call as it was written (nested macros in it are
-    /// nodes with their number and [`ExprKind::Ident`] of an empty name, to be looked up again).
+    /// The original call of each macro, by the id of its expansion. A nested macro in it is an
+    /// [`ExprKind::Ident`] with an empty name and the id of its expansion.
     pub macro_calls: HashMap<Id, Expr>,
-    /// The greatest number of a node.
+    /// The greatest id of a node.
     pub last_id: Id,
 }
 
@@ -170,7 +170,8 @@ pub mod operator {
     pub const MODULO: &str = "_%_";
     pub const INDEX: &str = "_[_]";
     pub const IN: &str = "@in";
-    /// Whether a loop of `all` or `exists` may go on; also where the gathered value is an error.
+    /// Whether a comprehension of `all` or `exists` may continue, also if the accumulator is an
+    /// error.
     pub const NOT_STRICTLY_FALSE: &str = "@not_strictly_false";
     pub const OPT_INDEX: &str = "_[?_]";
     pub const OPT_SELECT: &str = "_?._";

@@ -1,11 +1,10 @@
-//! Text into tokens, by the rules of the language's lexer: the longest token wins, and where text
-//! is no token, exactly the part is refused that cel-go (with its generated lexer) refuses.
+//! Lexer: the longest token wins. Invalid text is reported with the same range as in cel-go, whose
+//! lexer is generated.
 
-/// What a token is. The order is that of cel-go's grammar, in which sets of tokens are listed in
-/// texts of errors.
+/// The kinds of tokens, in the order of cel-go's grammar, in which errors list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// The end of the text.
     End,
     Equals,
@@ -46,8 +45,8 @@ pub(super) enum Kind {
     Quoted,
 }
 
-impl Kind {
-    /// All of them, in their order.
+impl TokenKind {
+    /// All kinds in this order.
     pub(super) const ALL: [Self; 36] = [
         Self::End,
         Self::Equals,
@@ -88,10 +87,10 @@ impl Kind {
     ];
 }
 
-/// A token: what it is and where.
+/// A token with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// Its first byte.
     pub(super) start: u32,
     /// The byte after its last.
@@ -100,18 +99,18 @@ pub(super) struct Token {
     pub(super) at: u32,
 }
 
-/// Text that is no token.
+/// Invalid text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stray {
+pub(super) struct InvalidText {
     /// Its first byte.
     pub(super) start: u32,
-    /// The byte after it: it ends with the code point that shows that it is no token.
+    /// The byte after its last code point, the one that made it invalid.
     pub(super) end: u32,
     /// Its first code point.
     pub(super) at: u32,
 }
 
-/// Goes through a text.
+/// A lexer of one text.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
@@ -121,38 +120,40 @@ pub(super) struct Lexer<'t> {
     at: u32,
 }
 
-/// Where a token ends, or which byte (perhaps the one after the text) shows that it is none.
-type Scanned = Result<usize, usize>;
+/// The end of a token, or the byte (perhaps after the text) that makes it invalid.
+type ScanResult = Result<usize, usize>;
 
 impl<'t> Lexer<'t> {
-    /// At the start of a text of less than 4 GiB.
+    /// A lexer for a text of less than 4 GiB.
     pub(super) fn new(text: &'t str) -> Self {
         Self { text, next: 0, at: 0 }
     }
 
-    /// The next token; at the end of the text [`Kind::End`], again and again.
-    pub(super) fn token(&mut self) -> Result<Token, Stray> {
+    /// Reads the next token; [`TokenKind::End`] repeats at the end of the text.
+    pub(super) fn token(&mut self) -> Result<Token, InvalidText> {
         self.skip();
         let (start, at) = (self.next, self.at);
         let (kind, scanned) = self.scan();
         let end = match scanned {
             Ok(end) => end,
-            // The code point that did not fit belongs to it.
-            Err(fail) => fail + self.text[fail..].chars().next().map_or(0, char::len_utf8),
+            // The invalid code point is part of the range.
+            Err(invalid_byte) => {
+                invalid_byte + self.text[invalid_byte..].chars().next().map_or(0, char::len_utf8)
+            }
         };
         self.next = end;
-        self.at += if matches!(kind, Kind::String | Kind::Bytes) || scanned.is_err() {
-            small(self.text[start..end].chars().count())
+        self.at += if matches!(kind, TokenKind::String | TokenKind::Bytes) || scanned.is_err() {
+            to_u32(self.text[start..end].chars().count())
         } else {
-            small(end - start)
+            to_u32(end - start)
         };
         match scanned {
-            Ok(_) => Ok(Token { kind, start: small(start), end: small(end), at }),
-            Err(_) => Err(Stray { start: small(start), end: small(end), at }),
+            Ok(_) => Ok(Token { kind, start: to_u32(start), end: to_u32(end), at }),
+            Err(_) => Err(InvalidText { start: to_u32(start), end: to_u32(end), at }),
         }
     }
 
-    /// Space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         let bytes = self.text.as_bytes();
         loop {
@@ -165,112 +166,116 @@ impl<'t> Lexer<'t> {
                     let rest = &self.text[self.next..];
                     let comment = rest.split('\n').next().unwrap_or(rest);
                     self.next += comment.len();
-                    self.at += small(comment.chars().count());
+                    self.at += to_u32(comment.chars().count());
                 }
                 _ => return,
             }
         }
     }
 
-    fn scan(&self) -> (Kind, Scanned) {
+    fn scan(&self) -> (TokenKind, ScanResult) {
         let bytes = self.text.as_bytes();
         let at = self.next;
-        let Some(first) = bytes.get(at) else { return (Kind::End, Ok(at)) };
+        let Some(first) = bytes.get(at) else { return (TokenKind::End, Ok(at)) };
         let second = bytes.get(at + 1).copied();
         let one = |kind| (kind, Ok(at + 1));
-        let pair = |next: u8, both: Kind, single: Option<Kind>| {
+        let one_or_two = |next: u8, two_kind: TokenKind, one_kind: Option<TokenKind>| {
             if second == Some(next) {
-                (both, Ok(at + 2))
+                (two_kind, Ok(at + 2))
             } else {
-                single.map_or((Kind::End, Err(at + 1)), one)
+                one_kind.map_or((TokenKind::End, Err(at + 1)), one)
             }
         };
         match first {
-            b'=' => pair(b'=', Kind::Equals, None),
-            b'!' => pair(b'=', Kind::NotEquals, Some(Kind::Not)),
-            b'<' => pair(b'=', Kind::LessEquals, Some(Kind::Less)),
-            b'>' => pair(b'=', Kind::GreaterEquals, Some(Kind::Greater)),
-            b'&' => pair(b'&', Kind::And, None),
-            b'|' => pair(b'|', Kind::Or, None),
-            b'[' => one(Kind::LeftBracket),
-            b']' => one(Kind::RightBracket),
-            b'{' => one(Kind::LeftBrace),
-            b'}' => one(Kind::RightBrace),
-            b'(' => one(Kind::LeftParen),
-            b')' => one(Kind::RightParen),
-            b',' => one(Kind::Comma),
-            b'-' => one(Kind::Minus),
-            b'?' => one(Kind::Question),
-            b':' => one(Kind::Colon),
-            b'+' => one(Kind::Plus),
-            b'*' => one(Kind::Star),
-            b'/' => one(Kind::Slash),
-            b'%' => one(Kind::Percent),
-            b'.' if !second.is_some_and(|byte| byte.is_ascii_digit()) => one(Kind::Dot),
+            b'=' => one_or_two(b'=', TokenKind::Equals, None),
+            b'!' => one_or_two(b'=', TokenKind::NotEquals, Some(TokenKind::Not)),
+            b'<' => one_or_two(b'=', TokenKind::LessEquals, Some(TokenKind::Less)),
+            b'>' => one_or_two(b'=', TokenKind::GreaterEquals, Some(TokenKind::Greater)),
+            b'&' => one_or_two(b'&', TokenKind::And, None),
+            b'|' => one_or_two(b'|', TokenKind::Or, None),
+            b'[' => one(TokenKind::LeftBracket),
+            b']' => one(TokenKind::RightBracket),
+            b'{' => one(TokenKind::LeftBrace),
+            b'}' => one(TokenKind::RightBrace),
+            b'(' => one(TokenKind::LeftParen),
+            b')' => one(TokenKind::RightParen),
+            b',' => one(TokenKind::Comma),
+            b'-' => one(TokenKind::Minus),
+            b'?' => one(TokenKind::Question),
+            b':' => one(TokenKind::Colon),
+            b'+' => one(TokenKind::Plus),
+            b'*' => one(TokenKind::Star),
+            b'/' => one(TokenKind::Slash),
+            b'%' => one(TokenKind::Percent),
+            b'.' if !second.is_some_and(|byte| byte.is_ascii_digit()) => one(TokenKind::Dot),
             b'.' | b'0'..=b'9' => {
                 let (kind, end) = number(bytes, at);
                 (kind, Ok(end))
             }
-            b'"' | b'\'' => (Kind::String, string(bytes, at, false)),
-            b'`' => (Kind::Quoted, quoted_name(bytes, at)),
+            b'"' | b'\'' => (TokenKind::String, string(bytes, at, false)),
+            b'`' => (TokenKind::Quoted, quoted_name(bytes, at)),
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => word(bytes, at),
-            _ => (Kind::End, Err(at)),
+            _ => (TokenKind::End, Err(at)),
         }
     }
 }
 
-/// Texts have at most 100,000 code points, so places in them fit.
-fn small(at: usize) -> u32 {
+/// Texts have at most 100,000 code points, so positions fit.
+fn to_u32(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// A name, a word of the language, or a string with a prefix.
-fn word(bytes: &[u8], at: usize) -> (Kind, Scanned) {
+/// Scans a name, a reserved word, or a string with a prefix.
+fn word(bytes: &[u8], at: usize) -> (TokenKind, ScanResult) {
     let is_quote = |at: usize| matches!(bytes.get(at), Some(b'"' | b'\''));
     let is_raw = |at: usize| matches!(bytes.get(at), Some(b'r' | b'R'));
-    // What does not become a string is a name of its prefix after all.
+    // If the string is invalid, the prefix is a name.
     let prefixed = match bytes[at] {
         b'r' | b'R' if is_quote(at + 1) => {
-            string(bytes, at + 1, true).ok().map(|end| (Kind::String, end))
+            string(bytes, at + 1, true).ok().map(|end| (TokenKind::String, end))
         }
         b'b' | b'B' if is_quote(at + 1) => {
-            string(bytes, at + 1, false).ok().map(|end| (Kind::Bytes, end))
+            string(bytes, at + 1, false).ok().map(|end| (TokenKind::Bytes, end))
         }
         b'b' | b'B' if is_raw(at + 1) && is_quote(at + 2) => {
-            string(bytes, at + 2, true).ok().map(|end| (Kind::Bytes, end))
+            string(bytes, at + 2, true).ok().map(|end| (TokenKind::Bytes, end))
         }
         _ => None,
     };
     if let Some((kind, end)) = prefixed {
         return (kind, Ok(end));
     }
-    let end = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let end = end_of_run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let kind = match &bytes[at..end] {
-        b"in" => Kind::In,
-        b"true" => Kind::True,
-        b"false" => Kind::False,
-        b"null" => Kind::Null,
-        _ => Kind::Ident,
+        b"in" => TokenKind::In,
+        b"true" => TokenKind::True,
+        b"false" => TokenKind::False,
+        b"null" => TokenKind::Null,
+        _ => TokenKind::Ident,
     };
     (kind, Ok(end))
 }
 
-/// The first place from `at` on whose byte is another.
-fn run(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
+/// The first byte from `at` on that does not belong.
+fn end_of_run(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
     at + bytes[at..].iter().take_while(|byte| belongs(**byte)).count()
 }
 
-fn number(bytes: &[u8], at: usize) -> (Kind, usize) {
-    let digits = |at: usize| run(bytes, at, |byte| byte.is_ascii_digit());
+fn number(bytes: &[u8], at: usize) -> (TokenKind, usize) {
+    let digits = |at: usize| end_of_run(bytes, at, |byte| byte.is_ascii_digit());
     let is = |at: usize, one: u8, other: u8| {
         bytes.get(at).is_some_and(|byte| *byte == one || *byte == other)
     };
     if bytes[at] == b'0' && bytes.get(at + 1) == Some(&b'x') {
-        let end = run(bytes, at + 2, |byte| byte.is_ascii_hexdigit());
+        let end = end_of_run(bytes, at + 2, |byte| byte.is_ascii_hexdigit());
         if end > at + 2 {
-            return if is(end, b'u', b'U') { (Kind::Uint, end + 1) } else { (Kind::Int, end) };
+            return if is(end, b'u', b'U') {
+                (TokenKind::Uint, end + 1)
+            } else {
+                (TokenKind::Int, end)
+            };
         }
-        return (Kind::Int, at + 1);
+        return (TokenKind::Int, at + 1);
     }
     let whole = digits(at);
     let mut end = whole;
@@ -288,20 +293,20 @@ fn number(bytes: &[u8], at: usize) -> (Kind, usize) {
         }
     }
     if end > whole {
-        (Kind::Float, end)
+        (TokenKind::Float, end)
     } else if is(whole, b'u', b'U') {
-        (Kind::Uint, whole + 1)
+        (TokenKind::Uint, whole + 1)
     } else {
-        (Kind::Int, whole)
+        (TokenKind::Int, whole)
     }
 }
 
-/// A string from its first quote on.
-fn string(bytes: &[u8], at: usize, raw: bool) -> Scanned {
+/// Scans a string from its first quote.
+fn string(bytes: &[u8], at: usize, raw: bool) -> ScanResult {
     let quote = bytes[at];
     let is_quote = |at: usize| bytes.get(at) == Some(&quote);
     if is_quote(at + 1) {
-        // Three quotes open a long string if something closes it; else two are an empty one.
+        // Three quotes open a long string if it is closed; else two quotes are an empty string.
         let long = if is_quote(at + 2) { long_string(bytes, at + 3, quote, raw) } else { None };
         return Ok(long.unwrap_or(at + 2));
     }
@@ -316,7 +321,7 @@ fn string(bytes: &[u8], at: usize, raw: bool) -> Scanned {
     }
 }
 
-/// The rest of a string in three quotes; where it ends.
+/// The end of a string in three quotes.
 fn long_string(bytes: &[u8], mut at: usize, quote: u8, raw: bool) -> Option<usize> {
     loop {
         match bytes.get(at)? {
@@ -327,8 +332,8 @@ fn long_string(bytes: &[u8], mut at: usize, quote: u8, raw: bool) -> Option<usiz
     }
 }
 
-/// An escape from its backslash on.
-fn escape(bytes: &[u8], at: usize) -> Scanned {
+/// Scans an escape from its backslash.
+fn escape(bytes: &[u8], at: usize) -> ScanResult {
     let digits = |from: usize, count: usize, is: fn(u8) -> bool| {
         (from..from + count)
             .find(|at| !bytes.get(*at).is_some_and(|byte| is(*byte)))
@@ -347,8 +352,8 @@ fn escape(bytes: &[u8], at: usize) -> Scanned {
     }
 }
 
-fn quoted_name(bytes: &[u8], at: usize) -> Scanned {
-    let end = run(bytes, at + 1, |byte| {
+fn quoted_name(bytes: &[u8], at: usize) -> ScanResult {
+    let end = end_of_run(bytes, at + 1, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b' ')
     });
     if end > at + 1 && bytes.get(end) == Some(&b'`') { Ok(end + 1) } else { Err(end) }

@@ -1,14 +1,14 @@
-//! What literals mean.
+//! Values of literals.
 
 use super::ast::Literal;
 use std::sync::Arc;
 
-/// The text of a number with its sign, if there is one before it.
+/// The text of a number with its sign.
 fn signed(negative: bool, digits: &str) -> String {
     if negative { format!("-{digits}") } else { digits.to_owned() }
 }
 
-/// The value of an integer as it is written (without its sign).
+/// Parses an integer literal without its sign.
 pub(super) fn int(negative: bool, text: &str) -> Result<Literal, &'static str> {
     match text.strip_prefix("0x") {
         Some(hexadecimal) => i64::from_str_radix(&signed(negative, hexadecimal), 16),
@@ -19,7 +19,7 @@ pub(super) fn int(negative: bool, text: &str) -> Result<Literal, &'static str> {
     .map_err(|_| "invalid int literal")
 }
 
-/// The value of an unsigned integer as it is written, with its `u`.
+/// Parses an unsigned integer literal with its `u`.
 pub(super) fn uint(text: &str) -> Result<Literal, &'static str> {
     let digits = &text[..text.len() - 1];
     match digits.strip_prefix("0x") {
@@ -30,7 +30,7 @@ pub(super) fn uint(text: &str) -> Result<Literal, &'static str> {
     .map_err(|_| "invalid uint literal")
 }
 
-/// The value of a floating point number as it is written (without its sign).
+/// Parses a floating point literal without its sign.
 pub(super) fn double(negative: bool, text: &str) -> Result<Literal, &'static str> {
     match signed(negative, text).parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Literal::Double(value)),
@@ -38,7 +38,7 @@ pub(super) fn double(negative: bool, text: &str) -> Result<Literal, &'static str
     }
 }
 
-/// The value of a string as it is written, with quotes and prefix. Simple ones are shared.
+/// Parses a string literal with quotes and prefix. Literals without escapes are shared.
 pub(super) fn string(
     text: &str,
     share: impl FnOnce(&str) -> Arc<str>,
@@ -47,17 +47,17 @@ pub(super) fn string(
     if !body.contains('\r') && (raw || !body.contains('\\')) {
         return Ok(Literal::String(share(body)));
     }
-    // What escapes become in a string are whole code points.
+    // Escapes in strings are whole code points.
     unescape(body, raw, false).map(|bytes| Literal::String(String::from_utf8_lossy(&bytes).into()))
 }
 
-/// The value of bytes as they are written, with quotes and prefix.
+/// Parses a bytes literal with quotes and prefix.
 pub(super) fn bytes(text: &str) -> Result<Literal, &'static str> {
     let (body, raw) = body(&text[1..]);
     unescape(body, raw, true).map(|bytes| Literal::Bytes(bytes.into()))
 }
 
-/// What stands between the quotes, and whether backslashes mean themselves.
+/// The text between the quotes, and whether it is raw.
 fn body(text: &str) -> (&str, bool) {
     let unprefixed = text.strip_prefix(['r', 'R']);
     let raw = unprefixed.is_some();
@@ -70,9 +70,9 @@ fn body(text: &str) -> (&str, bool) {
     (&text[quotes..text.len() - quotes], raw)
 }
 
-/// Line ends become line feeds, then escapes what they stand for.
+/// Replaces line ends by line feeds, and escapes by their characters.
 fn unescape(body: &str, raw: bool, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
-    const REFUSED: &str = "unable to unescape string";
+    const INVALID_ESCAPE: &str = "unable to unescape string";
     let mut out = Vec::with_capacity(body.len());
     let mut rest = body.chars();
     while let Some(character) = rest.next() {
@@ -84,7 +84,7 @@ fn unescape(body: &str, raw: bool, is_bytes: bool) -> Result<Vec<u8>, &'static s
                 out.push(b'\n');
                 continue;
             }
-            '\\' if !raw => match rest.next().ok_or(REFUSED)? {
+            '\\' if !raw => match rest.next().ok_or(INVALID_ESCAPE)? {
                 'a' => 0x07,
                 'b' => 0x08,
                 'f' => 0x0C,
@@ -93,12 +93,12 @@ fn unescape(body: &str, raw: bool, is_bytes: bool) -> Result<Vec<u8>, &'static s
                 't' => 0x09,
                 'v' => 0x0B,
                 same @ ('\\' | '\'' | '"' | '`' | '?') => u32::from(same),
-                'x' | 'X' => digits(&mut rest, 2, 16, 0).ok_or(REFUSED)?,
-                'u' if !is_bytes => digits(&mut rest, 4, 16, 0).ok_or(REFUSED)?,
-                'U' if !is_bytes => digits(&mut rest, 8, 16, 0).ok_or(REFUSED)?,
+                'x' | 'X' => digits(&mut rest, 2, 16, 0).ok_or(INVALID_ESCAPE)?,
+                'u' if !is_bytes => digits(&mut rest, 4, 16, 0).ok_or(INVALID_ESCAPE)?,
+                'U' if !is_bytes => digits(&mut rest, 8, 16, 0).ok_or(INVALID_ESCAPE)?,
                 first @ '0'..='3' => digits(&mut rest, 2, 8, u32::from(first) - u32::from('0'))
                     .ok_or("unable to unescape octal sequence in string")?,
-                _ => return Err(REFUSED),
+                _ => return Err(INVALID_ESCAPE),
             },
             _ => {
                 out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -118,6 +118,6 @@ fn unescape(body: &str, raw: bool, is_bytes: bool) -> Result<Vec<u8>, &'static s
 }
 
 fn digits(rest: &mut std::str::Chars<'_>, count: u32, radix: u32, first: u32) -> Option<u32> {
-    // Eight hexadecimal digits fill the number, three octal ones do not.
+    // Eight hexadecimal digits fit the number exactly, three octal digits are smaller.
     (0..count).try_fold(first, |value, _| Some(value * radix + rest.next()?.to_digit(radix)?))
 }

@@ -1,97 +1,99 @@
-//! From text to trees and back.
+//! Syntax: parsing of expressions to trees, and unparsing.
 //!
-//! Trees, texts of errors and their places are those of cel-go 0.26, whose parser is generated
-//! from a grammar. Well-formed text is read by a small parser written by hand, straight into the
-//! tree. Only where that gives up, a second one goes through the text anew as the generated one
-//! would, to say what that would say: its way of recovering is what people see.
+//! Trees, errors and positions are those of cel-go 0.26, whose parser is generated from a grammar.
+//! A small hand-written parser reads valid text directly into a tree. If it fails, a second parser
+//! reads the text again like the generated one, whose error recovery determines the errors.
 
 pub mod ast;
-mod build;
+mod builder;
 mod lexer;
 mod literal;
 pub mod macros;
-mod make;
+mod nodes;
 mod parser;
 mod recovery;
+mod reserved;
 mod unparse;
-mod words;
 
-pub use make::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, Maker};
+pub use nodes::{ACCUMULATOR, MAX_DEPTH, MAX_NODES, NodeFactory};
+pub use reserved::is_reserved;
 pub use unparse::unparse;
-pub use words::is_reserved;
 
-use crate::source::{Issue, Issues, Source};
-use ast::{Expr, Parsed};
-use build::Builder;
+use crate::source::{CompileIssue, ExpressionSource, Issues};
+use ast::{Expr, ParsedExpression};
+use builder::Builder;
 
-/// How many code points a text may have (cel-go's limit).
+/// The maximum length of a text in code points (cel-go's limit).
 pub const MAX_CODE_POINTS: usize = 100_000;
 
-/// What the parser is to accept.
+/// The options of the parser.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// The macros that are known, standard ones too. Of two for the same calls the later is used.
+    /// The macros, including standard ones. The last macro for a call wins.
     pub macros: &'a [Macro],
-    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are known.
+    /// Whether `a.?b`, `a[?b]`, `[?a]` and `{?a: b}` are allowed.
     pub optional: bool,
-    /// Whether names in backquotes are known.
+    /// Whether names in backquotes are allowed.
     pub quoted_names: bool,
 }
 
-/// A macro: a call that the parser replaces by something else.
+/// A macro: a call that the parser replaces by its expansion.
 #[derive(Clone, Copy, Debug)]
 pub struct Macro {
     /// The function's name.
     pub name: &'static str,
-    /// Whether it stands behind a dot.
+    /// Whether it is a method.
     pub receiver: bool,
-    /// How many arguments it takes; none for any number.
+    /// The number of its arguments; none for any number.
     pub args: Option<usize>,
-    /// What becomes of it; none if this call is not the macro's after all.
-    pub expand: Expand,
+    /// Its expansion.
+    pub expand: ExpandMacro,
 }
 
-/// What becomes of a macro's call with its target and arguments.
-pub type Expand = fn(&mut Maker<'_>, Option<Expr>, Vec<Expr>) -> Result<Expanded, Refusal>;
+/// Expands a macro's call with its target and arguments.
+pub type ExpandMacro =
+    fn(&mut NodeFactory<'_>, Option<Expr>, Vec<Expr>) -> Result<Expansion, MacroError>;
 
-/// What came of a macro.
+/// The result of expanding a macro.
 #[derive(Debug)]
-pub enum Expanded {
-    /// This instead of the call.
-    Instead(Expr),
-    /// The call is not the macro's: it stays.
-    Stays(Option<Expr>, Vec<Expr>),
+pub enum Expansion {
+    /// A node that replaces the call.
+    Replacement(Expr),
+    /// The call is not the macro's and stays as it is.
+    Unchanged(Option<Expr>, Vec<Expr>),
 }
 
-/// Why a macro cannot be expanded.
+/// An error of a macro's arguments.
 #[derive(Debug)]
-pub struct Refusal {
-    /// The code point that is to blame.
+pub struct MacroError {
+    /// The position of the error.
     pub at: u32,
-    /// In cel-go's words.
+    /// The message, as in cel-go.
     pub message: String,
 }
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
 ///
-/// In the words and at the places that cel-go (with its ANTLR parser) gives. Refuses texts of more
-/// than [`MAX_CODE_POINTS`] and trees that are deeper than [`MAX_DEPTH`] or have more than
-/// [`MAX_NODES`].
-pub fn parse(text: &str, options: &Options<'_>) -> Result<Parsed, Issues> {
+/// The errors and positions of cel-go's ANTLR parser; also texts of more than [`MAX_CODE_POINTS`],
+/// and trees beyond [`MAX_DEPTH`] or [`MAX_NODES`].
+pub fn parse(text: &str, options: &Options<'_>) -> Result<ParsedExpression, Issues> {
     let size = if text.len() <= MAX_CODE_POINTS { text.len() } else { text.chars().count() };
     if size > MAX_CODE_POINTS {
         let message = format!(
             "expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"
         );
-        return Err(Issues::new(Source::new(text), vec![Issue { at: None, message }]));
+        return Err(Issues::new(
+            ExpressionSource::new(text),
+            vec![CompileIssue { at: None, message }],
+        ));
     }
-    let source = Source::new(text);
+    let source = ExpressionSource::new(text);
     let mut builder = Builder::new(text, options);
     let errors = match parser::read(&mut builder) {
         Ok(root) if builder.errors.is_empty() => {
-            return Ok(Parsed {
+            return Ok(ParsedExpression {
                 source,
                 root,
                 last_id: builder.nodes.last_id(),
@@ -101,13 +103,13 @@ pub fn parse(text: &str, options: &Options<'_>) -> Result<Parsed, Issues> {
         Ok(_) => builder.errors,
         Err(_) => {
             builder = Builder::new(text, options);
-            recovery::explain(&mut builder);
+            recovery::report_errors(&mut builder);
             builder.errors
         }
     };
     let issues = errors
         .into_iter()
-        .map(|(at, message)| Issue { at: at.map(|at| source.location(at)), message })
+        .map(|(at, message)| CompileIssue { at: at.map(|at| source.location(at)), message })
         .collect();
     Err(Issues::new(source, issues))
 }

@@ -1,20 +1,20 @@
-//! From trees to text.
+//! Unparsing: text of trees.
 //!
-//! The text is the one that cel-go's `Unparse` gives, on one line. Where that would be read as
-//! another tree (two signs in a row, `(a && b) && (c && d)` in another balance, large numbers),
-//! parentheses or digits are other ones: what is read again is always the same tree.
+//! The text is that of cel-go's `Unparse`, on one line. Where that would parse to another tree (two
+//! signs, `(a && b) && (c && d)` with another balance, large numbers), this text has other
+//! parentheses or digits. The result always parses to the same tree.
 
-use super::ast::{Expr, ExprKind, Literal, Parsed, operator};
+use super::ast::{Expr, ExprKind, Literal, ParsedExpression, operator};
 use std::fmt::Write as _;
 
-/// The text of an expression, with its macros as they were written.
-pub fn unparse(parsed: &Parsed) -> String {
+/// The text of an expression, with the original calls of macros.
+pub fn unparse(parsed: &ParsedExpression) -> String {
     let mut printer = Printer { parsed, out: String::new() };
     printer.expr(&parsed.root);
     printer.out
 }
 
-/// What stands between the operands of a binary operator, and how weakly it binds.
+/// The text of a binary operator and its weakness: a higher number binds less tightly.
 fn binary(function: &str) -> Option<(&'static str, u8)> {
     Some(match function {
         operator::OR => ("||", 7),
@@ -44,49 +44,49 @@ fn sign(function: &str) -> Option<char> {
 }
 
 /// The name and the arguments of a call, if it is one.
-fn call(expr: &Expr) -> Option<(&str, &[Expr])> {
+fn call_of(expr: &Expr) -> Option<(&str, &[Expr])> {
     match &expr.kind {
         ExprKind::Call { function, args, .. } => Some((function, args)),
         _ => None,
     }
 }
 
-/// Whether it is a call with more than one argument, operators included.
+/// Whether it is a call with several arguments, including operators.
 fn is_complex(expr: &Expr) -> bool {
-    call(expr).is_some_and(|(_, args)| args.len() >= 2)
+    call_of(expr).is_some_and(|(_, args)| args.len() >= 2)
 }
 
 fn weakness(expr: &Expr) -> Option<u8> {
-    call(expr).and_then(|(function, _)| binary(function)).map(|(_, weakness)| weakness)
+    call_of(expr).and_then(|(function, _)| binary(function)).map(|(_, weakness)| weakness)
 }
 
-/// Whether it is an operator, which cannot be selected from without parentheses.
+/// Whether it is an operator, which needs parentheses before a selection.
 fn is_operator(expr: &Expr) -> bool {
-    call(expr).is_some_and(|(function, _)| {
+    call_of(expr).is_some_and(|(function, _)| {
         function == operator::CONDITIONAL || binary(function).is_some() || sign(function).is_some()
     })
 }
 
-/// Whether it is an operator that binds more weakly.
+/// Whether it is an operator that binds less tightly.
 fn is_weaker(expr: &Expr, than: u8) -> bool {
-    call(expr).is_some_and(|(function, _)| {
+    call_of(expr).is_some_and(|(function, _)| {
         function == operator::CONDITIONAL
             || binary(function).is_some_and(|(_, weakness)| weakness > than)
     })
 }
 
-/// Whether the chain of one logical operator that ends here would be read as this tree.
+/// Whether the chain of one logical operator would parse to this tree.
 fn is_balanced(expr: &Expr, function: &str) -> bool {
     let mut sizes = Vec::new();
     chain(expr, function, &mut sizes);
-    // The operator in the middle is at the top; of two in the middle the later.
+    // The operator in the middle is the root; of two in the middle, the later one.
     sizes.iter().all(|(left, right)| (left + right).div_ceil(2) == *left)
 }
 
-/// How many operands a chain has; notes for each operator those on its sides.
+/// The number of operands of a chain; records the numbers on both sides of each operator.
 fn chain(expr: &Expr, function: &str, sizes: &mut Vec<(usize, usize)>) -> usize {
-    match call(expr) {
-        Some((its, [left, right])) if its == function => {
+    match call_of(expr) {
+        Some((operator_name, [left, right])) if operator_name == function => {
             let left = chain(left, function, sizes);
             let right = chain(right, function, sizes);
             sizes.push((left, right));
@@ -97,18 +97,18 @@ fn chain(expr: &Expr, function: &str, sizes: &mut Vec<(usize, usize)>) -> usize 
 }
 
 struct Printer<'a> {
-    parsed: &'a Parsed,
+    parsed: &'a ParsedExpression,
     out: String,
 }
 
 impl<'a> Printer<'a> {
-    /// A node as it was written: of what a macro became the macro's call.
-    fn written(&self, expr: &'a Expr) -> &'a Expr {
+    /// The original call of a macro for its expansion, else the node itself.
+    fn original(&self, expr: &'a Expr) -> &'a Expr {
         self.parsed.macro_calls.get(&expr.id).unwrap_or(expr)
     }
 
     fn expr(&mut self, expr: &'a Expr) {
-        match &self.written(expr).kind {
+        match &self.original(expr).kind {
             ExprKind::Literal(literal) => self.literal(literal),
             ExprKind::Ident(name) => self.out.push_str(name),
             ExprKind::Select { operand, field, test_only } => {
@@ -123,7 +123,7 @@ impl<'a> Printer<'a> {
                 }
             }
             ExprKind::Call { function, target, args } => {
-                self.any_call(expr, function, target.as_deref(), args);
+                self.call_or_operator(expr, function, target.as_deref(), args);
             }
             ExprKind::List { elements, optional } => {
                 self.out.push('[');
@@ -159,7 +159,7 @@ impl<'a> Printer<'a> {
                 }
                 self.out.push('}');
             }
-            // No text is read as one but through macros, whose calls are kept.
+            // Only macros create comprehensions, and their calls are kept.
             ExprKind::Comprehension(comprehension) => {
                 let _ = write!(self.out, "__comprehension__({}, ", comprehension.iter_var);
                 if let Some(second) = &comprehension.iter_var2 {
@@ -187,26 +187,26 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn nested(&mut self, expr: &'a Expr, nested: bool) {
-        if nested {
+    fn parenthesized(&mut self, expr: &'a Expr, parenthesized: bool) {
+        if parenthesized {
             self.out.push('(');
         }
         self.expr(expr);
-        if nested {
+        if parenthesized {
             self.out.push(')');
         }
     }
 
-    /// What something is selected from.
+    /// Writes the operand of a selection.
     fn operand(&mut self, expr: &'a Expr) {
-        let nested = is_operator(expr);
-        self.nested(expr, nested);
+        let parenthesized = is_operator(expr);
+        self.parenthesized(expr, parenthesized);
     }
 
     fn field(&mut self, name: &str) {
-        let starts = |first: char| first.is_ascii_alphabetic() || first == '_';
-        let is_plain = name.starts_with(starts)
-            && name.chars().all(|other| starts(other) || other.is_ascii_digit())
+        let is_start = |first: char| first.is_ascii_alphabetic() || first == '_';
+        let is_plain = name.starts_with(is_start)
+            && name.chars().all(|other| is_start(other) || other.is_ascii_digit())
             && !["in", "true", "false", "null"].contains(&name);
         if is_plain {
             self.out.push_str(name);
@@ -215,7 +215,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn any_call(
+    fn call_or_operator(
         &mut self,
         expr: &'a Expr,
         function: &str,
@@ -226,8 +226,8 @@ impl<'a> Printer<'a> {
             (operator::CONDITIONAL, [condition, then, otherwise]) => {
                 for (before, part) in [("", condition), (" ? ", then), (" : ", otherwise)] {
                     self.out.push_str(before);
-                    let nested = is_complex(part);
-                    self.nested(part, nested);
+                    let parenthesized = is_complex(part);
+                    self.parenthesized(part, parenthesized);
                 }
             }
             (operator::OPT_SELECT, [operand, field]) => {
@@ -245,22 +245,23 @@ impl<'a> Printer<'a> {
             }
             (_, [operand]) if let Some(sign) = sign(function) => {
                 self.out.push(sign);
-                let nested = is_complex(operand)
+                let parenthesized = is_complex(operand)
                     || is_operator(operand)
                     || (sign == '-' && self.begins_with_number(operand));
-                self.nested(operand, nested);
+                self.parenthesized(operand, parenthesized);
             }
-            (_, [left, right]) if let Some((sign, strength)) = binary(function) => {
-                let is_logical = strength >= 6;
-                let is_same = |side| weakness(side) == Some(strength);
-                // A chain of one logical operator needs none where it is balanced as it is read.
-                let apart = is_logical && !is_balanced(expr, function);
-                let left_nested = is_weaker(left, strength) || (apart && is_same(left));
-                let right_nested =
-                    is_weaker(right, strength) || ((apart || !is_logical) && is_same(right));
-                self.nested(left, left_nested);
+            (_, [left, right]) if let Some((sign, own_weakness)) = binary(function) => {
+                let is_logical = own_weakness >= 6;
+                let is_same = |side| weakness(side) == Some(own_weakness);
+                // A chain of one logical operator needs no parentheses if it is balanced.
+                let needs_parentheses = is_logical && !is_balanced(expr, function);
+                let left_nested =
+                    is_weaker(left, own_weakness) || (needs_parentheses && is_same(left));
+                let right_nested = is_weaker(right, own_weakness)
+                    || ((needs_parentheses || !is_logical) && is_same(right));
+                self.parenthesized(left, left_nested);
                 let _ = write!(self.out, " {sign} ");
-                self.nested(right, right_nested);
+                self.parenthesized(right, right_nested);
             }
             _ => {
                 if let Some(target) = target {
@@ -278,10 +279,10 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether a minus sign before it would become a number's.
+    /// Whether a minus sign before it would become part of a number.
     fn begins_with_number(&self, mut expr: &'a Expr) -> bool {
         loop {
-            expr = match &self.written(expr).kind {
+            expr = match &self.original(expr).kind {
                 ExprKind::Literal(literal) => {
                     return matches!(literal, Literal::Int(_) | Literal::Double(_));
                 }
@@ -325,7 +326,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The shortest digits that mean a number; with an exponent as Go's `%g` has it.
+/// The shortest digits of a number; with an exponent as in Go's `%g`.
 fn double(value: f64) -> String {
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

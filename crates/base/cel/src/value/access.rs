@@ -1,50 +1,53 @@
-//! What every value can be asked: its type, its size, what is in it.
+//! Access to values: type, size, elements.
 
-use super::{Blob, Error, Found, List, Map, Object, Outcome, Text, Value, WorkBudget, number};
+use super::{
+    BytesValue, Error, ListValue, LookupResult, MapValue, ObjectValue, StringValue, Value,
+    ValueResult, WorkBudget, number,
+};
 use crate::syntax::ast::Literal;
 use crate::types::Type;
 use std::sync::{Arc, LazyLock};
 
 impl<'a> Value<'a> {
     /// A string.
-    pub fn text(text: impl Into<Text<'a>>) -> Self {
+    pub fn text(text: impl Into<StringValue<'a>>) -> Self {
         Self::String(text.into())
     }
 
-    /// What is written out in an expression.
-    pub(crate) fn written(literal: &Literal) -> Self {
+    /// The value of a literal.
+    pub(crate) fn from_literal(literal: &Literal) -> Self {
         match literal {
             Literal::Null => Self::Null,
             Literal::Bool(value) => Self::Bool(*value),
             Literal::Int(value) => Self::Int(*value),
             Literal::Uint(value) => Self::Uint(*value),
             Literal::Double(value) => Self::Double(*value),
-            Literal::String(value) => Self::String(Text::Shared(value.clone())),
-            Literal::Bytes(value) => Self::Bytes(Blob::Shared(value.clone())),
+            Literal::String(value) => Self::String(StringValue::Shared(value.clone())),
+            Literal::Bytes(value) => Self::Bytes(BytesValue::Shared(value.clone())),
         }
     }
 
     /// A list.
     pub fn list(values: Vec<Self>) -> Self {
-        Self::List(List::of(values))
+        Self::List(ListValue::of(values))
     }
 
-    /// An optional that holds something.
+    /// An optional with a value.
     pub fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
     /// A type as a value.
-    pub fn of_type(of: Type) -> Self {
+    pub fn from_type(of: Type) -> Self {
         Self::Type(Arc::new(of))
     }
 
-    /// The value, or the failure that it stands for.
+    /// The value, or the error that it stands for.
     ///
     /// # Errors
     ///
-    /// That failure ([`super::Opaque::failure`]).
-    pub(crate) fn unless_failed(self) -> Outcome<'a> {
+    /// That error ([`super::Opaque::failure`]).
+    pub(crate) fn into_result(self) -> ValueResult<'a> {
         match &self {
             Self::Opaque(opaque) => match opaque.failure() {
                 Some(error) => Err(error.clone()),
@@ -54,8 +57,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Its type, without parameters: `list(dyn)`, `map(dyn, dyn)`. Objects of a schema are maps,
-    /// as in Kubernetes.
+    /// Its type, without parameters: `list(dyn)`, `map(dyn, dyn)`. Objects of a schema are maps, as
+    /// in Kubernetes.
     pub fn type_of(&self) -> Type {
         match self {
             Self::Null => Type::Null,
@@ -69,15 +72,17 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => Type::Timestamp,
             Self::Type(_) => Type::Type(None),
             Self::List(_) => Type::list(Type::Dyn),
-            Self::Map(_) | Self::Object(Object::Json { .. }) => Type::map(Type::Dyn, Type::Dyn),
-            Self::Object(Object::Values { name, .. }) => Type::opaque(name, Vec::new()),
+            Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => {
+                Type::map(Type::Dyn, Type::Dyn)
+            }
+            Self::Object(ObjectValue::Values { name, .. }) => Type::opaque(name, Vec::new()),
             Self::Optional(_) => Type::opaque("optional_type", Vec::new()),
             Self::Opaque(opaque) => opaque.cel_type(),
             Self::Preserved(_) => Type::opaque("unknown", Vec::new()),
         }
     }
 
-    /// [`Self::type_of`] as a value; of common types nothing is made.
+    /// [`Self::type_of`] as a value; common types are not allocated again.
     #[must_use]
     pub fn type_value(&self) -> Self {
         static COMMON: LazyLock<[Arc<Type>; 12]> = LazyLock::new(|| {
@@ -93,11 +98,11 @@ impl<'a> Value<'a> {
                 Value::Timestamp(super::Timestamp { seconds: 0, nanos: 0, offset: 0 }),
                 Value::Type(Arc::new(Type::Dyn)),
                 Value::list(Vec::new()),
-                Value::Map(Map::of(std::collections::BTreeMap::new())),
+                Value::Map(MapValue::of(std::collections::BTreeMap::new())),
             ]
             .map(|value| Arc::new(value.type_of()))
         });
-        let at = match self {
+        let common_index = match self {
             Self::Null => 0,
             Self::Bool(_) => 1,
             Self::Int(_) => 2,
@@ -109,17 +114,17 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => 8,
             Self::Type(_) => 9,
             Self::List(_) => 10,
-            Self::Map(_) | Self::Object(Object::Json { .. }) => 11,
-            _ => return Self::of_type(self.type_of()),
+            Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => 11,
+            _ => return Self::from_type(self.type_of()),
         };
-        Self::Type(COMMON[at].clone())
+        Self::Type(COMMON[common_index].clone())
     }
 
     /// The name of its type.
-    pub fn type_name(&self) -> Text<'static> {
+    pub fn type_name(&self) -> StringValue<'static> {
         match self {
-            Self::Object(Object::Values { name, .. }) => Text::Shared(name.clone()),
-            Self::Opaque(_) => Text::Shared(self.type_of().name().into()),
+            Self::Object(ObjectValue::Values { name, .. }) => StringValue::Shared(name.clone()),
+            Self::Opaque(_) => StringValue::Shared(self.type_of().name().into()),
             Self::Optional(_) => "optional_type".into(),
             Self::Preserved(_) => "unknown".into(),
             Self::Null => "null_type".into(),
@@ -133,12 +138,11 @@ impl<'a> Value<'a> {
             Self::Timestamp(_) => "google.protobuf.Timestamp".into(),
             Self::Type(_) => "type".into(),
             Self::List(_) => "list".into(),
-            Self::Map(_) | Self::Object(Object::Json { .. }) => "map".into(),
+            Self::Map(_) | Self::Object(ObjectValue::Json { .. }) => "map".into(),
         }
     }
 
-    /// Code points of a string, bytes, elements of a list, entries of a map; none of what has no
-    /// size.
+    /// Code points of a string, bytes, elements of a list, entries of a map; none for other values.
     pub fn size(&self) -> Option<usize> {
         Some(match self {
             Self::String(text) if text.is_ascii() => text.len(),
@@ -146,12 +150,12 @@ impl<'a> Value<'a> {
             Self::Bytes(bytes) => bytes.len(),
             Self::List(list) => list.len(),
             Self::Map(map) => map.len(),
-            Self::Object(object @ Object::Json { .. }) => object.len(),
+            Self::Object(object @ ObjectValue::Json { .. }) => object.len(),
             _ => return None,
         })
     }
 
-    /// Whether it is what `optional.ofNonZeroValue` takes for nothing.
+    /// Whether `optional.ofNonZeroValue` returns no value for it.
     pub fn is_zero(&self) -> bool {
         match self {
             Self::Null => true,
@@ -164,48 +168,50 @@ impl<'a> Value<'a> {
             Self::Duration(duration) => *duration == 0,
             // Go's zero time is the first second of the year 1.
             Self::Timestamp(time) => time.seconds == -62_135_596_800 && time.nanos == 0,
-            // Lists and maps of objects do not say of themselves that they are nothing.
+            // Lists and maps of objects are never zero in cel-go.
             Self::List(list) => list.declared().is_none() && list.is_empty(),
-            Self::Map(Map::Json { entries, shape }) => shape.is_dynamic() && entries.is_empty(),
+            Self::Map(MapValue::Json { entries, shape }) => {
+                shape.is_dynamic() && entries.is_empty()
+            }
             Self::Map(map) => map.is_empty(),
-            Self::Object(Object::Values { fields, .. }) => fields.is_empty(),
+            Self::Object(ObjectValue::Values { fields, .. }) => fields.is_empty(),
             _ => false,
         }
     }
 
-    /// Whether it is a list, map or object of a schema, which refuses to be compared with others.
+    /// Whether it is a list, map or object of a schema, which cannot be compared with other values.
     pub(super) fn is_declared(&self) -> bool {
         match self {
             Self::List(list) => list.declared().is_some(),
-            Self::Map(Map::Json { shape, .. }) => !shape.is_dynamic(),
-            Self::Object(Object::Json { .. }) => true,
+            Self::Map(MapValue::Json { shape, .. }) => !shape.is_dynamic(),
+            Self::Object(ObjectValue::Json { .. }) => true,
             _ => false,
         }
     }
 
-    /// What is under a key or at an index; none if nothing is. Of an optional it is looked for in
-    /// what it holds, and is an optional again.
+    /// The value of a key or index, if it exists. For an optional it is looked up in the optional's
+    /// value, and is an optional again.
     ///
     /// # Errors
     ///
-    /// `no such key: …` if there is nothing to look into; what is wrong with an index.
-    pub fn find(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
+    /// `no such key: …` if the value has no elements; an error for an invalid index.
+    pub fn find(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Map(map) => map.get(key, work),
-            Self::Object(object) => object.get_by(key, work),
+            Self::Object(object) => object.get_by_value(key, work),
             Self::List(list) => {
-                list_index(key, work)?.and_then(|at| list.get(at, work)).transpose()
+                to_list_index(key, work)?.and_then(|index| list.get(index, work)).transpose()
             }
             _ => Err(Error::no_such_key(key, work)),
         }
     }
 
-    /// What is under a key or at an index.
+    /// The value of a key or index.
     ///
     /// # Errors
     ///
-    /// `no such key: …` and `index out of bounds: …` if nothing is, else as [`Self::find`].
-    pub fn index(&self, key: &Value<'_>, work: &WorkBudget) -> Outcome<'a> {
+    /// `no such key: …` and `index out of bounds: …` if it does not exist, else as [`Self::find`].
+    pub fn index(&self, key: &Value<'_>, work: &WorkBudget) -> ValueResult<'a> {
         match self.find(key, work)? {
             Some(value) => Ok(value),
             None if matches!(self, Self::List(_)) => Err(Error::out_of_bounds(key, work)),
@@ -213,12 +219,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A field, or what is under a string; none if nothing is.
+    /// The value of a field or string key, if it exists.
     ///
     /// # Errors
     ///
     /// As [`Self::find`].
-    pub fn find_field(&self, name: &str, work: &WorkBudget) -> Found<'a> {
+    pub fn find_field(&self, name: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Map(map) => map.get_str(name, work),
             Self::Object(object) => object.get(name, work),
@@ -227,34 +233,36 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A field, or what is under a string.
+    /// The value of a field or string key.
     ///
     /// # Errors
     ///
     /// As [`Self::index`].
-    pub fn field(&self, name: &str, work: &WorkBudget) -> Outcome<'a> {
+    pub fn field(&self, name: &str, work: &WorkBudget) -> ValueResult<'a> {
         self.find_field(name, work)?.ok_or_else(|| Error::no_such_key(&Value::text(name), work))
     }
 
-    /// Whether it is in a list, or a key of a map.
+    /// Whether it is an element of a list or a key of a map.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchOverload`] if the other is neither, or the key of a map of an object is no
-    /// string; where elements of an object's list cannot be compared with it.
+    /// [`Error::NoSuchOverload`] if the container is neither, or if a key of an object's map is not
+    /// a string; an error if elements of an object's list cannot be compared with it.
     pub fn is_in(&self, container: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         match container {
             Value::List(list) => list.contains(self, work),
             Value::Map(map) => map.contains(self, work),
-            Value::Object(object @ Object::Json { .. }) => Ok(object.get_by(self, work)?.is_some()),
+            Value::Object(object @ ObjectValue::Json { .. }) => {
+                Ok(object.get_by_value(self, work)?.is_some())
+            }
             _ => Err(Error::NoSuchOverload),
         }
     }
 }
 
-/// The place that a value means in a list; none if no list has it.
-fn list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Error> {
-    let place = match index {
+/// The list index for a value; none if no list has such an index.
+fn to_list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Error> {
+    let list_index = match index {
         Value::Int(int) => i128::from(*int),
         Value::Uint(uint) if i64::try_from(*uint).is_ok() => i128::from(*uint),
         Value::Double(double)
@@ -269,9 +277,9 @@ fn list_index(index: &Value<'_>, work: &WorkBudget) -> Result<Option<usize>, Err
             ));
         }
         _ => {
-            let name = super::show::type_text(&index.type_of());
+            let name = super::display::type_text(&index.type_of());
             return Err(Error::text(format!("unsupported index type '{name}' in list"), work));
         }
     };
-    Ok(usize::try_from(place).ok())
+    Ok(usize::try_from(list_index).ok())
 }

@@ -1,22 +1,25 @@
-//! Equality and order.
+//! Equality and order of values.
 //!
-//! `null` is equal to `null` only; numbers are compared by value; values of different kinds are
-//! unequal, except that lists and maps of an object refuse (as in Kubernetes) to be compared with
-//! anything else: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
+//! `null` equals only `null`, numbers are compared by value, and values of different kinds are
+//! unequal. As in Kubernetes, lists and maps of an object on the left side cannot be compared with
+//! other kinds: `dyn(self.list) == 1` is an error, `1 == dyn(self.list)` is not.
 
-use super::{Error, Key, List, Map, Object, Value, WorkBudget, keyed, number};
-use crate::kubernetes::{ListShape, Shape, ShapeKind, names};
+use super::{
+    Error, ListValue, MapKey, MapValue, ObjectValue, Value, WorkBudget, list_type, number,
+};
+use crate::kubernetes::{ListShape, ShapeKind, ValueShape, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::cmp::Ordering;
 
 type Equal = Result<bool, Error>;
 
 impl Value<'_> {
-    /// Whether two values are equal, as `==` has it.
+    /// Whether two values are equal by `==`.
     ///
     /// # Errors
     ///
-    /// Where a value of an object or of a library refuses, or data is not what its schema says.
+    /// If a value of an object or a library cannot be compared, or if data does not match its
+    /// schema.
     pub fn equals(&self, other: &Value<'_>, work: &WorkBudget) -> Equal {
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
@@ -25,9 +28,8 @@ impl Value<'_> {
         }
     }
 
-    /// As [`Self::equals`], with the left value alone to decide about `null`.
+    /// As [`Self::equals`], where only the left value decides about `null`.
     pub(super) fn raw_equals(&self, other: &Value<'_>, work: &WorkBudget) -> Equal {
-        // Values borrow from what outlives both of them here.
         match (self, other) {
             (Value::Null, Value::Null) => Ok(true),
             (Value::Bool(one), Value::Bool(other)) => Ok(one == other),
@@ -37,16 +39,16 @@ impl Value<'_> {
             (Value::Timestamp(one), Value::Timestamp(other)) => Ok(one == other),
             (Value::Type(one), Value::Type(other)) => Ok(one.name() == other.name()),
             (Value::List(one), _) => list(one, other, work),
-            (Value::Map(Map::Json { entries, shape }), _) if !shape.is_dynamic() => {
+            (Value::Map(MapValue::Json { entries, shape }), _) if !shape.is_dynamic() => {
                 declared(entries, shape, other, work)
             }
             (Value::Map(one), _) => Ok(map(one, other, work)),
-            (Value::Object(Object::Json { fields, shape }), _) => {
+            (Value::Object(ObjectValue::Json { fields, shape }), _) => {
                 declared(fields, shape, other, work)
             }
             (
-                Value::Object(Object::Values { name, fields }),
-                Value::Object(Object::Values { name: other_name, fields: other_fields }),
+                Value::Object(ObjectValue::Values { name, fields }),
+                Value::Object(ObjectValue::Values { name: other_name, fields: other_fields }),
             ) => {
                 if name != other_name || fields.len() != other_fields.len() {
                     return Ok(false);
@@ -65,16 +67,16 @@ impl Value<'_> {
             }
             (Value::Opaque(one), _) => one.equals(other),
             (Value::Preserved(one), _) => preserved(one, other, work),
-            // Neither is `NaN` if they have an order.
+            // Values with an order are not `NaN`.
             _ => Ok(matches!(number::compare(self, other), Some(Ok(Ordering::Equal)))),
         }
     }
 
-    /// The order of two values, for `<` and the like.
+    /// The order of two values, for `<`, `<=`, `>` and `>=`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchOverload`] if they have none; `NaN` has none with any number.
+    /// [`Error::NoSuchOverload`] if they have no order, and an error for `NaN`.
     pub fn compare(&self, other: &Value<'_>) -> Result<Ordering, Error> {
         match (self, other) {
             (Value::Bool(one), Value::Bool(other)) => Ok(one.cmp(other)),
@@ -88,7 +90,7 @@ impl Value<'_> {
     }
 }
 
-fn list(one: &List<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
+fn list(one: &ListValue<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
     let kind = one.declared();
     let Value::List(other) = other else {
         return if kind.is_some() { Err(Error::NoSuchOverload) } else { Ok(false) };
@@ -100,7 +102,7 @@ fn list(one: &List<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
     match kind {
         None => {
             for (one, other) in one.iter(work).zip(other.iter(work)) {
-                // What cannot be compared does not make lists of the language differ.
+                // Elements that cannot be compared do not make lists of expressions unequal.
                 let (Ok(one), Ok(other)) = (one, other) else { return Ok(false) };
                 if one.equals(&other, work) == Ok(false) {
                     return Ok(false);
@@ -122,15 +124,15 @@ fn list(one: &List<'_>, other: &Value<'_>, work: &WorkBudget) -> Equal {
             }
             Ok(true)
         }
-        Some(ListShape::Set) => Ok(keyed::same_set(one, other, work)),
-        Some(ListShape::Map(properties)) => keyed::same_by_keys(one, other, properties, work),
+        Some(ListShape::Set) => Ok(list_type::same_set(one, other, work)),
+        Some(ListShape::Map(properties)) => list_type::same_by_keys(one, other, properties, work),
     }
 }
 
-fn map(one: &Map<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
+fn map(one: &MapValue<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     let other_len = match other {
         Value::Map(map) => map.len(),
-        Value::Object(object @ Object::Json { .. }) => object.len(),
+        Value::Object(object @ ObjectValue::Json { .. }) => object.len(),
         _ => return false,
     };
     // The evaluation checks later whether work remains.
@@ -139,7 +141,7 @@ fn map(one: &Map<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     }
     for (key, value) in one.iter(work) {
         let other = match other {
-            Value::Object(object) => object.get_by(&key, work),
+            Value::Object(object) => object.get_by_value(&key, work),
             Value::Map(map) => map.get(&key, work),
             _ => return false,
         };
@@ -151,19 +153,19 @@ fn map(one: &Map<'_>, other: &Value<'_>, work: &WorkBudget) -> bool {
     true
 }
 
-/// A map or an object of an object, beside anything.
+/// Compares a map or object of a schema with any value.
 fn declared(
     entries: &JsonMap<String, Json>,
-    shape: &Shape,
+    shape: &ValueShape,
     other: &Value<'_>,
     work: &WorkBudget,
 ) -> Equal {
     let (other_len, other_json) = match other {
-        Value::Map(map @ Map::Json { entries, shape }) => {
+        Value::Map(map @ MapValue::Json { entries, shape }) => {
             (map.len(), (!shape.is_dynamic()).then_some(*entries))
         }
         Value::Map(map) => (map.len(), None),
-        Value::Object(Object::Json { fields, .. }) => (fields.len(), Some(*fields)),
+        Value::Object(ObjectValue::Json { fields, .. }) => (fields.len(), Some(*fields)),
         _ => return Err(Error::NoSuchOverload),
     };
     if entries.len() != other_len {
@@ -171,12 +173,13 @@ fn declared(
     }
     work.take(entries.len())?;
     for (key, json) in entries {
-        let known = match &shape.kind {
+        let is_declared = match &shape.kind {
             ShapeKind::Object(object) => object.fields.contains_key(key.as_str()),
             _ => true,
         };
-        if !known {
-            // Only the data can be compared; what is on one side only has been counted.
+        if !is_declared {
+            // Undeclared fields are compared as data. A field of one side only is covered by the
+            // count above.
             match other_json.map(|other| other.get(key)) {
                 None => return Err(Error::NoSuchOverload),
                 Some(Some(other)) if !same_data(json, other, work)? => return Ok(false),
@@ -185,7 +188,7 @@ fn declared(
         }
         let value = match &shape.kind {
             ShapeKind::Object(object) => {
-                // The key is taken for a name of rules here, as Kubernetes does.
+                // As in Kubernetes, the key is unescaped like a name in a rule.
                 let Some(name) = names::unescape(key) else { continue };
                 match (entries.get(&*name), object.fields.get(&*name)) {
                     (None | Some(Json::Null), _) | (_, None) => None,
@@ -194,10 +197,10 @@ fn declared(
             }
             _ => Some(shape.element().view(json, work)),
         };
-        let key = Key::String(key.as_str().into()).to_value();
+        let key = MapKey::String(key.as_str().into()).to_value();
         let other = match other {
             Value::Map(map) => map.get(&key, work),
-            Value::Object(object) => object.get_by(&key, work),
+            Value::Object(object) => object.get_by_value(&key, work),
             _ => Ok(None),
         };
         let equal = match (value, other) {
@@ -218,7 +221,7 @@ fn declared(
     Ok(true)
 }
 
-/// Data that no schema describes, beside anything: equal if it is the same data.
+/// Compares data without a schema with any value: they are equal if the data is the same.
 fn preserved(one: &Json, other: &Value<'_>, work: &WorkBudget) -> Equal {
     match other {
         Value::Preserved(other) => same_data(one, other, work),
@@ -226,18 +229,18 @@ fn preserved(one: &Json, other: &Value<'_>, work: &WorkBudget) -> Equal {
         Value::Int(other) => Ok(one.as_i64() == Some(*other)),
         Value::Double(other) => Ok(one.is_f64() && one.as_f64() == Some(*other)),
         Value::String(other) => one.as_str().map_or(Ok(false), |one| same_text(one, other, work)),
-        Value::Map(Map::Json { entries: other, .. })
-        | Value::Object(Object::Json { fields: other, .. }) => {
+        Value::Map(MapValue::Json { entries: other, .. })
+        | Value::Object(ObjectValue::Json { fields: other, .. }) => {
             one.as_object().map_or(Ok(false), |one| same_fields(one, other, work))
         }
-        Value::List(List::Json { items, .. }) => {
+        Value::List(ListValue::Json { items, .. }) => {
             one.as_array().map_or(Ok(false), |one| same_items(one, items, work))
         }
         _ => Ok(false),
     }
 }
 
-/// Whether data is the same, level by level.
+/// Whether data is the same, recursively.
 fn same_data(one: &Json, other: &Json, work: &WorkBudget) -> Equal {
     match (one, other) {
         (Json::String(one), Json::String(other)) => same_text(one, other, work),
@@ -277,7 +280,7 @@ fn same_fields(
     Ok(true)
 }
 
-/// Short texts are not worth counting.
+/// Short texts cost no work.
 fn same_text(one: &str, other: &str, work: &WorkBudget) -> Equal {
     if one.len() == other.len() && one.len() >= 64 {
         work.read_text(one.len())?;

@@ -1,17 +1,17 @@
-//! Values as data of objects.
+//! Conversion of values to JSON.
 
-use super::{Error, Value, WorkBudget, show, time};
+use super::{Error, Value, WorkBudget, display, time};
 use base64::Engine as _;
 use serde_json::{Map as JsonMap, Value as Json};
 
 impl Value<'_> {
-    /// The value as data: bytes as base64, durations and times as texts, an optional as what it
-    /// holds.
+    /// The value as JSON: bytes as base64, durations and timestamps as strings, an optional as its
+    /// value.
     ///
     /// # Errors
     ///
-    /// If there is no such data: of types, of values of libraries, of `NaN`, of nothing; or if data
-    /// that it looks at is not what its schema says.
+    /// If the value has no JSON form (types, values of libraries, `NaN`, an empty optional), or if
+    /// data does not match its schema.
     pub fn to_json(&self) -> Result<Json, Error> {
         self.to_json_with(&WorkBudget::unlimited())
     }
@@ -24,7 +24,7 @@ impl Value<'_> {
             Self::Uint(uint) => Json::from(*uint),
             Self::Double(double) => {
                 serde_json::Number::from_f64(*double).map(Json::Number).ok_or_else(|| {
-                    let text = show::go_double(*double);
+                    let text = display::go_double(*double);
                     Error::text(format!("json: unsupported value: {text}"), work)
                 })?
             }
@@ -32,7 +32,7 @@ impl Value<'_> {
             Self::Bytes(bytes) => {
                 Json::from(base64::engine::general_purpose::STANDARD.encode(bytes.as_slice()))
             }
-            Self::Duration(duration) => Json::from(time::seconds(*duration)),
+            Self::Duration(duration) => Json::from(time::format_seconds(*duration)),
             Self::Timestamp(time) => Json::from(time.to_string()),
             Self::List(list) => {
                 let values = list.iter(work).map(|value| value?.to_json_with(work));
@@ -57,7 +57,7 @@ impl Value<'_> {
     }
 }
 
-fn object(entries: super::Entries<'_, '_>, work: &WorkBudget) -> Result<Json, Error> {
+fn object(entries: super::MapEntries<'_, '_>, work: &WorkBudget) -> Result<Json, Error> {
     let mut object = JsonMap::new();
     for (key, value) in entries {
         object.insert(key.display(work).to_string(), value?.to_json_with(work)?);

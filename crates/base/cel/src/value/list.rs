@@ -1,16 +1,16 @@
-//! Lists: how their elements are reached, and how they grow.
+//! Lists: element access and concatenation.
 
-use super::{Element, Error, List, Outcome, Value, WorkBudget, keyed};
-use crate::kubernetes::{ListShape, Shape, ShapeKind};
+use super::{Error, ListElement, ListValue, Value, ValueResult, WorkBudget, list_type};
+use crate::kubernetes::{ListShape, ShapeKind, ValueShape};
 use std::sync::Arc;
 
-impl<'a> List<'a> {
+impl<'a> ListValue<'a> {
     /// A list of these elements.
     pub fn of(values: Vec<Value<'a>>) -> Self {
         Self::Values(Arc::new(values))
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
             Self::Json { items, .. } => items.len(),
@@ -19,22 +19,21 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element at a place; none if there is none. It is an error if data is not what its
-    /// schema says.
-    pub fn get(&self, at: usize, work: &WorkBudget) -> Option<Outcome<'a>> {
+    /// The element at an index, if it exists; an error if data does not match its schema.
+    pub fn get(&self, at: usize, work: &WorkBudget) -> Option<ValueResult<'a>> {
         match self {
             Self::Json { items, shape } => Some(shape.element().view(items.get(at)?, work)),
             Self::Values(values) => Some(Ok(values.get(at)?.clone())),
             Self::Joined { elements, shape } => {
                 let shape = shape.element();
                 Some(match elements.get(at)? {
-                    Element::Lying(json) => shape.view(json, work),
-                    Element::Added(value) => shape.view_again(value, work),
+                    ListElement::Original(json) => shape.view(json, work),
+                    ListElement::Added(value) => shape.view_value(value, work),
                 })
             }
         }
@@ -44,19 +43,19 @@ impl<'a> List<'a> {
     pub fn iter<'v>(
         &'v self,
         work: &'v WorkBudget,
-    ) -> impl ExactSizeIterator<Item = Outcome<'a>> + DoubleEndedIterator + 'v {
-        // A place below the length has an element.
+    ) -> impl ExactSizeIterator<Item = ValueResult<'a>> + DoubleEndedIterator + 'v {
+        // Every index below the length has an element.
         (0..self.len()).map(move |at| self.get(at, work).unwrap_or(Err(Error::NoSuchOverload)))
     }
 
-    fn shape(&self) -> Option<&'a Shape> {
+    fn shape(&self) -> Option<&'a ValueShape> {
         match self {
             Self::Json { shape, .. } | Self::Joined { shape, .. } => Some(shape),
             Self::Values(_) => None,
         }
     }
 
-    /// What its schema says how it compares and grows; none where no schema says what it is.
+    /// The list type of its schema; none without a schema.
     pub fn declared(&self) -> Option<&'a ListShape> {
         match &self.shape()?.kind {
             ShapeKind::List { kind, .. } => Some(kind),
@@ -68,7 +67,7 @@ impl<'a> List<'a> {
     ///
     /// # Errors
     ///
-    /// Of a list of an object, where none is equal and one cannot be compared.
+    /// For a list of an object, if no element is equal and one cannot be compared.
     pub fn contains(&self, value: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         work.take(self.len())?;
         if self.declared().is_none() {
@@ -92,11 +91,11 @@ impl<'a> List<'a> {
         first
     }
 
-    /// `self + other`. A list that nobody else holds grows in place.
+    /// `self + other`. A list that is not shared grows in place.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says.
+    /// If data does not match its schema.
     pub fn join(self, other: &Self, work: &WorkBudget) -> Result<Self, Error> {
         work.take(other.len())?;
         let (Some(kind), Some(shape)) = (self.declared(), self.shape()) else {
@@ -106,10 +105,10 @@ impl<'a> List<'a> {
             Self::Joined { elements, .. } => elements,
             Self::Json { items, .. } => {
                 let mut elements = Vec::with_capacity(items.len() + other.len());
-                elements.extend(items.iter().map(Element::Lying));
+                elements.extend(items.iter().map(ListElement::Original));
                 Arc::new(elements)
             }
-            // No schema says what such a list is.
+            // Such a list has no schema.
             Self::Values(_) => return Err(Error::NoSuchOverload),
         };
         let elements = Arc::make_mut(&mut shared);
@@ -117,16 +116,16 @@ impl<'a> List<'a> {
             ListShape::Atomic => {
                 elements.reserve(other.len());
                 for value in other.iter(work) {
-                    elements.push(Element::Added(value?));
+                    elements.push(ListElement::Added(value?));
                 }
             }
-            ListShape::Set => keyed::join_set(elements, other, work)?,
-            ListShape::Map(keys) => keyed::join_by_keys(elements, other, keys, work)?,
+            ListShape::Set => list_type::add_to_set(elements, other, work)?,
+            ListShape::Map(keys) => list_type::merge_by_keys(elements, other, keys, work)?,
         }
         Ok(Self::Joined { elements: shared, shape })
     }
 
-    /// As [`Self::join`], of a list that no schema is about.
+    /// As [`Self::join`], for a list without a schema.
     fn join_plain(self, other: &Self, work: &WorkBudget) -> Result<Self, Error> {
         if self.is_empty() {
             return Ok(other.clone());
@@ -149,10 +148,10 @@ impl<'a> List<'a> {
 
 fn extend<'a>(
     values: &mut Vec<Value<'a>>,
-    more: &List<'a>,
+    more: &ListValue<'a>,
     work: &WorkBudget,
 ) -> Result<(), Error> {
-    if let List::Values(more) = more {
+    if let ListValue::Values(more) = more {
         values.extend_from_slice(more);
         return Ok(());
     }

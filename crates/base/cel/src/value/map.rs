@@ -1,22 +1,22 @@
-//! Maps and objects: how what is in them is reached.
+//! Maps and objects: access to entries and fields.
 
-use super::text::{Plain, Probe};
-use super::{Error, Key, Map, Object, Outcome, Text, Value, WorkBudget};
-use crate::kubernetes::{Shape, ShapeKind, names};
+use super::text::{AsKeyValue, KeyValue};
+use super::{Error, MapKey, MapValue, ObjectValue, StringValue, Value, ValueResult, WorkBudget};
+use crate::kubernetes::{ShapeKind, ValueShape, names};
 use serde_json::{Map as JsonMap, Value as Json};
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
-/// What an entry of a map or an object has, where there is one.
-pub type Found<'a> = Result<Option<Value<'a>>, Error>;
+/// The value of an entry or field, if it exists.
+pub type LookupResult<'a> = Result<Option<Value<'a>>, Error>;
 
-impl<'a> Map<'a> {
-    /// A map of these entries.
-    pub fn of(entries: BTreeMap<Key<'a>, Value<'a>>) -> Self {
+impl<'a> MapValue<'a> {
+    /// A map with these entries.
+    pub fn of(entries: BTreeMap<MapKey<'a>, Value<'a>>) -> Self {
         Self::Values(Arc::new(entries))
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         match self {
             Self::Json { entries, .. } => entries.len(),
@@ -24,32 +24,34 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is under a string; none if nothing is.
+    /// The value of a string key, if it exists.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says.
-    pub fn get_str(&self, key: &str, work: &WorkBudget) -> Found<'a> {
+    /// If data does not match its schema.
+    pub fn get_str(&self, key: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { entries, shape } => {
                 entries.get(key).map(|value| shape.element().view(value, work)).transpose()
             }
-            Self::Values(entries) => Ok(entries.get(&Plain::String(key) as &dyn Probe).cloned()),
+            Self::Values(entries) => {
+                Ok(entries.get(&KeyValue::String(key) as &dyn AsKeyValue).cloned())
+            }
         }
     }
 
-    /// What is under a key; none if nothing is. Numbers are looked up by value.
+    /// The value of a key, if it exists. Numbers are looked up by value.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says; [`Error::NoSuchOverload`] if this is a map of an object
-    /// and the key is no string.
-    pub fn get(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
+    /// If data does not match its schema; [`Error::NoSuchOverload`] if this is a map of an object
+    /// and the key is not a string.
+    pub fn get(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { shape, .. } => match key {
                 Value::String(key) => self.get_str(key, work),
@@ -57,13 +59,13 @@ impl<'a> Map<'a> {
                 _ => Err(Error::NoSuchOverload),
             },
             Self::Values(entries) => {
-                let Some(key) = Plain::of(key) else { return Ok(None) };
-                Ok(entries.get(&key as &dyn Probe).cloned())
+                let Some(key) = KeyValue::of(key) else { return Ok(None) };
+                Ok(entries.get(&key as &dyn AsKeyValue).cloned())
             }
         }
     }
 
-    /// Whether something is under a key.
+    /// Whether it has a key.
     ///
     /// # Errors
     ///
@@ -71,24 +73,25 @@ impl<'a> Map<'a> {
     pub fn contains(&self, key: &Value<'_>, work: &WorkBudget) -> Result<bool, Error> {
         match (self, key) {
             (Self::Values(entries), key) => {
-                Ok(Plain::of(key).is_some_and(|key| entries.contains_key(&key as &dyn Probe)))
+                Ok(KeyValue::of(key)
+                    .is_some_and(|key| entries.contains_key(&key as &dyn AsKeyValue)))
             }
             _ => Ok(self.get(key, work)?.is_some()),
         }
     }
 
     /// The entries in the order of their keys.
-    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> Entries<'v, 'a> {
+    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> MapEntries<'v, 'a> {
         let iter = match self {
-            Self::Json { entries, shape } => Iter::Json(entries.iter(), shape),
-            Self::Values(entries) => Iter::Values(entries.iter()),
+            Self::Json { entries, shape } => EntriesInner::Json(entries.iter(), shape),
+            Self::Values(entries) => EntriesInner::Values(entries.iter()),
         };
-        Entries { iter, work }
+        MapEntries { iter, work }
     }
 }
 
-impl<'a> Object<'a> {
-    /// How many fields it has, also those that its type does not know.
+impl<'a> ObjectValue<'a> {
+    /// The number of fields, including undeclared ones.
     pub fn len(&self) -> usize {
         match self {
             Self::Json { fields, .. } => fields.len(),
@@ -96,18 +99,17 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A field, by the name that it has in rules; none if it is not there, or null, or unknown to
-    /// its type.
+    /// The value of a field by its escaped name; none if the field is missing, null or undeclared.
     ///
     /// # Errors
     ///
-    /// If data is not what its schema says.
-    pub fn get(&self, name: &str, work: &WorkBudget) -> Found<'a> {
+    /// If data does not match its schema.
+    pub fn get(&self, name: &str, work: &WorkBudget) -> LookupResult<'a> {
         match self {
             Self::Json { fields, shape } => match names::unescape(name) {
                 Some(property) => field(fields, shape, &property, work),
@@ -117,36 +119,36 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// As [`Self::get`], of any value as the key.
+    /// As [`Self::get`], with any value as the key.
     ///
     /// # Errors
     ///
-    /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is no string.
-    pub fn get_by(&self, key: &Value<'_>, work: &WorkBudget) -> Found<'a> {
+    /// As [`Self::get`]; [`Error::NoSuchOverload`] if the key is not a string.
+    pub fn get_by_value(&self, key: &Value<'_>, work: &WorkBudget) -> LookupResult<'a> {
         match key {
             Value::String(name) => self.get(name, work),
             _ => Err(Error::NoSuchOverload),
         }
     }
 
-    /// The fields that its type knows, by the names that they have in rules, in the order of the
-    /// names that they have in data. Of one that is null there is an error, as it is not there.
-    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> Entries<'v, 'a> {
+    /// The declared fields by their escaped names, in the order of their names in data. A field
+    /// that is null yields an error, because it does not exist in CEL.
+    pub fn iter<'v>(&'v self, work: &'v WorkBudget) -> MapEntries<'v, 'a> {
         let iter = match self {
-            Self::Json { fields, shape } => Iter::Fields(fields.iter(), shape),
-            Self::Values { fields, .. } => Iter::Made(fields.iter()),
+            Self::Json { fields, shape } => EntriesInner::Fields(fields.iter(), shape),
+            Self::Values { fields, .. } => EntriesInner::Constructed(fields.iter()),
         };
-        Entries { iter, work }
+        MapEntries { iter, work }
     }
 }
 
-/// A property of an object with declared fields, by its name in data.
+/// The value of a declared field by its name in data.
 fn field<'a>(
     fields: &'a JsonMap<String, Json>,
-    shape: &'a Shape,
+    shape: &'a ValueShape,
     name: &str,
     work: &WorkBudget,
-) -> Found<'a> {
+) -> LookupResult<'a> {
     let ShapeKind::Object(object) = &shape.kind else { return Ok(None) };
     let Some(value) = fields.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
     match object.fields.get(name) {
@@ -157,34 +159,34 @@ fn field<'a>(
 
 /// The entries of a map, or the fields of an object.
 #[derive(Debug)]
-pub struct Entries<'v, 'a> {
-    iter: Iter<'v, 'a>,
+pub struct MapEntries<'v, 'a> {
+    iter: EntriesInner<'v, 'a>,
     work: &'v WorkBudget,
 }
 
 #[derive(Debug)]
-enum Iter<'v, 'a> {
-    Json(serde_json::map::Iter<'a>, &'a Shape),
-    Fields(serde_json::map::Iter<'a>, &'a Shape),
-    Values(btree_map::Iter<'v, Key<'a>, Value<'a>>),
-    Made(btree_map::Iter<'v, Arc<str>, Value<'a>>),
+enum EntriesInner<'v, 'a> {
+    Json(serde_json::map::Iter<'a>, &'a ValueShape),
+    Fields(serde_json::map::Iter<'a>, &'a ValueShape),
+    Values(btree_map::Iter<'v, MapKey<'a>, Value<'a>>),
+    Constructed(btree_map::Iter<'v, Arc<str>, Value<'a>>),
 }
 
-impl<'a> Iterator for Entries<'_, 'a> {
-    type Item = (Value<'a>, Outcome<'a>);
+impl<'a> Iterator for MapEntries<'_, 'a> {
+    type Item = (Value<'a>, ValueResult<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let work = self.work;
         match &mut self.iter {
-            Iter::Json(entries, shape) => {
+            EntriesInner::Json(entries, shape) => {
                 let (key, value) = entries.next()?;
                 Some((Value::text(key.as_str()), shape.element().view(value, work)))
             }
-            Iter::Fields(fields, shape) => loop {
+            EntriesInner::Fields(fields, shape) => loop {
                 let (property, value) = fields.next()?;
                 let ShapeKind::Object(object) = &shape.kind else { return None };
                 let Some(field) = object.fields.get(property.as_str()) else { continue };
-                let name: Text<'a> = match names::escape(property) {
+                let name: StringValue<'a> = match names::escape(property) {
                     Some(std::borrow::Cow::Owned(name)) => name.into(),
                     _ => property.as_str().into(),
                 };
@@ -195,13 +197,13 @@ impl<'a> Iterator for Entries<'_, 'a> {
                 };
                 return Some((Value::String(name), value));
             },
-            Iter::Values(entries) => {
+            EntriesInner::Values(entries) => {
                 let (key, value) = entries.next()?;
                 Some((key.to_value(), Ok(value.clone())))
             }
-            Iter::Made(fields) => {
+            EntriesInner::Constructed(fields) => {
                 let (name, value) = fields.next()?;
-                Some((Value::String(Text::Shared(name.clone())), Ok(value.clone())))
+                Some((Value::String(StringValue::Shared(name.clone())), Ok(value.clone())))
             }
         }
     }

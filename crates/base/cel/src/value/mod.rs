@@ -1,26 +1,25 @@
-//! Values, as the evaluator sees them.
+//! CEL values of the evaluator.
 //!
-//! A value borrows what it can: objects are looked at where they lie (`'a` is the life of the
-//! object and of the program), strings of them are not copied, and the elements of lists and maps
-//! become values one by one when they are asked for.
+//! Values borrow: `'a` is the lifetime of the objects and of the program. Strings of objects are
+//! not copied, and elements of lists and maps become values one by one, on access.
 
 mod access;
+mod display;
 mod equal;
 mod json;
-mod keyed;
 mod list;
+mod list_type;
 mod map;
 mod number;
-mod show;
 mod text;
 pub mod time;
 pub(crate) mod work;
 
-pub use map::{Entries, Found};
-pub use show::{Display, go_decimal, go_double};
+pub use display::{Display, go_decimal, go_double};
+pub use map::{LookupResult, MapEntries};
 pub use work::WorkBudget;
 
-use crate::kubernetes::Shape;
+use crate::kubernetes::ValueShape;
 use crate::types::Type;
 use serde_json::{Map as JsonMap, Value as Json};
 use std::any::Any;
@@ -42,180 +41,180 @@ pub enum Value<'a> {
     /// A `double`.
     Double(f64),
     /// A `string`.
-    String(Text<'a>),
+    String(StringValue<'a>),
     /// `bytes`
-    Bytes(Blob<'a>),
-    /// A `duration` in nanoseconds, as Go has it.
+    Bytes(BytesValue<'a>),
+    /// A `duration` in nanoseconds, as in Go.
     Duration(i64),
     /// A `timestamp`.
     Timestamp(Timestamp),
     /// A type.
     Type(Arc<Type>),
     /// A list.
-    List(List<'a>),
+    List(ListValue<'a>),
     /// A map.
-    Map(Map<'a>),
+    Map(MapValue<'a>),
     /// An object with declared fields.
-    Object(Object<'a>),
+    Object(ObjectValue<'a>),
     /// An optional.
     Optional(Option<Arc<Self>>),
-    /// A value of a library's type.
+    /// A value of a library type.
     Opaque(Arc<dyn Opaque>),
-    /// Data that has no type in its schema and can only be compared.
+    /// Data without a type in its schema (`x-kubernetes-preserve-unknown-fields`), which can only
+    /// be compared.
     Preserved(&'a Json),
 }
 
 /// A string.
 #[derive(Clone, Debug)]
-pub enum Text<'a> {
-    /// Of an object or of the program.
+pub enum StringValue<'a> {
+    /// Part of an object or of the program.
     Borrowed(&'a str),
-    /// Made on the way.
+    /// Created during evaluation.
     Shared(Arc<str>),
 }
 
 /// Bytes.
 #[derive(Clone, Debug)]
-pub enum Blob<'a> {
-    /// Of the program.
+pub enum BytesValue<'a> {
+    /// Part of the program.
     Borrowed(&'a [u8]),
-    /// Made on the way.
+    /// Created during evaluation.
     Shared(Arc<[u8]>),
 }
 
-/// A point in time. What the language makes is within the years 1 to 9999.
+/// A point in time. Timestamps that CEL creates are within the years 1 to 9999.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
-    /// Nanoseconds after them, below 1,000,000,000.
+    /// Nanoseconds of the second, below 1,000,000,000.
     pub nanos: u32,
-    /// Seconds east of Greenwich of the zone that it was written in; only its text knows it.
+    /// The offset from UTC in seconds of the zone in which it was written; only its text depends on
+    /// it.
     pub offset: i32,
 }
 
 /// A list.
 #[derive(Clone, Debug)]
-pub enum List<'a> {
-    /// Of an object.
+pub enum ListValue<'a> {
+    /// Part of an object.
     Json {
         /// The elements.
         items: &'a [Json],
-        /// What the list is ([`ShapeKind::List`]), or that nothing says what it is.
+        /// Its shape: [`ShapeKind::List`] or [`ShapeKind::Dynamic`].
         ///
         /// [`ShapeKind::List`]: crate::kubernetes::ShapeKind::List
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
-    /// Made on the way.
+    /// Created during evaluation.
     Values(Arc<Vec<Value<'a>>>),
-    /// A list of an object to which something was added: it compares and grows as that does.
+    /// A list of an object with added elements. It keeps the list type.
     Joined {
         /// The elements.
-        elements: Arc<Vec<Element<'a>>>,
-        /// What the list is.
-        shape: &'a Shape,
+        elements: Arc<Vec<ListElement<'a>>>,
+        /// Its shape.
+        shape: &'a ValueShape,
     },
 }
 
-/// An element of a list of an object that has grown.
+/// An element of an object's list with additions.
 #[derive(Clone, Debug)]
-pub enum Element<'a> {
-    /// It lies in the object.
-    Lying(&'a Json),
-    /// It was added. The list takes it for data and looks at it as its schema says, as it does with
-    /// its own: what was a text to begin with must be one still.
+pub enum ListElement<'a> {
+    /// An element of the object.
+    Original(&'a Json),
+    /// An added element. The list converts it by its schema like its own elements: if the schema
+    /// expects a text, the element must be one.
     Added(Value<'a>),
 }
 
 /// A map.
 #[derive(Clone, Debug)]
-pub enum Map<'a> {
-    /// Of an object.
+pub enum MapValue<'a> {
+    /// Part of an object.
     Json {
         /// The entries.
         entries: &'a JsonMap<String, Json>,
-        /// What the map is ([`ShapeKind::Map`]), or that nothing says what it is.
+        /// Its shape: [`ShapeKind::Map`] or [`ShapeKind::Dynamic`].
         ///
         /// [`ShapeKind::Map`]: crate::kubernetes::ShapeKind::Map
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
-    /// Made on the way, in the order of keys.
-    Values(Arc<std::collections::BTreeMap<Key<'a>, Value<'a>>>),
+    /// Created during evaluation, in the order of keys.
+    Values(Arc<std::collections::BTreeMap<MapKey<'a>, Value<'a>>>),
 }
 
-/// The key of a map. Numbers that are equal are the same key, whatever their type; which type it
-/// was is kept in the first form (`Int` where it fits).
+/// The key of a map. Equal numbers are the same key, whatever their type. The type is kept.
 #[derive(Clone, Debug)]
-pub enum Key<'a> {
+pub enum MapKey<'a> {
     /// `true`, `false`
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// A whole number that was written as, or only fits, a `uint`.
+    /// A `uint`.
     Uint(u64),
     /// A string.
-    String(Text<'a>),
+    String(StringValue<'a>),
 }
 
 /// An object with declared fields.
 #[derive(Clone, Debug)]
-pub enum Object<'a> {
-    /// One that lies somewhere.
+pub enum ObjectValue<'a> {
+    /// Part of an object.
     Json {
         /// Its fields.
         fields: &'a JsonMap<String, Json>,
-        /// What the object is ([`ShapeKind::Object`]).
+        /// Its shape: [`ShapeKind::Object`].
         ///
         /// [`ShapeKind::Object`]: crate::kubernetes::ShapeKind::Object
-        shape: &'a Shape,
+        shape: &'a ValueShape,
     },
-    /// Made on the way: `Type{field: value}`.
+    /// Created by an expression: `Type{field: value}`.
     Values {
-        /// The type's name.
+        /// The name of the type.
         name: Arc<str>,
-        /// The fields that were given.
+        /// The fields with values.
         fields: Arc<std::collections::BTreeMap<Arc<str>, Value<'a>>>,
     },
 }
 
-/// A value of a library's type.
+/// A value of a library type.
 pub trait Opaque: fmt::Debug + Send + Sync + 'static {
     /// Its type.
     fn cel_type(&self) -> Type;
-    /// Whether it is the same value.
+    /// Whether it equals another value.
     ///
     /// # Errors
     ///
-    /// Where it is not to be compared with this at all: [`Error::NoSuchOverload`] from most types
-    /// of Kubernetes if the other is of another type.
+    /// If it cannot be compared with the other value: [`Error::NoSuchOverload`] for most types of
+    /// Kubernetes if the other has another type.
     fn equals(&self, other: &Value<'_>) -> Result<bool, Error>;
-    /// Its size, as costs count it (`Size()` of cel-go's traits); none if it has none.
+    /// Its size for costs (`Size()` of cel-go's traits); none if it has no size.
     fn size(&self) -> Option<u64> {
         None
     }
-    /// If it is a format: the length that costs take its regular expression to have.
+    /// For a format, the length of its regular expression for costs.
     fn pattern_size(&self) -> Option<u64> {
         None
     }
-    /// What upstream calls the type inside, in messages, where that is not `cel.` and the last part
-    /// of its name.
+    /// The Go type in messages, if it is not `cel.` and the last part of the type name.
     fn go_type(&self) -> Option<&'static str> {
         None
     }
-    /// Go's type and text of what is inside, in messages, where upstream cannot make a value of
-    /// that again once it has unpacked it (`(netip.Addr)10.0.0.1`).
+    /// The Go type and text of the wrapped value (`(netip.Addr)10.0.0.1`), if cel-go cannot convert
+    /// it back to a CEL value. It is part of the error message.
     fn go_inside(&self) -> Option<String> {
         None
     }
-    /// If it stands for a failure: that. Whoever looks into what holds such a value fails so.
+    /// The error, if this value stands for one. Access to the value returns the error.
     fn failure(&self) -> Option<&Error> {
         None
     }
-    /// Itself, to be asked what it really is.
+    /// The value for downcasts.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Why there is no value.
+/// An error of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No overload takes these arguments.
@@ -224,16 +223,16 @@ pub enum Error {
     /// No overload of this name takes these arguments.
     #[error("no such overload: {0}")]
     NoSuchOverloadOf(Box<str>),
-    /// The budget is used up.
+    /// The cost exceeds the budget.
     #[error("operation cancelled: actual cost limit exceeded")]
     CostLimit,
-    /// Somebody asked to stop.
+    /// The caller interrupted the evaluation.
     #[error("operation interrupted")]
     Interrupted,
-    /// Upstream's code fails where it takes something for granted: nothing absorbs that.
+    /// A panic of upstream's code. No operator absorbs it.
     #[error("internal error: {0}")]
     Internal(&'static str),
-    /// Anything else, in cel-go's words.
+    /// Any other error, in cel-go's words.
     #[error("{0}")]
     Other(Cow<'static, str>),
 }
@@ -244,24 +243,24 @@ impl Error {
         Self::Other(Cow::Borrowed(text))
     }
 
-    /// Nothing is under this key.
+    /// The error for a missing key.
     pub fn no_such_key(key: &Value<'_>, work: &WorkBudget) -> Self {
         Self::text(format!("no such key: {}", key.display(work)), work)
     }
 
-    /// A list has no such place.
+    /// The error for an index beyond a list.
     pub fn out_of_bounds(index: &Value<'_>, work: &WorkBudget) -> Self {
         Self::text(format!("index out of bounds: {}", index.display(work)), work)
     }
 
-    /// An error with a text of its own. Making the text is work, even if nobody sees the error.
+    /// An error with a computed text. Creating the text costs work, even if the error is absorbed.
     pub fn text(text: impl Into<String>, work: &WorkBudget) -> Self {
         let text = text.into();
         // The evaluation checks later whether work remains.
-        let _ = work.make_text(text.len());
+        let _ = work.create_text(text.len());
         Self::Other(Cow::Owned(text))
     }
 }
 
-/// A value, or why there is none.
-pub type Outcome<'a> = Result<Value<'a>, Error>;
+/// A value or an error.
+pub type ValueResult<'a> = Result<Value<'a>, Error>;

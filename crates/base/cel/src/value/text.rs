@@ -1,6 +1,6 @@
-//! Strings, bytes and keys: borrowed where they lie, shared where they were made.
+//! Strings, bytes and map keys, borrowed or shared.
 
-use super::{Blob, Key, Text, Value};
+use super::{BytesValue, MapKey, StringValue, Value};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-impl Text<'_> {
+impl StringValue<'_> {
     /// The string itself.
     pub fn as_str(&self) -> &str {
         match self {
@@ -18,7 +18,7 @@ impl Text<'_> {
     }
 }
 
-impl Deref for Text<'_> {
+impl Deref for StringValue<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -26,64 +26,64 @@ impl Deref for Text<'_> {
     }
 }
 
-impl AsRef<str> for Text<'_> {
+impl AsRef<str> for StringValue<'_> {
     fn as_ref(&self) -> &str {
         self.as_str()
     }
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for StringValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
 }
 
-impl PartialEq for Text<'_> {
+impl PartialEq for StringValue<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for Text<'_> {}
+impl Eq for StringValue<'_> {}
 
-impl PartialOrd for Text<'_> {
+impl PartialOrd for StringValue<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// By bytes, which for UTF-8 is by code points.
-impl Ord for Text<'_> {
+/// By bytes, which in UTF-8 is the order of code points.
+impl Ord for StringValue<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_str().cmp(other.as_str())
     }
 }
 
-impl Hash for Text<'_> {
+impl Hash for StringValue<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }
 }
 
-impl<'a> From<&'a str> for Text<'a> {
+impl<'a> From<&'a str> for StringValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Borrowed(text)
     }
 }
 
-impl From<String> for Text<'_> {
+impl From<String> for StringValue<'_> {
     fn from(text: String) -> Self {
         Self::Shared(text.into())
     }
 }
 
-impl From<Arc<str>> for Text<'_> {
+impl From<Arc<str>> for StringValue<'_> {
     fn from(text: Arc<str>) -> Self {
         Self::Shared(text)
     }
 }
 
-impl Blob<'_> {
+impl BytesValue<'_> {
     /// The bytes themselves.
     pub fn as_slice(&self) -> &[u8] {
         match self {
@@ -93,7 +93,7 @@ impl Blob<'_> {
     }
 }
 
-impl Deref for Blob<'_> {
+impl Deref for BytesValue<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -101,46 +101,46 @@ impl Deref for Blob<'_> {
     }
 }
 
-impl PartialEq for Blob<'_> {
+impl PartialEq for BytesValue<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()
     }
 }
 
-impl Eq for Blob<'_> {}
+impl Eq for BytesValue<'_> {}
 
-impl PartialOrd for Blob<'_> {
+impl PartialOrd for BytesValue<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Blob<'_> {
+impl Ord for BytesValue<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_slice().cmp(other.as_slice())
     }
 }
 
-impl Hash for Blob<'_> {
+impl Hash for BytesValue<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_slice().hash(state);
     }
 }
 
-impl<'a> From<&'a [u8]> for Blob<'a> {
+impl<'a> From<&'a [u8]> for BytesValue<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Borrowed(bytes)
     }
 }
 
-impl From<Vec<u8>> for Blob<'_> {
+impl From<Vec<u8>> for BytesValue<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Shared(bytes.into())
     }
 }
 
-impl<'a> Key<'a> {
-    /// A value as a key; none if it cannot be one (of numbers, doubles cannot).
+impl<'a> MapKey<'a> {
+    /// A value as a key; none if it cannot be one. Doubles cannot.
     pub fn of(value: &Value<'a>) -> Option<Self> {
         match value {
             Value::Bool(bool) => Some(Self::Bool(*bool)),
@@ -151,7 +151,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The key as a value, of the type that it was given with.
+    /// The key as a value of its original type.
     pub fn to_value(&self) -> Value<'a> {
         match self {
             Self::Bool(bool) => Value::Bool(*bool),
@@ -161,7 +161,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The string that it is.
+    /// The string of a string key.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -170,16 +170,16 @@ impl<'a> Key<'a> {
     }
 }
 
-/// What a key is, to be compared whatever it borrows from: kinds in this order, numbers by value.
+/// The comparable form of a key, with any lifetime: kinds in this order, numbers by value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Plain<'k> {
+pub(super) enum KeyValue<'k> {
     Bool(bool),
     Number(i128),
     String(&'k str),
 }
 
-impl<'k> Plain<'k> {
-    /// What a value is as a key; a double without fraction is the whole number.
+impl<'k> KeyValue<'k> {
+    /// The comparable form of a value; a double without a fraction is a whole number.
     pub(super) fn of(value: &'k Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Bool(bool) => Self::Bool(*bool),
@@ -192,80 +192,80 @@ impl<'k> Plain<'k> {
     }
 }
 
-/// What can be looked for in a map without being made a [`Key`] that lives as long as the map's.
-pub(super) trait Probe {
-    fn plain(&self) -> Plain<'_>;
+/// Something that can be looked up in a map without a [`MapKey`] of the map's lifetime.
+pub(super) trait AsKeyValue {
+    fn key_value(&self) -> KeyValue<'_>;
 }
 
-impl Probe for Plain<'_> {
-    fn plain(&self) -> Plain<'_> {
+impl AsKeyValue for KeyValue<'_> {
+    fn key_value(&self) -> KeyValue<'_> {
         *self
     }
 }
 
-impl Probe for Key<'_> {
-    fn plain(&self) -> Plain<'_> {
+impl AsKeyValue for MapKey<'_> {
+    fn key_value(&self) -> KeyValue<'_> {
         match self {
-            Self::Bool(bool) => Plain::Bool(*bool),
-            Self::Int(int) => Plain::Number((*int).into()),
-            Self::Uint(uint) => Plain::Number((*uint).into()),
-            Self::String(text) => Plain::String(text),
+            Self::Bool(bool) => KeyValue::Bool(*bool),
+            Self::Int(int) => KeyValue::Number((*int).into()),
+            Self::Uint(uint) => KeyValue::Number((*uint).into()),
+            Self::String(text) => KeyValue::String(text),
         }
     }
 }
 
-impl<'a, 'p> Borrow<dyn Probe + 'p> for Key<'a>
+impl<'a, 'p> Borrow<dyn AsKeyValue + 'p> for MapKey<'a>
 where
     'a: 'p,
 {
-    fn borrow(&self) -> &(dyn Probe + 'p) {
+    fn borrow(&self) -> &(dyn AsKeyValue + 'p) {
         self
     }
 }
 
-impl PartialEq for dyn Probe + '_ {
+impl PartialEq for dyn AsKeyValue + '_ {
     fn eq(&self, other: &Self) -> bool {
-        self.plain() == other.plain()
+        self.key_value() == other.key_value()
     }
 }
 
-impl Eq for dyn Probe + '_ {}
+impl Eq for dyn AsKeyValue + '_ {}
 
-impl PartialOrd for dyn Probe + '_ {
+impl PartialOrd for dyn AsKeyValue + '_ {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for dyn Probe + '_ {
+impl Ord for dyn AsKeyValue + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.plain().cmp(&other.plain())
+        self.key_value().cmp(&other.key_value())
     }
 }
 
-impl PartialEq for Key<'_> {
+impl PartialEq for MapKey<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.plain() == other.plain()
+        self.key_value() == other.key_value()
     }
 }
 
-impl Eq for Key<'_> {}
+impl Eq for MapKey<'_> {}
 
-impl PartialOrd for Key<'_> {
+impl PartialOrd for MapKey<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// `false`, `true`, numbers, strings.
-impl Ord for Key<'_> {
+/// The order is `false`, `true`, numbers, strings.
+impl Ord for MapKey<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.plain().cmp(&other.plain())
+        self.key_value().cmp(&other.key_value())
     }
 }
 
-impl Hash for Key<'_> {
+impl Hash for MapKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.plain().hash(state);
+        self.key_value().hash(state);
     }
 }

@@ -1,49 +1,49 @@
-//! The work of an evaluation: how much of values it reads and makes.
+//! The work limit of an evaluation: how much it may read and create.
 //!
-//! Costs are part of the API, and some of them are low. Lists are put together for one, however long
-//! they are; lists whose elements are all the same list, and those of that one too, are compared for
-//! the length of the outermost; a replacement is paid for by what was there before. So an evaluation
-//! also has a limit of work, far above what rules need, that keeps its time and its memory within
-//! bounds. An evaluation that reaches this limit fails as one that costs too much.
+//! CEL's costs are part of the API, and some are too low. Concatenating lists of any length costs
+//! one. Comparing nested lists that share their elements costs the length of the outermost list.
+//! `replace` costs only the length of its input. So an evaluation also has a work limit, far above
+//! what rules need. The limit bounds its time and memory. An evaluation that reaches it fails with
+//! [`Error::CostLimit`].
 //!
-//! Every function that reads or makes values takes the [`WorkBudget`] of its evaluation as its last
-//! argument. An evaluation runs on one thread, so a [`Cell`] counts. Code outside of evaluations
-//! passes [`WorkBudget::unlimited`].
+//! Every function that reads or creates values takes the [`WorkBudget`] of its evaluation as its
+//! last argument. An evaluation runs on one thread, so a [`Cell`] is enough. Code outside of
+//! evaluations passes [`WorkBudget::unlimited`].
 
-use super::{Blob, Error, List, Outcome, Text, Value};
+use super::{BytesValue, Error, ListValue, StringValue, Value, ValueResult};
 use std::cell::Cell;
 
-/// The work that an evaluation may do. Reading an element counts one, and so does reading 64 bytes of
-/// a text, or making four. Making an element of a list counts four.
+/// The maximum work of an evaluation. Reading an element or 64 bytes of text counts one, creating
+/// four bytes of text counts one, creating an element of a list counts four.
 pub(crate) const LIMIT: u64 = 1 << 24;
 
-/// The work that an evaluation may still do.
+/// The remaining work of an evaluation.
 #[derive(Debug)]
 pub struct WorkBudget {
     remaining: Cell<u64>,
 }
 
 impl WorkBudget {
-    /// A budget without a limit, for values outside of evaluations.
+    /// An unlimited budget, for values outside of evaluations.
     pub const fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// A budget up to a limit.
+    /// A budget with a limit.
     pub(crate) const fn new(limit: u64) -> Self {
         Self { remaining: Cell::new(limit) }
     }
 
-    /// The work that remains.
+    /// The remaining work.
     pub(crate) const fn remaining(&self) -> u64 {
         self.remaining.get()
     }
 
-    /// Takes an amount of work from what remains.
+    /// Subtracts `amount` from the remaining work.
     ///
     /// # Errors
     ///
-    /// [`Error::CostLimit`] if nothing remains, and from then on.
+    /// [`Error::CostLimit`] if nothing remains, and for every later call.
     #[inline]
     pub(crate) fn take(&self, amount: usize) -> Result<(), Error> {
         self.remaining.set(self.remaining.get().saturating_sub(amount as u64));
@@ -60,7 +60,7 @@ impl WorkBudget {
         if self.remaining.get() == 0 { Err(Error::CostLimit) } else { Ok(()) }
     }
 
-    /// Takes the work of reading a text.
+    /// Subtracts the work of reading a text.
     ///
     /// # Errors
     ///
@@ -70,25 +70,29 @@ impl WorkBudget {
         self.take(bytes_read(bytes))
     }
 
-    /// Takes the work of making a text.
+    /// Subtracts the work of creating a text.
     ///
     /// # Errors
     ///
     /// As [`Self::take`].
     #[inline]
-    pub(crate) fn make_text(&self, bytes: usize) -> Result<(), Error> {
-        self.take(bytes_made(bytes))
+    pub(crate) fn create_text(&self, bytes: usize) -> Result<(), Error> {
+        self.take(bytes_created(bytes))
     }
 
-    /// Takes the work of a call: reading the texts among its arguments, and making its result.
-    /// Functions count elements of arguments and parts of results themselves.
+    /// Subtracts the work of a call: reading its text arguments and creating its result. Functions
+    /// count elements of arguments and parts of results themselves.
     ///
     /// # Errors
     ///
     /// As [`Self::take`].
-    pub(crate) fn take_call(&self, args: &[Value<'_>], outcome: &Outcome<'_>) -> Result<(), Error> {
-        let arguments: usize = args.iter().map(argument).sum();
-        self.take(arguments + outcome.as_ref().map_or(0, result))
+    pub(crate) fn take_call(
+        &self,
+        args: &[Value<'_>],
+        result: &ValueResult<'_>,
+    ) -> Result<(), Error> {
+        let arguments: usize = args.iter().map(argument_work).sum();
+        self.take(arguments + result.as_ref().map_or(0, result_work))
     }
 }
 
@@ -96,12 +100,12 @@ const fn bytes_read(bytes: usize) -> usize {
     bytes / 64
 }
 
-const fn bytes_made(bytes: usize) -> usize {
+const fn bytes_created(bytes: usize) -> usize {
     bytes / 4
 }
 
 /// The work of reading an argument of a call.
-fn argument(value: &Value<'_>) -> usize {
+fn argument_work(value: &Value<'_>) -> usize {
     match value {
         Value::String(text) => bytes_read(text.len()),
         Value::Bytes(bytes) => bytes_read(bytes.len()),
@@ -109,13 +113,13 @@ fn argument(value: &Value<'_>) -> usize {
     }
 }
 
-/// The work of making the result of a call.
-fn result(value: &Value<'_>) -> usize {
+/// The work of creating the result of a call.
+fn result_work(value: &Value<'_>) -> usize {
     match value {
-        Value::String(Text::Shared(text)) => bytes_made(text.len()),
-        Value::Bytes(Blob::Shared(bytes)) => bytes_made(bytes.len()),
-        Value::List(List::Values(values)) => values.len().saturating_mul(4),
-        Value::List(List::Joined { elements, .. }) => elements.len().saturating_mul(4),
+        Value::String(StringValue::Shared(text)) => bytes_created(text.len()),
+        Value::Bytes(BytesValue::Shared(bytes)) => bytes_created(bytes.len()),
+        Value::List(ListValue::Values(values)) => values.len().saturating_mul(4),
+        Value::List(ListValue::Joined { elements, .. }) => elements.len().saturating_mul(4),
         _ => 0,
     }
 }
@@ -140,6 +144,6 @@ mod tests {
         let work = WorkBudget::unlimited();
         assert_eq!(work.take(1 << 30), Ok(()));
         assert_eq!(work.read_text(1 << 30), Ok(()));
-        assert_eq!(work.make_text(1 << 30), Ok(()));
+        assert_eq!(work.create_text(1 << 30), Ok(()));
     }
 }

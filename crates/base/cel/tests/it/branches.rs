@@ -1,20 +1,20 @@
-//! What is left of optionals in branches of conditionals, which `optMap` makes too: cel-go unpacks
-//! what they hold, and cannot make values of libraries of it again. Recorded from cel-go 0.26.
+//! Optionals in branches of conditionals, which `optMap` creates too. cel-go converts their values
+//! to Go values there, and cannot convert library values back. Recorded from cel-go 0.26.
 
 use crate::libraries;
-use mainstay_cel::{Budget, Program};
+use mainstay_cel::{CostBudget, Program};
 
-fn outcome(text: &str) -> String {
+fn result_text(text: &str) -> String {
     let checked = libraries::kubernetes().compile(text).unwrap();
     let program = Program::new(&checked).unwrap();
-    match program.eval(&(), &mut Budget::unlimited()) {
+    match program.eval(&(), &mut CostBudget::unlimited()) {
         Ok(value) => value.to_string(),
         Err(error) => error.to_string(),
     }
 }
 
 #[test]
-fn a_value_of_a_library_that_an_optional_in_a_branch_held_cannot_be_taken_out() {
+fn library_values_in_optionals_of_branches_are_lost() {
     let lost = |inside: &str| format!("unsupported conversion to ref.Val: {inside}");
     let address = lost("(netip.Addr)1.2.3.4");
     for (text, expected) in [
@@ -39,7 +39,7 @@ fn a_value_of_a_library_that_an_optional_in_a_branch_held_cannot_be_taken_out() 
             "optional.of('1').optMap(v, quantity(v)).value().isInteger()",
             lost("(*resource.Quantity)1"),
         ),
-        // In a list it stays what it is, and so does what no branch was passed through.
+        // In a list, and outside of branches, the value is kept.
         (
             "(true ? optional.of([semver('1.2.3')]) : optional.none()).value()[0].major()",
             "1".to_owned(),
@@ -47,6 +47,6 @@ fn a_value_of_a_library_that_an_optional_in_a_branch_held_cannot_be_taken_out() 
         ("optional.of(semver('1.2.3')).value().major()", "1".to_owned()),
         ("optional.of(1).optMap(v, v + 1).value()", "2".to_owned()),
     ] {
-        assert_eq!(outcome(text), expected, "{text}");
+        assert_eq!(result_text(text), expected, "{text}");
     }
 }

@@ -1,24 +1,24 @@
-//! The environments that tests look at the language in.
+//! Environments of the tests.
 
 use mainstay_cel::library::{
-    Library, Overload, bindings, encoders, lists, math, optional, sets, standard, strings,
+    FunctionLibrary, Overload, bindings, encoders, lists, math, optional, sets, standard, strings,
     two_variables,
 };
 use mainstay_cel::{Env, EnvOptions};
 use std::cell::Cell;
 
 thread_local! {
-    /// The functions of the environment that is being made.
+    /// The functions of the current environment.
     static DECLARED: Cell<Vec<Overload>> = const { Cell::new(Vec::new()) };
 }
 
-/// Kubernetes' own, for new rules.
+/// Kubernetes' environment for new rules.
 pub(crate) fn kubernetes() -> Env {
     Env::new_expressions()
 }
 
-/// Every library that the specification's tests are about.
-pub(crate) fn specified() -> Vec<&'static Library> {
+/// Every library that the specification's tests use.
+pub(crate) fn specification_libraries() -> Vec<&'static FunctionLibrary> {
     vec![
         &standard::LIBRARY,
         &optional::LIBRARY,
@@ -32,7 +32,7 @@ pub(crate) fn specified() -> Vec<&'static Library> {
     ]
 }
 
-/// All of that and these functions within a namespace.
+/// All of these libraries and the functions, with a container.
 pub(crate) fn within(container: &str, functions: Vec<Overload>) -> Env {
     let options = EnvOptions {
         container: container.to_owned(),
@@ -42,8 +42,8 @@ pub(crate) fn within(container: &str, functions: Vec<Overload>) -> Env {
         ..EnvOptions::default()
     };
     DECLARED.set(functions);
-    let mut libraries = specified();
-    libraries.push(&Library {
+    let mut libraries = specification_libraries();
+    libraries.push(&FunctionLibrary {
         name: "declared",
         overloads: || DECLARED.take(),
         macros: &[],

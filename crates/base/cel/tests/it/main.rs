@@ -1,4 +1,4 @@
-//! The rules of the language, told by expressions and what comes of them.
+//! Tests of CEL: parser, checker, evaluator, costs and libraries.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod branches;

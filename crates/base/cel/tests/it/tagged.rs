@@ -1,8 +1,8 @@
-//! Values as JSON and back. What JSON has no form for is an object with one key that begins with
-//! `$`: `{"$uint": "1"}`, `{"$map": [[1, "a"]]}`.
+//! JSON form of values. A value without a JSON form is an object with one key that starts with `$`:
+//! `{"$uint": "1"}`, `{"$map": [[1, "a"]]}`.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, WorkBudget};
+use mainstay_cel::value::{MapKey, MapValue, Timestamp, Value, ValueResult, WorkBudget};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ pub(crate) fn bytes(value: &[u8]) -> Json {
     json!({ "$bytes": hex })
 }
 
-/// A map of these entries, in whatever order they come.
+/// A map of these entries, sorted.
 pub(crate) fn map(mut entries: Vec<(Json, Json)>) -> Json {
     if entries.iter().all(|(key, _)| key.is_string()) {
         let entries = entries.into_iter().map(|(key, value)| (key.as_str().unwrap().into(), value));
@@ -32,7 +32,7 @@ pub(crate) fn map(mut entries: Vec<(Json, Json)>) -> Json {
     json!({ "$map": entries })
 }
 
-/// A value as JSON.
+/// The JSON form of a value.
 pub(crate) fn write(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,
@@ -47,14 +47,14 @@ pub(crate) fn write(value: &Value<'_>) -> Json {
             json!({ "$timestamp": format!("{}.{:09}", at.seconds, at.nanos) })
         }
         Value::Type(of) => json!({ "$type": of.name() }),
-        Value::List(list) => list.iter(&WorkBudget::unlimited()).map(outcome).collect(),
+        Value::List(list) => list.iter(&WorkBudget::unlimited()).map(write_result).collect(),
         Value::Map(entries) => map(entries
             .iter(&WorkBudget::unlimited())
-            .map(|(key, value)| (write(&key), outcome(value)))
+            .map(|(key, value)| (write(&key), write_result(value)))
             .collect()),
         Value::Object(fields) => map(fields
             .iter(&WorkBudget::unlimited())
-            .map(|(name, value)| (write(&name), outcome(value)))
+            .map(|(name, value)| (write(&name), write_result(value)))
             .collect()),
         Value::Optional(None) => json!({ "$optional": [] }),
         Value::Optional(Some(value)) => json!({ "$optional": [write(value)] }),
@@ -63,11 +63,11 @@ pub(crate) fn write(value: &Value<'_>) -> Json {
     }
 }
 
-fn outcome(of: Outcome<'_>) -> Json {
+fn write_result(of: ValueResult<'_>) -> Json {
     of.map_or_else(|error| json!({ "$error": error.to_string() }), |value| write(&value))
 }
 
-/// The value that JSON stands for, where a value of this type is expected.
+/// Reads a value of the expected type.
 pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
     match (json, of) {
         (Json::Null, _) => Value::Null,
@@ -95,13 +95,13 @@ pub(crate) fn read(json: &Json, of: &Type) -> Value<'static> {
             let of = if let Type::Map(entry) = of { &entry.1 } else { &Type::Dyn };
             let entries = entries
                 .iter()
-                .map(|(key, value)| (Key::String(key.clone().into()), read(value, of)));
-            Value::Map(Map::of(entries.collect()))
+                .map(|(key, value)| (MapKey::String(key.clone().into()), read(value, of)));
+            Value::Map(MapValue::of(entries.collect()))
         }
     }
 }
 
-/// The value of a tag with its content; none if it is no tag.
+/// The value of a tag with its content, if the name is a tag.
 fn tag(name: &str, content: &Json) -> Option<Value<'static>> {
     let text = content.as_str().unwrap_or_default();
     Some(match name {
@@ -128,16 +128,16 @@ fn tag(name: &str, content: &Json) -> Option<Value<'static>> {
             Value::Optional(inner.map(|inner| Arc::new(read(inner, &Type::Dyn))))
         }
         "$map" => {
-            let entries: BTreeMap<Key<'static>, Value<'static>> = content
+            let entries: BTreeMap<MapKey<'static>, Value<'static>> = content
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|entry| {
                     let key = read(&entry[0], &Type::Dyn);
-                    (Key::of(&key).unwrap(), read(&entry[1], &Type::Dyn))
+                    (MapKey::of(&key).unwrap(), read(&entry[1], &Type::Dyn))
                 })
                 .collect();
-            Value::Map(Map::of(entries))
+            Value::Map(MapValue::of(entries))
         }
         _ => return None,
     })

@@ -1,8 +1,8 @@
-//! Types as they are written, read.
+//! Parser for the text of types.
 
 use mainstay_cel::types::Type;
 
-/// The type that a text names: `map(string, list(int))`.
+/// Parses a type such as `map(string, list(int))`.
 pub(crate) fn read(text: &str) -> Type {
     let (of, rest) = prefix(text);
     assert!(rest.trim().is_empty(), "left over of {text}: {rest}");

@@ -1,15 +1,14 @@
-//! The usual YAML, read in one pass over the bytes.
+//! Fast path: a scanner for common YAML that reads it in one pass over the bytes.
 //!
 //! Catalogs and manifests are block mappings and sequences of plain, quoted and literal scalars.
-//! For these no events are needed: the column of a line says which collection it belongs to, and
-//! `memchr` finds where a scalar ends. [`section`] reads such a text straight into a value.
+//! These need no events: the column of a line determines its collection, and `memchr` finds the end
+//! of a scalar. [`section`] reads such a text directly into a value.
 //!
-//! The rule that keeps this honest: it decides nothing. Where a text has anything unusual
-//! (anchors, aliases, tags, directives, merge keys, explicit keys, tabs outside of text, `\r`,
-//! characters that some readers take for line breaks, several documents in one section, a value
-//! out of bounds) and wherever something might be wrong with it, the answer is [`Unusual`], and
-//! the section is read by the parser, which alone gives verdicts and their words. So only two
-//! answers are possible: the same value as the parser's, or none.
+//! The scanner reports no errors. It returns [`Unsupported`] where a text may be invalid, and for
+//! anchors, aliases, tags, directives, merge keys, explicit keys, tabs outside of text, `\r`,
+//! characters that some readers take for line breaks, several documents in one section, and values
+//! beyond a limit. Then the parser reads the section, and it alone reports errors. So the scanner
+//! has two possible results: the same value as the parser's, or none.
 
 mod flow;
 pub(crate) mod json;
@@ -19,69 +18,69 @@ mod tests;
 mod text;
 
 use crate::{
-    DuplicateKeys, Options, Repeated,
-    locate::Wanted,
+    DuplicateKeys, Options, RepeatedKey,
+    locate::TargetNodes,
     scalar::{self, Scalar},
     section::sections,
 };
 use memchr::{memchr, memchr_iter, memchr3};
 use serde_json::{Map, Value, map::Entry};
 
-/// How deep this reader nests, which is how deep it recurses. Deeper texts are for the parser,
-/// which has a stack of its own.
-const DEEPEST: usize = 64;
-/// A key may begin at most 1,024 characters before its colon. This keeps below.
-const LONGEST_KEY: usize = 1000;
+/// The maximum depth of this reader, which recurses. Deeper texts are for the parser, which has its
+/// own stack.
+const MAX_DEPTH: usize = 64;
+/// The maximum length of a key, below the parser's limit of 1,024 characters.
+const MAX_KEY_LENGTH: usize = 1000;
 
-/// The text is not for this reader.
+/// This reader does not support the text.
 #[derive(Debug, PartialEq, Eq)]
-struct Unusual;
+struct Unsupported;
 
-type Read<T> = Result<T, Unusual>;
+type ScanResult<T> = Result<T, Unsupported>;
 
 /// A document, the line of its first node, and its repeated keys.
-pub(crate) type Found = (Value, usize, Vec<Repeated>);
+pub(crate) type ScannedDocument = (Value, usize, Vec<RepeatedKey>);
 
-/// Reads a section that begins on `line` and holds one usual document.
-pub(crate) fn section(text: &str, line: usize, options: &Options) -> Option<Found> {
+/// Reads a section that begins on `line` and holds one common document.
+pub(crate) fn section(text: &str, line: usize, options: &Options) -> Option<ScannedDocument> {
     let bytes = text.as_bytes();
-    if options.duplicate_keys == DuplicateKeys::Refuse || unusual_characters(bytes) {
+    if options.duplicate_keys == DuplicateKeys::Refuse || has_unsupported_characters(bytes) {
         return None;
     }
     let mut scanner = Scanner::new(text, options, None);
     let (value, start) = scanner.document().ok()?;
-    // They were noted when their values ended.
-    scanner.repeated.sort_by_key(|(at, _)| *at);
+    // They were recorded in the order in which their values ended.
+    scanner.repeated_keys.sort_by_key(|(at, _)| *at);
     let breaks = |part: &[u8]| memchr_iter(b'\n', part).count();
-    // Each stands behind the one before.
+    // Lines are counted from one key to the next.
     let (mut from, mut row) = (0, line);
-    let repeated = scanner.repeated.into_iter().map(|(at, key)| {
+    let repeated_keys = scanner.repeated_keys.into_iter().map(|(at, key)| {
         row += bytes.get(from..at).map_or(0, breaks);
         from = at;
-        Repeated { line: row, key }
+        RepeatedKey { line: row, key }
     });
-    Some((value, line + breaks(&bytes[..start]), repeated.collect()))
+    Some((value, line + breaks(&bytes[..start]), repeated_keys.collect()))
 }
 
-/// Finds nodes of the first document of a text, by the byte at which each begins. Nothing is said of a
-/// text that is unusual, or of nodes inside of brackets.
-pub(crate) fn locate(text: &str, wanted: &mut Wanted) -> bool {
+/// Finds nodes of the first document of a text, by the byte at which each begins. False for an
+/// unsupported text and for nodes inside of flow collections.
+pub(crate) fn locate(text: &str, targets: &mut TargetNodes) -> bool {
     let Some(Ok(section)) = sections(text).next() else { return false };
-    let text = crate::text::ended(&text[section.bytes.clone()]);
-    if section.bytes.start > 0 || unusual_characters(text.as_bytes()) {
+    let text = crate::text::with_final_newline(&text[section.bytes.clone()]);
+    if section.bytes.start > 0 || has_unsupported_characters(text.as_bytes()) {
         return false;
     }
     let options = Options::default();
-    Scanner::new(&text, &options, Some(wanted)).document().is_ok()
+    Scanner::new(&text, &options, Some(targets)).document().is_ok()
 }
 
-/// Whether a text has characters that are no text of YAML, or that readers of YAML 1.1 and 1.2
-/// see differently: control characters, carriage returns, NEL and the separators of lines and
-/// paragraphs, byte-order marks.
-fn unusual_characters(bytes: &[u8]) -> bool {
+/// Whether a text has characters that YAML forbids or that YAML 1.1 and 1.2 treat differently:
+/// control characters, carriage returns, NEL, the separators of lines and paragraphs, byte-order
+/// marks.
+fn has_unsupported_characters(bytes: &[u8]) -> bool {
     let ascii_control = |byte: u8| (byte < 0x20 && byte != b'\t' && byte != b'\n') || byte == 0x7f;
     // Short strides let the compiler check many bytes at once.
-    let (mut control, mut beyond) = (false, false);
+    let (mut control, mut non_ascii) = (false, false);
     for stride in bytes.chunks(4096) {
         let (mut found, mut high) = (false, 0);
         for &byte in stride {
@@ -89,9 +88,9 @@ fn unusual_characters(bytes: &[u8]) -> bool {
             high |= byte;
         }
         control |= found;
-        beyond |= high >= 0x80;
+        non_ascii |= high >= 0x80;
     }
-    if control || !beyond {
+    if control || !non_ascii {
         return control;
     }
     memchr::memchr3_iter(0xc2, 0xe2, 0xef, bytes).any(|at| match bytes[at..] {
@@ -111,38 +110,38 @@ struct Scanner<'t, 'o> {
     bytes: &'t [u8],
     /// The next byte.
     at: usize,
-    /// The column of the byte at `at`, if that is the first of its line that is no blank; none at
-    /// the end of the text.
+    /// The column of the byte at `at` if only blanks are before it on its line; none at the end of
+    /// the text.
     column: Option<usize>,
-    /// The text has tabs somewhere.
+    /// The text has tabs.
     tabs: bool,
     depth: usize,
-    deepest: usize,
+    max_depth: usize,
     options: &'o Options,
-    /// Where keys stand again, and which.
-    repeated: Vec<(usize, String)>,
-    /// Nodes that are looked for, and which of them the present one is.
-    wanted: Option<&'o mut Wanted>,
-    wish: Option<usize>,
+    /// The offsets and names of repeated keys.
+    repeated_keys: Vec<(usize, String)>,
+    /// The nodes to find, and the one of them that is the current node.
+    targets: Option<&'o mut TargetNodes>,
+    target: Option<usize>,
 }
 
-/// The key of a mapping, in quotes or not.
+/// The key of a mapping.
 struct Key {
     name: String,
-    /// It is a text, not the name of a number or a truth value.
+    /// It is a string, not a number or a boolean.
     is_text: bool,
     start: usize,
 }
 
-/// What begins at some place: the key of a mapping (the place is behind its colon then), or a
-/// whole scalar or flow collection, read up to the next content.
+/// The beginning of a node: the key of a mapping up to its colon, or a whole scalar or flow
+/// collection up to the next content.
 enum Head {
     Key(Key),
     Value(Value),
 }
 
 impl<'t, 'o> Scanner<'t, 'o> {
-    fn new(text: &'t str, options: &'o Options, wanted: Option<&'o mut Wanted>) -> Self {
+    fn new(text: &'t str, options: &'o Options, targets: Option<&'o mut TargetNodes>) -> Self {
         let bytes = text.as_bytes();
         Self {
             text,
@@ -151,90 +150,90 @@ impl<'t, 'o> Scanner<'t, 'o> {
             column: None,
             tabs: memchr(b'\t', bytes).is_some(),
             depth: 0,
-            deepest: options.max_depth.min(DEEPEST),
+            max_depth: options.max_depth.min(MAX_DEPTH),
             options,
-            repeated: Vec::new(),
-            wish: wanted.is_some().then_some(0),
-            wanted,
+            repeated_keys: Vec::new(),
+            target: targets.is_some().then_some(0),
+            targets,
         }
     }
 
-    /// The present node begins at `at`.
-    fn begins(&mut self, at: usize) {
-        self.begins_behind(at, 0);
+    /// Records that the current node begins at `at`.
+    fn mark_start(&mut self, at: usize) {
+        self.mark_start_after(at, 0);
     }
 
-    /// The present node begins so many columns behind `at`.
-    fn begins_behind(&mut self, at: usize, columns: usize) {
-        if let (Some(wish), Some(wanted)) = (self.wish, &mut self.wanted) {
-            wanted.note(wish, at, columns);
+    /// Records that the current node begins `columns` columns after `at`.
+    fn mark_start_after(&mut self, at: usize, columns: usize) {
+        if let (Some(target), Some(targets)) = (self.target, &mut self.targets) {
+            targets.record(target, at, columns);
         }
     }
 
-    /// What is looked for in the value of a key that has been read.
-    fn wish_of_key(&self, parent: Option<usize>, key: &Key) -> Option<usize> {
-        let (parent, wanted) = (parent?, self.wanted.as_deref()?);
+    /// The node to find in the value of a key that has been read.
+    fn target_of_key(&self, parent: Option<usize>, key: &Key) -> Option<usize> {
+        let (parent, targets) = (parent?, self.targets.as_deref()?);
         let written =
             if key.is_text { &key.name } else { self.text.get(key.start..self.at - 1)? };
-        wanted.field(parent, written)
+        targets.field(parent, written)
     }
 
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    fn spaces(&mut self) {
+    fn skip_spaces(&mut self) {
         while self.peek() == Some(b' ') {
             self.at += 1;
         }
     }
 
-    /// Whether the byte at `at` is a blank, or no byte of its line.
+    /// Whether the byte at `at` is a blank or beyond its line.
     fn blank_at(&self, at: usize) -> bool {
         matches!(self.bytes.get(at), None | Some(b' ' | b'\n' | b'\t'))
     }
 
-    /// Whether `at` is on the dash of an item.
+    /// Whether an item's dash is at the current position.
     fn on_dash(&self) -> bool {
         self.peek() == Some(b'-') && self.blank_at(self.at + 1)
     }
 
-    /// The text of a range whose ends are next to characters of ASCII.
-    fn slice(&self, start: usize, end: usize) -> Read<&'t str> {
-        self.text.get(start..end).ok_or(Unusual)
+    /// The text of a range that begins and ends at ASCII characters.
+    fn slice(&self, start: usize, end: usize) -> ScanResult<&'t str> {
+        self.text.get(start..end).ok_or(Unsupported)
     }
 
-    /// The whole document, and where its first node stands.
-    fn document(&mut self) -> Read<(Value, usize)> {
+    /// Reads the document; also returns the offset of its first node.
+    fn document(&mut self) -> ScanResult<(Value, usize)> {
         if self.bytes.starts_with(b"---") {
             self.at = 3;
-            self.end_of_line()?;
+            self.finish_line()?;
         } else {
-            self.lines()?;
+            self.skip_to_content()?;
         }
         let start = self.at;
-        let column = self.column.ok_or(Unusual)?;
+        let column = self.column.ok_or(Unsupported)?;
         if self.bytes[start..].starts_with(b"---") {
-            return Err(Unusual);
+            return Err(Unsupported);
         }
-        self.begins(start);
+        self.mark_start(start);
         let value = if self.on_dash() {
             self.sequence(column)?
         } else {
             match self.head(None)? {
                 Head::Key(key) => self.mapping(column, key)?,
-                Head::Value(_) => return Err(Unusual),
+                Head::Value(_) => return Err(Unsupported),
             }
         };
         match self.column {
             None => Ok((value, start)),
-            Some(_) => Err(Unusual),
+            Some(_) => Err(Unsupported),
         }
     }
 
-    /// Passes the end of a line, which may hold a comment, and goes on to the next content.
-    fn end_of_line(&mut self) -> Read<()> {
-        self.spaces();
+    /// Moves past the end of a line, which may have a comment, to the next content.
+    fn finish_line(&mut self) -> ScanResult<()> {
+        self.skip_spaces();
         match self.peek() {
             None => {
                 self.column = None;
@@ -242,13 +241,13 @@ impl<'t, 'o> Scanner<'t, 'o> {
             }
             Some(b'\n') => {
                 self.at += 1;
-                self.lines()
+                self.skip_to_content()
             }
             Some(b'#') if self.at > 0 && self.bytes[self.at - 1] == b' ' => {
                 self.skip_line();
-                self.lines()
+                self.skip_to_content()
             }
-            Some(_) => Err(Unusual),
+            Some(_) => Err(Unsupported),
         }
     }
 
@@ -257,11 +256,11 @@ impl<'t, 'o> Scanner<'t, 'o> {
         self.at += memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
     }
 
-    /// From the start of a line to the next content, over blank lines and comments.
-    fn lines(&mut self) -> Read<()> {
+    /// Moves from the start of a line to the next content, past blank lines and comments.
+    fn skip_to_content(&mut self) -> ScanResult<()> {
         loop {
             let start = self.at;
-            self.spaces();
+            self.skip_spaces();
             match self.peek() {
                 None => {
                     self.column = None;
@@ -269,11 +268,11 @@ impl<'t, 'o> Scanner<'t, 'o> {
                 }
                 Some(b'\n') => self.at += 1,
                 Some(b'#') => self.skip_line(),
-                Some(b'\t') => return Err(Unusual),
+                Some(b'\t') => return Err(Unsupported),
                 Some(first) => {
                     let column = self.at - start;
                     if column == 0 && first == b'.' && self.bytes[start..].starts_with(b"...") {
-                        return Err(Unusual);
+                        return Err(Unsupported);
                     }
                     self.column = Some(column);
                     return Ok(());
@@ -282,28 +281,28 @@ impl<'t, 'o> Scanner<'t, 'o> {
         }
     }
 
-    fn deeper(&mut self) -> Read<()> {
+    fn enter_collection(&mut self) -> ScanResult<()> {
         self.depth += 1;
-        if self.depth > self.deepest { Err(Unusual) } else { Ok(()) }
+        if self.depth > self.max_depth { Err(Unsupported) } else { Ok(()) }
     }
 
-    /// What begins at the present place, on a line of its own or behind a dash. `parent` is the
-    /// column of the collection around it.
-    fn head(&mut self, parent: Option<usize>) -> Read<Head> {
+    /// Reads the beginning of a node, on a new line or after a dash. `parent` is the column of the
+    /// collection around it.
+    fn head(&mut self, parent: Option<usize>) -> ScanResult<Head> {
         let start = self.at;
-        match self.peek().ok_or(Unusual)? {
+        match self.peek().ok_or(Unsupported)? {
             quote @ (b'"' | b'\'') => {
                 let text = self.quoted(quote, parent)?;
                 if self.peek() != Some(b':') {
-                    self.end_of_line()?;
+                    self.finish_line()?;
                     return Ok(Head::Value(Value::String(text)));
                 }
-                let long = self.at - start > LONGEST_KEY;
+                let long = self.at - start > MAX_KEY_LENGTH;
                 if long
                     || !self.blank_at(self.at + 1)
                     || memchr(b'\n', &self.bytes[start..self.at]).is_some()
                 {
-                    return Err(Unusual);
+                    return Err(Unsupported);
                 }
                 self.at += 1;
                 Ok(Head::Key(Key { name: text, is_text: true, start }))
@@ -313,51 +312,51 @@ impl<'t, 'o> Scanner<'t, 'o> {
                 if !colon {
                     return self.plain(start, end, parent).map(Head::Value);
                 }
-                // Blanks before the colon are fine for the parser, and nobody writes them.
-                if end - start > LONGEST_KEY || self.bytes[end - 1] == b' ' {
-                    return Err(Unusual);
+                // Blanks before the colon are valid but rare, so they are left to the parser.
+                if end - start > MAX_KEY_LENGTH || self.bytes[end - 1] == b' ' {
+                    return Err(Unsupported);
                 }
                 let key = self.plain_key(start, end)?;
                 self.at = end + 1;
                 Ok(Head::Key(key))
             }
-            _ => self.inline(parent).map(Head::Value),
+            _ => self.flow_or_block_scalar(parent).map(Head::Value),
         }
     }
 
-    /// The key that is written without quotes.
-    fn plain_key(&self, start: usize, end: usize) -> Read<Key> {
+    /// Resolves a key without quotes.
+    fn plain_key(&self, start: usize, end: usize) -> ScanResult<Key> {
         let text = self.slice(start, end)?;
         self.check_length(text.len())?;
         if text == "<<" || (self.tabs && memchr(b'\t', text.as_bytes()).is_some()) {
-            return Err(Unusual);
+            return Err(Unsupported);
         }
-        let resolved = scalar::resolve(text, None, true).map_err(|_| Unusual)?;
+        let resolved = scalar::resolve(text, None, true).map_err(|_| Unsupported)?;
         let is_text = resolved == Scalar::Text;
-        let name = resolved.key(text).map_err(|_| Unusual)?;
+        let name = resolved.key(text).map_err(|_| Unsupported)?;
         Ok(Key { name, is_text, start })
     }
 
-    /// A value that a character announces: a collection in brackets or a block of text.
-    fn inline(&mut self, parent: Option<usize>) -> Read<Value> {
+    /// Reads a flow collection or a block scalar.
+    fn flow_or_block_scalar(&mut self, parent: Option<usize>) -> ScanResult<Value> {
         match self.peek() {
             Some(b'[' | b'{') => {
-                if let (Some(wish), Some(wanted)) = (self.wish, &self.wanted)
-                    && wanted.has_parts(wish)
+                if let (Some(target), Some(targets)) = (self.target, &self.targets)
+                    && targets.has_children(target)
                 {
-                    return Err(Unusual);
+                    return Err(Unsupported);
                 }
                 let value = self.flow(parent)?;
-                self.end_of_line()?;
+                self.finish_line()?;
                 Ok(value)
             }
             Some(b'|') => self.block_text(parent, false),
             Some(b'>') => self.block_text(parent, true),
-            _ => Err(Unusual),
+            _ => Err(Unsupported),
         }
     }
 
-    /// Whether a plain scalar begins here. Some more could begin one; those are for the parser.
+    /// Whether a plain scalar begins here. Rare beginnings are left to the parser.
     fn begins_plain(&self) -> bool {
         match self.peek() {
             None => false,
@@ -388,8 +387,8 @@ impl<'t, 'o> Scanner<'t, 'o> {
         }
     }
 
-    /// Where the plain text that begins at `start` ends on its line: at the colon of a key
-    /// (`true`), at the blank before a comment, or at the end of the line.
+    /// The end on its line of the plain text that begins at `start`: the colon of a key (`true`),
+    /// the blank before a comment, or the end of the line.
     fn plain_end(&self, start: usize) -> (usize, bool) {
         let mut at = start;
         while let Some(found) = memchr3(b':', b'#', b'\n', &self.bytes[at..]) {
@@ -406,50 +405,50 @@ impl<'t, 'o> Scanner<'t, 'o> {
         (self.bytes.len(), false)
     }
 
-    /// The value behind the colon of a key in the mapping at `column`.
-    fn value(&mut self, column: usize) -> Read<Value> {
-        let behind_colon = self.at;
-        self.spaces();
+    /// Reads the value after the colon of a key in the mapping at `column`.
+    fn value(&mut self, column: usize) -> ScanResult<Value> {
+        let after_colon = self.at;
+        self.skip_spaces();
         match self.peek() {
             None | Some(b'\n' | b'#') => {
-                self.end_of_line()?;
+                self.finish_line()?;
                 match self.column {
                     Some(deeper) if deeper > column => self.block(deeper, column),
                     Some(same) if same == column && self.on_dash() => {
-                        // What is inside stands behind its dashes.
-                        self.begins_behind(self.at, 2);
+                        // The items begin after the dashes.
+                        self.mark_start_after(self.at, 2);
                         self.sequence(column)
                     }
                     _ => {
-                        self.begins(behind_colon);
+                        self.mark_start(after_colon);
                         Ok(Value::Null)
                     }
                 }
             }
             Some(quote @ (b'"' | b'\'')) => {
-                self.begins(self.at);
+                self.mark_start(self.at);
                 let text = self.quoted(quote, Some(column))?;
-                self.end_of_line()?;
+                self.finish_line()?;
                 Ok(Value::String(text))
             }
             Some(_) if self.begins_plain() => {
-                self.begins(self.at);
+                self.mark_start(self.at);
                 let (end, colon) = self.plain_end(self.at);
                 if colon {
-                    return Err(Unusual);
+                    return Err(Unsupported);
                 }
                 self.plain(self.at, end, Some(column))
             }
             Some(_) => {
-                self.begins(self.at);
-                self.inline(Some(column))
+                self.mark_start(self.at);
+                self.flow_or_block_scalar(Some(column))
             }
         }
     }
 
-    /// The node at the present place in `column`, inside the collection at `parent`.
-    fn block(&mut self, column: usize, parent: usize) -> Read<Value> {
-        self.begins(self.at);
+    /// Reads the node at the current position in `column`, inside the collection at `parent`.
+    fn block(&mut self, column: usize, parent: usize) -> ScanResult<Value> {
+        self.mark_start(self.at);
         if self.on_dash() {
             return self.sequence(column);
         }
@@ -459,32 +458,32 @@ impl<'t, 'o> Scanner<'t, 'o> {
         }
     }
 
-    /// The mapping at `column` whose first key has been read.
-    fn mapping(&mut self, column: usize, first: Key) -> Read<Value> {
-        self.deeper()?;
-        let wish = self.wish;
+    /// Reads the rest of the mapping at `column` whose first key has been read.
+    fn mapping(&mut self, column: usize, first: Key) -> ScanResult<Value> {
+        self.enter_collection()?;
+        let target = self.target;
         let mut map = Map::new();
         let mut key = first;
         loop {
-            self.wish = self.wish_of_key(wish, &key);
+            self.target = self.target_of_key(target, &key);
             let value = self.value(column)?;
-            self.put(&mut map, key, value);
+            self.insert(&mut map, key, value);
             match self.column {
                 Some(same) if same == column => {}
-                Some(deeper) if deeper > column => return Err(Unusual),
+                Some(deeper) if deeper > column => return Err(Unsupported),
                 _ => break,
             }
             key = match self.head(Some(column))? {
                 Head::Key(key) => key,
-                Head::Value(_) => return Err(Unusual),
+                Head::Value(_) => return Err(Unsupported),
             };
         }
         self.depth -= 1;
         Ok(Value::Object(map))
     }
 
-    /// Puts a value into its mapping. Of one key the last value counts.
-    fn put(&mut self, map: &mut Map<String, Value>, key: Key, value: Value) {
+    /// Adds a value to its mapping. The last value of a key wins.
+    fn insert(&mut self, map: &mut Map<String, Value>, key: Key, value: Value) {
         let Key { name, is_text, start } = key;
         match map.entry(name) {
             Entry::Vacant(entry) => {
@@ -493,32 +492,32 @@ impl<'t, 'o> Scanner<'t, 'o> {
             Entry::Occupied(mut entry) => {
                 if self.options.duplicate_keys == DuplicateKeys::Note {
                     let name = entry.key();
-                    let shown = if is_text { format!("{name:?}") } else { name.clone() };
-                    self.repeated.push((start, shown));
+                    let key = if is_text { format!("{name:?}") } else { name.clone() };
+                    self.repeated_keys.push((start, key));
                 }
                 entry.insert(value);
             }
         }
     }
 
-    /// The sequence whose dashes stand in `column`.
-    fn sequence(&mut self, column: usize) -> Read<Value> {
-        self.deeper()?;
-        let wish = self.wish;
+    /// Reads the sequence whose dashes are in `column`.
+    fn sequence(&mut self, column: usize) -> ScanResult<Value> {
+        self.enter_collection()?;
+        let target = self.target;
         let mut items = Vec::new();
         while self.column == Some(column) && self.on_dash() {
             let dash = self.at;
             self.at += 1;
-            let wanted = self.wanted.as_deref();
-            self.wish = wish.and_then(|parent| wanted?.item(parent, items.len()));
-            self.spaces();
+            let targets = self.targets.as_deref();
+            self.target = target.and_then(|parent| targets?.item(parent, items.len()));
+            self.skip_spaces();
             items.push(match self.peek() {
                 None | Some(b'\n' | b'#') => {
-                    self.end_of_line()?;
+                    self.finish_line()?;
                     match self.column {
                         Some(deeper) if deeper > column => self.block(deeper, column)?,
                         _ => {
-                            self.begins(dash + 1);
+                            self.mark_start(dash + 1);
                             Value::Null
                         }
                     }
@@ -532,16 +531,16 @@ impl<'t, 'o> Scanner<'t, 'o> {
         }
         self.depth -= 1;
         match self.column {
-            Some(deeper) if deeper > column => Err(Unusual),
+            Some(deeper) if deeper > column => Err(Unsupported),
             _ => Ok(Value::Array(items)),
         }
     }
 
-    fn check_length(&self, bytes: usize) -> Read<()> {
-        if bytes > self.options.max_scalar_bytes { Err(Unusual) } else { Ok(()) }
+    fn check_length(&self, bytes: usize) -> ScanResult<()> {
+        if bytes > self.options.max_scalar_bytes { Err(Unsupported) } else { Ok(()) }
     }
 
-    /// Whether a plain text has a tab, which is part of it or not.
+    /// Whether a plain text has a tab.
     fn has_tab(&self, start: usize, end: usize) -> bool {
         self.tabs && memchr(b'\t', &self.bytes[start..end]).is_some()
     }

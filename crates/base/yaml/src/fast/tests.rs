@@ -1,4 +1,4 @@
-//! The scanner against the parser: the same answer, or none.
+//! Comparison of scanner and parser: the scanner's result is the parser's, or none.
 
 use crate::{DuplicateKeys, EmptyDocuments, Options, build, fast, sections};
 use mainstay_testdata::{ran, unpack};
@@ -14,8 +14,8 @@ fn options() -> Options {
     }
 }
 
-/// Whether the scanner reads a section; if it does, it must say what the parser says.
-fn agrees(text: &str) -> Result<bool, String> {
+/// Whether the scanner reads a section. It is an error if its result is not the parser's.
+fn compare_section(text: &str) -> Result<bool, String> {
     let options = options();
     let Some(ours) = fast::section(text, 7, &options) else { return Ok(false) };
     match build::section(text, 7, &options) {
@@ -24,19 +24,19 @@ fn agrees(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Compares section by section: how many there are, and how many the scanner reads.
-fn compare(bytes: &[u8]) -> Result<(usize, usize), String> {
+/// Compares all sections; returns how many there are and how many the scanner reads.
+fn compare_sections(bytes: &[u8]) -> Result<(usize, usize), String> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Ok((0, 0)) };
     let (mut all, mut read) = (0, 0);
     for section in sections(text).map_while(Result::ok) {
         all += 1;
-        read += usize::from(agrees(&text[section.bytes])?);
+        read += usize::from(compare_section(&text[section.bytes])?);
     }
     Ok((all, read))
 }
 
 #[test]
-fn usual_documents_are_read() {
+fn common_documents_are_read() {
     let table = [
         ("a: 1\nb: x y # words\n", json!({"a": 1, "b": "x y"})),
         ("---\n# words\na:\n  b:\n  c: ~\n", json!({"a": {"b": null, "c": null}})),
@@ -67,12 +67,12 @@ fn usual_documents_are_read() {
     for (text, expected) in table {
         let read = fast::section(text, 1, &options()).map_or(json!(null), |found| found.0);
         assert_eq!(read, expected, "{text:?}");
-        agrees(text).unwrap();
+        compare_section(text).unwrap();
     }
 }
 
 #[test]
-fn what_is_unusual_is_left_to_the_parser() {
+fn unsupported_documents_are_left_to_the_parser() {
     let table = [
         "",
         "# words\n",
@@ -137,28 +137,28 @@ fn what_is_unusual_is_left_to_the_parser() {
 }
 
 #[test]
-fn keys_that_stand_again_are_noted_like_the_parser_does() {
+fn repeated_keys_are_recorded_as_by_the_parser() {
     for text in ["a: 1\nb:\n  c: 1\n  c: 2\nb: {yes: 1, yes: 2}\na: 3\n", "- a: 1\n  'a': 2\n"] {
-        assert_eq!(agrees(text), Ok(true));
+        assert_eq!(compare_section(text), Ok(true));
         assert!(!fast::section(text, 1, &options()).unwrap().2.is_empty());
     }
 }
 
 #[test]
-fn documents_of_the_decoder_table_agree() {
+fn scanner_agrees_on_the_decoder_table() {
     for line in include_str!("../../tests/it/decoder.tsv").lines() {
         let (document, _) = line.split_once('\t').unwrap();
         let document: String = serde_json::from_str(document).unwrap();
-        compare(document.as_bytes()).unwrap();
-        compare(format!("{document}\n").as_bytes()).unwrap();
+        compare_sections(document.as_bytes()).unwrap();
+        compare_sections(format!("{document}\n").as_bytes()).unwrap();
     }
 }
 
-fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
+fn visit_files(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.is_symlink() {
-            every_file(&path, visit);
+            visit_files(&path, visit);
         } else if let Ok(bytes) = fs::read(&path) {
             visit(&path, &bytes);
         }
@@ -166,28 +166,28 @@ fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
 }
 
 #[test]
-fn real_catalogs_manifests_and_recorded_inputs_agree() {
+fn scanner_agrees_on_catalogs_and_recorded_inputs() {
     let archives = [
         ("answers/opm", 0),
         ("bundles-249", 96),
         ("catalog-certified-v4.14", 99),
         ("catalog-community-v4.19", 99),
     ];
-    for (archive, least) in archives {
+    for (archive, min_percent) in archives {
         let Some(data) = unpack(archive, "YAML to compare two readers on") else { continue };
         let (mut all, mut read) = (0, 0);
-        every_file(data.path(), &mut |path, bytes| {
-            let counted = compare(bytes);
+        visit_files(data.path(), &mut |path, bytes| {
+            let counted = compare_sections(bytes);
             let (some, fast) = counted.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
             all += some;
             read += fast;
         });
-        assert!(read * 100 >= all * least, "{archive}: {read} of {all}");
+        assert!(read * 100 >= all * min_percent, "{archive}: {read} of {all}");
         ran(&format!("{archive}: the scanner reads {read} of {all} sections, all as the parser"));
     }
 }
 
-/// Documents with everything the scanner knows, to be damaged.
+/// Documents with everything that the scanner supports, for tests that damage them.
 const SEEDS: &[&str] = &[
     "a: 1\nb: x y # words\n# more\n\nc:\n  d: 'q'\n  e: \"r\\n\"\nf: g\n",
     "- a\n-\n- - b\n  - c\n-  d: 1\n   e: 2\n- f:\n  - g\n  - h: 1\n    i: 2\n",
@@ -200,8 +200,8 @@ const SEEDS: &[&str] = &[
     "apiVersion: v1\nmetadata:\n  annotations:\n    x: |-\n      [\n        {\"a\": 1}\n      ]\n  name: \"y\"\nspec:\n  d: >\n    folded\n    text\n\n      more\n  e:\n    - f\n",
 ];
 
-/// Bits of YAML that something may be replaced by, or that are put in between.
-const BITS: &[&str] = &[
+/// Fragments of YAML to insert into a document.
+const FRAGMENTS: &[&str] = &[
     " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\n    ", ": ", ":", "- ", "-", "#", " #", "'", "\"",
     "\\", "|", ">", "|-", ">+\n", "[", "]", "{", "}", ",", "\t", "a", "1", "~", "é", "\u{2019}",
     "&a ", "*a", "!x ", "? ", "<<: ", "...", "---\n", "\r", "%", "@", "|2\n",
@@ -211,19 +211,19 @@ const BITS: &[&str] = &[
 enum Damage {
     Insert(usize, usize),
     Replace(usize, usize, usize),
-    Cut(usize, usize),
+    Remove(usize, usize),
     Repeat(usize, usize, usize),
-    End(usize),
+    Truncate(usize),
 }
 
-fn damage() -> impl Strategy<Value = Damage> {
+fn any_damage() -> impl Strategy<Value = Damage> {
     let at = 0..400_usize;
     prop_oneof![
-        4 => (at.clone(), 0..BITS.len()).prop_map(|(at, bit)| Damage::Insert(at, bit)),
-        4 => (at.clone(), 0..4_usize, 0..BITS.len()).prop_map(|(at, n, bit)| Damage::Replace(at, n, bit)),
-        2 => (at.clone(), 1..6_usize).prop_map(|(at, length)| Damage::Cut(at, length)),
+        4 => (at.clone(), 0..FRAGMENTS.len()).prop_map(|(at, fragment)| Damage::Insert(at, fragment)),
+        4 => (at.clone(), 0..4_usize, 0..FRAGMENTS.len()).prop_map(|(at, n, fragment)| Damage::Replace(at, n, fragment)),
+        2 => (at.clone(), 1..6_usize).prop_map(|(at, length)| Damage::Remove(at, length)),
         1 => (at.clone(), 1..30_usize, at.clone()).prop_map(|(at, n, to)| Damage::Repeat(at, n, to)),
-        1 => at.prop_map(Damage::End),
+        1 => at.prop_map(Damage::Truncate),
     ]
 }
 
@@ -231,16 +231,16 @@ fn apply(text: &mut Vec<char>, damage: &Damage) {
     let within = |at: usize| at % (text.len() + 1);
     let until = |at: usize, length: usize| (at + length).min(text.len());
     match *damage {
-        Damage::Insert(at, bit) => {
+        Damage::Insert(at, fragment) => {
             let at = within(at);
-            text.splice(at..at, BITS[bit].chars());
+            text.splice(at..at, FRAGMENTS[fragment].chars());
         }
-        Damage::Replace(at, length, bit) => {
+        Damage::Replace(at, length, fragment) => {
             let at = within(at);
             let end = until(at, length);
-            text.splice(at..end, BITS[bit].chars());
+            text.splice(at..end, FRAGMENTS[fragment].chars());
         }
-        Damage::Cut(at, length) => {
+        Damage::Remove(at, length) => {
             let at = within(at);
             let end = until(at, length);
             text.drain(at..end);
@@ -250,25 +250,25 @@ fn apply(text: &mut Vec<char>, damage: &Damage) {
             let part = text[at..until(at, length)].to_vec();
             text.splice(to..to, part);
         }
-        Damage::End(at) => {
+        Damage::Truncate(at) => {
             let at = within(at);
             text.truncate(at);
         }
     }
 }
 
-/// Whether the scanner reads a JSON value as the library does, or not at all.
-fn json_agrees(text: &str) -> Result<bool, String> {
+/// Whether the JSON scanner reads a value. It is an error if `serde_json` has another result.
+fn compare_json(text: &str) -> Result<bool, String> {
     let Some((ours, end)) = fast::json::value(text, 0, &options()) else { return Ok(false) };
     match serde_json::from_str::<Value>(&text[..end]) {
-        // The library rounds fractions carelessly, and keeps `1.0` apart from `1`.
+        // `serde_json` rounds fractions less exactly and distinguishes `1.0` from `1`.
         Ok(theirs) if ours == theirs || text.contains(['.', 'e', 'E', '-']) => Ok(true),
         theirs => Err(format!("{text:?}\n scanner {ours:?}\n library {theirs:?}")),
     }
 }
 
 #[test]
-fn usual_json_is_read() {
+fn common_json_is_read() {
     let table = [
         (" {}", json!({})),
         (
@@ -297,7 +297,7 @@ fn usual_json_is_read() {
             fast::json::value("[-0, -0.0, 0]", 0, &options).map(|(value, _)| value.to_string());
         assert_eq!(read, Some(zeros.to_string()));
     }
-    let unusual = [
+    let unsupported = [
         "",
         "{",
         "{\"a\"}",
@@ -320,7 +320,7 @@ fn usual_json_is_read() {
         "{a: 1}",
         "'a'",
     ];
-    for text in unusual {
+    for text in unsupported {
         assert_eq!(fast::json::value(text, 0, &options()), None, "{text}");
     }
     let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
@@ -331,43 +331,43 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.max(2000), ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_documents_agree(
+    fn scanner_agrees_on_damaged_documents(
         seed in 0..SEEDS.len(),
-        damages in prop::collection::vec(damage(), 1..6),
+        damages in prop::collection::vec(any_damage(), 1..6),
     ) {
         let mut text: Vec<char> = SEEDS[seed].chars().collect();
         for damage in &damages {
             apply(&mut text, damage);
         }
         let text: String = text.into_iter().collect();
-        compare(text.as_bytes()).map_err(TestCaseError::fail)?;
+        compare_sections(text.as_bytes()).map_err(TestCaseError::fail)?;
     }
 
     #[test]
-    fn damaged_json_agrees(damages in prop::collection::vec(damage(), 0..4)) {
+    fn scanner_agrees_on_damaged_json(damages in prop::collection::vec(any_damage(), 0..4)) {
         let text = r#"{"a": [1, -2, true, null, "b\n\u00e9"], "c": {"d": {}, "e": [], "d": 12}, "f": ""}"#;
         let mut text: Vec<char> = text.chars().collect();
         for damage in &damages {
             apply(&mut text, damage);
         }
         let text: String = text.into_iter().collect();
-        json_agrees(&text).map_err(TestCaseError::fail)?;
+        compare_json(&text).map_err(TestCaseError::fail)?;
     }
 
     #[test]
-    fn texts_of_bits_agree(
-        bits in prop::collection::vec((0..BITS.len(), any::<bool>()), 0..25),
+    fn scanner_agrees_on_joined_fragments(
+        fragments in prop::collection::vec((0..FRAGMENTS.len(), any::<bool>()), 0..25),
     ) {
-        let text: String = bits
+        let text: String = fragments
             .into_iter()
-            .map(|(bit, word)| if word { "a" } else { BITS[bit] })
+            .map(|(fragment, word)| if word { "a" } else { FRAGMENTS[fragment] })
             .collect();
-        compare(text.as_bytes()).map_err(TestCaseError::fail)?;
-        compare(format!("k: {text}\n").as_bytes()).map_err(TestCaseError::fail)?;
+        compare_sections(text.as_bytes()).map_err(TestCaseError::fail)?;
+        compare_sections(format!("k: {text}\n").as_bytes()).map_err(TestCaseError::fail)?;
     }
 
     #[test]
-    fn lines_of_any_shape_agree(
+    fn scanner_agrees_on_joined_lines(
         lines in prop::collection::vec((0..6_usize, 0..24_usize), 1..9),
     ) {
         const LINES: &[&str] = &[
@@ -380,6 +380,6 @@ proptest! {
             text.push_str(LINES[line]);
             text.push('\n');
         }
-        compare(text.as_bytes()).map_err(TestCaseError::fail)?;
+        compare_sections(text.as_bytes()).map_err(TestCaseError::fail)?;
     }
 }

@@ -1,11 +1,11 @@
-//! YAML by the rules of libyaml, whose descendant in Go upstream reads with.
+//! YAML parser by the rules of libyaml, of which upstream's parser in Go is a descendant.
 //!
-//! Texts that are not plainly usual are judged here: what is YAML, what it means, and in which
-//! words something is refused. Both depend on the order in which a reader looks at a text, so this
-//! one looks in the same order: tokens are scanned as far ahead as it takes to know whether a
-//! simple key begins ([`tokens`]), and a machine of states makes events of them.
+//! This parser handles all texts that the fast path does not: whether they are valid, their data,
+//! and their errors. All of that depends on the order in which a parser reads a text, so this one
+//! has the same order as upstream. The scanner ([`tokens`]) reads ahead until it knows
+//! whether a simple key begins; a state machine turns tokens into events.
 //!
-//! Beyond upstream it goes on behind the end of a document, where upstream stops looking.
+//! Unlike upstream, it reads the documents after the first one too.
 
 mod names;
 mod scalars;
@@ -15,10 +15,10 @@ use crate::YamlFault;
 use std::{borrow::Cow, collections::BTreeMap};
 use tokens::{Lexeme, Scanner, Token};
 
-/// A place in a text, counted in characters.
+/// A position in a text, counted in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The character, from 0.
+    /// The index of the character, from 0.
     pub(crate) index: usize,
     /// The line, from 0.
     pub(crate) line: usize,
@@ -26,32 +26,32 @@ pub(crate) struct Mark {
     pub(crate) column: usize,
 }
 
-/// What a text is refused for.
+/// An error in a text.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// Where upstream sees it.
+    /// The position that upstream reports.
     pub(crate) mark: Mark,
-    /// Where a person sees it: an open quote is closed nowhere, but stands somewhere.
+    /// The position that helps a person: for a missing quote it is the opening quote.
     pub(crate) place: Mark,
     pub(crate) message: Cow<'static, str>,
-    /// Found between characters, not between tokens.
+    /// The scanner found it, not the parser.
     pub(crate) scanning: bool,
 }
 
 impl From<Fault> for YamlFault {
     fn from(fault: Fault) -> Self {
-        if fault.message == BEHIND_DOCUMENT {
+        if fault.message == EXTRA_CONTENT {
             Self::BehindDocument
         } else {
-            Self::Syntax { words: fault.message }
+            Self::Syntax { message: fault.message }
         }
     }
 }
 
-/// What is said of something behind the first value of a document.
-const BEHIND_DOCUMENT: &str = "did not find expected <document start>";
+/// The message for content after the end of a document.
+const EXTRA_CONTENT: &str = "did not find expected <document start>";
 
-/// How a scalar was written, as far as it matters.
+/// The style of a scalar, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -59,15 +59,15 @@ pub(crate) enum Style {
     Block,
 }
 
-/// What stands before a node.
+/// The properties before a node.
 #[derive(Debug, Default)]
 pub(crate) struct Properties {
     pub(crate) anchor: Option<String>,
-    /// The whole tag.
+    /// The tag with its prefix.
     pub(crate) tag: Option<String>,
 }
 
-/// A part of a document.
+/// An event of the parser.
 #[derive(Debug)]
 pub(crate) enum Event {
     DocumentStart,
@@ -80,10 +80,10 @@ pub(crate) enum Event {
     MappingEnd,
 }
 
-/// What is expected next.
+/// The production that is expected next.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// A document, which needs a marker unless it is the first or `bare` ones are fine.
+    /// A document. It needs a marker unless it is `bare`.
     Document {
         bare: bool,
     },
@@ -108,12 +108,12 @@ enum State {
     End,
 }
 
-/// Which nodes may stand at some place.
+/// The context of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NodeContext {
     Flow,
     Block,
-    /// Of a mapping, where dashes need no indentation.
+    /// The field of a mapping, where dashes need no indentation.
     Field,
 }
 
@@ -125,9 +125,9 @@ type Step = Result<(Event, Mark), Fault>;
 pub(crate) struct Parser<'t> {
     scanner: Scanner<'t>,
     state: State,
-    /// What is expected behind the nodes that are open.
+    /// The states after the nodes that are open.
     states: Vec<State>,
-    /// Prefixes of tags by their handles.
+    /// Tag prefixes by handle.
     handles: BTreeMap<String, String>,
     /// No document has begun yet.
     first: bool,
@@ -146,7 +146,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// How far the text has been looked at, in bytes.
+    /// How far the text has been scanned, in bytes.
     pub(crate) fn reached(&self) -> usize {
         self.scanner.at
     }
@@ -155,7 +155,7 @@ impl<'t> Parser<'t> {
         Ok(Some(match self.state {
             State::End => return Ok(None),
             State::Document { bare } => return self.document(bare),
-            State::Node => self.node(Place::Block),
+            State::Node => self.node(NodeContext::Block),
             State::Content => self.content(),
             State::DocumentEnd => self.document_end(),
             State::Sequence => self.sequence(),
@@ -185,7 +185,7 @@ impl<'t> Parser<'t> {
         Err(Fault { mark, place: mark, message: message.into(), scanning: false })
     }
 
-    /// A node that is not there.
+    /// The event of an empty node.
     fn nothing(&mut self, then: State, mark: Mark) -> (Event, Mark) {
         self.state = then;
         (Event::Scalar(String::new(), Style::Plain, Properties::default()), mark)
@@ -223,7 +223,7 @@ impl<'t> Parser<'t> {
         }
         let found = self.scanner.peek()?;
         if found.token != Token::DocumentStart {
-            return Self::fail(found.start, BEHIND_DOCUMENT);
+            return Self::fail(found.start, EXTRA_CONTENT);
         }
         self.scanner.next()?;
         self.state = State::Content;
@@ -278,7 +278,7 @@ impl<'t> Parser<'t> {
             let then = self.state;
             return Ok(self.nothing(then, mark));
         }
-        self.node(Place::Block)
+        self.node(NodeContext::Block)
     }
 
     fn document_end(&mut self) -> Step {
@@ -288,13 +288,13 @@ impl<'t> Parser<'t> {
         if explicit {
             self.scanner.next()?;
         }
-        // Upstream stops here; whoever has ended a document so plainly may go on without a marker.
+        // Upstream stops here. After an explicit end the next document needs no marker.
         self.state = State::Document { bare: explicit };
         Ok((Event::DocumentEnd, mark))
     }
 
-    /// A node, whose properties come first.
-    fn node(&mut self, place: Place) -> Step {
+    /// A node with its properties.
+    fn node(&mut self, context: NodeContext) -> Step {
         let first = self.scanner.peek()?;
         let mark = first.start;
         if matches!(first.token, Token::Alias(_)) {
@@ -307,9 +307,11 @@ impl<'t> Parser<'t> {
         let properties = self.properties()?;
         let found = self.scanner.peek()?;
         let opens = match &found.token {
-            Token::Entry if place == Place::Field => Some((State::SequenceInMapping, false)),
-            Token::BlockSequence if place != Place::Flow => Some((State::Sequence, false)),
-            Token::BlockMapping if place != Place::Flow => Some((State::Key, true)),
+            Token::Entry if context == NodeContext::Field => {
+                Some((State::SequenceInMapping, false))
+            }
+            Token::BlockSequence if context != NodeContext::Flow => Some((State::Sequence, false)),
+            Token::BlockMapping if context != NodeContext::Flow => Some((State::Key, true)),
             Token::FlowSequence => Some((State::FlowSequence { first: true }, false)),
             Token::FlowMapping => Some((State::FlowKey { first: true }, true)),
             _ => None,
@@ -317,7 +319,7 @@ impl<'t> Parser<'t> {
         if let Some((state, mapping)) = opens {
             let mut mark = mark;
             if found.token == Token::Entry {
-                // Its dashes stand where the keys stand, and what is inside behind them.
+                // The dashes are in the column of the keys, their items two columns further.
                 mark.column += 2;
             } else {
                 self.scanner.next()?;
@@ -347,7 +349,7 @@ impl<'t> Parser<'t> {
 
     fn properties(&mut self) -> Result<Properties, Fault> {
         let mut properties = Properties::default();
-        // The handle, the rest and the place of a tag.
+        // The handle, suffix and position of a tag.
         let mut tag = None;
         loop {
             match &self.scanner.peek()?.token {
@@ -378,14 +380,19 @@ impl<'t> Parser<'t> {
         Ok(properties)
     }
 
-    /// The node behind a dash, a key or a colon, if there is one before one of the tokens that
-    /// end it.
-    fn part(&mut self, then: State, place: Place, mark: Mark, ends: fn(&Token) -> bool) -> Step {
+    /// The node after a dash, a key or a colon; empty if one of the tokens `ends` follows.
+    fn part(
+        &mut self,
+        then: State,
+        context: NodeContext,
+        mark: Mark,
+        ends: fn(&Token) -> bool,
+    ) -> Step {
         if ends(&self.scanner.peek()?.token) {
             return Ok(self.nothing(then, mark));
         }
         self.states.push(then);
-        self.node(place)
+        self.node(context)
     }
 
     fn sequence(&mut self) -> Step {
@@ -395,7 +402,7 @@ impl<'t> Parser<'t> {
             Token::Entry => {
                 self.scanner.next()?;
                 let ends = |token: &Token| matches!(token, Token::Entry | Token::BlockEnd);
-                self.part(State::Sequence, Place::Block, end, ends)
+                self.part(State::Sequence, NodeContext::Block, end, ends)
             }
             Token::BlockEnd => self.close(Event::SequenceEnd),
             _ => Self::fail(start, "did not find expected '-' indicator"),
@@ -413,7 +420,7 @@ impl<'t> Parser<'t> {
         let ends = |token: &Token| {
             matches!(token, Token::Entry | Token::Key | Token::Value | Token::BlockEnd)
         };
-        self.part(State::SequenceInMapping, Place::Block, end, ends)
+        self.part(State::SequenceInMapping, NodeContext::Block, end, ends)
     }
 
     fn key(&mut self) -> Step {
@@ -422,7 +429,7 @@ impl<'t> Parser<'t> {
         match found.token {
             Token::Key => {
                 self.scanner.next()?;
-                self.part(State::Value, Place::Field, end, ends_field)
+                self.part(State::Value, NodeContext::Field, end, ends_field)
             }
             Token::BlockEnd => self.close(Event::MappingEnd),
             _ => Self::fail(start, "did not find expected key"),
@@ -436,7 +443,7 @@ impl<'t> Parser<'t> {
             return Ok(self.nothing(State::Key, start));
         }
         self.scanner.next()?;
-        self.part(State::Key, Place::Field, end, ends_field)
+        self.part(State::Key, NodeContext::Field, end, ends_field)
     }
 
     fn flow_sequence(&mut self, first: bool) -> Step {
@@ -457,7 +464,7 @@ impl<'t> Parser<'t> {
             Token::FlowSequenceEnd => self.close(Event::SequenceEnd),
             _ => {
                 self.states.push(State::FlowSequence { first: false });
-                self.node(Place::Flow)
+                self.node(NodeContext::Flow)
             }
         }
     }
@@ -476,9 +483,9 @@ impl<'t> Parser<'t> {
         let end = found.end;
         if !matches!(found.token, Token::Value | Token::FlowEntry | Token::FlowSequenceEnd) {
             self.states.push(State::PairValue);
-            return self.node(Place::Flow);
+            return self.node(NodeContext::Flow);
         }
-        // Upstream takes what stands there for the key.
+        // Upstream skips the token here.
         self.scanner.next()?;
         Ok(self.nothing(State::PairValue, end))
     }
@@ -497,17 +504,17 @@ impl<'t> Parser<'t> {
                 let ends = |token: &Token| {
                     matches!(token, Token::Value | Token::FlowEntry | Token::FlowMappingEnd)
                 };
-                self.part(State::FlowValue, Place::Flow, mark, ends)
+                self.part(State::FlowValue, NodeContext::Flow, mark, ends)
             }
             Token::FlowMappingEnd => self.close(Event::MappingEnd),
             _ => {
                 self.states.push(State::FlowNoValue);
-                self.node(Place::Flow)
+                self.node(NodeContext::Flow)
             }
         }
     }
 
-    /// The value of a key in brackets that `close` closes.
+    /// The value of a key in a flow collection that `close` ends.
     fn flow_value(&mut self, then: State, close: &Token) -> Step {
         let mark = self.scanner.peek()?.start;
         if self.scanner.peek()?.token == Token::Value {
@@ -515,14 +522,14 @@ impl<'t> Parser<'t> {
             let next = &self.scanner.peek()?.token;
             if *next != Token::FlowEntry && next != close {
                 self.states.push(then);
-                return self.node(Place::Flow);
+                return self.node(NodeContext::Flow);
             }
         }
         Ok(self.nothing(then, mark))
     }
 }
 
-/// What ends a field that has nothing.
+/// Whether a token ends an empty field.
 fn ends_field(token: &Token) -> bool {
     matches!(token, Token::Key | Token::Value | Token::BlockEnd)
 }

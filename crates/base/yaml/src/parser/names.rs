@@ -10,7 +10,7 @@ fn is_word(byte: u8) -> bool {
 }
 
 impl Scanner<'_> {
-    /// Letters, digits, `_` and `-`.
+    /// Reads letters, digits, `_` and `-`.
     fn word(&mut self) -> String {
         let mut end = self.at;
         while self.byte(end).is_some_and(is_word) {
@@ -19,7 +19,7 @@ impl Scanner<'_> {
         self.pass_to(end).to_owned()
     }
 
-    /// The name behind `&` or `*`.
+    /// Reads the name after `&` or `*`.
     pub(super) fn anchor(&mut self) -> Result<String, Fault> {
         self.pass(1);
         let name = self.word();
@@ -34,7 +34,7 @@ impl Scanner<'_> {
         Ok(name)
     }
 
-    /// The handle of a tag and the rest.
+    /// Reads the handle and suffix of a tag.
     pub(super) fn tag(&mut self) -> Result<(String, String), Fault> {
         let parts = if self.byte(self.at + 1) == Some(b'<') {
             self.pass(2);
@@ -50,7 +50,7 @@ impl Scanner<'_> {
                 let uri = self.uri("")?;
                 (handle, uri)
             } else {
-                // It was the beginning of the rest.
+                // The word is the beginning of the suffix.
                 let uri = self.uri(&handle)?;
                 if uri.is_empty() { (uri, "!".to_owned()) } else { ("!".to_owned(), uri) }
             }
@@ -76,10 +76,10 @@ impl Scanner<'_> {
         Ok(handle)
     }
 
-    /// The characters of an address, behind those of `head` without its exclamation mark.
+    /// Reads the characters of a URI and appends them to `head` without its exclamation mark.
     fn uri(&mut self, head: &str) -> Result<String, Fault> {
         let mut uri = head.get(1..).unwrap_or_default().as_bytes().to_vec();
-        let mut any = !head.is_empty();
+        let mut found = !head.is_empty();
         while let Some(byte) = self.current() {
             match byte {
                 b'%' => self.octets(&mut uri)?,
@@ -89,18 +89,18 @@ impl Scanner<'_> {
                 }
                 _ => break,
             }
-            any = true;
+            found = true;
         }
-        if !any {
+        if !found {
             return self.fail("did not find expected tag URI");
         }
         Ok(String::from_utf8_lossy(&uri).into_owned())
     }
 
-    /// A character that is written as `%` and digits, byte by byte.
+    /// Reads a character whose bytes are written as `%` and digits.
     fn octets(&mut self, uri: &mut Vec<u8>) -> Result<(), Fault> {
-        let mut left = None;
-        while left != Some(0) {
+        let mut remaining = None;
+        while remaining != Some(0) {
             let digits = self.bytes.get(self.at..self.at + 3);
             let digits = digits.filter(|digits| digits[0] == b'%');
             let octet = digits
@@ -108,7 +108,7 @@ impl Scanner<'_> {
                 .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
                 .and_then(|digits| u8::from_str_radix(digits, 16).ok());
             let Some(octet) = octet else { return self.fail("did not find URI escaped octet") };
-            left = Some(match left {
+            remaining = Some(match remaining {
                 None => match octet {
                     0..0x80 => 0,
                     0xc0..0xe0 => 1,
@@ -119,7 +119,7 @@ impl Scanner<'_> {
                 Some(_) if octet & 0xc0 != 0x80 => {
                     return self.fail("found an incorrect trailing UTF-8 octet");
                 }
-                Some(left) => left - 1,
+                Some(remaining) => remaining - 1,
             });
             uri.push(octet);
             self.pass(3);
@@ -127,7 +127,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// A line that begins with `%`.
+    /// Reads a line that begins with `%`.
     pub(super) fn directive(&mut self) -> Result<Token, Fault> {
         self.pass(1);
         let name = self.word();
@@ -181,7 +181,7 @@ impl Scanner<'_> {
     fn tag_directive(&mut self) -> Result<Token, Fault> {
         self.pass_blanks();
         let handle = self.handle(true)?;
-        if !self.blank() {
+        if !self.at_blank() {
             return self.fail("did not find expected whitespace");
         }
         self.pass_blanks();

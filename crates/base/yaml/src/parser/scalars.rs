@@ -1,35 +1,36 @@
-//! Scalars: plain, in quotes, and blocks of text.
+//! Scanning of scalars: plain, quoted and block scalars.
 
 use super::{Fault, Mark, tokens::Scanner};
 
-const OPEN: &str = "found unexpected end of stream";
-const OPEN_AT_MARKER: &str = "found unexpected document indicator";
+const UNTERMINATED: &str = "found unexpected end of stream";
+const UNTERMINATED_AT_MARKER: &str = "found unexpected document indicator";
 
-/// What stands between two words of a scalar that may go over several lines.
+/// The white space between two words of a scalar of several lines.
 #[derive(Default)]
 struct Gap<'t> {
-    /// Blanks of the line, which count where no break follows them.
+    /// Blanks of the line; they are part of the text if no line break follows.
     blanks: &'t str,
-    /// The first line break, and those behind it.
+    /// The first line break, and those after it.
     first: Option<&'t str>,
-    more: String,
+    breaks_after: String,
 }
 
 impl Gap<'_> {
-    /// Appends what the gap stands for: a single line break is a blank, of several the first goes.
+    /// Appends the folded gap: a single line break becomes a blank, and of several the first is
+    /// dropped.
     fn fold(self, text: &mut String) {
         match self.first {
             None => text.push_str(self.blanks),
-            Some("\n") if self.more.is_empty() => text.push(' '),
-            // A separator of lines or paragraphs stays.
+            Some("\n") if self.breaks_after.is_empty() => text.push(' '),
+            // A line or paragraph separator is kept.
             Some("\n" | "") => {}
             Some(first) => text.push_str(first),
         }
-        text.push_str(&self.more);
+        text.push_str(&self.breaks_after);
     }
 }
 
-/// What becomes of the line breaks at the end of a block.
+/// How the line breaks at the end of a block scalar are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chomping {
     Strip,
@@ -38,14 +39,16 @@ enum Chomping {
 }
 
 impl<'t> Scanner<'t> {
-    /// Passes blanks and line breaks. `least`: tabs before this column are a fault.
-    fn gap(&mut self, mut gap: Gap<'t>, least: Option<isize>) -> Result<Gap<'t>, Fault> {
+    /// Skips blanks and line breaks. A tab before the column `min_column` is an error.
+    fn gap(&mut self, mut gap: Gap<'t>, min_column: Option<isize>) -> Result<Gap<'t>, Fault> {
         let start = self.at;
         loop {
             match self.current() {
                 Some(b'\t')
                     if gap.first.is_some()
-                        && least.is_some_and(|least| self.mark.column.cast_signed() < least) =>
+                        && min_column.is_some_and(|min_column| {
+                            self.mark.column.cast_signed() < min_column
+                        }) =>
                 {
                     return self.fail("found a tab character that violates indentation");
                 }
@@ -54,7 +57,7 @@ impl<'t> Scanner<'t> {
                     if gap.first.is_none() {
                         gap.first = Some(self.pass_break());
                     } else {
-                        gap.more.push_str(self.pass_break());
+                        gap.breaks_after.push_str(self.pass_break());
                     }
                 }
                 _ => break,
@@ -66,12 +69,12 @@ impl<'t> Scanner<'t> {
         Ok(gap)
     }
 
-    /// A plain scalar, and where it ends.
+    /// Reads a plain scalar; also returns its end.
     pub(super) fn plain(&mut self) -> Result<(String, Mark), Fault> {
-        let least = self.indent + 1;
+        let min_column = self.indent + 1;
         let mut text = String::new();
         let mut gap = Gap::default();
-        let mut over = false;
+        let mut crossed_line = false;
         let mut end = self.mark;
         while self.document_marker().is_none() && self.current() != Some(b'#') {
             let mut word = self.at;
@@ -82,25 +85,25 @@ impl<'t> Scanner<'t> {
                 std::mem::take(&mut gap).fold(&mut text);
                 text.push_str(self.pass_to(word));
                 end = self.mark;
-                over = false;
+                crossed_line = false;
             }
-            if !self.blank() && self.break_at(self.at) == 0 {
+            if !self.at_blank() && self.break_at(self.at) == 0 {
                 break;
             }
-            gap = self.gap(gap, Some(least))?;
-            over |= gap.first.is_some();
-            if !self.in_flow() && self.mark.column.cast_signed() < least {
+            gap = self.gap(gap, Some(min_column))?;
+            crossed_line |= gap.first.is_some();
+            if !self.in_flow() && self.mark.column.cast_signed() < min_column {
                 break;
             }
         }
-        // The next line may begin with a key.
-        if over {
+        // After a line break a key may begin.
+        if crossed_line {
             self.key_allowed = true;
         }
         Ok((text, end))
     }
 
-    /// Whether an indicator ends a plain scalar at a byte.
+    /// Whether an indicator at a byte ends a plain scalar.
     fn ends_plain(&self, at: usize) -> bool {
         match self.byte(at) {
             Some(b':') => self.gap_at(at + 1),
@@ -109,11 +112,11 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A scalar in quotes.
+    /// Reads a quoted scalar.
     pub(super) fn quoted(&mut self, quote: u8) -> Result<String, Fault> {
         let start = self.mark;
         self.quoted_text(quote).map_err(|fault| match fault.message.as_ref() {
-            OPEN | OPEN_AT_MARKER => Fault { place: start, ..fault },
+            UNTERMINATED | UNTERMINATED_AT_MARKER => Fault { place: start, ..fault },
             _ => fault,
         })
     }
@@ -123,10 +126,10 @@ impl<'t> Scanner<'t> {
         let mut text = String::new();
         loop {
             if self.document_marker().is_some() {
-                return self.fail(OPEN_AT_MARKER);
+                return self.fail(UNTERMINATED_AT_MARKER);
             }
             if self.current().is_none() {
-                return self.fail(OPEN);
+                return self.fail(UNTERMINATED);
             }
             let mut gap = Gap::default();
             while !self.gap_at(self.at) {
@@ -165,7 +168,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// What begins with a backslash.
+    /// Reads an escape.
     fn escape(&mut self, text: &mut String) -> Result<(), Fault> {
         let (character, digits) = match self.byte(self.at + 1) {
             Some(b'0') => ('\0', 0),
@@ -205,53 +208,53 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// A block of text, with its lines as they are or joined.
+    /// Reads a block scalar, literal or folded.
     pub(super) fn block(&mut self, folded: bool) -> Result<String, Fault> {
         self.pass(1);
-        let (chomping, given) = self.block_header()?;
-        let mut indent = given.map(|given| self.indent.max(0) + given);
+        let (chomping, explicit) = self.block_header()?;
+        let mut indent = explicit.map(|explicit| self.indent.max(0) + explicit);
         let mut text = String::new();
-        let mut before = "";
+        let mut last_break = "";
         let mut blank_before = false;
-        let mut more = self.block_breaks(&mut indent)?;
+        let mut breaks_after = self.block_breaks(&mut indent)?;
         while Some(self.mark.column.cast_signed()) == indent && self.current().is_some() {
-            let blank = self.blank();
-            if folded && !blank && !blank_before && before == "\n" {
-                if more.is_empty() {
+            let blank = self.at_blank();
+            if folded && !blank && !blank_before && last_break == "\n" {
+                if breaks_after.is_empty() {
                     text.push(' ');
                 }
             } else {
-                text.push_str(before);
+                text.push_str(last_break);
             }
-            text.push_str(&more);
+            text.push_str(&breaks_after);
             blank_before = blank;
             let mut end = self.at;
             while !self.ends_at(end) {
                 end += 1;
             }
             text.push_str(self.pass_to(end));
-            before = self.pass_break();
-            more = self.block_breaks(&mut indent)?;
+            last_break = self.pass_break();
+            breaks_after = self.block_breaks(&mut indent)?;
         }
         if chomping != Chomping::Strip {
-            text.push_str(before);
+            text.push_str(last_break);
         }
         if chomping == Chomping::Keep {
-            text.push_str(&more);
+            text.push_str(&breaks_after);
         }
         Ok(text)
     }
 
-    /// What stands behind the indicator of a block: what becomes of its end, and its indentation
-    /// if that is given.
+    /// Reads the rest of a block scalar's first line: the chomping, and the indentation if it is
+    /// explicit.
     fn block_header(&mut self) -> Result<(Chomping, Option<isize>), Fault> {
         let mut chomping = self.chomping();
-        let mut given = None;
+        let mut explicit = None;
         if let Some(digit @ b'0'..=b'9') = self.current() {
             if digit == b'0' {
                 return self.fail("found an indentation indicator equal to 0");
             }
-            given = Some(isize::from(digit.cast_signed() - b'0'.cast_signed()));
+            explicit = Some(isize::from(digit.cast_signed() - b'0'.cast_signed()));
             self.pass(1);
             chomping = chomping.or_else(|| self.chomping());
         }
@@ -261,7 +264,7 @@ impl<'t> Scanner<'t> {
             return self.fail("did not find expected comment or line break");
         }
         self.pass_break();
-        Ok((chomping.unwrap_or(Chomping::Clip), given))
+        Ok((chomping.unwrap_or(Chomping::Clip), explicit))
     }
 
     fn chomping(&mut self) -> Option<Chomping> {
@@ -274,8 +277,8 @@ impl<'t> Scanner<'t> {
         Some(chomping)
     }
 
-    /// Passes blank lines of a block and the indentation of the next one. Where it is not known
-    /// yet, the widest of these lines gives it.
+    /// Skips blank lines of a block scalar and the indentation of the next line. If that is
+    /// unknown, the widest of these lines determines it.
     fn block_breaks(&mut self, indent: &mut Option<isize>) -> Result<String, Fault> {
         let mut breaks = String::new();
         let mut widest = 0;

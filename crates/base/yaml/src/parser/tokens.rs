@@ -1,15 +1,15 @@
-//! Tokens: what indentation and indicators mean.
+//! YAML scanner: tokens from indentation and indicators.
 //!
-//! Whether a scalar is the key of a mapping is known only when its colon comes, at most 1,024
-//! characters and one line later. Until then the tokens behind the place wait in a queue, so that
-//! the tokens that say so can be put in front of them.
+//! Only a colon shows that a scalar is the key of a mapping; it follows on the same line within
+//! 1,024 characters. Until then the tokens wait in a queue, so that the tokens of the mapping and
+//! its key can be inserted before them.
 
 use super::{Fault, Mark, Style};
 use std::collections::{HashMap, VecDeque};
 
-/// How deep collections nest in upstream's reader.
-const DEEPEST: usize = 10_000;
-/// How far behind its beginning a simple key may have its colon, in characters.
+/// The maximum depth of collections in upstream's scanner.
+const MAX_DEPTH: usize = 10_000;
+/// The maximum distance of a simple key's colon from its beginning, in characters.
 const KEY_LENGTH: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(super) enum Token {
     StreamEnd,
     /// `%YAML` with its two numbers.
     Version(u8, u8),
-    /// `%TAG` with a handle and what it stands for.
+    /// `%TAG` with a handle and its prefix.
     Handle(String, String),
     DocumentStart,
     DocumentEnd,
@@ -36,7 +36,7 @@ pub(super) enum Token {
     Value,
     Alias(String),
     Anchor(String),
-    /// The handle (empty where the tag is whole) and the rest.
+    /// The handle (empty for a verbatim tag) and the suffix.
     Tag(String, String),
     Scalar(String, Style),
 }
@@ -48,13 +48,13 @@ pub(super) struct Lexeme {
     pub(super) end: Mark,
 }
 
-/// Where a simple key may have begun.
+/// A position where a simple key may have begun.
 #[derive(Clone, Copy)]
 struct SimpleKey {
     possible: bool,
-    /// It must be one: it stands where the mapping's keys stand.
+    /// It must be a key: it is in the column of the mapping's keys.
     required: bool,
-    /// The number of its first token.
+    /// The index of its first token.
     token: usize,
     mark: Mark,
 }
@@ -66,13 +66,13 @@ pub(super) struct Scanner<'t> {
     pub(super) at: usize,
     pub(super) mark: Mark,
     queue: VecDeque<Lexeme>,
-    /// How many tokens have been taken.
+    /// The number of tokens taken.
     taken: usize,
-    /// The first token of the queue is ready to be taken.
+    /// The first token of the queue is final and can be taken.
     ready: bool,
-    /// One for each open bracket, and one for the outside.
+    /// One for each open flow collection, and one outside of them.
     keys: Vec<SimpleKey>,
-    /// Positions in `keys`, by the number of the key's first token, until that is taken.
+    /// Positions in `keys` by the index of the key's first token, until that is taken.
     key_of_token: HashMap<usize, usize>,
     pub(super) key_allowed: bool,
     /// The column of the innermost block collection; -1 outside.
@@ -103,13 +103,13 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The next token.
+    /// The next token, without taking it.
     pub(super) fn peek(&mut self) -> Result<&Lexeme, Fault> {
         if !self.ready {
             self.fetch_enough()?;
             self.ready = true;
         }
-        // Behind the end of the text there is nothing but its end.
+        // After the end of the text the end token repeats.
         if self.queue.is_empty() {
             let end = Lexeme { token: Token::StreamEnd, start: self.mark, end: self.mark };
             self.queue.push_back(end);
@@ -144,7 +144,7 @@ impl<'t> Scanner<'t> {
         self.byte(self.at)
     }
 
-    /// The length of the line break at a byte; 0 if there is none.
+    /// The length of the line break at a byte; 0 for none.
     pub(super) fn break_at(&self, at: usize) -> usize {
         match self.bytes.get(at..).unwrap_or_default() {
             [b'\r', b'\n', ..] | [0xc2, 0x85, ..] => 2,
@@ -154,7 +154,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    pub(super) fn blank(&self) -> bool {
+    pub(super) fn at_blank(&self) -> bool {
         matches!(self.current(), Some(b' ' | b'\t'))
     }
 
@@ -168,7 +168,7 @@ impl<'t> Scanner<'t> {
         matches!(self.byte(at), Some(b' ' | b'\t')) || self.ends_at(at)
     }
 
-    /// Passes characters up to a byte of the same line; they are handed back.
+    /// Moves to a byte of the same line and returns the characters before it.
     pub(super) fn pass_to(&mut self, end: usize) -> &'t str {
         let passed = self.text.get(self.at..end).unwrap_or_default();
         let characters = passed.chars().count();
@@ -178,14 +178,14 @@ impl<'t> Scanner<'t> {
         passed
     }
 
-    /// Passes so many characters of one byte each.
+    /// Moves past ASCII characters.
     pub(super) fn pass(&mut self, bytes: usize) {
         self.mark.index += bytes;
         self.mark.column += bytes;
         self.at += bytes;
     }
 
-    /// Passes a line break, if there is one: what it is in the text of a scalar.
+    /// Moves past a line break, if there is one, and returns it as it appears in a scalar.
     pub(super) fn pass_break(&mut self) -> &'t str {
         let length = self.break_at(self.at);
         if length == 0 {
@@ -200,12 +200,12 @@ impl<'t> Scanner<'t> {
     }
 
     pub(super) fn pass_blanks(&mut self) {
-        while self.blank() {
+        while self.at_blank() {
             self.pass(1);
         }
     }
 
-    /// Passes a comment, if there is one.
+    /// Moves past a comment, if there is one.
     pub(super) fn pass_comment(&mut self) {
         if self.current() == Some(b'#') {
             let mut end = self.at;
@@ -216,7 +216,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Whether a line of its own ends or begins a document here.
+    /// The marker of a document's beginning or end at this position, if there is one.
     pub(super) fn document_marker(&self) -> Option<Token> {
         if self.mark.column > 0 || !self.gap_at(self.at + 3) {
             return None;
@@ -232,8 +232,9 @@ impl<'t> Scanner<'t> {
         self.queue.push_back(Lexeme { token, start, end: self.mark });
     }
 
-    /// Puts a token in front of the one with the number. Where that has been taken (as behind `[]`,
-    /// where upstream forgets that a key may have begun), it goes behind all, as it does there.
+    /// Inserts a token before the one with the index `number`. If that has been taken, the new one
+    /// goes to the end. This happens after `[]`, where upstream forgets that a key may have begun;
+    /// its queue does the same.
     fn insert(&mut self, number: Option<usize>, token: Token, mark: Mark) {
         let at = number.and_then(|number| number.checked_sub(self.taken));
         let at = at.unwrap_or(self.queue.len()).min(self.queue.len());
@@ -252,7 +253,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Whether the possible key of a level still is one.
+    /// Whether the key of a level is still possible.
     fn key_is_possible(&mut self, level: usize) -> Result<bool, Fault> {
         let Some(&key) = self.keys.get(level).filter(|key| key.possible) else { return Ok(false) };
         if key.mark.line == self.mark.line && key.mark.index + KEY_LENGTH >= self.mark.index {
@@ -265,7 +266,7 @@ impl<'t> Scanner<'t> {
         Ok(false)
     }
 
-    /// Notes that a simple key may begin here.
+    /// Records that a simple key may begin here.
     fn save_key(&mut self) -> Result<(), Fault> {
         if !self.key_allowed {
             return Ok(());
@@ -293,19 +294,19 @@ impl<'t> Scanner<'t> {
     }
 
     fn too_deep(&self) -> Fault {
-        let message = format!("exceeded max depth of {DEEPEST}").into();
+        let message = format!("exceeded max depth of {MAX_DEPTH}").into();
         Fault { mark: self.mark, place: self.mark, message, scanning: true }
     }
 
-    /// Opens a block collection, if the column is deeper than that of the one around it. Its token
-    /// goes in front of the one with the number, or behind all.
+    /// Opens a block collection if the column is deeper than that of the current one. Its token
+    /// goes before the one with the index `number`, or to the end.
     fn roll(&mut self, number: Option<usize>, token: Token, mark: Mark) -> Result<(), Fault> {
         if self.in_flow() || self.indent >= column(mark) {
             return Ok(());
         }
         self.indents.push(self.indent);
         self.indent = column(mark);
-        if self.indents.len() > DEEPEST {
+        if self.indents.len() > MAX_DEPTH {
             return Err(self.too_deep());
         }
         self.insert(number, token, mark);
@@ -320,7 +321,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Passes blanks, comments and line breaks. Tabs are blanks where no key may begin.
+    /// Moves past blanks, comments and line breaks. Tabs are blanks where no key may begin.
     fn pass_to_token(&mut self) {
         loop {
             let tabs = self.in_flow() || !self.key_allowed;
@@ -343,18 +344,18 @@ impl<'t> Scanner<'t> {
         let start = self.mark;
         let Some(byte) = self.current() else { return self.stream_end() };
         if start.column == 0 && byte == b'%' {
-            self.outside()?;
+            self.end_collections()?;
             let token = self.directive()?;
             self.add(token, start);
             return Ok(());
         }
         if let Some(token) = self.document_marker() {
-            self.outside()?;
+            self.end_collections()?;
             self.pass(3);
             self.add(token, start);
             return Ok(());
         }
-        let followed = self.gap_at(self.at + 1);
+        let before_gap = self.gap_at(self.at + 1);
         let flow = self.in_flow();
         match byte {
             b'[' => self.open(Token::FlowSequence),
@@ -368,17 +369,17 @@ impl<'t> Scanner<'t> {
                 self.add(Token::FlowEntry, start);
                 Ok(())
             }
-            b'-' if followed => {
+            b'-' if before_gap => {
                 let message = "block sequence entries are not allowed in this context";
                 self.indicator(Token::Entry, Token::BlockSequence, message)?;
                 self.key_allowed = true;
                 Ok(())
             }
-            b'?' if flow || followed => {
+            b'?' if flow || before_gap => {
                 let message = "mapping keys are not allowed in this context";
                 self.indicator(Token::Key, Token::BlockMapping, message)
             }
-            b':' if flow || followed => self.value(),
+            b':' if flow || before_gap => self.value(),
             b'*' | b'&' => {
                 self.save_key()?;
                 self.key_allowed = false;
@@ -432,8 +433,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// What stands at the beginning of a line and in no collection ends all of them.
-    fn outside(&mut self) -> Result<(), Fault> {
+    /// Ends all block collections, for a token at the beginning of a line outside of them.
+    fn end_collections(&mut self) -> Result<(), Fault> {
         self.unroll(-1);
         self.remove_key()?;
         self.key_allowed = false;
@@ -445,7 +446,7 @@ impl<'t> Scanner<'t> {
             self.mark.column = 0;
             self.mark.line += 1;
         }
-        self.outside()?;
+        self.end_collections()?;
         self.add(Token::StreamEnd, self.mark);
         Ok(())
     }
@@ -455,7 +456,7 @@ impl<'t> Scanner<'t> {
         let number = self.taken + self.queue.len();
         let key = SimpleKey { possible: false, required: false, token: number, mark: self.mark };
         self.keys.push(key);
-        if self.keys.len() > DEEPEST + 1 {
+        if self.keys.len() > MAX_DEPTH + 1 {
             return Err(self.too_deep());
         }
         self.key_allowed = true;
@@ -479,17 +480,17 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// A dash or question mark, which opens a collection where it is deeper.
+    /// Reads a dash or question mark; it opens a collection if its column is deeper.
     fn indicator(
         &mut self,
         token: Token,
         collection: Token,
-        refused: &'static str,
+        message: &'static str,
     ) -> Result<(), Fault> {
         let start = self.mark;
         if !self.in_flow() {
             if !self.key_allowed {
-                return self.fail(refused);
+                return self.fail(message);
             }
             self.roll(None, collection, start)?;
         }
@@ -500,7 +501,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// A colon.
+    /// Reads a colon.
     fn value(&mut self) -> Result<(), Fault> {
         let level = self.keys.len() - 1;
         if !self.key_is_possible(level)? {

@@ -1,24 +1,25 @@
-//! The decoder against answers of upstream's (`sigs.k8s.io/yaml` 1.6), one document a line.
+//! The decoder compared with recorded results of upstream's (`sigs.k8s.io/yaml` 1.6), one document
+//! a line.
 
 use mainstay_yaml::{EmptyDocuments, Options, YamlError, documents, libyaml};
 use serde_json::Value;
 
-/// Documents where this decoder differs on purpose, and what it says.
-const DIFFERENT: &[(&str, &str)] = &[
-    // A stream is split into sections before it is parsed, as kubectl and opm split it; the
-    // recorded decoder was given one document.
+/// Documents on which this decoder differs deliberately, with its result.
+const DELIBERATE_DIFFERENCES: &[(&str, &str)] = &[
+    // A stream is split into sections before it is parsed, as in kubectl and opm. The recorded
+    // decoder received one document.
     ("--- a", "invalid Yaml document separator: a"),
     ("%YAML 1.1\n---\na: 1", "did not find expected <document start>"),
     ("%TAG ! tag:x,2000:\n---\na: !foo 1", "did not find expected <document start>"),
-    // Streams are read line by line, and each line has an end.
+    // Each line of a stream ends with a line break.
     ("a: |\n x\n  y\n z", "x\\n y\\nz\\n"),
     ("a: |\n\n\n  x", "\\n\\nx\\n"),
     ("a: >\n  x\n\n\n  y", "x\\n\\ny\\n"),
     ("a: |  # c\n  x", "x\\n"),
     ("a: >\n    x\n     y\n    z", "x\\n y\\nz\\n"),
-    // Taken for JSON first, which is what is said.
+    // The text is read as JSON first; the error is that of JSON.
     ("{: 1}", "key must be a string"),
-    // Upstream drops the rest without a word.
+    // Upstream silently drops the rest.
     ("  a: b\nc: d", "did not find expected <document start>"),
 ];
 
@@ -28,43 +29,50 @@ fn read(document: &str) -> Result<Vec<Value>, YamlError> {
 }
 
 #[test]
-fn documents_mean_what_they_mean_to_kubectl() {
-    // Awkward documents written by hand, and some that were damaged by chance.
+fn documents_are_decoded_as_by_kubectl() {
+    // Awkward documents: some written by hand, some damaged at random.
     let tables = [include_str!("decoder.tsv"), include_str!("damaged.tsv")];
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for line in tables.into_iter().flat_map(str::lines) {
         let (document, expected) = line.split_once('\t').unwrap();
         let document: String = serde_json::from_str(document).unwrap();
         let ours = read(&document);
-        if let Some((_, expected)) = DIFFERENT.iter().find(|(text, _)| *text == document) {
+        if let Some((_, expected)) =
+            DELIBERATE_DIFFERENCES.iter().find(|(text, _)| *text == document)
+        {
             let ours = format!("{:?}", ours.as_ref().map_err(ToString::to_string));
             if !ours.contains(expected) {
-                wrong.push(format!("{document:?}\n   declared {expected}\n   ours     {ours}"));
+                differences
+                    .push(format!("{document:?}\n   declared {expected}\n   ours     {ours}"));
             }
             continue;
         }
         match (&ours, expected.strip_prefix("ERR ")) {
-            // Keys that are none are told by the type that Go has for them.
+            // Upstream's messages for invalid keys name Go types.
             (Err(_), Some(theirs)) if theirs.contains(" map key") => {}
             (Err(ours), Some(theirs)) => {
-                let fault = libyaml::fault(document.as_bytes()).map(|fault| fault.to_string());
-                let words = fault.unwrap_or_else(|| ours.fault.to_string());
-                if theirs.strip_prefix("yaml: ").unwrap_or(theirs) != words {
-                    wrong.push(format!("{document:?}\n   theirs {theirs}\n   ours   {words}"));
+                let error = libyaml::find_error(document.as_bytes()).map(|error| error.to_string());
+                let message = error.unwrap_or_else(|| ours.fault.to_string());
+                if theirs.strip_prefix("yaml: ").unwrap_or(theirs) != message {
+                    differences
+                        .push(format!("{document:?}\n   theirs {theirs}\n   ours   {message}"));
                 }
             }
             (Ok(ours), None) => {
                 let expected: Value = serde_json::from_str(expected).unwrap();
                 let ours = ours.first().cloned().unwrap_or_default();
-                let same = ours == expected || same_number(&ours, &expected);
-                if !same {
-                    wrong.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours}"));
+                let same_value = ours == expected || same_number(&ours, &expected);
+                if !same_value {
+                    differences
+                        .push(format!("{document:?}\n   theirs {expected}\n   ours   {ours}"));
                 }
             }
-            _ => wrong.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours:?}")),
+            _ => {
+                differences.push(format!("{document:?}\n   theirs {expected}\n   ours   {ours:?}"));
+            }
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
 }
 
 /// Go prints large floats in full, and zero with a sign.

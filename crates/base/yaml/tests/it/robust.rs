@@ -1,9 +1,9 @@
-//! No input panics, and none costs more than it should.
+//! Robustness: no input panics or exceeds its limits.
 
 use mainstay_yaml::{Options, YamlError, documents, locate, one, to_string};
 use proptest::prelude::*;
 
-fn message(input: &str) -> String {
+fn error_message(input: &str) -> String {
     match one(input.as_bytes(), &Options::default()) {
         Ok(_) => String::new(),
         Err(error) => error.fault.to_string(),
@@ -11,43 +11,44 @@ fn message(input: &str) -> String {
 }
 
 #[test]
-fn nesting_is_bounded_in_every_form() {
-    let deep = 100_000;
-    let flow = format!("a: {}{}", "[".repeat(deep), "]".repeat(deep));
-    let json = format!("{{\"a\": {}{}}}", "[".repeat(deep), "]".repeat(deep));
+fn nesting_is_limited_in_every_style() {
+    let levels = 100_000;
+    let flow = format!("a: {}{}", "[".repeat(levels), "]".repeat(levels));
+    let json = format!("{{\"a\": {}{}}}", "[".repeat(levels), "]".repeat(levels));
     let block: Vec<String> = (0..1000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
     let block = block.concat();
     let list = format!("{}a", "- ".repeat(1000));
     for input in [flow, json, block, list] {
-        let message = message(&input);
-        let bounded = message.contains("exceeded max depth") || message.contains("recursion");
-        assert!(bounded, "{message}");
+        let error_message = error_message(&input);
+        let bounded =
+            error_message.contains("exceeded max depth") || error_message.contains("recursion");
+        assert!(bounded, "{error_message}");
     }
     let aliases: String = std::iter::once("a0: &a0 [x]\n".to_owned())
         .chain((1..1000).map(|at| format!("a{at}: &a{at} [*a{}]\n", at - 1)))
         .collect();
-    assert_eq!(message(&aliases), "exceeded max depth of 127");
+    assert_eq!(error_message(&aliases), "exceeded max depth of 127");
 }
 
 #[test]
-fn a_hundred_levels_are_fine() {
+fn a_hundred_levels_are_within_the_limit() {
     let input = format!("a: {}{}", "[".repeat(100), "]".repeat(100));
     assert!(one(input.as_bytes(), &Options::default()).is_ok());
 }
 
 #[test]
-fn laughs_are_bounded_by_what_they_would_occupy() {
-    let mut laughs = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
+fn nested_aliases_are_limited_by_the_bytes_they_add() {
+    let mut nested_aliases = "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
     for level in 1..12 {
         let before = format!("*a{}, ", level - 1).repeat(9);
-        laughs = format!("{laughs}a{level}: &a{level} [{before}]\n");
+        nested_aliases = format!("{nested_aliases}a{level}: &a{level} [{before}]\n");
     }
-    assert_eq!(message(&laughs), "document contains excessive aliasing");
+    assert_eq!(error_message(&nested_aliases), "document contains excessive aliasing");
     let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(100));
-    assert_eq!(message(&long), "document contains excessive aliasing");
+    assert_eq!(error_message(&long), "document contains excessive aliasing");
     let merges =
         format!("a: &a {{k: {}}}\nb: [{}]\n", "x".repeat(1 << 20), "{<<: *a}, ".repeat(100));
-    assert_eq!(message(&merges), "document contains excessive aliasing");
+    assert_eq!(error_message(&merges), "document contains excessive aliasing");
 }
 
 #[test]
@@ -77,8 +78,8 @@ fn lines_inside_quotes_need_no_indentation() {
     assert!(one(b"a:\n  b: 'open\n  end", &Options::default()).is_err());
 }
 
-/// Reads everything; what comes out must be written and read again.
-fn exercise(input: &[u8]) -> Result<(), TestCaseError> {
+/// Reads an input; each of its documents must survive writing and reading.
+fn check_round_trip(input: &[u8]) -> Result<(), TestCaseError> {
     let read: Result<Vec<_>, YamlError> = documents(input, &Options::default()).collect();
     if let Ok(read) = read {
         for document in read {
@@ -97,37 +98,37 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn no_bytes_panic(input in prop::collection::vec(any::<u8>(), 0..200)) {
-        exercise(&input)?;
+    fn any_bytes_are_handled(input in prop::collection::vec(any::<u8>(), 0..200)) {
+        check_round_trip(&input)?;
     }
 
     #[test]
-    fn no_text_of_yaml_panics(input in "([a-c0-9 \n\t:#'\"|>{}\\[\\],&*!?%@`.~<=-]|---|\\.\\.\\.|<<|!!|: |- |\n  ){0,60}") {
-        exercise(input.as_bytes())?;
+    fn any_yaml_fragments_are_handled(input in "([a-c0-9 \n\t:#'\"|>{}\\[\\],&*!?%@`.~<=-]|---|\\.\\.\\.|<<|!!|: |- |\n  ){0,60}") {
+        check_round_trip(input.as_bytes())?;
     }
 
     #[test]
-    fn no_text_of_json_panics(input in "(\\{|\\}|\\[|\\]|\"|:|,|[0-9a-c.eE+-]|\\\\u|\\\\|true|null| |\n){0,60}") {
-        exercise(format!("{{{input}").as_bytes())?;
+    fn any_json_fragments_are_handled(input in "(\\{|\\}|\\[|\\]|\"|:|,|[0-9a-c.eE+-]|\\\\u|\\\\|true|null| |\n){0,60}") {
+        check_round_trip(format!("{{{input}").as_bytes())?;
     }
 }
 
 #[test]
-fn copies_of_anchored_values_are_paid_for() {
+fn copies_of_anchored_values_count_as_aliases() {
     let text = "x".repeat(1 << 20);
     let anchors = "&a [".repeat(100);
     let nested = format!("a: {anchors}\"{text}\"{}", "]".repeat(100));
-    assert_eq!(message(&nested), "document contains excessive aliasing");
-    // Documents of one section share what they may cost.
+    assert_eq!(error_message(&nested), "document contains excessive aliasing");
+    // Documents of one section share its limit.
     let bomb = format!("a: &a \"{text}\"\nb: [*a, *a, *a, *a, *a, *a, *a, *a]\n...\n");
-    assert_eq!(message(&bomb), "");
+    assert_eq!(error_message(&bomb), "");
     let many = bomb.repeat(20);
     let read: Vec<_> = documents(many.as_bytes(), &Options::default()).collect();
     assert!(matches!(&read[..], [Err(error)] if error.to_string().contains("excessive aliasing")));
 }
 
 #[test]
-fn aliases_are_judged_by_their_share_of_a_document() {
+fn aliases_are_limited_by_their_share_of_a_document() {
     let ten = |what: &str| [what; 10].join(", ");
     let chain = format!(
         "a: &a [{}]\nb: &b [{}]\nc: &c [{}]\nd: [{}]\n",
@@ -136,16 +137,19 @@ fn aliases_are_judged_by_their_share_of_a_document() {
         ten("*b"),
         ten("*c")
     );
-    assert_eq!(message(&chain), "document contains excessive aliasing");
+    assert_eq!(error_message(&chain), "document contains excessive aliasing");
     let few = format!("a: &a [{}]\nb: [{}]\n", ten("x"), ten("*a"));
-    assert_eq!(message(&few), "");
+    assert_eq!(error_message(&few), "");
 }
 
 #[test]
-fn what_is_no_character_of_yaml_is_refused() {
-    for sign in ["\u{80}", "\u{9f}", "\u{fffe}", "\u{ffff}"] {
-        let message = message(&format!("a: \"{sign}\"\n"));
-        assert!(message.contains("control characters are not allowed"), "{sign:?}: {message}");
+fn forbidden_characters_are_refused() {
+    for character in ["\u{80}", "\u{9f}", "\u{fffe}", "\u{ffff}"] {
+        let error_message = error_message(&format!("a: \"{character}\"\n"));
+        assert!(
+            error_message.contains("control characters are not allowed"),
+            "{character:?}: {error_message}"
+        );
     }
-    assert_eq!(message("a: \"\u{a0}\u{fffd}\"\n"), "");
+    assert_eq!(error_message("a: \"\u{a0}\u{fffd}\"\n"), "");
 }

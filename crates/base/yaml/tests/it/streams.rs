@@ -1,8 +1,8 @@
-//! Streams of documents: how they are split, what counts, where errors are.
+//! Streams of documents: splitting, empty documents, positions of errors.
 
 use mainstay_yaml::{
-    Document, DuplicateKeys, EmptyDocuments, Format, Options, Step, documents, locate, one,
-    sections,
+    Document, DocumentFormat, DuplicateKeys, EmptyDocuments, Options, PathStep, documents, locate,
+    one, sections,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn values(input: &str) -> Result<Vec<Value>, String> {
         .collect()
 }
 
-fn kept(input: &str) -> Vec<Value> {
+fn values_with_empty_documents(input: &str) -> Vec<Value> {
     let options = Options { empty: EmptyDocuments::Keep, ..Options::default() };
     let read: Result<Vec<Document>, _> = documents(input.as_bytes(), &options).collect();
     read.unwrap_or_default().into_iter().map(|document| document.value).collect()
@@ -31,7 +31,7 @@ fn documents_are_split_at_separators_and_empty_ones_left_out() {
         "# first\n---\na: 1\n---\n# nothing\n---\n\n---\nnull\n---\n~\n---\nb: 2",
         "\u{feff}a: 1\n---\n\u{feff}b: 2",
         "a: 1\n...\n---\nb: 2",
-        // Upstream reads the first and drops the second in all of these.
+        // Upstream reads the first document and drops the second in all of these.
         "a: 1\n...\nb: 2",
         "{a: 1}\n---\nb: 2",
         "\u{feff}{\"a\": 1}\n{\"b\": 2}",
@@ -48,7 +48,7 @@ fn documents_are_split_at_separators_and_empty_ones_left_out() {
 }
 
 #[test]
-fn empty_documents_can_be_kept_but_empty_sections_do_not_count() {
+fn empty_documents_can_be_kept_but_empty_sections_are_skipped() {
     let counts = [
         ("", 0),
         ("a: 1\n---\n", 1),
@@ -60,7 +60,7 @@ fn empty_documents_can_be_kept_but_empty_sections_do_not_count() {
         ("\n", 1),
     ];
     for (input, count) in counts {
-        assert_eq!(kept(input).len(), count, "{input:?}");
+        assert_eq!(values_with_empty_documents(input).len(), count, "{input:?}");
     }
 }
 
@@ -92,7 +92,7 @@ fn errors_name_line_and_column() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_named() {
+fn the_error_of_invalid_utf8_names_the_byte() {
     let error = one(b"a: 1\nb: \xff\n", &Options::default()).unwrap_err();
     assert_eq!(error.to_string(), "line 2, column 4: byte 0xff is not UTF-8 text");
     let error = one(b"\xff\xfea\0", &Options::default()).unwrap_err();
@@ -108,7 +108,7 @@ fn reading_ends_with_the_first_error_and_keeps_what_came_before() {
 }
 
 #[test]
-fn documents_know_where_they_stand() {
+fn documents_have_their_positions() {
     let input = "# words\n\na: 1\n---\n\n# more\nb: 2\n";
     let found: Vec<Document> =
         documents(input.as_bytes(), &Options::default()).map(Result::unwrap).collect();
@@ -118,19 +118,19 @@ fn documents_know_where_they_stand() {
     let input = "\u{feff}{\"a\":\n1}\n {\"b\": 2}";
     let found: Vec<Document> =
         documents(input.as_bytes(), &Options::default()).map(Result::unwrap).collect();
-    assert_eq!((found[1].line, found[1].format), (3, Format::Json));
+    assert_eq!((found[1].line, found[1].format), (3, DocumentFormat::Json));
     assert_eq!(&input[found[1].bytes.clone()], "{\"b\": 2}");
 }
 
 #[test]
-fn sections_are_found_without_parsing() {
+fn sections_are_split_without_parsing() {
     let text = "a: [\n---\n'\n---\n";
     let lines: Vec<usize> = sections(text).map(|section| section.unwrap().line).collect();
     assert_eq!(lines, [1, 3]);
 }
 
 #[test]
-fn duplicate_keys_are_refused_when_asked() {
+fn duplicate_keys_are_refused_on_request() {
     let options = Options { duplicate_keys: DuplicateKeys::Refuse, ..Options::default() };
     let yaml = one(b"a:\n  b: 1\n  b: 2\n", &options).unwrap_err();
     assert_eq!(yaml.to_string(), "line 3, column 3: key \"b\" already set in map");
@@ -158,30 +158,31 @@ fn a_second_document_is_an_error_where_one_is_expected() {
 }
 
 #[test]
-fn parts_of_a_document_are_located() {
+fn nodes_of_a_document_are_located() {
     let yaml = "a: 1\nlist:\n- name: x\n  skips: [q, r]\n- {name: z}\n";
     let json = "{\n  \"list\": [\n    {\"name\": \"x\"},\n    {\"Name\": \"z\"}\n  ]\n}";
-    let path = [Step::Field("list"), Step::Item(1), Step::Field("name")];
+    let path = [PathStep::Field("list"), PathStep::Item(1), PathStep::Field("name")];
     assert_eq!(locate(yaml, &path), Some((5, 10)));
     assert_eq!(locate(json, &path), Some((4, 14)));
-    let deeper = [Step::Field("list"), Step::Item(0), Step::Field("skips"), Step::Item(1)];
+    let deeper =
+        [PathStep::Field("list"), PathStep::Item(0), PathStep::Field("skips"), PathStep::Item(1)];
     assert_eq!(locate(yaml, &deeper), Some((4, 14)));
-    // What is not there is located by what would hold it.
-    let missing = [Step::Field("list"), Step::Item(1), Step::Field("package")];
+    // A missing node is located by its deepest existing ancestor.
+    let missing = [PathStep::Field("list"), PathStep::Item(1), PathStep::Field("package")];
     assert_eq!(locate(yaml, &missing), Some((5, 3)));
-    assert_eq!(locate(yaml, &[Step::Field("nothing")]), Some((1, 1)));
+    assert_eq!(locate(yaml, &[PathStep::Field("nothing")]), Some((1, 1)));
     assert_eq!(locate("", &path), None);
 }
 
 #[test]
-fn duplicate_keys_are_noted_with_their_lines_when_asked() {
+fn duplicate_keys_are_listed_with_their_lines_on_request() {
     let options = Options { duplicate_keys: DuplicateKeys::Note, ..Options::default() };
     let text = "a: 1\n---\nb:\n  c: 1\n  c: 2\nb: {yes: 1, yes: 2}\n";
     let found: Vec<_> = documents(text.as_bytes(), &options).map(Result::unwrap).collect();
-    assert!(found[0].repeated.is_empty());
-    let noted: Vec<(usize, &str)> =
-        found[1].repeated.iter().map(|one| (one.line, one.key.as_str())).collect();
-    assert_eq!(noted, [(5, "\"c\""), (6, "\"b\""), (6, "true")]);
+    assert!(found[0].repeated_keys.is_empty());
+    let listed: Vec<(usize, &str)> =
+        found[1].repeated_keys.iter().map(|one| (one.line, one.key.as_str())).collect();
+    assert_eq!(listed, [(5, "\"c\""), (6, "\"b\""), (6, "true")]);
     assert_eq!(found[1].value, json!({"b": {"true": 2}}));
 }
 
@@ -206,7 +207,7 @@ fn a_byte_order_mark_inside_a_document_is_a_character_like_others() {
 }
 
 #[test]
-fn the_sign_of_a_zero_is_kept_when_asked() {
+fn the_sign_of_a_zero_is_kept_on_request() {
     let signed = Options { signed_zero: true, ..Options::default() };
     let table = [
         ("a: [-0.0, -0, 0.0]\n", "[-0.0,0,0]"),
@@ -214,9 +215,9 @@ fn the_sign_of_a_zero_is_kept_when_asked() {
         ("a: -.0\n", "-0.0"),
         ("{\"a\": [-0.0, -0, 0.0]}", "[-0.0,-0.0,0]"),
     ];
-    for (text, kept) in table {
+    for (text, expected) in table {
         let read = |options: &Options| one(text.as_bytes(), options).unwrap()["a"].to_string();
-        assert_eq!(read(&signed), kept, "{text}");
-        assert_eq!(read(&Options::default()), kept.replace("-0.0", "0"), "{text}");
+        assert_eq!(read(&signed), expected, "{text}");
+        assert_eq!(read(&Options::default()), expected.replace("-0.0", "0"), "{text}");
     }
 }

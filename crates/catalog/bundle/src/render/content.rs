@@ -13,7 +13,7 @@ use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use mainstay_schema::{strict, structural};
-use mainstay_yaml::{Document, Format, Options};
+use mainstay_yaml::{Document, DocumentFormat, Options};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -354,7 +354,7 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
     let odd = shape::text(value, "apiVersion").matches('/').count() > 1;
     if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
         let json = match (document.format, std::str::from_utf8(&bytes[document.bytes.clone()])) {
-            (Format::Json, Ok(text)) => text.trim().to_owned(),
+            (DocumentFormat::Json, Ok(text)) => text.trim().to_owned(),
             _ => mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole),
         };
         return Err(ObjectError::MissingKind { json });

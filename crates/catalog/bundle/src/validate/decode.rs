@@ -5,7 +5,9 @@ use crate::{
     mismatch::{DocumentError, ObjectError, TypeError},
 };
 use mainstay_gocompat::json::{Html, Numbers};
-use mainstay_yaml::{Document, DuplicateKeys, EmptyDocuments, Format, Options, Repeated};
+use mainstay_yaml::{
+    Document, DocumentFormat, DuplicateKeys, EmptyDocuments, Options, RepeatedKey,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ pub(crate) struct Decoded {
     /// The line on which a second document begins, which no tool reads.
     pub(crate) second: Option<usize>,
     /// Keys that a mapping has twice.
-    pub(crate) repeated: Vec<Repeated>,
+    pub(crate) repeated: Vec<RepeatedKey>,
 }
 
 /// Why a file holds no object, and the line (from 1) on which that shows.
@@ -47,23 +49,23 @@ pub(crate) fn options() -> Options {
 }
 
 /// Keys that a mapping of a document has twice; `bytes` is the file in which the document is.
-pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<Repeated> {
+pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<RepeatedKey> {
     let json = bytes.get(document.bytes.clone());
-    let Some(json) = json.filter(|_| document.format == Format::Json) else {
-        return std::mem::take(&mut document.repeated);
+    let Some(json) = json.filter(|_| document.format == DocumentFormat::Json) else {
+        return std::mem::take(&mut document.repeated_keys);
     };
     let (mut from, mut line) = (0, document.line);
     let keys = mainstay_yaml::repeated_keys(json).into_iter().map(|key| {
         // Each stands behind the one before.
         line += memchr::memchr_iter(b'\n', &json[from..key.start]).count();
         from = key.start;
-        Repeated { line, key: String::from_utf8_lossy(&json[key]).into_owned() }
+        RepeatedKey { line, key: String::from_utf8_lossy(&json[key]).into_owned() }
     });
     keys.collect()
 }
 
 /// What is said of keys of a file that are there twice.
-pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<Problem> {
+pub(crate) fn lost_values(file: &str, repeated: &[RepeatedKey]) -> Vec<Problem> {
     let problem = |line: usize, message: String| Problem {
         file: file.to_owned(),
         line: Some(line),
@@ -74,7 +76,7 @@ pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<Problem> {
         .iter()
         .take(MOST_REPEATED)
         .map(|repeated| {
-            let Repeated { line, key } = repeated;
+            let RepeatedKey { line, key } = repeated;
             problem(*line, format!("the key {key} is there twice, the first value is lost"))
         })
         .collect();
@@ -97,7 +99,7 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
             });
             let text = section.map_or(bytes, str::as_bytes);
             let line = error.line;
-            let reason = match mainstay_yaml::libyaml::fault(text) {
+            let reason = match mainstay_yaml::libyaml::find_error(text) {
                 Some(fault) => DocumentError::ParseYaml(fault.to_string()),
                 None => DocumentError::ReadDocument(error),
             };

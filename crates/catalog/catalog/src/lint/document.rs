@@ -10,7 +10,7 @@ use crate::{
 };
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::DeclaredStruct;
-use mainstay_yaml::{Document, Format, Step};
+use mainstay_yaml::{Document, DocumentFormat, PathStep};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -38,7 +38,7 @@ pub(crate) struct Looker<'f> {
     text: &'f [u8],
     lines: Lines,
     /// The bytes and the form of the document before.
-    last: Option<(Range<usize>, Format)>,
+    last: Option<(Range<usize>, DocumentFormat)>,
     /// Where the last section begins that holds several documents, and whether its lines end with
     /// CR alone.
     returns: Option<(usize, bool)>,
@@ -116,17 +116,17 @@ struct About<'l, 'f, 'd> {
     places: Vec<(usize, Vec<OwnStep>)>,
 }
 
-/// A [`Step`] that stays.
+/// A [`PathStep`] that stays.
 enum OwnStep {
     Field(String),
     Item(usize),
 }
 
 impl OwnStep {
-    fn as_step(&self) -> Step<'_> {
+    fn as_step(&self) -> PathStep<'_> {
         match self {
-            Self::Field(name) => Step::Field(name),
-            Self::Item(index) => Step::Item(*index),
+            Self::Field(name) => PathStep::Field(name),
+            Self::Item(index) => PathStep::Item(*index),
         }
     }
 }
@@ -144,13 +144,19 @@ impl About<'_, '_, '_> {
         problems.len() > MOST_PROBLEMS
     }
 
-    fn say(&mut self, rule: Rule, path: &[Step<'_>], message: String, remedy: impl Into<String>) {
+    fn say(
+        &mut self,
+        rule: Rule,
+        path: &[PathStep<'_>],
+        message: String,
+        remedy: impl Into<String>,
+    ) {
         if self.enough() {
             return;
         }
-        let owned = |step: &Step<'_>| match step {
-            Step::Field(name) => OwnStep::Field((*name).to_owned()),
-            Step::Item(index) => OwnStep::Item(*index),
+        let owned = |step: &PathStep<'_>| match step {
+            PathStep::Field(name) => OwnStep::Field((*name).to_owned()),
+            PathStep::Item(index) => OwnStep::Item(*index),
         };
         self.places.push((self.looker.problems.len(), path.iter().map(owned).collect()));
         self.say_at(rule, (self.document.line, None), message, remedy);
@@ -159,7 +165,7 @@ impl About<'_, '_, '_> {
     /// Finds the places of what was said, all in one pass over the document.
     fn locate(self) {
         let Looker { text, lines, problems, .. } = self.looker;
-        let paths: Vec<Vec<Step<'_>>> = self
+        let paths: Vec<Vec<PathStep<'_>>> = self
             .places
             .iter()
             .map(|(_, path)| path.iter().map(OwnStep::as_step).collect())
@@ -196,10 +202,10 @@ impl About<'_, '_, '_> {
     fn lost(&mut self) {
         let Some((before, format)) = &self.looker.last else { return };
         let (why, remedy) = match (self.document.format, format, self.looker.hidden_json) {
-            (Format::Json, _, Some(why)) => {
+            (DocumentFormat::Json, _, Some(why)) => {
                 (why, "save the file without it, or put each document into a file of its own")
             }
-            (Format::Yaml, Format::Yaml, _) if *before == self.document.bytes => {
+            (DocumentFormat::Yaml, DocumentFormat::Yaml, _) if *before == self.document.bytes => {
                 let section = self.looker.text.get(before.clone()).unwrap_or_default();
                 let returns = || section.contains(&b'\r') && !section.contains(&b'\n');
                 let known = self.looker.returns.filter(|(start, _)| *start == before.start);
@@ -219,12 +225,12 @@ impl About<'_, '_, '_> {
 
     /// Keys that are there twice: of YAML the reader has noted them.
     fn repeated(&mut self) {
-        for repeated in &self.document.repeated {
+        for repeated in &self.document.repeated_keys {
             self.twice(&repeated.key, (repeated.line, None));
         }
         let Looker { text, .. } = *self.looker;
         let bytes = self.document.bytes.clone();
-        if self.document.format == Format::Json
+        if self.document.format == DocumentFormat::Json
             && let Some(json) = text.get(bytes.clone())
         {
             // Columns are counted on from the key before, as lines are.
@@ -252,7 +258,7 @@ impl About<'_, '_, '_> {
     fn halves(&mut self) {
         let Looker { text, .. } = *self.looker;
         let bytes = self.document.bytes.clone();
-        if self.document.format != Format::Json {
+        if self.document.format != DocumentFormat::Json {
             return;
         }
         let Some(json) = text.get(bytes.clone()) else { return };
@@ -293,7 +299,7 @@ impl About<'_, '_, '_> {
         &mut self,
         value: &Value,
         declared: &'static DeclaredStruct,
-        mut path: Vec<Step<'static>>,
+        mut path: Vec<PathStep<'static>>,
         (rule, called, loss): (Rule, &str, &str),
     ) {
         let mut found = Vec::new();
@@ -328,8 +334,8 @@ impl About<'_, '_, '_> {
                     (second, Rule::CaseOfKeys, message, "keep one of the spellings".to_owned())
                 }
             };
-            let mut path: Vec<Step<'_>> = path;
-            path.push(Step::Field(name));
+            let mut path: Vec<PathStep<'_>> = path;
+            path.push(PathStep::Field(name));
             self.say(rule, &path, message, remedy);
         }
     }
@@ -342,7 +348,7 @@ impl About<'_, '_, '_> {
                 Some(meant) => format!("did you mean {}?", quote(meant)),
                 None => "names that begin with olm. are reserved; use a domain of yours".to_owned(),
             };
-            self.say(Rule::UnknownSchema, &[Step::Field("schema")], message, remedy);
+            self.say(Rule::UnknownSchema, &[PathStep::Field("schema")], message, remedy);
         }
         let package = fold::get_in(fields, "package").and_then(Value::as_str);
         let package = package.filter(|package| !package.is_empty());
@@ -354,7 +360,7 @@ impl About<'_, '_, '_> {
                 format!("other tools do not serve a catalog with the {field} {}", quote(name));
             let remedy =
                 "begin with a letter or digit; go on with these, dots, dashes and underscores";
-            self.say(Rule::NotServed, &[Step::Field(field)], message, remedy);
+            self.say(Rule::NotServed, &[PathStep::Field(field)], message, remedy);
         }
         if let Some(Value::String(package)) = fold::get_in(fields, "package")
             && package.is_empty()
@@ -362,7 +368,7 @@ impl About<'_, '_, '_> {
             let message = "the field package is empty".to_owned();
             self.say(
                 Rule::MissingName,
-                &[Step::Field("package")],
+                &[PathStep::Field("package")],
                 message,
                 "name a package, or remove the field",
             );
@@ -378,7 +384,11 @@ impl About<'_, '_, '_> {
             if !text.is_empty()
                 && let Some((rule, message, remedy)) = range::look_at("skipRange", text, false)
             {
-                let path = [Step::Field("entries"), Step::Item(index), Step::Field("skipRange")];
+                let path = [
+                    PathStep::Field("entries"),
+                    PathStep::Item(index),
+                    PathStep::Field("skipRange"),
+                ];
                 self.say(rule, &path, message, remedy);
             }
         }
@@ -388,7 +398,7 @@ impl About<'_, '_, '_> {
     /// not there counts if `missing` says so.
     fn property_forms(&mut self, properties: &[Value], missing: bool) {
         for (index, property) in properties.iter().enumerate() {
-            let path = [Step::Field("properties"), Step::Item(index)];
+            let path = [PathStep::Field("properties"), PathStep::Item(index)];
             let kind = shape::text(property, "type");
             if kind.is_empty() {
                 let message = format!("property[{index}] has no type");
@@ -412,7 +422,7 @@ impl About<'_, '_, '_> {
                 "other tools do not serve a catalog with two properties of type {} in a bundle",
                 quote(crate::model::CSV_METADATA)
             );
-            let path = [Step::Field("properties"), Step::Item(index)];
+            let path = [PathStep::Field("properties"), PathStep::Item(index)];
             self.say(Rule::NotServed, &path, message, "remove one of them");
         }
         let mut seen = BTreeSet::new();
@@ -420,12 +430,16 @@ impl About<'_, '_, '_> {
             let kind = shape::text(property, "type");
             let value = fold::get(property, "value").filter(|value| !value.is_null());
             let Some(value) = value else { continue };
-            let path = vec![Step::Field("properties"), Step::Item(index), Step::Field("value")];
+            let path = vec![
+                PathStep::Field("properties"),
+                PathStep::Item(index),
+                PathStep::Field("value"),
+            ];
             if !TYPES.contains(&kind) {
                 if let Some(meant) = nearest(kind, TYPES, 2).filter(|_| kind.len() > 5) {
                     let message = format!("nothing reads properties of the type {}", quote(kind));
                     let remedy = format!("did you mean {}?", quote(meant));
-                    let path = [path[0], path[1], Step::Field("type")];
+                    let path = [path[0], path[1], PathStep::Field("type")];
                     self.say(Rule::PropertyType, &path, message, remedy);
                 }
                 continue;
@@ -448,8 +462,8 @@ impl About<'_, '_, '_> {
         }
     }
 
-    fn requirement(&mut self, value: &Value, path: &[Step<'_>]) {
-        let at = |field| path.iter().copied().chain([Step::Field(field)]).collect::<Vec<_>>();
+    fn requirement(&mut self, value: &Value, path: &[PathStep<'_>]) {
+        let at = |field| path.iter().copied().chain([PathStep::Field(field)]).collect::<Vec<_>>();
         if shape::text(value, "packageName").is_empty() {
             let message = "the required package has no name".to_owned();
             let remedy = "say which package in packageName";
@@ -468,9 +482,9 @@ fn can_be_asked_for(name: &str) -> bool {
     name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner)
 }
 
-fn step_text(step: &Step<'_>) -> String {
+fn step_text(step: &PathStep<'_>) -> String {
     match step {
-        Step::Field(name) => format!(".{name}"),
-        Step::Item(index) => format!("[{index}]"),
+        PathStep::Field(name) => format!(".{name}"),
+        PathStep::Item(index) => format!("[{index}]"),
     }
 }

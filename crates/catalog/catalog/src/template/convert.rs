@@ -8,7 +8,7 @@ use crate::{
     write::{shape, yaml},
 };
 use mainstay_gocompat::json::{Html, Numbers, Writer};
-use mainstay_yaml::{Format as Form, documents};
+use mainstay_yaml::{DocumentFormat, documents};
 use serde_json::{Map, Value, json};
 
 /// The template that the documents of a text could have been made of, as a text: of
@@ -82,7 +82,7 @@ fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, ConvertError> 
         let value = document.value;
         if value.is_null() {
             // Upstream cannot write what holds nothing.
-            if document.format == Form::Yaml {
+            if document.format == DocumentFormat::Yaml {
                 let words = "json: error calling MarshalJSON for type *declcfg.Meta: unexpected end of JSON input";
                 let upstream = syntax::of_nothing(&text[document.bytes], words);
                 return Err(ConvertError::Nothing { upstream });
@@ -91,13 +91,15 @@ fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, ConvertError> 
             continue;
         }
         let shown = || match document.format {
-            Form::Yaml => crate::golang::json(&value, true),
-            Form::Json => String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned(),
+            DocumentFormat::Yaml => crate::golang::json(&value, true),
+            DocumentFormat::Json => {
+                String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned()
+            }
         };
         if let Some(error) = odd::no_document(&value, shown) {
             return Err(match document.format {
-                Form::Yaml => ConvertError::Yaml(error),
-                Form::Json => ConvertError::Json(error),
+                DocumentFormat::Yaml => ConvertError::Yaml(error),
+                DocumentFormat::Json => ConvertError::Json(error),
             });
         }
         let reduced = match &value {

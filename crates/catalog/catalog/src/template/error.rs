@@ -10,7 +10,7 @@ use crate::{
 };
 use mainstay_gocompat::quote;
 use mainstay_version::{ParseError, ReleaseError, VersionReleaseError};
-use mainstay_yaml::{Repeated, YamlError};
+use mainstay_yaml::{RepeatedKey, YamlError};
 
 /// The first document of a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,7 +121,7 @@ pub enum SemverError {
     Decode(#[from] DecodeError),
     /// Keys stand in a mapping twice.
     #[error("error converting YAML to JSON: yaml: unmarshal errors:{}", repeated(.0))]
-    RepeatedKeys(Vec<Repeated>),
+    RepeatedKeys(Vec<RepeatedKey>),
     /// It is not of the type of the template.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Unmarshal(#[from] UnmarshalError),
@@ -148,9 +148,9 @@ pub enum SemverError {
     },
 }
 
-fn repeated(keys: &[Repeated]) -> String {
+fn repeated(keys: &[RepeatedKey]) -> String {
     let line =
-        |key: &Repeated| format!("\n  line {}: key {} already set in map", key.line, key.key);
+        |key: &RepeatedKey| format!("\n  line {}: key {} already set in map", key.line, key.key);
     keys.iter().map(line).collect()
 }
 

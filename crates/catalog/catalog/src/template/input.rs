@@ -5,7 +5,7 @@ use crate::{declared::Declared, golang, load::LoadOptions, odd, read, shape, syn
 use mainstay_gocompat::json::is_same_field as same;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::DeclaredStruct;
-use mainstay_yaml::{Document, Format, documents};
+use mainstay_yaml::{Document, DocumentFormat, documents};
 use serde_json::{Map, Value};
 
 /// The first document of a text.
@@ -53,7 +53,7 @@ impl Template {
         shape: &'static DeclaredStruct,
     ) -> Result<Self, ReadError> {
         let read = first(text)?;
-        let html = read.format == Format::Yaml;
+        let html = read.format == DocumentFormat::Yaml;
         let mut fields = match read.value {
             Value::Object(fields) => fields,
             Value::Null => return Err(UnmarshalError::Nothing.into()),

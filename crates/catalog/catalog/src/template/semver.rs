@@ -20,7 +20,7 @@ use mainstay_gocompat::json::is_same_field as same;
 use mainstay_gocompat::values;
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType as Field};
 use mainstay_version::Version;
-use mainstay_yaml::{DuplicateKeys, Format, Options};
+use mainstay_yaml::{DocumentFormat, DuplicateKeys, Options};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -207,7 +207,9 @@ fn document(text: &[u8]) -> Result<Value, SemverError> {
     };
     let bytes = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let read = match std::str::from_utf8(bytes) {
-        Ok(text) => mainstay_yaml::part(text, Format::Yaml, 1, &reading).next(),
+        Ok(text) => {
+            mainstay_yaml::documents_of_part(text, DocumentFormat::Yaml, 1, &reading).next()
+        }
         Err(_) => mainstay_yaml::documents(bytes, &reading).next(),
     };
     match read {
@@ -216,8 +218,8 @@ fn document(text: &[u8]) -> Result<Value, SemverError> {
             let upstream = syntax::words(bytes, 0, &source);
             Err(DecodeError::Syntax { upstream, source }.into())
         }
-        Some(Ok(document)) if document.repeated.is_empty() => Ok(document.value),
-        Some(Ok(document)) => Err(SemverError::RepeatedKeys(document.repeated)),
+        Some(Ok(document)) if document.repeated_keys.is_empty() => Ok(document.value),
+        Some(Ok(document)) => Err(SemverError::RepeatedKeys(document.repeated_keys)),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::scenario::{
     Wait, digest,
 };
 use base64::Engine;
-use mainstay_yaml::{DuplicateKeys, Options, Step as PathStep, locate};
+use mainstay_yaml::{DuplicateKeys, Options, PathStep, locate};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

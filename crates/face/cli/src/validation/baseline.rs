@@ -10,7 +10,7 @@ use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, Place};
 use mainstay_formats::near::nearest;
 use mainstay_gocompat::quote;
-use mainstay_yaml::Step;
+use mainstay_yaml::PathStep;
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
@@ -234,8 +234,8 @@ fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, CommandFailure> {
         _ => return Err(refuse("there is no list of findings".to_owned(), 1)),
     };
     let text = String::from_utf8_lossy(bytes);
-    let paths: Vec<[Step<'_>; 2]> =
-        (0..list.len()).map(|at| [Step::Field("findings"), Step::Item(at)]).collect();
+    let paths: Vec<[PathStep<'_>; 2]> =
+        (0..list.len()).map(|at| [PathStep::Field("findings"), PathStep::Item(at)]).collect();
     let lines = mainstay_yaml::locate_all(&text, &paths);
     list.iter()
         .zip(lines)

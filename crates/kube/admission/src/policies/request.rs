@@ -4,7 +4,8 @@ use crate::AdmissionAttributes;
 use mainstay_auth::Identity;
 use mainstay_auth::authz;
 use mainstay_cel::library::kubernetes::authorizer::{
-    Authorizer, Decision, Request, Resource as AuthorizerResource, Target, User,
+    AuthorizationDecision, AuthorizationRequest, AuthorizationTarget, Authorizer,
+    ResourceAttributes, User,
 };
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
@@ -218,13 +219,13 @@ pub(crate) fn request_authorizer(attributes: &AdmissionAttributes<'_>) -> Reques
             authorizer: Arc::clone(&attributes.admission.authorizer),
             identity: attributes.identity.clone(),
         }),
-        resource: AuthorizerResource {
+        resource: ResourceAttributes {
             group: (*attributes.row.group).to_owned(),
             resource: (*attributes.row.plural).to_owned(),
             subresource: attributes.subresource.to_owned(),
             namespace: attributes.namespace.to_owned(),
             name: attributes.name.to_owned(),
-            ..AuthorizerResource::default()
+            ..ResourceAttributes::default()
         },
     }
 }
@@ -242,15 +243,17 @@ impl fmt::Debug for IdentityAuthorizer {
 }
 
 impl Authorizer for IdentityAuthorizer {
-    fn authorize(&self, request: &Request<'_>) -> Decision {
+    fn authorize(&self, request: &AuthorizationRequest<'_>) -> AuthorizationDecision {
         let account = match request.user {
             User::Requester => None,
             User::ServiceAccount { namespace, name } => Some(service_account(namespace, name)),
         };
         let identity = account.as_ref().unwrap_or(&self.identity);
         let permission = match request.target {
-            Target::Path(path) => authz::Attributes::path(identity, request.verb, path),
-            Target::Resource(resource) => authz::Attributes::resource(
+            AuthorizationTarget::Path(path) => {
+                authz::Attributes::path(identity, request.verb, path)
+            }
+            AuthorizationTarget::Resource(resource) => authz::Attributes::resource(
                 identity,
                 request.verb,
                 &resource.group,
@@ -261,7 +264,7 @@ impl Authorizer for IdentityAuthorizer {
             .below(&resource.subresource),
         };
         let decision = self.authorizer.decide(&permission);
-        Decision {
+        AuthorizationDecision {
             allowed: decision.is_allowed(),
             reason: decision.reason().to_owned(),
             error: None,

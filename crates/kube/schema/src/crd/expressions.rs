@@ -8,8 +8,8 @@ use super::shown;
 use crate::structural::Schema;
 use crate::structural::expressions::{Expression, shape};
 use crate::trail::{self, Trail};
-use mainstay_cel::kubernetes::rules::{RuleError, Scope};
-use mainstay_cel::kubernetes::{Shape, ShapeKind, limits, names};
+use mainstay_cel::kubernetes::rules::{RuleCompileError, RuleScope};
+use mainstay_cel::kubernetes::{ShapeKind, ValueShape, limits, names};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ enum Seen<'a> {
     Nothing,
     /// No rule sees what is around, so none is possible.
     Never,
-    Shape(&'a Shape),
+    Shape(&'a ValueShape),
 }
 
 impl<'a> Place<'a> {
@@ -45,7 +45,7 @@ impl<'a> Place<'a> {
     }
 
     /// What the schema itself says of its values, where that is what counts.
-    pub(super) fn own_shape(&self) -> Option<Shape> {
+    pub(super) fn own_shape(&self) -> Option<ValueShape> {
         let counts = match self.seen {
             Seen::FromNowhere => !self.schema.expressions().is_empty(),
             Seen::Nothing => true,
@@ -55,7 +55,7 @@ impl<'a> Place<'a> {
     }
 
     /// The same place with that shape.
-    pub(super) fn with(self, own: Option<&'a Shape>) -> Self {
+    pub(super) fn with(self, own: Option<&'a ValueShape>) -> Self {
         let seen = match own {
             None => self.seen,
             Some(shape) if shape.is_typed() => Seen::Shape(shape),
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
     /// The place of a property.
     pub(super) fn property(self, name: &str, source: &Value) -> Option<Self> {
         let schema = self.schema.property(name)?;
-        let find = |shape: &'a Shape| match &shape.kind {
+        let find = |shape: &'a ValueShape| match &shape.kind {
             ShapeKind::Object(object) => {
                 names::escape(name)?;
                 object.fields.get(name).map(|field| &field.shape)
@@ -79,7 +79,7 @@ impl<'a> Place<'a> {
 
     /// The place of a map's values.
     pub(super) fn additional(self, source: &Value) -> Option<Self> {
-        let find = |shape: &'a Shape| match &shape.kind {
+        let find = |shape: &'a ValueShape| match &shape.kind {
             ShapeKind::Map(values) => Some(&**values),
             _ => None,
         };
@@ -88,7 +88,7 @@ impl<'a> Place<'a> {
 
     /// The place of a list's elements.
     pub(super) fn items(self, source: &Value) -> Option<Self> {
-        let find = |shape: &'a Shape| match &shape.kind {
+        let find = |shape: &'a ValueShape| match &shape.kind {
             ShapeKind::List { items, .. } => Some(&**items),
             _ => None,
         };
@@ -98,7 +98,7 @@ impl<'a> Place<'a> {
     fn below(
         self,
         schema: &'a Schema,
-        find: impl FnOnce(&'a Shape) -> Option<&'a Shape>,
+        find: impl FnOnce(&'a ValueShape) -> Option<&'a ValueShape>,
         source: &Value,
     ) -> Self {
         let seen = match self.seen {
@@ -144,7 +144,7 @@ impl Costs {
 
     fn add(&mut self, path: &Trail<'_>, cost: u64) {
         self.total = self.total.saturating_add(cost);
-        if cost < limits::DEFINITION / 100 {
+        if cost < limits::ESTIMATE_PER_DEFINITION / 100 {
             return;
         }
         let at = self.worst.partition_point(|other| other.1 >= cost);
@@ -156,7 +156,8 @@ impl Costs {
 
     /// What is said if all rules together are too expensive.
     pub(super) fn errors(&self, path: &FieldPath) -> Vec<FieldError> {
-        if self.total <= limits::DEFINITION || mainstay_fault::is_on("rules-cost-nothing-together")
+        if self.total <= limits::ESTIMATE_PER_DEFINITION
+            || mainstay_fault::is_on("rules-cost-nothing-together")
         {
             return Vec::new();
         }
@@ -164,7 +165,10 @@ impl Costs {
         let mut errors: Vec<FieldError> =
             self.worst.iter().map(|(path, _)| FieldError::forbidden(path, contributed)).collect();
         let all = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        errors.push(FieldError::forbidden(path, exceeds(all, self.total, limits::DEFINITION)));
+        errors.push(FieldError::forbidden(
+            path,
+            exceeds(all, self.total, limits::ESTIMATE_PER_DEFINITION),
+        ));
         errors
     }
 }
@@ -195,7 +199,7 @@ pub(super) fn check(
 ) -> Vec<FieldError> {
     let path = path.child("x-kubernetes-validations");
     let scope = match place.seen {
-        Seen::Shape(shape) => Scope::new(shape).map(|scope| (shape, scope)),
+        Seen::Shape(shape) => RuleScope::new(shape).map(|scope| (shape, scope)),
         _ => None,
     };
     let Some((shape, scope)) = scope else {
@@ -214,7 +218,7 @@ pub(super) fn check(
 }
 
 struct Rules<'a> {
-    scope: Scope<'a>,
+    scope: RuleScope<'a>,
     count: u64,
     uncorrelated: Option<&'a Trail<'a>>,
     costs: &'a mut Costs,
@@ -268,14 +272,14 @@ impl Rules<'_> {
     }
 
     fn cost(&mut self, what: &str, cost: u64, at: &Trail<'_>) {
-        if cost > limits::RULE && !self.costs.forgiven {
-            self.found.push(trail::forbidden(at, exceeds(what, cost, limits::RULE)));
+        if cost > limits::ESTIMATE_PER_RULE && !self.costs.forgiven {
+            self.found.push(trail::forbidden(at, exceeds(what, cost, limits::ESTIMATE_PER_RULE)));
         }
         self.costs.add(at, cost);
     }
 
     /// What cannot be compiled. The original shows the whole rule.
-    fn broken(&mut self, source: &Value, why: &RuleError, at: &Trail<'_>) {
+    fn broken(&mut self, source: &Value, why: &RuleCompileError, at: &Trail<'_>) {
         let kind = FieldErrorKind::InvalidShown(shown::rule(source));
         self.found.push(FieldError::new(&at.to_path(), kind, why.to_string()));
     }
@@ -295,7 +299,7 @@ mod tests {
             (1_000_000_001, "more than 100x"),
             (u64::MAX, "more than 100x"),
         ] {
-            let text = exceeds("cost", cost, limits::RULE);
+            let text = exceeds("cost", cost, limits::ESTIMATE_PER_RULE);
             assert!(text.contains(&format!("of {factor} (")), "{text}");
         }
     }

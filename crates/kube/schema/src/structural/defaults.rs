@@ -14,8 +14,12 @@ use serde_json::{Map, Value};
 
 /// Checks all defaults below a schema of whole objects.
 pub(super) fn check(schema: &Schema, path: &Trail<'_>) -> Vec<FieldError> {
-    let mut walk =
-        Walk { found: Vec::new(), budget: limits::OBJECT, work: Work::default(), stopped: false };
+    let mut walk = Walk {
+        found: Vec::new(),
+        budget: limits::COST_PER_OBJECT,
+        work: Work::default(),
+        stopped: false,
+    };
     if schema.any_default {
         let around = Around { root: schema, above: None };
         walk.schema(schema, &around, false, None, path);

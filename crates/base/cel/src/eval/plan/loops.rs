@@ -1,78 +1,87 @@
-//! Loops whose shape is that of macros: what they gather grows in place, and what they ask is asked
-//! without gathering.
+//! Special plans for comprehensions of macros: accumulators that are changed in place, and
+//! quantifiers without an accumulator.
 
-use super::super::node::{Constant, Fast, Node, NodeId, Quantifier, SlotId};
+use super::super::node::{Constant, FastPath, Node, NodeId, Quantifier, SlotId};
 use super::Planner;
 use crate::syntax::ast::operator;
 use crate::value::Value;
 
-/// The function that macros of two variables gather maps with.
+/// The function with which macros of two variables build maps.
 const MAP_INSERT: &str = "cel.@mapInsert";
 
 impl Planner<'_> {
-    /// What a loop asks, if it is that of `all` or `exists`:
-    /// `@not_strictly_false(gathered)`, `gathered && …`, `gathered`.
+    /// The quantifier of a comprehension, if it is that of `all` or `exists`:
+    /// `@not_strictly_false(accumulator)`, `accumulator && …`, `accumulator`.
     pub(super) fn quantifier(
         &self,
-        gathered: SlotId,
-        first_value: NodeId,
+        accumulator: SlotId,
+        initial_value: NodeId,
         [condition, step, result]: [NodeId; 3],
     ) -> Option<Quantifier> {
-        let (sides, decides) = match (self.plain(first_value)?, self.node(step)) {
-            (Value::Bool(true), Node::And(sides)) => (sides, false),
-            (Value::Bool(false), Node::Or(sides)) => (sides, true),
-            _ => return None,
-        };
-        let Node::NotFalse(asked) = self.node(condition) else { return None };
-        let mut asked = *asked;
-        if decides {
-            let Node::Unary(Fast::Not, of, _) = self.node(asked) else { return None };
-            asked = *of;
+        let (operands, deciding_value) =
+            match (self.constant_value(initial_value)?, self.node(step)) {
+                (Value::Bool(true), Node::And(operands)) => (operands, false),
+                (Value::Bool(false), Node::Or(operands)) => (operands, true),
+                _ => return None,
+            };
+        let Node::NotStrictlyFalse(condition_value) = self.node(condition) else { return None };
+        let mut condition_value = *condition_value;
+        if deciding_value {
+            let Node::Unary(FastPath::Not, of, _) = self.node(condition_value) else { return None };
+            condition_value = *of;
         }
-        let (first, sides) = sides.split_first()?;
-        let fits = [asked, *first, result].iter().all(|node| self.is_bare(*node, gathered));
-        fits.then(|| Quantifier { sides: sides.into(), decides })
+        let (first, operands) = operands.split_first()?;
+        let is_quantifier =
+            [condition_value, *first, result].iter().all(|node| self.is_slot(*node, accumulator));
+        is_quantifier.then(|| Quantifier { operands: operands.into(), deciding_value })
     }
 
-    /// Where a step adds to the list or map that is gathered, lets that grow where it is.
-    pub(super) fn grow_in_place(&mut self, step: NodeId, gathered: SlotId, first_value: NodeId) {
-        let of_list = match self.plain(first_value) {
+    /// Replaces additions to the accumulated list or map by nodes that change it in place.
+    pub(super) fn change_accumulator_in_place(
+        &mut self,
+        step: NodeId,
+        accumulator: SlotId,
+        initial_value: NodeId,
+    ) {
+        let is_list_accumulator = match self.constant_value(initial_value) {
             Some(Value::List(list)) if list.is_empty() => true,
             Some(Value::Map(map)) if map.is_empty() => false,
             _ => return,
         };
-        // Only what becomes the gathered value itself can be taken out of its place for that.
+        // Only the value that becomes the accumulator can be changed in place.
         let mut tails = vec![step];
         while let Some(tail) = tails.pop() {
-            let grown = match self.node(tail) {
+            let replacement = match self.node(tail) {
                 Node::Conditional(_, yes, no) => {
                     tails.extend([*yes, *no]);
                     continue;
                 }
-                Node::Binary(_, [to, list], call)
-                    if of_list
+                Node::Binary(_, [target, list], call)
+                    if is_list_accumulator
                         && &*call.function == operator::ADD
-                        && self.is_bare(*to, gathered)
+                        && self.is_slot(*target, accumulator)
                         && self.is_list(*list) =>
                 {
-                    Node::Push(gathered, *list)
+                    Node::Push(accumulator, *list)
                 }
-                Node::Binary(_, [to, map], call)
-                    if !of_list && &*call.function == MAP_INSERT && self.is_bare(*to, gathered) =>
+                Node::Binary(_, [target, map], call)
+                    if !is_list_accumulator
+                        && &*call.function == MAP_INSERT
+                        && self.is_slot(*target, accumulator) =>
                 {
-                    Node::Insert(gathered, Box::new([*map]))
+                    Node::Insert(accumulator, Box::new([*map]))
                 }
-                Node::Call(args, call) if !of_list && &*call.function == MAP_INSERT => {
+                Node::Call(args, call) if !is_list_accumulator && &*call.function == MAP_INSERT => {
                     match &**args {
-                        [to, key, value] if self.is_bare(*to, gathered) => {
-                            Node::Insert(gathered, Box::new([*key, *value]))
+                        [target, key, value] if self.is_slot(*target, accumulator) => {
+                            Node::Insert(accumulator, Box::new([*key, *value]))
                         }
                         _ => continue,
                     }
                 }
                 _ => continue,
             };
-            self.nodes[tail as usize] = grown;
+            self.nodes[tail as usize] = replacement;
         }
     }
 

@@ -1,71 +1,74 @@
-//! From trees to programs.
+//! Planning: programs from trees.
 
 mod calls;
 mod loops;
 mod names;
 
-use super::construct::{add_entry, held, no_optional_element};
-use super::node::{Constant, Item, Loop, Node, NodeId, SlotId};
+use super::construct::{add_entry, not_optional_element, optional_value};
+use super::node::{ComprehensionNode, Constant, LiteralItem, Node, NodeId, SlotId};
 use super::{Program, SlotKind};
-use crate::check::{Checked, Reference};
+use crate::check::{CheckedExpression, ResolvedReference};
 use crate::env::Env;
 use crate::syntax::ACCUMULATOR;
-use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, Parsed};
+use crate::syntax::ast::{Comprehension, Expr, ExprKind, FieldEntry, MapEntry, ParsedExpression};
 use crate::types::Type;
-use crate::value::{Error, List, Map, Value, WorkBudget};
+use crate::value::{Error, ListValue, MapValue, Value, WorkBudget};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Plans an expression that has been checked.
-pub(super) fn checked(checked: &Checked) -> Result<Program, Error> {
-    Planner::new(Known::Checked(checked)).program(&checked.root)
+/// Plans a checked expression.
+pub(super) fn checked(checked: &CheckedExpression) -> Result<Program, Error> {
+    Planner::new(PlanSource::Checked(checked)).program(&checked.root)
 }
 
-/// The same, with fields of a variable that are variables.
-pub(super) fn with_parts(checked: &Checked, whole: &str) -> Result<Program, Error> {
-    let mut planner = Planner::new(Known::Checked(checked));
-    planner.whole = Some(whole);
+/// Plans a checked expression in which fields of a variable are variables.
+pub(super) fn with_parts(
+    checked: &CheckedExpression,
+    object_variable: &str,
+) -> Result<Program, Error> {
+    let mut planner = Planner::new(PlanSource::Checked(checked));
+    planner.object_variable = Some(object_variable);
     planner.program(&checked.root)
 }
 
-/// Plans an expression that has not been checked.
-pub(super) fn unchecked(parsed: &Parsed, env: &Env) -> Result<Program, Error> {
-    Planner::new(Known::Names(env)).program(&parsed.root)
+/// Plans an unchecked expression.
+pub(super) fn unchecked(parsed: &ParsedExpression, env: &Env) -> Result<Program, Error> {
+    Planner::new(PlanSource::Names(env)).program(&parsed.root)
 }
 
-/// What is known of an expression.
+/// What the plan of an expression is based on.
 #[derive(Clone, Copy)]
-enum Known<'p> {
-    /// What the checker has found out.
-    Checked(&'p Checked),
-    /// What names may mean.
+enum PlanSource<'p> {
+    /// The result of the checker.
+    Checked(&'p CheckedExpression),
+    /// The environment, for an unchecked expression.
     Names(&'p Env),
 }
 
-/// A program in the making.
+/// A planner of one program.
 struct Planner<'p> {
-    known: Known<'p>,
+    source: PlanSource<'p>,
     nodes: Vec<Node>,
     slots: Vec<SlotKind>,
-    /// The variables that have a place.
+    /// The slots of variables.
     variables: HashMap<Arc<str>, SlotId>,
-    /// The names of loops, the innermost last.
+    /// The variables of comprehensions, the innermost last.
     scope: Vec<(Arc<str>, SlotId)>,
     /// The variable whose fields are variables.
-    whole: Option<&'p str>,
-    /// Planning is no evaluation, so its work has no limit.
+    object_variable: Option<&'p str>,
+    /// Planning is not an evaluation, so its work has no limit.
     work: WorkBudget,
 }
 
 impl<'p> Planner<'p> {
-    fn new(known: Known<'p>) -> Self {
+    fn new(source: PlanSource<'p>) -> Self {
         Self {
-            known,
+            source,
             nodes: Vec::new(),
             slots: Vec::new(),
             variables: HashMap::new(),
             scope: Vec::new(),
-            whole: None,
+            object_variable: None,
             work: WorkBudget::unlimited(),
         }
     }
@@ -79,9 +82,9 @@ impl<'p> Planner<'p> {
         })
     }
 
-    /// Adds a node. There are fewer of them than code points in a text.
+    /// Adds a node. There are fewer nodes than code points in a text.
     fn add(&mut self, node: Node) -> NodeId {
-        let id = number(self.nodes.len());
+        let id = index(self.nodes.len());
         self.nodes.push(node);
         id
     }
@@ -91,33 +94,33 @@ impl<'p> Planner<'p> {
     }
 
     fn slot(&mut self, kind: SlotKind) -> SlotId {
-        let id = number(self.slots.len());
+        let id = index(self.slots.len());
         self.slots.push(kind);
         id
     }
 
     fn constant(&mut self, value: Value<'static>) -> NodeId {
-        self.add(Node::Constant(Constant { value, cost: 0, plain: true }))
+        self.add(Node::Constant(Constant { value, cost: 0, known_to_cel_go: true }))
     }
 
-    /// The value of a node that cel-go knows to be constant.
-    fn plain(&self, id: NodeId) -> Option<&Value<'static>> {
+    /// The value of a node that is constant in cel-go too.
+    fn constant_value(&self, id: NodeId) -> Option<&Value<'static>> {
         match self.node(id) {
-            Node::Constant(Constant { value, plain: true, .. }) => Some(value),
+            Node::Constant(Constant { value, known_to_cel_go: true, .. }) => Some(value),
             _ => None,
         }
     }
 
-    fn reference(&self, expr: &Expr) -> Option<&'p Reference> {
-        match self.known {
-            Known::Checked(checked) => checked.reference(expr.id),
-            Known::Names(_) => None,
+    fn reference(&self, expr: &Expr) -> Option<&'p ResolvedReference> {
+        match self.source {
+            PlanSource::Checked(checked) => checked.reference(expr.id),
+            PlanSource::Names(_) => None,
         }
     }
 
     fn plan(&mut self, expr: &Expr) -> Result<NodeId, Error> {
         match &expr.kind {
-            ExprKind::Literal(literal) => Ok(self.constant(Value::written(literal))),
+            ExprKind::Literal(literal) => Ok(self.constant(Value::from_literal(literal))),
             ExprKind::Ident(name) => self.ident(expr, name),
             ExprKind::Select { operand, field, test_only } => {
                 let operand = self.plan(operand)?;
@@ -135,17 +138,17 @@ impl<'p> Planner<'p> {
         let mut items = Vec::with_capacity(elements.len());
         for (at, element) in elements.iter().enumerate() {
             let node = self.plan(element)?;
-            let optional = optional.binary_search(&number(at)).is_ok();
-            items.push(Item { node, optional });
+            let optional = optional.binary_search(&index(at)).is_ok();
+            items.push(LiteralItem { node, optional });
         }
         if let Some(values) =
-            items.iter().map(|item| self.plain(item.node)).collect::<Option<Vec<_>>>()
+            items.iter().map(|item| self.constant_value(item.node)).collect::<Option<Vec<_>>>()
         {
             let node = match constant_list(&items, &values, &self.work) {
                 Ok(list) => Node::Constant(Constant {
-                    value: Value::List(List::of(list)),
+                    value: Value::List(ListValue::of(list)),
                     cost: 0,
-                    plain: true,
+                    known_to_cel_go: true,
                 }),
                 Err(error) => Node::Failure(error),
             };
@@ -159,22 +162,24 @@ impl<'p> Planner<'p> {
         for entry in entries {
             let key = self.plan(&entry.key)?;
             let node = self.plan(&entry.value)?;
-            items.push((key, Item { node, optional: entry.optional }));
+            items.push((key, LiteralItem { node, optional: entry.optional }));
         }
-        let known = items
+        let source = items
             .iter()
-            .map(|(key, item)| Some((self.plain(*key)?, self.plain(item.node)?, item.optional)))
+            .map(|(key, item)| {
+                Some((self.constant_value(*key)?, self.constant_value(item.node)?, item.optional))
+            })
             .collect::<Option<Vec<_>>>();
-        if let Some(known) = known {
+        if let Some(source) = source {
             let mut map = BTreeMap::new();
-            let made = known.into_iter().try_for_each(|(key, value, optional)| {
+            let result = source.into_iter().try_for_each(|(key, value, optional)| {
                 add_entry(&mut map, key, value.clone(), optional, &self.work)
             });
-            let node = match made {
+            let node = match result {
                 Ok(()) => Node::Constant(Constant {
-                    value: Value::Map(Map::of(map)),
+                    value: Value::Map(MapValue::of(map)),
                     cost: 0,
-                    plain: true,
+                    known_to_cel_go: true,
                 }),
                 Err(error) => Node::Failure(error),
             };
@@ -184,9 +189,9 @@ impl<'p> Planner<'p> {
     }
 
     fn plan_struct(&mut self, name: &Arc<str>, fields: &[FieldEntry]) -> Result<NodeId, Error> {
-        let name = match self.known {
-            Known::Checked(_) => name.clone(),
-            Known::Names(env) => {
+        let name = match self.source {
+            PlanSource::Checked(_) => name.clone(),
+            PlanSource::Names(env) => {
                 let full = env
                     .candidates(name)
                     .find(|name| matches!(env.named_type(name), Some(Type::Object(_))));
@@ -199,41 +204,41 @@ impl<'p> Planner<'p> {
         let mut items = Vec::with_capacity(fields.len());
         for field in fields {
             let node = self.plan(&field.value)?;
-            items.push((field.field.clone(), Item { node, optional: field.optional }));
+            items.push((field.field.clone(), LiteralItem { node, optional: field.optional }));
         }
         Ok(self.add(Node::Object(name, items.into())))
     }
 
-    fn plan_loop(&mut self, fold: &Comprehension) -> Result<NodeId, Error> {
-        let first_value = self.plan(&fold.accu_init)?;
-        let range = self.plan(&fold.range)?;
+    fn plan_loop(&mut self, comprehension: &Comprehension) -> Result<NodeId, Error> {
+        let initial_value = self.plan(&comprehension.accu_init)?;
+        let range = self.plan(&comprehension.range)?;
         let first = self.slot(SlotKind::Element);
-        let second = fold.iter_var2.as_ref().map(|_| self.slot(SlotKind::Element));
-        let gathered = self.slot(SlotKind::Gathered(first_value));
+        let second = comprehension.iter_var2.as_ref().map(|_| self.slot(SlotKind::Element));
+        let accumulator = self.slot(SlotKind::Accumulator(initial_value));
         let outer = self.scope.len();
-        if let (Some(name), Some(second)) = (&fold.iter_var2, second) {
+        if let (Some(name), Some(second)) = (&comprehension.iter_var2, second) {
             self.scope.push((name.clone(), second));
         }
-        self.scope.push((fold.iter_var.clone(), first));
-        self.scope.push((fold.accu_var.clone(), gathered));
-        let condition = self.plan(&fold.condition)?;
-        let step = self.plan(&fold.step)?;
-        // Elements are not known any more where the result is made.
+        self.scope.push((comprehension.iter_var.clone(), first));
+        self.scope.push((comprehension.accu_var.clone(), accumulator));
+        let condition = self.plan(&comprehension.condition)?;
+        let step = self.plan(&comprehension.step)?;
+        // The result does not see the elements.
         self.scope.truncate(outer);
-        self.scope.push((fold.accu_var.clone(), gathered));
-        let result = self.plan(&fold.result)?;
+        self.scope.push((comprehension.accu_var.clone(), accumulator));
+        let result = self.plan(&comprehension.result)?;
         self.scope.truncate(outer);
-        let quantifier = if *fold.accu_var == *ACCUMULATOR {
-            self.quantifier(gathered, first_value, [condition, step, result])
+        let quantifier = if *comprehension.accu_var == *ACCUMULATOR {
+            self.quantifier(accumulator, initial_value, [condition, step, result])
         } else {
             None
         };
-        self.grow_in_place(step, gathered, first_value);
-        Ok(self.add(Node::Loop(Box::new(Loop {
+        self.change_accumulator_in_place(step, accumulator, initial_value);
+        Ok(self.add(Node::Comprehension(Box::new(ComprehensionNode {
             range,
             first,
             second,
-            gathered,
+            accumulator,
             condition,
             step,
             result,
@@ -242,20 +247,23 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// The number of something that there are fewer of than code points in a text.
-fn number(count: usize) -> u32 {
+/// An index of something with fewer items than a text has code points.
+fn index(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn constant_list(
-    items: &[Item],
+    items: &[LiteralItem],
     values: &[&Value<'static>],
     work: &WorkBudget,
 ) -> Result<Vec<Value<'static>>, Error> {
     let mut list = Vec::with_capacity(items.len());
     for (item, value) in items.iter().zip(values) {
         if item.optional {
-            list.extend(held((*value).clone()).map_err(|value| no_optional_element(&value, work))?);
+            list.extend(
+                optional_value((*value).clone())
+                    .map_err(|value| not_optional_element(&value, work))?,
+            );
         } else {
             list.push((*value).clone());
         }

@@ -1,28 +1,27 @@
-//! Names and paths.
+//! Planning of names and paths.
 
 use super::super::SlotKind;
 use super::super::node::{
-    Candidate, Field, Node, NodeId, Path, Root, SlotId, Source, Step, StepKey,
+    Field, NameCandidate, NameSource, Node, NodeId, Path, PathStep, Root, SlotId, StepKey,
 };
-use super::{Known, Planner};
-use crate::check::Reference;
+use super::{PlanSource, Planner};
+use crate::check::ResolvedReference;
 use crate::syntax::ast::Expr;
 use crate::types::Type;
 use crate::value::{Error, Value};
 use std::sync::Arc;
 
 impl Planner<'_> {
-    /// A name.
+    /// Plans a name.
     ///
-    /// A variable whose values are types is taken for the name of a type that nobody has declared,
-    /// as in cel-go.
+    /// As in cel-go, a variable of a type `type(T)` is an error: it counts as an undefined type.
     pub(super) fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> Result<NodeId, Error> {
-        let root = match (self.reference(expr), self.known) {
-            (Some(Reference::Type(of)), _) => {
-                let value = Value::of_type(of.clone());
+        let root = match (self.reference(expr), self.source) {
+            (Some(ResolvedReference::Type(of)), _) => {
+                let value = Value::from_type(of.clone());
                 return Ok(self.constant(value));
             }
-            (Some(Reference::Variable(name)), Known::Checked(checked))
+            (Some(ResolvedReference::Variable(name)), PlanSource::Checked(checked))
                 if matches!(checked.type_of(expr.id), Type::Type(_)) =>
             {
                 return Err(Error::text(
@@ -30,18 +29,19 @@ impl Planner<'_> {
                     &self.work,
                 ));
             }
-            (_, Known::Names(_)) => {
+            (_, PlanSource::Names(_)) => {
                 Root::Names(self.candidate(name, None, 0).into_iter().collect())
             }
-            (Some(Reference::Variable(name)), _) => Root::Slot(self.variable(name)),
+            (Some(ResolvedReference::Variable(name)), _) => Root::Slot(self.variable(name)),
             _ => Root::Slot(self.variable(name)),
         };
         Ok(self.add(Node::Path(Path { root, steps: Vec::new(), has: false })))
     }
 
-    /// The place of a name: of the innermost loop that has it, else of a variable.
+    /// The slot of a name: that of the innermost comprehension with this name, or that of a
+    /// variable.
     fn variable(&mut self, name: &Arc<str>) -> SlotId {
-        if let Some((_, slot)) = self.scope.iter().rev().find(|(known, _)| known == name) {
+        if let Some((_, slot)) = self.scope.iter().rev().find(|(source, _)| source == name) {
             return *slot;
         }
         if let Some(slot) = self.variables.get(name) {
@@ -52,61 +52,61 @@ impl Planner<'_> {
         slot
     }
 
-    /// What a name may mean by itself, or one of several names with a field.
-    fn candidate(&mut self, name: &str, field: Option<&str>, skip: usize) -> Option<Candidate> {
-        let Known::Names(env) = self.known else { return None };
+    /// The variables and types that a name may be, alone or with a field.
+    fn candidate(&mut self, name: &str, field: Option<&str>, skip: usize) -> Option<NameCandidate> {
+        let PlanSource::Names(env) = self.source else { return None };
         let dotted = match field {
             Some(field) => format!("{name}.{field}"),
             None => name.to_owned(),
         };
-        let mut candidate = Candidate { names: Vec::new(), sources: Vec::new(), skip };
+        let mut candidate = NameCandidate { names: Vec::new(), sources: Vec::new(), skip };
         for full in env.candidates(&dotted) {
             let full: Arc<str> = full.as_ref().into();
             let slot = self.variable(&full);
-            candidate.sources.push(Source::Slot(slot));
+            candidate.sources.push(NameSource::Slot(slot));
             if let Some(of) = env.named_type(&full) {
-                candidate.sources.push(Source::Type(of.clone()));
+                candidate.sources.push(NameSource::Type(of.clone()));
             }
             candidate.names.push(full);
         }
         Some(candidate)
     }
 
-    /// A field of a node's value.
+    /// Plans the selection of a field.
     pub(super) fn select(&mut self, operand: NodeId, field: &str, test: bool) -> NodeId {
         let key = StepKey::Field(Field::new(field));
-        self.step(operand, Step { key, optional: false, test }, test)
+        self.step(operand, PathStep { key, optional: false, test }, test)
     }
 
-    /// An element of a node's value.
+    /// Plans an index.
     pub(super) fn index(
         &mut self,
         operand: NodeId,
         key: NodeId,
         optional: bool,
     ) -> Result<NodeId, Error> {
-        let key = match self.plain(key) {
+        let key = match self.constant_value(key) {
             Some(Value::String(name)) => StepKey::Field(Field::new(name)),
             Some(value @ (Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_))) => {
                 StepKey::Constant(value.clone())
             }
-            Some(other) => return Err(super::super::native::invalid_key(other, &self.work)),
+            Some(other) => return Err(super::super::go_values::invalid_key(other, &self.work)),
             None => StepKey::Computed(key),
         };
-        Ok(self.step(operand, Step { key, optional, test: false }, false))
+        Ok(self.step(operand, PathStep { key, optional, test: false }, false))
     }
 
-    /// Adds a step to a path, or begins one at a node.
-    fn step(&mut self, operand: NodeId, mut step: Step, has: bool) -> NodeId {
-        if let Some(name) = self.part(operand, &step) {
+    /// Adds a step to a path, or starts a path at a node.
+    fn step(&mut self, operand: NodeId, mut step: PathStep, has: bool) -> NodeId {
+        if let Some(name) = self.variable_field(operand, &step) {
             let slot = self.variable(&name);
-            let path = Path { root: Root::Part(slot, has), steps: Vec::new(), has };
+            let path = Path { root: Root::VariableField(slot, has), steps: Vec::new(), has };
             self.nodes[operand as usize] = Node::Path(path);
             return operand;
         }
         let root = match &mut self.nodes[operand as usize] {
             Node::Path(path) => {
-                // Everything behind `has` is only asked for.
+                // All steps after `has` are presence tests.
                 step.test |= path.has;
                 path.has |= has;
                 let field = match &step.key {
@@ -115,7 +115,7 @@ impl Planner<'_> {
                 };
                 path.steps.push(step);
                 if let Some(field) = field {
-                    self.lengthen(operand, &field);
+                    self.add_longer_name(operand, &field);
                 }
                 return operand;
             }
@@ -126,21 +126,22 @@ impl Planner<'_> {
         self.add(Node::Path(Path { root, steps: vec![step], has }))
     }
 
-    /// The name of the variable that a step leads to, if it leads to a field that is one.
-    fn part(&self, operand: NodeId, step: &Step) -> Option<Arc<str>> {
-        let whole = self.whole?;
+    /// The name of the variable for a step to a field, if the field is a variable.
+    fn variable_field(&self, operand: NodeId, step: &PathStep) -> Option<Arc<str>> {
+        let object_variable = self.object_variable?;
         let Node::Path(Path { root: Root::Slot(slot), steps, has: false }) = self.node(operand)
         else {
             return None;
         };
         let SlotKind::Variable(name) = &self.slots[*slot as usize] else { return None };
         let StepKey::Field(field) = &step.key else { return None };
-        (steps.is_empty() && !step.optional && **name == *whole)
-            .then(|| format!("{whole}.{}", field.name).into())
+        (steps.is_empty() && !step.optional && **name == *object_variable)
+            .then(|| format!("{object_variable}.{}", field.name).into())
     }
 
-    /// Of an expression that was not checked: a field may be the last part of a longer name.
-    fn lengthen(&mut self, path: NodeId, field: &str) {
+    /// Adds a candidate to a path of an unchecked expression: a field may be the last part of a
+    /// longer name.
+    fn add_longer_name(&mut self, path: NodeId, field: &str) {
         let Node::Path(Path { root: Root::Names(candidates), steps, .. }) =
             &self.nodes[path as usize]
         else {
@@ -150,9 +151,9 @@ impl Planner<'_> {
         let Some(first) = candidates.first().filter(|first| first.skip + 1 == count) else {
             return;
         };
-        // The names of the container come with the plain one, which is the last.
-        let Some(plain) = first.names.last().cloned() else { return };
-        let Some(longer) = self.candidate(&plain, Some(field), count) else { return };
+        // The name without a container is the last one.
+        let Some(constant_value) = first.names.last().cloned() else { return };
+        let Some(longer) = self.candidate(&constant_value, Some(field), count) else { return };
         if let Node::Path(Path { root: Root::Names(candidates), .. }) =
             &mut self.nodes[path as usize]
         {
@@ -160,8 +161,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a node is nothing but the name of a place.
-    pub(super) fn is_bare(&self, id: NodeId, slot: SlotId) -> bool {
+    /// Whether a node is just the value of a slot.
+    pub(super) fn is_slot(&self, id: NodeId, slot: SlotId) -> bool {
         matches!(
             self.node(id),
             Node::Path(Path { root: Root::Slot(root), steps, has: false })
@@ -171,8 +172,8 @@ impl Planner<'_> {
             Node::Path(Path { root: Root::Names(candidates), steps, has: false })
                 if steps.is_empty() && matches!(
                     candidates.as_slice(),
-                    [Candidate { sources, .. }]
-                        if matches!(sources.as_slice(), [Source::Slot(root)] if *root == slot)
+                    [NameCandidate { sources, .. }]
+                        if matches!(sources.as_slice(), [NameSource::Slot(root)] if *root == slot)
                 )
         )
     }

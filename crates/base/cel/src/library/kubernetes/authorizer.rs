@@ -1,51 +1,51 @@
-//! Questions to the authorizer, which policies ask:
+//! Authorizer library, for authorization checks in admission policies:
 //! `authorizer.group("").resource("pods").namespace("a").check("create").allowed()`.
 //!
-//! Who answers is an [`Authorizer`]; the values here only gather what is asked.
+//! The values here collect the attributes of a check; an [`Authorizer`] makes the decision.
 
-use crate::library::args::{exactly, made, opaque, str, wrap};
-use crate::library::{Library, Overload, Strict};
+use crate::library::args::{exactly, new_string, opaque, str, wrap};
+use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::names;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Questions about paths and resources.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.authz", overloads, macros: &[], types: Vec::new };
+/// Checks of paths and resources.
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.authz", overloads, macros: &[], types: Vec::new };
 
-/// `fieldSelector` and `labelSelector` for questions about resources. Needs [`LIBRARY`].
-pub static SELECTORS: Library = Library {
+/// `fieldSelector` and `labelSelector` for checks of resources. Needs [`LIBRARY`].
+pub static SELECTORS: FunctionLibrary = FunctionLibrary {
     name: "kubernetes.authzSelectors",
     overloads: selectors,
     macros: &[],
     types: Vec::new,
 };
 
-/// Says who may do what.
+/// Authorizes requests.
 pub trait Authorizer: std::fmt::Debug + Send + Sync {
-    /// Whether a request may be made. An error is part of the decision.
-    fn authorize(&self, request: &Request<'_>) -> Decision;
+    /// Decides a request. An error is part of the decision.
+    fn authorize(&self, request: &AuthorizationRequest<'_>) -> AuthorizationDecision;
 }
 
-/// What somebody wants to do.
+/// A request to authorize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request<'r> {
-    /// Who.
+pub struct AuthorizationRequest<'r> {
+    /// The user.
     pub user: &'r User,
-    /// The verb: of HTTP for paths, of the API for resources.
+    /// The verb: the HTTP method for paths, the API verb for resources.
     pub verb: &'r str,
-    /// With what.
-    pub target: Target<'r>,
+    /// The path or resource.
+    pub target: AuthorizationTarget<'r>,
 }
 
-/// Who wants to do something.
+/// The user of an authorization request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
-    /// Whoever sent the request that is being judged.
+    /// The user of the admission request.
     Requester,
-    /// A service account.
+    /// A ServiceAccount.
     ServiceAccount {
         /// Its namespace.
         namespace: Arc<str>,
@@ -54,105 +54,111 @@ pub enum User {
     },
 }
 
-/// With what somebody wants to do something.
+/// The target of an authorization request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'r> {
-    /// A path that is no resource's.
+pub enum AuthorizationTarget<'r> {
+    /// A non-resource path.
     Path(&'r str),
     /// A resource.
-    Resource(&'r Resource),
+    Resource(&'r ResourceAttributes),
 }
 
-/// A resource; what is empty is not asked about. The version of its group is `*`.
+/// The attributes of a resource request; empty ones are not checked. The API version is `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resource {
-    /// Its group; empty for the core group.
+pub struct ResourceAttributes {
+    /// The API group; empty for the core group.
     pub group: String,
-    /// Its plural name.
+    /// The plural name of the resource.
     pub resource: String,
-    /// Its subresource.
+    /// The subresource.
     pub subresource: String,
     /// The namespace.
     pub namespace: String,
-    /// The object's name.
+    /// The name of the object.
     pub name: String,
-    /// Which objects, by fields. It counts only where it can be read as a selector.
+    /// The field selector, which counts only if it is valid.
     pub field_selector: String,
-    /// Which objects, by labels. It counts only where it can be read as a selector.
+    /// The label selector, which counts only if it is valid.
     pub label_selector: String,
 }
 
-/// What an authorizer says.
+/// The decision of an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
-    /// Whether it is allowed.
+pub struct AuthorizationDecision {
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Why; may be empty.
+    /// The reason; may be empty.
     pub reason: String,
-    /// What went wrong.
+    /// The error, if any.
     pub error: Option<String>,
 }
 
 /// The name of the type of the variable `authorizer`.
-pub const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+pub const AUTHORIZER_TYPE: &str = "kubernetes.authorization.Authorizer";
 /// The name of the type of the variable `authorizer.requestResource`.
-pub const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+pub const RESOURCE_CHECK_TYPE: &str = "kubernetes.authorization.ResourceCheck";
 const PATH_CHECK: &str = "kubernetes.authorization.PathCheck";
 const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// The value of the variable `authorizer`.
 pub fn authorizer(authorizer: Arc<dyn Authorizer>) -> Value<'static> {
-    wrap(Asking { who: Who { authorizer, user: User::Requester } })
+    wrap(AuthorizerValue { user_authorizer: UserAuthorizer { authorizer, user: User::Requester } })
 }
 
-/// The value of the variable `authorizer.requestResource`: asks about the resource of the request
-/// that is being judged.
-pub fn request_resource(authorizer: Arc<dyn Authorizer>, resource: Resource) -> Value<'static> {
-    wrap(ResourceCheck { who: Who { authorizer, user: User::Requester }, resource })
+/// The value of the variable `authorizer.requestResource`: checks the resource of the admission
+/// request.
+pub fn request_resource(
+    authorizer: Arc<dyn Authorizer>,
+    resource: ResourceAttributes,
+) -> Value<'static> {
+    wrap(ResourceCheck {
+        user_authorizer: UserAuthorizer { authorizer, user: User::Requester },
+        resource,
+    })
 }
 
-/// Whom to ask, about whom.
+/// An authorizer and the user of its requests.
 #[derive(Clone, Debug)]
-struct Who {
+struct UserAuthorizer {
     authorizer: Arc<dyn Authorizer>,
     user: User,
 }
 
-impl Who {
-    fn ask<'a>(&self, verb: &str, target: Target<'_>) -> Value<'a> {
-        let request = Request { user: &self.user, verb, target };
-        wrap(Decided(self.authorizer.authorize(&request)))
+impl UserAuthorizer {
+    fn check<'a>(&self, verb: &str, target: AuthorizationTarget<'_>) -> Value<'a> {
+        let request = AuthorizationRequest { user: &self.user, verb, target };
+        wrap(DecisionValue(self.authorizer.authorize(&request)))
     }
 }
 
 #[derive(Debug)]
-struct Asking {
-    who: Who,
+struct AuthorizerValue {
+    user_authorizer: UserAuthorizer,
 }
 
 #[derive(Debug)]
 struct PathCheck {
-    who: Who,
+    user_authorizer: UserAuthorizer,
     path: String,
 }
 
 #[derive(Debug)]
 struct GroupCheck {
-    who: Who,
+    user_authorizer: UserAuthorizer,
     group: String,
 }
 
 #[derive(Clone, Debug)]
 struct ResourceCheck {
-    who: Who,
-    resource: Resource,
+    user_authorizer: UserAuthorizer,
+    resource: ResourceAttributes,
 }
 
 #[derive(Debug)]
-struct Decided(Decision);
+struct DecisionValue(AuthorizationDecision);
 
-/// None of them can be compared.
+/// These values cannot be compared.
 macro_rules! opaque_types {
     ($($type:ident $name:ident $go:literal),*) => {
         $(impl Opaque for $type {
@@ -176,132 +182,150 @@ macro_rules! opaque_types {
 }
 
 opaque_types!(
-    Asking AUTHORIZER "library.authorizerVal",
+    AuthorizerValue AUTHORIZER_TYPE "library.authorizerVal",
     PathCheck PATH_CHECK "library.pathCheckVal",
     GroupCheck GROUP_CHECK "library.groupCheckVal",
-    ResourceCheck RESOURCE_CHECK "library.resourceCheckVal",
-    Decided DECISION "library.decisionVal"
+    ResourceCheck RESOURCE_CHECK_TYPE "library.resourceCheckVal",
+    DecisionValue DECISION "library.decisionVal"
 );
 
 fn overloads() -> Vec<Overload> {
     let object = Type::object;
     // `from.function(string)`
-    let step = |function, id, from, to, run: Strict| {
+    let method = |function, id, from, to, run: StrictFunction| {
         Overload::method(function, id, vec![object(from), Type::String], object(to), run)
     };
-    let told = |function, id, result, run: Strict| {
+    let decision_method = |function, id, result, run: StrictFunction| {
         Overload::method(function, id, vec![object(DECISION)], result, run)
     };
-    let with_account = vec![object(AUTHORIZER), Type::String, Type::String];
+    let service_account_params = vec![object(AUTHORIZER_TYPE), Type::String, Type::String];
     vec![
-        step("path", "authorizer_path", AUTHORIZER, PATH_CHECK, path),
-        step("group", "authorizer_group", AUTHORIZER, GROUP_CHECK, |args, _| {
-            let (asking, group) = with_text::<Asking>(args)?;
-            Ok(wrap(GroupCheck { who: asking.who.clone(), group: group.to_owned() }))
+        method("path", "authorizer_path", AUTHORIZER_TYPE, PATH_CHECK, path),
+        method("group", "authorizer_group", AUTHORIZER_TYPE, GROUP_CHECK, |args, _| {
+            let (authorizer_value, group) = receiver_and_text::<AuthorizerValue>(args)?;
+            Ok(wrap(GroupCheck {
+                user_authorizer: authorizer_value.user_authorizer.clone(),
+                group: group.to_owned(),
+            }))
         }),
         Overload::method(
             "serviceAccount",
             "authorizer_serviceaccount",
-            with_account,
-            object(AUTHORIZER),
+            service_account_params,
+            object(AUTHORIZER_TYPE),
             service_account,
         ),
-        step("resource", "groupcheck_resource", GROUP_CHECK, RESOURCE_CHECK, resource),
-        step(
+        method("resource", "groupcheck_resource", GROUP_CHECK, RESOURCE_CHECK_TYPE, resource),
+        method(
             "subresource",
             "resourcecheck_subresource",
-            RESOURCE_CHECK,
-            RESOURCE_CHECK,
-            |args, _| with(args, |resource, text| resource.subresource = text),
+            RESOURCE_CHECK_TYPE,
+            RESOURCE_CHECK_TYPE,
+            |args, _| with_attribute(args, |resource, text| resource.subresource = text),
         ),
-        step("namespace", "resourcecheck_namespace", RESOURCE_CHECK, RESOURCE_CHECK, |args, _| {
-            with(args, |resource, text| resource.namespace = text)
+        method(
+            "namespace",
+            "resourcecheck_namespace",
+            RESOURCE_CHECK_TYPE,
+            RESOURCE_CHECK_TYPE,
+            |args, _| with_attribute(args, |resource, text| resource.namespace = text),
+        ),
+        method(
+            "name",
+            "resourcecheck_name",
+            RESOURCE_CHECK_TYPE,
+            RESOURCE_CHECK_TYPE,
+            |args, _| with_attribute(args, |resource, text| resource.name = text),
+        ),
+        method("check", "pathcheck_check", PATH_CHECK, DECISION, |args, _| {
+            let (check, verb) = receiver_and_text::<PathCheck>(args)?;
+            Ok(check.user_authorizer.check(verb, AuthorizationTarget::Path(&check.path)))
         }),
-        step("name", "resourcecheck_name", RESOURCE_CHECK, RESOURCE_CHECK, |args, _| {
-            with(args, |resource, text| resource.name = text)
+        method("check", "resourcecheck_check", RESOURCE_CHECK_TYPE, DECISION, |args, _| {
+            let (check, verb) = receiver_and_text::<ResourceCheck>(args)?;
+            Ok(check.user_authorizer.check(verb, AuthorizationTarget::Resource(&check.resource)))
         }),
-        step("check", "pathcheck_check", PATH_CHECK, DECISION, |args, _| {
-            let (check, verb) = with_text::<PathCheck>(args)?;
-            Ok(check.who.ask(verb, Target::Path(&check.path)))
-        }),
-        step("check", "resourcecheck_check", RESOURCE_CHECK, DECISION, |args, _| {
-            let (check, verb) = with_text::<ResourceCheck>(args)?;
-            Ok(check.who.ask(verb, Target::Resource(&check.resource)))
-        }),
-        told("errored", "decision_errored", Type::Bool, |args, _| {
+        decision_method("errored", "decision_errored", Type::Bool, |args, _| {
             Ok(Value::Bool(decision(args)?.error.is_some()))
         }),
-        told("error", "decision_error", Type::String, |args, _| {
-            Ok(made(decision(args)?.error.as_deref().unwrap_or_default()))
+        decision_method("error", "decision_error", Type::String, |args, _| {
+            Ok(new_string(decision(args)?.error.as_deref().unwrap_or_default()))
         }),
-        told("allowed", "decision_allowed", Type::Bool, |args, _| {
+        decision_method("allowed", "decision_allowed", Type::Bool, |args, _| {
             Ok(Value::Bool(decision(args)?.allowed))
         }),
-        told("reason", "decision_reason", Type::String, |args, _| {
-            Ok(made(&*decision(args)?.reason))
+        decision_method("reason", "decision_reason", Type::String, |args, _| {
+            Ok(new_string(&*decision(args)?.reason))
         }),
     ]
 }
 
 fn selectors() -> Vec<Overload> {
-    let check = || Type::object(RESOURCE_CHECK);
-    let step = |function, id, run: Strict| {
+    let check = || Type::object(RESOURCE_CHECK_TYPE);
+    let method = |function, id, run: StrictFunction| {
         Overload::method(function, id, vec![check(), Type::String], check(), run)
     };
     vec![
-        step("fieldSelector", "authorizer_fieldselector", |args, _| {
-            with(args, |resource, text| resource.field_selector = text)
+        method("fieldSelector", "authorizer_fieldselector", |args, _| {
+            with_attribute(args, |resource, text| resource.field_selector = text)
         }),
-        step("labelSelector", "authorizer_labelselector", |args, _| {
-            with(args, |resource, text| resource.label_selector = text)
+        method("labelSelector", "authorizer_labelselector", |args, _| {
+            with_attribute(args, |resource, text| resource.label_selector = text)
         }),
     ]
 }
 
-fn with_text<'v, T: Opaque>(args: &'v [Value<'_>]) -> Result<(&'v T, &'v str), Error> {
+fn receiver_and_text<'v, T: Opaque>(args: &'v [Value<'_>]) -> Result<(&'v T, &'v str), Error> {
     let [receiver, text] = exactly(args)?;
     Ok((opaque(receiver)?, str(text)?))
 }
 
-fn decision<'v>(args: &'v [Value<'_>]) -> Result<&'v Decision, Error> {
+fn decision<'v>(args: &'v [Value<'_>]) -> Result<&'v AuthorizationDecision, Error> {
     let [decision] = exactly(args)?;
-    opaque(decision).map(|decision: &Decided| &decision.0)
+    opaque(decision).map(|decision: &DecisionValue| &decision.0)
 }
 
-/// The same question with one thing more.
-fn with<'a>(args: &[Value<'a>], set: fn(&mut Resource, String)) -> Outcome<'a> {
-    let (check, text) = with_text::<ResourceCheck>(args)?;
+/// The check with one more attribute.
+fn with_attribute<'a>(
+    args: &[Value<'a>],
+    set: fn(&mut ResourceAttributes, String),
+) -> ValueResult<'a> {
+    let (check, text) = receiver_and_text::<ResourceCheck>(args)?;
     let mut check = check.clone();
     set(&mut check.resource, text.to_owned());
     Ok(wrap(check))
 }
 
-fn path<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let (asking, path) = with_text::<Asking>(args)?;
+fn path<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let (authorizer_value, path) = receiver_and_text::<AuthorizerValue>(args)?;
     if path.trim().is_empty() {
         return Err(Error::fixed("path must not be empty"));
     }
-    Ok(wrap(PathCheck { who: asking.who.clone(), path: path.to_owned() }))
+    Ok(wrap(PathCheck {
+        user_authorizer: authorizer_value.user_authorizer.clone(),
+        path: path.to_owned(),
+    }))
 }
 
-fn resource<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let (check, resource) = with_text::<GroupCheck>(args)?;
+fn resource<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let (check, resource) = receiver_and_text::<GroupCheck>(args)?;
     if resource.trim().is_empty() {
         return Err(Error::fixed("resource must not be empty"));
     }
     Ok(wrap(ResourceCheck {
-        who: check.who.clone(),
-        resource: Resource {
+        user_authorizer: check.user_authorizer.clone(),
+        resource: ResourceAttributes {
             group: check.group.clone(),
             resource: resource.to_owned(),
-            ..Resource::default()
+            ..ResourceAttributes::default()
         },
     }))
 }
 
-fn service_account<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [asking, namespace, name] = exactly(args)?;
-    let (asking, namespace, name) = (opaque::<Asking>(asking)?, str(namespace)?, str(name)?);
+fn service_account<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [authorizer_value, namespace, name] = exactly(args)?;
+    let (authorizer_value, namespace, name) =
+        (opaque::<AuthorizerValue>(authorizer_value)?, str(namespace)?, str(name)?);
     if !names::dns1123_subdomain(name).is_empty() {
         return Err(Error::fixed("Invalid service account name"));
     }
@@ -309,6 +333,6 @@ fn service_account<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
         return Err(Error::fixed("Invalid service account namespace"));
     }
     let user = User::ServiceAccount { namespace: namespace.into(), name: name.into() };
-    let authorizer = Arc::clone(&asking.who.authorizer);
-    Ok(wrap(Asking { who: Who { authorizer, user } }))
+    let authorizer = Arc::clone(&authorizer_value.user_authorizer.authorizer);
+    Ok(wrap(AuthorizerValue { user_authorizer: UserAuthorizer { authorizer, user } }))
 }

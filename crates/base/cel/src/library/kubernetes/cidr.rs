@@ -1,19 +1,19 @@
-//! Networks: `cidr("10.0.0.0/8").containsIP("10.1.2.3")`.
+//! CIDR library: `cidr("10.0.0.0/8").containsIP("10.1.2.3")`.
 
 use super::ip::{self, Address};
-use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::args::{compare_opaque, exactly, library_type, new_string, opaque, str, wrap};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::address::Network;
 use std::any::Any;
 
-/// `cidr`, `isCIDR`, and the methods of networks. Needs the library of addresses.
-pub static LIBRARY: Library = Library {
+/// `cidr`, `isCIDR`, and the methods of networks. Needs the IP library.
+pub static LIBRARY: FunctionLibrary = FunctionLibrary {
     name: "kubernetes.net.cidr",
     overloads,
     macros: &[],
-    types: || vec![(NAME, named(NAME))],
+    types: || vec![(NAME, library_type(NAME))],
 };
 
 /// The name of the type.
@@ -25,11 +25,11 @@ struct Cidr(Network);
 
 impl Opaque for Cidr {
     fn cel_type(&self) -> Type {
-        named(NAME)
+        library_type(NAME)
     }
 
     fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
-        same(other, |other: &Self| self.0 == other.0)
+        compare_opaque(other, |other: &Self| self.0 == other.0)
     }
 
     fn size(&self) -> Option<u64> {
@@ -47,8 +47,8 @@ impl Opaque for Cidr {
 
 fn overloads() -> Vec<Overload> {
     use Type::{Bool, Int, String};
-    let network = || named(NAME);
-    let address = || named(ip::NAME);
+    let network = || library_type(NAME);
+    let address = || library_type(ip::NAME);
     let method = Overload::method;
     vec![
         Overload::function("cidr", "string_to_cidr", vec![String], network(), |args, work| {
@@ -89,7 +89,7 @@ fn overloads() -> Vec<Overload> {
             Ok(Value::Bool(parse(str(&exactly::<1>(args)?[0])?, work).is_ok()))
         }),
         Overload::function("string", "cidr_to_string", vec![network()], String, |args, _| {
-            Ok(made(receiver(args)?.to_string()))
+            Ok(new_string(receiver(args)?.to_string()))
         }),
     ]
 }
@@ -104,36 +104,36 @@ fn network_of(value: &Value<'_>) -> Result<Network, Error> {
 }
 
 fn parse(text: &str, work: &WorkBudget) -> Result<Network, Error> {
-    const WHAT: &str = "network address parse error during conversion from string";
+    const PREFIX: &str = "network address parse error during conversion from string";
     match Network::parse(text) {
         Ok(network) if ip::is_mapped(network.address) => {
-            Err(Error::text(format!("{WHAT}: {}", ip::mapped(text)), work))
+            Err(Error::text(format!("{PREFIX}: {}", ip::mapped_address_error(text)), work))
         }
         Ok(network) => Ok(network),
-        // Upstream says it twice.
-        Err(why) => Err(Error::text(format!("{WHAT}: {WHAT}: {why}"), work)),
+        // Upstream repeats the prefix.
+        Err(error) => Err(Error::text(format!("{PREFIX}: {PREFIX}: {error}"), work)),
     }
 }
 
-fn contains_ip<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn contains_ip<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [network, address] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.contains(opaque::<Address>(address)?.0)))
 }
 
-/// A text that is no address makes the call one that nobody knows.
-fn contains_ip_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+/// As in upstream, an invalid address is a missing overload.
+fn contains_ip_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [network, address] = exactly(args)?;
     let (network, address) = (network_of(network)?, str(address)?);
     let address = ip::parse(address, work).map_err(|_| Error::fixed("no such overload"))?;
     Ok(Value::Bool(network.contains(address)))
 }
 
-fn contains_cidr<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn contains_cidr<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [network, other] = exactly(args)?;
     Ok(Value::Bool(network_of(network)?.covers(network_of(other)?)))
 }
 
-fn contains_cidr_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn contains_cidr_string<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [network, other] = exactly(args)?;
     let (network, other) = (network_of(network)?, str(other)?);
     Ok(Value::Bool(network.covers(parse(other, work)?)))

@@ -1,49 +1,49 @@
-//! Formats of names and other texts: `format.dns1123Label().validate(self.name)`.
+//! Format library: `format.dns1123Label().validate(self.name)`.
 
-use crate::library::args::{exactly, list, made, same, str, wrap};
-use crate::library::{Library, Overload, Strict};
+use crate::library::args::{compare_opaque, exactly, new_list, new_string, str, wrap};
+use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::url::check_request_uri;
 use mainstay_formats::{Format, names};
 use std::any::Any;
 use std::sync::Arc;
 
 /// `format.named`, a function for each format, and `validate`.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.format", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.format", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.NamedFormat";
 
 /// A format.
-struct Named {
-    /// Its name and the name of the function that gives it.
+struct NamedFormat {
+    /// Its name, and the name of its function.
     name: &'static str,
     function: &'static str,
-    /// The name that tells it from others: that of upstream's value.
-    identity: &'static str,
-    give: Strict,
-    /// What is wrong with a text.
+    /// The name by which formats are compared: that of upstream's value.
+    comparison_name: &'static str,
+    constructor: StrictFunction,
+    /// The errors of a text.
     check: fn(&str) -> Vec<String>,
-    /// The length that costs take its regular expression to have.
+    /// The length of its regular expression for costs.
     pattern_size: u64,
 }
 
-/// The lengths of the patterns that upstream checks these formats with.
+/// The lengths of upstream's patterns for these formats.
 const UUID: usize = r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$".len();
 const DATE_TIME: usize =
     r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$".len();
 
 macro_rules! formats {
-    ($($at:literal $name:literal $identity:literal $size:expr => $check:expr;)*) => {
-        &[$(Named {
+    ($($at:literal $name:literal $comparison_name:literal $size:expr => $check:expr;)*) => {
+        &[$(NamedFormat {
             name: $name,
             function: concat!("format.", $name),
-            identity: $identity,
-            give: |args, _| {
+            comparison_name: $comparison_name,
+            constructor: |args, _| {
                 exactly::<0>(args)?;
-                Ok(wrap(Wrapped(&FORMATS[$at])))
+                Ok(wrap(FormatValue(&FORMATS[$at])))
             },
             check: $check,
             pattern_size: $size,
@@ -51,58 +51,58 @@ macro_rules! formats {
     };
 }
 
-static FORMATS: &[Named] = formats! {
+static FORMATS: &[NamedFormat] = formats! {
     0 "dns1123Label" "DNS1123Label" 30 => names::dns1123_label;
     1 "dns1123Subdomain" "DNS1123Subdomain" 60 => names::dns1123_subdomain;
     2 "dns1035Label" "DNS1035Label" 30 => names::dns1035_label;
     3 "qualifiedName" "QualifiedName" 60 => names::qualified_name;
-    4 "dns1123LabelPrefix" "DNS1123LabelPrefix" 30 => |text| names::dns1123_label(&prefix(text));
+    4 "dns1123LabelPrefix" "DNS1123LabelPrefix" 30 => |text| names::dns1123_label(&complete_prefix(text));
     5 "dns1123SubdomainPrefix" "DNS1123SubdomainPrefix" 60 => |text| {
-        names::dns1123_subdomain(&prefix(text))
+        names::dns1123_subdomain(&complete_prefix(text))
     };
-    6 "dns1035LabelPrefix" "DNS1035LabelPrefix" 30 => |text| names::dns1035_label(&prefix(text));
+    6 "dns1035LabelPrefix" "DNS1035LabelPrefix" 30 => |text| names::dns1035_label(&complete_prefix(text));
     7 "labelValue" "LabelValue" 40 => names::label_value;
     8 "uri" "URI" 1103 => |text| {
         check_request_uri(text).err().map(|error| error.to_string()).into_iter().collect()
     };
-    9 "uuid" "uuid" UUID as u64 => |text| of_schemas("uuid", text, "does not match the UUID format");
-    10 "byte" "byte" 84 => |text| of_schemas("byte", text, "invalid base64");
-    11 "date" "date" DATE_TIME as u64 => |text| of_schemas("date", text, "invalid date");
+    9 "uuid" "uuid" UUID as u64 => |text| check_schema_format("uuid", text, "does not match the UUID format");
+    10 "byte" "byte" 84 => |text| check_schema_format("byte", text, "invalid base64");
+    11 "date" "date" DATE_TIME as u64 => |text| check_schema_format("date", text, "invalid date");
     12 "datetime" "datetime" DATE_TIME as u64 => |text| {
-        of_schemas("datetime", text, "invalid datetime")
+        check_schema_format("datetime", text, "invalid datetime")
     };
 };
 
-/// A name that others are made from by adding something may end in a dash.
-fn prefix(text: &str) -> String {
+/// A prefix of a name may end with a dash.
+fn complete_prefix(text: &str) -> String {
     match text.strip_suffix('-').and_then(|text| text.get(..text.len().checked_sub(1)?)) {
         Some(before) => format!("{before}a"),
         None => text.to_owned(),
     }
 }
 
-/// The formats of schemas say only that they do not match.
-fn of_schemas(format: &str, text: &str, wrong: &str) -> Vec<String> {
+/// Formats of schemas have a fixed error.
+fn check_schema_format(format: &str, text: &str, message: &str) -> Vec<String> {
     let matches = Format::parse(format).is_some_and(|format| format.matches(text));
-    if matches { Vec::new() } else { vec![wrong.to_owned()] }
+    if matches { Vec::new() } else { vec![message.to_owned()] }
 }
 
 /// A format as a value.
-struct Wrapped(&'static Named);
+struct FormatValue(&'static NamedFormat);
 
-impl std::fmt::Debug for Wrapped {
+impl std::fmt::Debug for FormatValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0.function)
     }
 }
 
-impl Opaque for Wrapped {
+impl Opaque for FormatValue {
     fn cel_type(&self) -> Type {
         Type::object(NAME)
     }
 
     fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
-        same(other, |other: &Self| self.0.identity == other.0.identity)
+        compare_opaque(other, |other: &Self| self.0.comparison_name == other.0.comparison_name)
     }
 
     fn pattern_size(&self) -> Option<u64> {
@@ -136,26 +136,26 @@ fn overloads() -> Vec<Overload> {
             by_name,
         ),
     ];
-    all.extend(FORMATS.iter().map(|known| {
-        Overload::function(known.function, known.function, Vec::new(), format(), known.give)
+    all.extend(FORMATS.iter().map(|named| {
+        Overload::function(named.function, named.function, Vec::new(), format(), named.constructor)
     }));
     all
 }
 
-fn by_name<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn by_name<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [name] = exactly(args)?;
     let name = str(name)?;
     let found = FORMATS.iter().find(|format| format.name == name);
-    Ok(Value::Optional(found.map(|format| Arc::new(wrap(Wrapped(format))))))
+    Ok(Value::Optional(found.map(|format| Arc::new(wrap(FormatValue(format))))))
 }
 
-fn validate<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn validate<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [format, text] = exactly(args)?;
-    let format: &Wrapped = crate::library::args::opaque(format)?;
-    let wrong = (format.0.check)(str(text)?);
-    if wrong.is_empty() {
+    let format: &FormatValue = crate::library::args::opaque(format)?;
+    let messages = (format.0.check)(str(text)?);
+    if messages.is_empty() {
         return Ok(Value::Optional(None));
     }
-    let wrong = list(wrong.into_iter().map(made).collect());
-    Ok(Value::Optional(Some(Arc::new(wrong))))
+    let messages = new_list(messages.into_iter().map(new_string).collect());
+    Ok(Value::Optional(Some(Arc::new(messages))))
 }

@@ -1,21 +1,21 @@
-//! JSON patches, which mutating policies make: `JSONPatch{op: "add", path: "/a", value: 1}` and
-//! `jsonpatch.escapeKey("a/b")`.
+//! JSON patch library for mutating admission policies: `JSONPatch{op: "add", path: "/a", value: 1}`
+//! and `jsonpatch.escapeKey("a/b")`.
 
-use crate::library::args::{exactly, made, str, text};
-use crate::library::{Library, Overload};
-use crate::types::{Fields, ObjectType, Type};
-use crate::value::{Outcome, Value, WorkBudget};
+use crate::library::args::{exactly, new_string, str, text};
+use crate::library::{FunctionLibrary, Overload};
+use crate::types::{FieldResolver, ObjectType, Type};
+use crate::value::{Value, ValueResult, WorkBudget};
 use std::sync::Arc;
 
 /// `jsonpatch.escapeKey`
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.jsonpatch", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.jsonpatch", overloads, macros: &[], types: Vec::new };
 
-/// The name that expressions have for the type of an operation of a patch.
+/// The name of the type of patch operations in expressions.
 pub const TYPE_NAME: &str = "JSONPatch";
 
-/// The type of an operation of a patch, for environments of mutating policies: with the strings
-/// `op`, `path` and `from`, and a `value` of any type.
+/// The type of patch operations, for environments of mutating policies: the strings `op`, `path`
+/// and `from`, and a `value` of any type.
 pub fn patch_type() -> Type {
     Type::Object(ObjectType { name: TYPE_NAME.into(), fields: Arc::new(PatchFields) })
 }
@@ -23,7 +23,7 @@ pub fn patch_type() -> Type {
 #[derive(Debug)]
 struct PatchFields;
 
-impl Fields for PatchFields {
+impl FieldResolver for PatchFields {
     fn field(&self, _owner: &str, field: &str) -> Option<Type> {
         match field {
             "op" | "path" | "from" => Some(Type::String),
@@ -43,11 +43,11 @@ fn overloads() -> Vec<Overload> {
     )]
 }
 
-fn escape<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn escape<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [key] = exactly(args)?;
-    let written = str(key)?;
-    if !written.contains(['~', '/']) {
+    let key_text = str(key)?;
+    if !key_text.contains(['~', '/']) {
         return Ok(Value::String(text(key)?.clone()));
     }
-    Ok(made(written.replace('~', "~0").replace('/', "~1")))
+    Ok(new_string(key_text.replace('~', "~0").replace('/', "~1")))
 }

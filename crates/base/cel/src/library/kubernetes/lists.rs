@@ -1,21 +1,21 @@
-//! Lists of values that have an order or a sum: `self.ports.sum()`, `self.names.isSorted()`.
+//! Kubernetes list library: `self.ports.sum()`, `self.names.isSorted()`.
 
 use crate::library::args::exactly;
-use crate::library::{Library, Overload, Strict};
+use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, List, Outcome, Value, WorkBudget};
+use crate::value::{Error, ListValue, Value, ValueResult, WorkBudget};
 use std::cmp::Ordering;
 
 /// `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.lists", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.lists", overloads, macros: &[], types: Vec::new };
 
-/// An error of elements, not of the call.
-const MIXED: Error = Error::fixed("no such overload");
+/// The error for an element of another type, as opposed to an argument of another type.
+const ELEMENT_TYPE_ERROR: Error = Error::fixed("no such overload");
 
 /// A type of elements.
 trait Element {
-    /// Whether a value has it.
+    /// Whether a value has this type.
     fn is(value: &Value<'_>) -> bool;
 }
 
@@ -33,7 +33,7 @@ macro_rules! elements {
 
 elements!(Int, Uint, Double, Bool, Duration, Timestamp, String, Bytes);
 
-/// The overloads for one type of elements: how upstream names it, and its type.
+/// The overloads for each element type, with its name in ids.
 macro_rules! ordered {
     ($all:ident, $($element:ident $name:literal),*) => {
         $($all.extend([
@@ -73,7 +73,7 @@ fn method(
     id: &'static str,
     element: Type,
     result: Type,
-    run: Strict,
+    run: StrictFunction,
 ) -> Overload {
     Overload::method(function, id, vec![Type::list(element)], result, run)
 }
@@ -126,12 +126,12 @@ fn overloads() -> Vec<Overload> {
     all
 }
 
-/// A list whose elements have a type, as far as the first tells: the others are not looked at
-/// before they are needed.
+/// The list argument. Only the type of the first element is checked here; the others are checked
+/// when they are needed.
 fn list_of<'v, 'a, E: Element>(
     args: &'v [Value<'a>],
     work: &WorkBudget,
-) -> Result<&'v List<'a>, Error> {
+) -> Result<&'v ListValue<'a>, Error> {
     let [Value::List(list)] = args else { return Err(Error::NoSuchOverload) };
     match list.get(0, work).transpose()? {
         Some(first) if !E::is(&first) => Err(Error::NoSuchOverload),
@@ -153,13 +153,13 @@ fn is_ordered(value: &Value<'_>) -> bool {
     )
 }
 
-/// Values that have no order between them are taken for sorted.
-fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+/// Values without an order count as sorted.
+fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let mut before: Option<Value<'a>> = None;
     for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
         if !is_ordered(&value) {
-            return Err(MIXED);
+            return Err(ELEMENT_TYPE_ERROR);
         }
         if before.is_some_and(|before| before.compare(&value) == Ok(Ordering::Greater)) {
             return Ok(Value::Bool(false));
@@ -169,18 +169,18 @@ fn is_sorted<'a, E: Element>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'
     Ok(Value::Bool(true))
 }
 
-/// The first of the elements that no other passes by `order`.
+/// The first minimum or maximum, by `order`.
 fn extreme<'a, E: Element>(
     args: &[Value<'a>],
     order: Ordering,
     empty: &'static str,
     work: &WorkBudget,
-) -> Outcome<'a> {
+) -> ValueResult<'a> {
     let mut best: Option<Value<'a>> = None;
     for value in list_of::<E>(args, work)?.iter(work) {
         let value = value?;
         if !is_ordered(&value) {
-            return Err(MIXED);
+            return Err(ELEMENT_TYPE_ERROR);
         }
         if best.as_ref().is_none_or(|best| best.compare(&value) == Ok(order)) {
             best = Some(value);
@@ -189,11 +189,11 @@ fn extreme<'a, E: Element>(
     best.ok_or(Error::fixed(empty))
 }
 
-fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn sum<'a, E: Element>(args: &[Value<'a>], zero: Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     list_of::<E>(args, work)?.iter(work).try_fold(zero, |sum, value| add(&sum, &value?))
 }
 
-fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
+fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> ValueResult<'a> {
     Ok(match (one, other) {
         (Value::Int(one), Value::Int(other)) => {
             Value::Int(one.checked_add(*other).ok_or(Error::fixed("integer overflow"))?)
@@ -209,18 +209,18 @@ fn add<'a>(one: &Value<'a>, other: &Value<'a>) -> Outcome<'a> {
         | (Value::Timestamp(time), Value::Duration(duration)) => {
             Value::Timestamp(time.checked_add(*duration).ok_or(Error::fixed("timestamp overflow"))?)
         }
-        _ => return Err(MIXED),
+        _ => return Err(ELEMENT_TYPE_ERROR),
     })
 }
 
-/// What cannot be compared is not the element that is looked for.
-fn position<'a>(args: &[Value<'a>], last: bool, work: &WorkBudget) -> Outcome<'a> {
-    let [Value::List(list), wanted] = exactly::<2>(args)? else {
+/// An element that cannot be compared does not match.
+fn position<'a>(args: &[Value<'a>], last: bool, work: &WorkBudget) -> ValueResult<'a> {
+    let [Value::List(list), sought] = exactly::<2>(args)? else {
         return Err(Error::NoSuchOverload);
     };
-    let mut is_it =
-        |value: Outcome<'a>| value.and_then(|value| value.equals(wanted, work)) == Ok(true);
+    let mut is_sought =
+        |value: ValueResult<'a>| value.and_then(|value| value.equals(sought, work)) == Ok(true);
     let mut values = list.iter(work);
-    let found = if last { values.rposition(&mut is_it) } else { values.position(is_it) };
+    let found = if last { values.rposition(&mut is_sought) } else { values.position(is_sought) };
     Ok(Value::Int(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
 }

@@ -1,4 +1,4 @@
-//! The functions that Kubernetes adds to the language.
+//! Kubernetes' CEL libraries.
 
 pub mod authorizer;
 pub mod cidr;

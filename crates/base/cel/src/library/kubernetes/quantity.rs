@@ -1,30 +1,30 @@
-//! Amounts: `quantity("100Mi").add(quantity("2k")).isLessThan(quantity("1Gi"))`.
+//! Quantity library: `quantity("100Mi").add(quantity("2k")).isLessThan(quantity("1Gi"))`.
 
-use crate::library::args::{exactly, int, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::args::{compare_opaque, exactly, int, opaque, str, wrap};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_quantity::Quantity;
 use std::any::Any;
 use std::cmp::Ordering;
 
-/// `quantity`, `isQuantity`, and the methods of amounts.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.quantity", overloads, macros: &[], types: Vec::new };
+/// `quantity`, `isQuantity`, and the methods of quantities.
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.quantity", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.Quantity";
 
-/// An amount as a value.
+/// A quantity as a value.
 #[derive(Debug)]
-struct Amount {
+struct QuantityValue {
     value: Quantity,
-    /// Whether it was computed. Upstream cannot compare anything *with* such an amount by `==`,
-    /// only such an amount with another: rules that do must fail here, too.
+    /// Whether it was computed. In upstream `==` fails if its right side is a computed quantity, so
+    /// it fails here too.
     computed: bool,
 }
 
-impl Opaque for Amount {
+impl Opaque for QuantityValue {
     fn cel_type(&self) -> Type {
         Type::object(NAME)
     }
@@ -33,7 +33,7 @@ impl Opaque for Amount {
         if opaque::<Self>(other)?.computed {
             return Err(Error::NoSuchOverload);
         }
-        same(other, |other: &Self| self.value == other.value)
+        compare_opaque(other, |other: &Self| self.value == other.value)
     }
 
     fn go_type(&self) -> Option<&'static str> {
@@ -41,7 +41,7 @@ impl Opaque for Amount {
     }
 
     fn go_inside(&self) -> Option<String> {
-        // Upstream has the suffix that it was written with; here that is not kept.
+        // Upstream prints the original suffix, which is not kept here.
         Some(match self.value.as_integer() {
             Some(integer) => format!("(*resource.Quantity){integer}"),
             None => format!("(*resource.Quantity){}", self.value.as_float()),
@@ -54,13 +54,25 @@ impl Opaque for Amount {
 }
 
 fn overloads() -> Vec<Overload> {
-    let amount = || Type::object(NAME);
-    let two = || vec![amount(), amount()];
-    let with_int = || vec![amount(), Type::Int];
+    let quantity_type = || Type::object(NAME);
+    let two = || vec![quantity_type(), quantity_type()];
+    let with_int = || vec![quantity_type(), Type::Int];
     vec![
-        Overload::function("quantity", "string_to_quantity", vec![Type::String], amount(), parse),
-        Overload::function("isQuantity", "is_quantity_string", vec![Type::String], Type::Bool, is),
-        Overload::function("sign", "quantity_sign", vec![amount()], Type::Int, sign),
+        Overload::function(
+            "quantity",
+            "string_to_quantity",
+            vec![Type::String],
+            quantity_type(),
+            parse_quantity,
+        ),
+        Overload::function(
+            "isQuantity",
+            "is_quantity_string",
+            vec![Type::String],
+            Type::Bool,
+            is_quantity,
+        ),
+        Overload::function("sign", "quantity_sign", vec![quantity_type()], Type::Int, sign),
         Overload::method(
             "isGreaterThan",
             "quantity_is_greater_than",
@@ -77,84 +89,90 @@ fn overloads() -> Vec<Overload> {
         Overload::method(
             "asApproximateFloat",
             "quantity_get_float",
-            vec![amount()],
+            vec![quantity_type()],
             Type::Double,
-            |args, _| Ok(Value::Double(one(args)?.as_float())),
+            |args, _| Ok(Value::Double(one_quantity(args)?.as_float())),
         ),
-        Overload::method("asInteger", "quantity_get_int", vec![amount()], Type::Int, as_integer),
+        Overload::method(
+            "asInteger",
+            "quantity_get_int",
+            vec![quantity_type()],
+            Type::Int,
+            as_integer,
+        ),
         Overload::method(
             "isInteger",
             "quantity_is_integer",
-            vec![amount()],
+            vec![quantity_type()],
             Type::Bool,
-            |args, _| Ok(Value::Bool(one(args)?.as_integer().is_some())),
+            |args, _| Ok(Value::Bool(one_quantity(args)?.as_integer().is_some())),
         ),
-        Overload::method("add", "quantity_add", two(), amount(), |args, _| {
-            let [one, other] = amounts(args)?;
-            computed(one.add(other))
+        Overload::method("add", "quantity_add", two(), quantity_type(), |args, _| {
+            let [one, other] = two_quantities(args)?;
+            computed_quantity(one.add(other))
         }),
-        Overload::method("add", "quantity_add_int", with_int(), amount(), |args, _| {
-            let (one, other) = amount_and_int(args)?;
-            computed(one.add(&other))
+        Overload::method("add", "quantity_add_int", with_int(), quantity_type(), |args, _| {
+            let (one, other) = quantity_and_int(args)?;
+            computed_quantity(one.add(&other))
         }),
-        Overload::method("sub", "quantity_sub", two(), amount(), |args, _| {
-            let [one, other] = amounts(args)?;
-            computed(one.sub(other))
+        Overload::method("sub", "quantity_sub", two(), quantity_type(), |args, _| {
+            let [one, other] = two_quantities(args)?;
+            computed_quantity(one.sub(other))
         }),
-        Overload::method("sub", "quantity_sub_int", with_int(), amount(), |args, _| {
-            let (one, other) = amount_and_int(args)?;
-            computed(one.sub(&other))
+        Overload::method("sub", "quantity_sub_int", with_int(), quantity_type(), |args, _| {
+            let (one, other) = quantity_and_int(args)?;
+            computed_quantity(one.sub(&other))
         }),
     ]
 }
 
-fn one<'v>(args: &'v [Value<'_>]) -> Result<&'v Quantity, Error> {
-    let [amount] = exactly(args)?;
-    opaque(amount).map(|amount: &Amount| &amount.value)
+fn one_quantity<'v>(args: &'v [Value<'_>]) -> Result<&'v Quantity, Error> {
+    let [quantity] = exactly(args)?;
+    opaque(quantity).map(|quantity: &QuantityValue| &quantity.value)
 }
 
-fn amounts<'v>(args: &'v [Value<'_>]) -> Result<[&'v Quantity; 2], Error> {
+fn two_quantities<'v>(args: &'v [Value<'_>]) -> Result<[&'v Quantity; 2], Error> {
     let [one, other] = exactly(args)?;
-    Ok([&opaque::<Amount>(one)?.value, &opaque::<Amount>(other)?.value])
+    Ok([&opaque::<QuantityValue>(one)?.value, &opaque::<QuantityValue>(other)?.value])
 }
 
-fn amount_and_int<'v>(args: &'v [Value<'_>]) -> Result<(&'v Quantity, Quantity), Error> {
-    let [amount, number] = exactly(args)?;
-    Ok((&opaque::<Amount>(amount)?.value, Quantity::integer(int(number)?)))
+fn quantity_and_int<'v>(args: &'v [Value<'_>]) -> Result<(&'v Quantity, Quantity), Error> {
+    let [quantity, number] = exactly(args)?;
+    Ok((&opaque::<QuantityValue>(quantity)?.value, Quantity::integer(int(number)?)))
 }
 
-fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [written] = exactly(args)?;
-    match Quantity::parse(str(written)?) {
-        Ok(value) => Ok(wrap(Amount { value, computed: false })),
+fn parse_quantity<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text] = exactly(args)?;
+    match Quantity::parse(str(text)?) {
+        Ok(value) => Ok(wrap(QuantityValue { value, computed: false })),
         Err(why) => Err(Error::text(why.to_string(), work)),
     }
 }
 
-fn is<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [written] = exactly(args)?;
-    Ok(Value::Bool(Quantity::parse(str(written)?).is_ok()))
+fn is_quantity<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text] = exactly(args)?;
+    Ok(Value::Bool(Quantity::parse(str(text)?).is_ok()))
 }
 
-fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    Ok(Value::Int(one(args)?.sign()))
+fn sign<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    Ok(Value::Int(one_quantity(args)?.sign()))
 }
 
-fn as_integer<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    match one(args)?.as_integer() {
+fn as_integer<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    match one_quantity(args)?.as_integer() {
         Some(number) => Ok(Value::Int(number)),
         None => Err(Error::fixed("cannot convert value to integer")),
     }
 }
 
 fn compare(args: &[Value<'_>]) -> Result<Ordering, Error> {
-    let [one, other] = amounts(args)?;
+    let [one, other] = two_quantities(args)?;
     Ok(one.cmp(other))
 }
 
-fn computed<'a>(value: Option<Quantity>) -> Outcome<'a> {
+fn computed_quantity<'a>(value: Option<Quantity>) -> ValueResult<'a> {
     match value {
-        Some(value) => Ok(wrap(Amount { value, computed: true })),
+        Some(value) => Ok(wrap(QuantityValue { value, computed: true })),
         None => Err(Error::fixed("quantity has too many digits")),
     }
 }

@@ -1,16 +1,16 @@
-//! Parts of strings that match a regular expression: `"abc 123".find("[0-9]+")`.
+//! Regex library: `"abc 123".find("[0-9]+")`.
 
-use crate::library::args::{exactly, int, list, part, str, text};
-use crate::library::standard::{Pattern, remembered};
-use crate::library::{Library, Overload, Prepared};
+use crate::library::args::{exactly, int, new_list, str, substring_of, text};
+use crate::library::standard::{Pattern, cached_regex};
+use crate::library::{FunctionLibrary, Overload, PreparedCall};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, WorkBudget};
+use crate::value::{Error, StringValue, Value, ValueResult, WorkBudget};
 use regex::Regex;
 use std::sync::Arc;
 
 /// `find` and `findAll`.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.regex", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.regex", overloads, macros: &[], types: Vec::new };
 
 fn overloads() -> Vec<Overload> {
     use Type::{Int, String};
@@ -19,10 +19,10 @@ fn overloads() -> Vec<Overload> {
     vec![
         method("find", "string_find_string", vec![String, String], String, |args, work| {
             let [_, pattern] = exactly(args)?;
-            let pattern = compiled(pattern, work)?;
+            let pattern = compile_pattern(pattern, work)?;
             find(args, &pattern)
         })
-        .prepared(|pattern, work| prepare(pattern, find, work)),
+        .with_prepare(|pattern, work| prepare(pattern, find, work)),
         method(
             "findAll",
             "string_find_all_string",
@@ -30,11 +30,11 @@ fn overloads() -> Vec<Overload> {
             strings(),
             |args, work| {
                 let [_, pattern] = exactly(args)?;
-                let pattern = compiled(pattern, work)?;
+                let pattern = compile_pattern(pattern, work)?;
                 find_all(args, &pattern)
             },
         )
-        .prepared(|pattern, work| prepare(pattern, find_all, work)),
+        .with_prepare(|pattern, work| prepare(pattern, find_all, work)),
         method(
             "findAll",
             "string_find_all_string_int",
@@ -42,56 +42,63 @@ fn overloads() -> Vec<Overload> {
             strings(),
             |args, work| {
                 let [_, pattern, _] = exactly(args)?;
-                let pattern = compiled(pattern, work)?;
+                let pattern = compile_pattern(pattern, work)?;
                 find_all(args, &pattern)
             },
         )
-        .prepared(|pattern, work| prepare(pattern, find_all, work)),
+        .with_prepare(|pattern, work| prepare(pattern, find_all, work)),
     ]
 }
 
-/// A function that looks for a pattern in its first argument.
-type Find = for<'a> fn(&[Value<'a>], &Regex) -> Outcome<'a>;
+/// A function that searches its first argument for a pattern.
+type Find = for<'a> fn(&[Value<'a>], &Regex) -> ValueResult<'a>;
 
 #[derive(Debug)]
-struct Known {
+struct PreparedFind {
     pattern: Pattern,
     find: Find,
 }
 
-impl Prepared for Known {
-    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+impl PreparedCall for PreparedFind {
+    fn run<'a>(&self, args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
         self.pattern.with(|pattern| (self.find)(args, pattern), work)?
     }
 }
 
-fn prepare(pattern: &Value<'_>, find: Find, work: &WorkBudget) -> Result<Arc<dyn Prepared>, Error> {
+fn prepare(
+    pattern: &Value<'_>,
+    find: Find,
+    work: &WorkBudget,
+) -> Result<Arc<dyn PreparedCall>, Error> {
     let pattern = Pattern::new(str(pattern)?, work)?;
-    Ok(Arc::new(Known { pattern, find }))
+    Ok(Arc::new(PreparedFind { pattern, find }))
 }
 
-fn compiled(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<Regex>, Error> {
-    remembered(str(pattern)?, work)
+fn compile_pattern(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<Regex>, Error> {
+    cached_regex(str(pattern)?, work)
         .map_err(|why| Error::text(format!("Illegal regex: {why}"), work))
 }
 
-fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {
-    let [whole, _] = exactly(args)?;
-    let whole = text(whole)?;
-    Ok(match pattern.find(whole) {
-        Some(found) => part(whole, found.range()),
-        None => Value::String(Text::Borrowed("")),
+fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> ValueResult<'a> {
+    let [text_value, _] = exactly(args)?;
+    let text_value = text(text_value)?;
+    Ok(match pattern.find(text_value) {
+        Some(found) => substring_of(text_value, found.range()),
+        None => Value::String(StringValue::Borrowed("")),
     })
 }
 
-/// At most as many as the third argument says; all if there is none or it is below zero.
-fn find_all<'a>(args: &[Value<'a>], pattern: &Regex) -> Outcome<'a> {
-    let (whole, most) = match args {
-        [whole, _] => (whole, usize::MAX),
-        [whole, _, most] => (whole, usize::try_from(int(most)?).unwrap_or(usize::MAX)),
+/// Finds all matches, at most the number in the optional third argument; a negative one means all.
+fn find_all<'a>(args: &[Value<'a>], pattern: &Regex) -> ValueResult<'a> {
+    let (text_value, limit) = match args {
+        [text_value, _] => (text_value, usize::MAX),
+        [text_value, _, limit] => (text_value, usize::try_from(int(limit)?).unwrap_or(usize::MAX)),
         _ => return Err(Error::NoSuchOverload),
     };
-    let whole = text(whole)?;
-    let found = pattern.find_iter(whole).take(most).map(|found| part(whole, found.range()));
-    Ok(list(found.collect()))
+    let text_value = text(text_value)?;
+    let found = pattern
+        .find_iter(text_value)
+        .take(limit)
+        .map(|found| substring_of(text_value, found.range()));
+    Ok(new_list(found.collect()))
 }

@@ -1,32 +1,32 @@
-//! URLs: `url("https://a:80/b?c=d").getHostname()`.
+//! URL library: `url("https://a:80/b?c=d").getHostname()`.
 
-use crate::library::args::{exactly, list, made, opaque, same, str, wrap};
-use crate::library::{Library, Overload};
+use crate::library::args::{compare_opaque, exactly, new_list, new_string, opaque, str, wrap};
+use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Key, Map, Opaque, Outcome, Text, Value, WorkBudget};
+use crate::value::{Error, MapKey, MapValue, Opaque, StringValue, Value, ValueResult, WorkBudget};
 use mainstay_formats::url::{Url, check_request_uri};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// `url`, `isURL`, and the methods of URLs.
-pub static LIBRARY: Library =
-    Library { name: "kubernetes.urls", overloads, macros: &[], types: Vec::new };
+pub static LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "kubernetes.urls", overloads, macros: &[], types: Vec::new };
 
 /// The name of the type.
 const NAME: &str = "kubernetes.URL";
 
 /// A URL as a value.
 #[derive(Debug)]
-struct Wrapped(Url);
+struct UrlValue(Url);
 
-impl Opaque for Wrapped {
+impl Opaque for UrlValue {
     fn cel_type(&self) -> Type {
         Type::object(NAME)
     }
 
     fn equals(&self, other: &Value<'_>) -> Result<bool, Error> {
-        same(other, |other: &Self| self.0.to_string() == other.0.to_string())
+        compare_opaque(other, |other: &Self| self.0.to_string() == other.0.to_string())
     }
 
     fn go_inside(&self) -> Option<String> {
@@ -44,13 +44,15 @@ fn overloads() -> Vec<Overload> {
     let get = |function, id, run| Overload::method(function, id, vec![url()], String, run);
     let query = Type::map(String, Type::list(String));
     vec![
-        Overload::function("url", "string_to_url", vec![String], url(), parse),
-        get("getScheme", "url_get_scheme", |args, _| Ok(made(receiver(args)?.scheme()))),
-        get("getHost", "url_get_host", |args, _| Ok(made(&*receiver(args)?.host()))),
-        get("getHostname", "url_get_hostname", |args, _| Ok(made(&*receiver(args)?.hostname()))),
-        get("getPort", "url_get_port", |args, _| Ok(made(receiver(args)?.port()))),
+        Overload::function("url", "string_to_url", vec![String], url(), parse_url),
+        get("getScheme", "url_get_scheme", |args, _| Ok(new_string(receiver(args)?.scheme()))),
+        get("getHost", "url_get_host", |args, _| Ok(new_string(&*receiver(args)?.host()))),
+        get("getHostname", "url_get_hostname", |args, _| {
+            Ok(new_string(&*receiver(args)?.hostname()))
+        }),
+        get("getPort", "url_get_port", |args, _| Ok(new_string(receiver(args)?.port()))),
         get("getEscapedPath", "url_get_escaped_path", |args, _| {
-            Ok(made(&*receiver(args)?.escaped_path()))
+            Ok(new_string(&*receiver(args)?.escaped_path()))
         }),
         Overload::method("getQuery", "url_get_query", vec![url()], query, get_query),
         Overload::function("isURL", "is_url_string", vec![String], Bool, |args, _| {
@@ -61,30 +63,30 @@ fn overloads() -> Vec<Overload> {
 
 fn receiver<'v>(args: &'v [Value<'_>]) -> Result<&'v Url, Error> {
     let [url] = exactly(args)?;
-    opaque(url).map(|url: &Wrapped| &url.0)
+    opaque(url).map(|url: &UrlValue| &url.0)
 }
 
-/// What is a URL is decided by the stricter rules of requests, what is in it by the others: those
-/// of requests know no fragments.
-fn parse<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [written] = exactly(args)?;
-    let written = str(written)?;
-    check_request_uri(written).and_then(|()| Url::parse(written)).map_or_else(
+/// Go's stricter rules for request URIs decide whether a URL is valid; its general rules parse it,
+/// because those of requests have no fragments.
+fn parse_url<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text] = exactly(args)?;
+    let text = str(text)?;
+    check_request_uri(text).and_then(|()| Url::parse(text)).map_or_else(
         |why| {
             Err(Error::text(format!("URL parse error during conversion from string: {why}"), work))
         },
-        |url| Ok(wrap(Wrapped(url))),
+        |url| Ok(wrap(UrlValue(url))),
     )
 }
 
-fn get_query<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn get_query<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let mut parameters: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
     for (key, value) in receiver(args)?.query() {
-        parameters.entry(key).or_default().push(made(value));
+        parameters.entry(key).or_default().push(new_string(value));
     }
     let entries = parameters
         .into_iter()
-        .map(|(key, values)| (Key::String(Text::Shared(key.into())), list(values)))
+        .map(|(key, values)| (MapKey::String(StringValue::Shared(key.into())), new_list(values)))
         .collect();
-    Ok(Value::Map(Map::Values(Arc::new(entries))))
+    Ok(Value::Map(MapValue::Values(Arc::new(entries))))
 }

@@ -1,10 +1,10 @@
-//! `+`, `-`, `*`, `/`, `%`: numbers do not wrap, texts and lists grow, times move.
+//! Arithmetic operators `+`, `-`, `*`, `/` and `%`, with errors on overflow.
 
-use crate::library::args::LONGEST;
-use crate::library::{Overload, Strict};
+use crate::library::args::MAX_TEXT_BYTES;
+use crate::library::{Overload, StrictFunction};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Value, WorkBudget, time};
+use crate::value::{Error, StringValue, Value, ValueResult, WorkBudget, time};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
@@ -13,12 +13,13 @@ const MODULUS_BY_ZERO: Error = Error::fixed("modulus by zero");
 
 pub(super) fn overloads() -> Vec<Overload> {
     use Type::{Bytes, Double, Duration, Int, String, Timestamp, Uint};
-    let all_of = |function, run: Strict, overloads: Vec<(&'static str, [Type; 2], Type)>| {
-        overloads.into_iter().map(move |(id, params, result)| {
-            Overload::function(function, id, params.into(), result, run)
-        })
-    };
-    let same = |id, of: Type| (id, [of.clone(), of.clone()], of);
+    let all_of =
+        |function, run: StrictFunction, overloads: Vec<(&'static str, [Type; 2], Type)>| {
+            overloads.into_iter().map(move |(id, params, result)| {
+                Overload::function(function, id, params.into(), result, run)
+            })
+        };
+    let same_types = |id, of: Type| (id, [of.clone(), of.clone()], of);
     let mut all = Vec::new();
     all.extend(all_of(
         operator::ADD,
@@ -27,34 +28,38 @@ pub(super) fn overloads() -> Vec<Overload> {
             _ => Err(Error::NoSuchOverload),
         },
         vec![
-            same("add_bytes", Bytes),
-            same("add_double", Double),
-            same("add_duration_duration", Duration),
+            same_types("add_bytes", Bytes),
+            same_types("add_double", Double),
+            same_types("add_duration_duration", Duration),
             ("add_duration_timestamp", [Duration, Timestamp], Timestamp),
             ("add_timestamp_duration", [Timestamp, Duration], Timestamp),
-            same("add_int64", Int),
-            same("add_list", Type::list(Type::param("A"))),
-            same("add_string", String),
-            same("add_uint64", Uint),
+            same_types("add_int64", Int),
+            same_types("add_list", Type::list(Type::param("A"))),
+            same_types("add_string", String),
+            same_types("add_uint64", Uint),
         ],
     ));
     all.extend(all_of(
         operator::DIVIDE,
-        |args, _| both(args, divide),
-        vec![same("divide_double", Double), same("divide_int64", Int), same("divide_uint64", Uint)],
+        |args, _| apply_to_two(args, divide),
+        vec![
+            same_types("divide_double", Double),
+            same_types("divide_int64", Int),
+            same_types("divide_uint64", Uint),
+        ],
     ));
     all.extend(all_of(
         operator::MODULO,
-        |args, _| both(args, modulo),
-        vec![same("modulo_int64", Int), same("modulo_uint64", Uint)],
+        |args, _| apply_to_two(args, modulo),
+        vec![same_types("modulo_int64", Int), same_types("modulo_uint64", Uint)],
     ));
     all.extend(all_of(
         operator::MULTIPLY,
-        |args, _| both(args, multiply),
+        |args, _| apply_to_two(args, multiply),
         vec![
-            same("multiply_double", Double),
-            same("multiply_int64", Int),
-            same("multiply_uint64", Uint),
+            same_types("multiply_double", Double),
+            same_types("multiply_int64", Int),
+            same_types("multiply_uint64", Uint),
         ],
     ));
     for (id, of) in [("negate_double", Double), ("negate_int64", Int)] {
@@ -64,39 +69,42 @@ pub(super) fn overloads() -> Vec<Overload> {
     }
     all.extend(all_of(
         operator::SUBTRACT,
-        |args, _| both(args, subtract),
+        |args, _| apply_to_two(args, subtract),
         vec![
-            same("subtract_double", Double),
-            same("subtract_duration_duration", Duration),
-            same("subtract_int64", Int),
+            same_types("subtract_double", Double),
+            same_types("subtract_duration_duration", Duration),
+            same_types("subtract_int64", Int),
             ("subtract_timestamp_duration", [Timestamp, Duration], Timestamp),
             ("subtract_timestamp_timestamp", [Timestamp, Timestamp], Duration),
-            same("subtract_uint64", Uint),
+            same_types("subtract_uint64", Uint),
         ],
     ));
     all
 }
 
-fn both<'a>(args: &[Value<'a>], run: fn(&Value<'a>, &Value<'a>) -> Outcome<'a>) -> Outcome<'a> {
+fn apply_to_two<'a>(
+    args: &[Value<'a>],
+    run: fn(&Value<'a>, &Value<'a>) -> ValueResult<'a>,
+) -> ValueResult<'a> {
     match args {
         [left, right] => run(left, right),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn int<'a>(result: Option<i64>) -> Outcome<'a> {
+fn int<'a>(result: Option<i64>) -> ValueResult<'a> {
     result.map(Value::Int).ok_or(INT_OVERFLOW)
 }
 
-fn uint<'a>(result: Option<u64>) -> Outcome<'a> {
+fn uint<'a>(result: Option<u64>) -> ValueResult<'a> {
     result.map(Value::Uint).ok_or(UINT_OVERFLOW)
 }
 
-fn duration<'a>(result: Option<i64>) -> Outcome<'a> {
+fn duration<'a>(result: Option<i64>) -> ValueResult<'a> {
     result.map(Value::Duration).ok_or(INT_OVERFLOW)
 }
 
-fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> Outcome<'a> {
+fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> ValueResult<'a> {
     result.map(Value::Timestamp).ok_or(time::TIMESTAMP_OVERFLOW)
 }
 
@@ -105,7 +113,7 @@ fn timestamp<'a>(result: Option<crate::value::Timestamp>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the sum does not fit its type, or the values cannot be added.
-pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::String(left), Value::String(right)) => concatenate(left, right),
@@ -116,7 +124,7 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> Outcom
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
         (Value::Uint(left), Value::Uint(right)) => uint(left.checked_add(*right)),
         (Value::Bytes(left), Value::Bytes(right)) => {
-            fits(left.len(), right.len())?;
+            check_length(left.len(), right.len())?;
             Ok(Value::Bytes([left.as_slice(), right.as_slice()].concat().into()))
         }
         (Value::Duration(left), Value::Duration(right)) => duration(left.checked_add(*right)),
@@ -128,20 +136,20 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>, work: &WorkBudget) -> Outcom
     }
 }
 
-fn concatenate<'a>(left: &Text<'a>, right: &Text<'a>) -> Outcome<'a> {
+fn concatenate<'a>(left: &StringValue<'a>, right: &StringValue<'a>) -> ValueResult<'a> {
     if left.is_empty() {
         return Ok(Value::String(right.clone()));
     }
     if right.is_empty() {
         return Ok(Value::String(left.clone()));
     }
-    fits(left.len(), right.len())?;
+    check_length(left.len(), right.len())?;
     Ok(Value::text([left.as_str(), right.as_str()].concat()))
 }
 
-/// Memory is bounded also where no budget is.
-fn fits(left: usize, right: usize) -> Result<(), Error> {
-    if left.saturating_add(right) > LONGEST {
+/// The maximum length limits memory even without a budget.
+fn check_length(left: usize, right: usize) -> Result<(), Error> {
+    if left.saturating_add(right) > MAX_TEXT_BYTES {
         return Err(Error::fixed("string is too long"));
     }
     Ok(())
@@ -152,7 +160,7 @@ fn fits(left: usize, right: usize) -> Result<(), Error> {
 /// # Errors
 ///
 /// If the difference does not fit its type, or the values cannot be subtracted.
-pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_sub(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left - right)),
@@ -160,9 +168,9 @@ pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
         (Value::Duration(left), Value::Duration(right)) => duration(left.checked_sub(*right)),
         (Value::Timestamp(left), Value::Timestamp(right)) => duration(left.since(*right)),
         (Value::Timestamp(time), Value::Duration(duration)) => {
-            // The least duration has no opposite.
-            let back = duration.checked_neg().ok_or(INT_OVERFLOW)?;
-            timestamp(time.checked_add(back))
+            // The smallest duration cannot be negated.
+            let negated = duration.checked_neg().ok_or(INT_OVERFLOW)?;
+            timestamp(time.checked_add(negated))
         }
         _ => Err(Error::NoSuchOverload),
     }
@@ -173,7 +181,7 @@ pub fn subtract<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 /// # Errors
 ///
 /// If the product does not fit its type, or the values cannot be multiplied.
-pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => int(left.checked_mul(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left * right)),
@@ -182,13 +190,13 @@ pub fn multiply<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
     }
 }
 
-/// `left / right`; what is left over of whole numbers is dropped, towards zero.
+/// `left / right`; the quotient of whole numbers is truncated towards zero.
 ///
 /// # Errors
 ///
 /// If the divisor is the whole number zero, the quotient does not fit its type, or the values
 /// cannot be divided.
-pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(DIVISION_BY_ZERO),
         (Value::Int(left), Value::Int(right)) => int(left.checked_div(*right)),
@@ -202,8 +210,8 @@ pub fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 ///
 /// # Errors
 ///
-/// If the divisor is zero, or the values are no whole numbers of one type.
-pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
+/// If the divisor is zero, or the values are not whole numbers of one type.
+pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> ValueResult<'a> {
     match (left, right) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(MODULUS_BY_ZERO),
         (Value::Int(left), Value::Int(right)) => int(left.checked_rem(*right)),
@@ -216,12 +224,12 @@ pub fn modulo<'a>(left: &Value<'a>, right: &Value<'a>) -> Outcome<'a> {
 ///
 /// # Errors
 ///
-/// If it is the least of its type, or has no opposite.
-pub fn negate<'a>(value: &Value<'a>) -> Outcome<'a> {
+/// If it is the smallest of its type, or cannot be negated.
+pub fn negate<'a>(value: &Value<'a>) -> ValueResult<'a> {
     match value {
         Value::Int(value) => int(value.checked_neg()),
         Value::Double(value) => Ok(Value::Double(-value)),
-        // No overload says so, but values without a type at compile time can do it.
+        // No overload declares it, but values without a static type can be negated.
         Value::Duration(value) => duration(value.checked_neg()),
         _ => Err(Error::NoSuchOverload),
     }

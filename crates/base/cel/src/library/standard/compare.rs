@@ -1,11 +1,11 @@
-//! `==`, `<` and the like, `[]`, `in`, `size`.
+//! Comparison operators, `[]`, `in` and `size`.
 
-use crate::library::{Overload, Strict};
+use crate::library::{Overload, StrictFunction};
 use crate::syntax::ast::operator;
 use crate::types::Type;
-use crate::value::{Error, Outcome, Value, WorkBudget};
+use crate::value::{Error, Value, ValueResult, WorkBudget};
 
-/// The names of the overloads that compare [`ordered`] values.
+/// The ids of overloads that compare [`ordered_types`] values.
 macro_rules! ids {
     ($function:literal) => {
         [
@@ -27,8 +27,8 @@ macro_rules! ids {
     };
 }
 
-/// What can be compared with what.
-fn ordered() -> [[Type; 2]; 14] {
+/// The types that can be compared.
+fn ordered_types() -> [[Type; 2]; 14] {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
     [
         [Bool, Bool],
@@ -53,35 +53,35 @@ pub(super) fn overloads() -> Vec<Overload> {
     let list = || Type::list(Type::param("A"));
     let map = || Type::map(Type::param("A"), Type::param("B"));
     let function = Overload::function;
-    let equals: Strict = |args, work| match args {
+    let equals: StrictFunction = |args, work| match args {
         [left, right] => Ok(Value::Bool(left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let differs: Strict = |args, work| match args {
+    let not_equals: StrictFunction = |args, work| match args {
         [left, right] => Ok(Value::Bool(!left.equals(right, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
-    let index: Strict = |args, work| match args {
+    let index: StrictFunction = |args, work| match args {
         [container, key] => container.index(key, work),
         _ => Err(Error::NoSuchOverload),
     };
-    let is_in: Strict = |args, work| match args {
+    let is_in: StrictFunction = |args, work| match args {
         [value, container] => Ok(Value::Bool(value.is_in(container, work)?)),
         _ => Err(Error::NoSuchOverload),
     };
     let mut all = vec![
         function(operator::EQUALS, "equals", vec![a(), a()], Type::Bool, equals),
-        function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, differs),
+        function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, not_equals),
     ];
     for (name, ids, run) in [
-        (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as Strict),
+        (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as StrictFunction),
         (operator::LESS_EQUALS, ids!("less_equals"), |args, _| relation(args, less_equals)),
         (operator::GREATER, ids!("greater"), |args, _| relation(args, greater)),
         (operator::GREATER_EQUALS, ids!("greater_equals"), |args, _| {
             relation(args, greater_equals)
         }),
     ] {
-        for (params, id) in ordered().into_iter().zip(ids) {
+        for (params, id) in ordered_types().into_iter().zip(ids) {
             all.push(function(name, id, params.into(), Type::Bool, run));
         }
     }
@@ -91,13 +91,13 @@ pub(super) fn overloads() -> Vec<Overload> {
         function(operator::IN, "in_list", vec![a(), list()], Type::Bool, is_in),
         function(operator::IN, "in_map", vec![a(), map()], Type::Bool, is_in),
     ]);
-    for (of, plain, method) in [
+    for (of, function_id, method) in [
         (Type::Bytes, "size_bytes", "bytes_size"),
         (list(), "size_list", "list_size"),
         (map(), "size_map", "map_size"),
         (Type::String, "size_string", "string_size"),
     ] {
-        all.push(function("size", plain, vec![of.clone()], Type::Int, size));
+        all.push(function("size", function_id, vec![of.clone()], Type::Int, size));
         all.push(Overload::method("size", method, vec![of], Type::Int, size));
     }
     all
@@ -105,7 +105,7 @@ pub(super) fn overloads() -> Vec<Overload> {
 
 type Relation = fn(&Value<'_>, &Value<'_>) -> Result<bool, Error>;
 
-fn relation<'a>(args: &[Value<'a>], run: Relation) -> Outcome<'a> {
+fn relation<'a>(args: &[Value<'a>], run: Relation) -> ValueResult<'a> {
     match args {
         [left, right] => Ok(Value::Bool(run(left, right)?)),
         _ => Err(Error::NoSuchOverload),
@@ -149,7 +149,7 @@ pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error
 }
 
 /// `size(value)`
-fn size<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
+fn size<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
     let [value] = args else { return Err(Error::NoSuchOverload) };
     let size = value.size().ok_or(Error::NoSuchOverload)?;
     // Nothing in memory has more than 2^63 elements.

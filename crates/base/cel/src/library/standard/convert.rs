@@ -1,14 +1,16 @@
-//! `int(…)`, `string(…)` and the like: from each type to each other that it has a meaning in.
+//! Type conversions: `int(…)`, `string(…)` and others.
 
-use crate::library::{Overload, Strict};
+use crate::library::{Overload, StrictFunction};
 use crate::types::Type;
-use crate::value::{Error, Outcome, Text, Timestamp, Value, WorkBudget, go_double, time};
+use crate::value::{
+    Error, StringValue, Timestamp, Value, ValueResult, WorkBudget, go_double, time,
+};
 
 const INT_OVERFLOW: Error = Error::fixed("integer overflow");
 const UINT_OVERFLOW: Error = Error::fixed("unsigned integer overflow");
 
-/// A function, what it gives, what it does, and its overloads with what they take.
-type Conversion = (&'static str, Type, Strict, &'static [(&'static str, Type)]);
+/// A function, its result type, its implementation, and its overloads with their parameter types.
+type Conversion = (&'static str, Type, StrictFunction, &'static [(&'static str, Type)]);
 
 pub(super) fn overloads() -> Vec<Overload> {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
@@ -16,19 +18,19 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "bool",
             Bool,
-            |args, work| one(args, work, to_bool),
+            |args, work| apply_to_one(args, work, to_bool),
             &[("bool_to_bool", Bool), ("string_to_bool", String)],
         ),
         (
             "bytes",
             Bytes,
-            |args, work| one(args, work, to_bytes),
+            |args, work| apply_to_one(args, work, to_bytes),
             &[("bytes_to_bytes", Bytes), ("string_to_bytes", String)],
         ),
         (
             "double",
             Double,
-            |args, work| one(args, work, to_double),
+            |args, work| apply_to_one(args, work, to_double),
             &[
                 ("double_to_double", Double),
                 ("int64_to_double", Int),
@@ -39,7 +41,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "duration",
             Duration,
-            |args, work| one(args, work, to_duration),
+            |args, work| apply_to_one(args, work, to_duration),
             &[
                 ("duration_to_duration", Duration),
                 ("int64_to_duration", Int),
@@ -49,7 +51,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "int",
             Int,
-            |args, work| one(args, work, to_int),
+            |args, work| apply_to_one(args, work, to_int),
             &[
                 ("int64_to_int64", Int),
                 ("double_to_int64", Double),
@@ -62,7 +64,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "string",
             String,
-            |args, work| one(args, work, to_string),
+            |args, work| apply_to_one(args, work, to_string),
             &[
                 ("string_to_string", String),
                 ("bool_to_string", Bool),
@@ -77,7 +79,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "timestamp",
             Timestamp,
-            |args, work| one(args, work, to_timestamp),
+            |args, work| apply_to_one(args, work, to_timestamp),
             &[
                 ("timestamp_to_timestamp", Timestamp),
                 ("int64_to_timestamp", Int),
@@ -87,7 +89,7 @@ pub(super) fn overloads() -> Vec<Overload> {
         (
             "uint",
             Uint,
-            |args, work| one(args, work, to_uint),
+            |args, work| apply_to_one(args, work, to_uint),
             &[
                 ("uint64_to_uint64", Uint),
                 ("double_to_uint64", Double),
@@ -103,10 +105,10 @@ pub(super) fn overloads() -> Vec<Overload> {
             "type",
             vec![a()],
             Type::Type(Some(a().into())),
-            |args, work| one(args, work, |value, _| Ok(value.type_value())),
+            |args, work| apply_to_one(args, work, |value, _| Ok(value.type_value())),
         ),
         Overload::function("dyn", "to_dyn", vec![a()], Type::Dyn, |args, work| {
-            one(args, work, |value, _| Ok(value.clone()))
+            apply_to_one(args, work, |value, _| Ok(value.clone()))
         }),
     ];
     for (function, result, run, overloads) in groups {
@@ -117,70 +119,70 @@ pub(super) fn overloads() -> Vec<Overload> {
     all
 }
 
-fn one<'a>(
+fn apply_to_one<'a>(
     args: &[Value<'a>],
     work: &WorkBudget,
-    run: fn(&Value<'a>, &WorkBudget) -> Outcome<'a>,
-) -> Outcome<'a> {
+    run: fn(&Value<'a>, &WorkBudget) -> ValueResult<'a>,
+) -> ValueResult<'a> {
     match args {
         [value] => run(value, work),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-/// What has a type that can be converted, but no meaning in the other.
-fn meaningless(from: &'static str, to: &'static str, work: &WorkBudget) -> Error {
+/// The error for a value that cannot be converted to another type.
+fn conversion_error(from: &'static str, to: &'static str, work: &WorkBudget) -> Error {
     Error::text(format!("type conversion error from '{from}' to '{to}'"), work)
 }
 
-fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_bool<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Bool(bool) => Ok(Value::Bool(*bool)),
         Value::String(text) => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            _ => Err(meaningless("string", "bool", work)),
+            _ => Err(conversion_error("string", "bool", work)),
         },
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn to_bytes<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
+fn to_bytes<'a>(value: &Value<'a>, _: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Bytes(bytes) => Ok(Value::Bytes(bytes.clone())),
-        Value::String(Text::Borrowed(text)) => Ok(Value::Bytes(text.as_bytes().into())),
+        Value::String(StringValue::Borrowed(text)) => Ok(Value::Bytes(text.as_bytes().into())),
         Value::String(text) => Ok(Value::Bytes(text.as_bytes().to_vec().into())),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_double<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     #[expect(clippy::cast_precision_loss, reason = "the nearest double is meant")]
     let double = match value {
         Value::Double(double) => *double,
         Value::Int(int) => *int as f64,
         Value::Uint(uint) => *uint as f64,
         Value::String(text) => {
-            super::float::parse(text).ok_or_else(|| meaningless("string", "double", work))?
+            super::float::parse(text).ok_or_else(|| conversion_error("string", "double", work))?
         }
         _ => return Err(Error::NoSuchOverload),
     };
     Ok(Value::Double(double))
 }
 
-fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_duration<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     match value {
         Value::Duration(duration) => Ok(Value::Duration(*duration)),
-        // There is an overload, but it never succeeds.
-        Value::Int(_) => Err(meaningless("int", "google.protobuf.Duration", work)),
+        // The overload exists, but never succeeds.
+        Value::Int(_) => Err(conversion_error("int", "google.protobuf.Duration", work)),
         Value::String(text) => time::parse_duration(text)
             .map(Value::Duration)
-            .ok_or_else(|| meaningless("string", "google.protobuf.Duration", work)),
+            .ok_or_else(|| conversion_error("string", "google.protobuf.Duration", work)),
         _ => Err(Error::NoSuchOverload),
     }
 }
 
-fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     Ok(Value::Int(match value {
         Value::Int(int) => *int,
         Value::Uint(uint) => i64::try_from(*uint).map_err(|_| INT_OVERFLOW)?,
@@ -192,12 +194,12 @@ fn to_int<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
         }
         Value::Duration(duration) => *duration,
         Value::Timestamp(time) => time.seconds,
-        Value::String(text) => text.parse().map_err(|_| meaningless("string", "int", work))?,
+        Value::String(text) => text.parse().map_err(|_| conversion_error("string", "int", work))?,
         _ => return Err(Error::NoSuchOverload),
     }))
 }
 
-fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     Ok(Value::Uint(match value {
         Value::Uint(uint) => *uint,
         Value::Int(int) => u64::try_from(*int).map_err(|_| UINT_OVERFLOW)?,
@@ -211,16 +213,16 @@ fn to_uint<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
             if fits { *double as u64 } else { return Err(UINT_OVERFLOW) }
         }
         Value::String(text) => {
-            // Not even a plus sign.
+            // A plus sign is invalid too.
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let parsed = if digits { text.parse().ok() } else { None };
-            parsed.ok_or_else(|| meaningless("string", "uint", work))?
+            parsed.ok_or_else(|| conversion_error("string", "uint", work))?
         }
         _ => return Err(Error::NoSuchOverload),
     }))
 }
 
-pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
+pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> ValueResult<'a> {
     Ok(match value {
         Value::String(text) => Value::String(text.clone()),
         Value::Bool(bool) => Value::text(if *bool { "true" } else { "false" }),
@@ -231,7 +233,7 @@ pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
             }
         },
         Value::Double(double) => Value::text(go_double(*double)),
-        Value::Duration(duration) => Value::text(time::seconds(*duration)),
+        Value::Duration(duration) => Value::text(time::format_seconds(*duration)),
         Value::Int(int) => Value::text(int.to_string()),
         Value::Timestamp(time) => Value::text(time.to_string()),
         Value::Uint(uint) => Value::text(uint.to_string()),
@@ -239,13 +241,13 @@ pub(crate) fn to_string<'a>(value: &Value<'a>, _: &WorkBudget) -> Outcome<'a> {
     })
 }
 
-fn to_timestamp<'a>(value: &Value<'a>, work: &WorkBudget) -> Outcome<'a> {
+fn to_timestamp<'a>(value: &Value<'a>, work: &WorkBudget) -> ValueResult<'a> {
     let time = match value {
         Value::Timestamp(time) => Some(*time),
         Value::Int(int) => Timestamp::new(*int, 0),
         Value::String(text) => {
             let time = Timestamp::parse(text)
-                .ok_or_else(|| meaningless("string", "google.protobuf.Timestamp", work))?;
+                .ok_or_else(|| conversion_error("string", "google.protobuf.Timestamp", work))?;
             Some(time).filter(|time| time.in_range())
         }
         _ => return Err(Error::NoSuchOverload),

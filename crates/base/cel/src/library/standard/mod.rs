@@ -1,33 +1,33 @@
-//! What the language has of itself: operators, sizes, conversions, texts, times.
+//! Standard library: operators, sizes, conversions, strings, durations and timestamps.
 //!
-//! Operators do the same for all their overloads, so each is one function that looks at its
-//! arguments; the evaluator calls these directly where it knows what is meant.
+//! An operator has one function for all its overloads, which checks its arguments. The evaluator
+//! calls it directly if it knows the overload.
 
 pub mod arithmetic;
 pub mod compare;
 pub mod convert;
 mod float;
-mod texts;
+mod strings;
 mod times;
 
-pub(crate) use texts::{Pattern, remembered};
+pub(crate) use strings::{Pattern, cached_regex};
 
-use super::{Library, Overload, Run};
+use super::{FunctionLibrary, Implementation, Overload};
 use crate::syntax::ast::operator;
 use crate::syntax::macros;
 use crate::types::Type;
 use crate::value::{Error, Value};
 
-/// The language's own functions, macros and types.
-pub const LIBRARY: Library =
-    Library { name: "standard", overloads, macros: macros::STANDARD, types };
+/// The standard functions, macros and types.
+pub const LIBRARY: FunctionLibrary =
+    FunctionLibrary { name: "standard", overloads, macros: macros::STANDARD, types };
 
 fn overloads() -> Vec<Overload> {
     let mut all = logic();
     all.extend(arithmetic::overloads());
     all.extend(compare::overloads());
     all.extend(convert::overloads());
-    all.extend(texts::overloads());
+    all.extend(strings::overloads());
     all.extend(times::overloads());
     all
 }
@@ -49,7 +49,7 @@ fn types() -> Vec<(&'static str, Type)> {
     ]
 }
 
-/// Operators that do not look at all of their arguments, and negation.
+/// Operators that do not evaluate all arguments, and negation.
 fn logic() -> Vec<Overload> {
     let evaluator = |function, id, params, result| Overload {
         id,
@@ -57,7 +57,7 @@ fn logic() -> Vec<Overload> {
         receiver: false,
         params,
         result,
-        run: Run::Evaluator,
+        run: Implementation::Evaluator,
         prepare: None,
     };
     let a = || Type::param("A");

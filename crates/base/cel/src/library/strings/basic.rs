@@ -1,11 +1,13 @@
-//! Parts, places and replacements.
+//! String functions: parts, positions and replacements.
 
-use crate::library::args::{LONGEST, exactly, int, list, made, part, str, text};
-use crate::value::{Error, Outcome, Text, Value, WorkBudget};
+use crate::library::args::{
+    MAX_TEXT_BYTES, exactly, int, new_list, new_string, str, substring_of, text,
+};
+use crate::value::{Error, StringValue, Value, ValueResult, WorkBudget};
 
-/// The byte at which a code point begins; the end of the text for the one behind the last. Texts
-/// are nearly always ASCII, and then it is the number itself.
-fn byte_of(text: &str, at: i64) -> Option<usize> {
+/// The byte offset of a code point; the end of the text for the index after the last. Most texts
+/// are ASCII, where both are equal.
+fn byte_offset(text: &str, at: i64) -> Option<usize> {
     let at = usize::try_from(at).ok()?;
     if text.is_ascii() {
         return (at <= text.len()).then_some(at);
@@ -13,9 +15,9 @@ fn byte_of(text: &str, at: i64) -> Option<usize> {
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(at)
 }
 
-/// How many code points a text has.
+/// The number of code points of a text.
 #[expect(clippy::cast_possible_wrap, reason = "no text is that long")]
-fn length(text: &str) -> i64 {
+fn code_points(text: &str) -> i64 {
     if text.is_ascii() { text.len() as i64 } else { text.chars().count() as i64 }
 }
 
@@ -23,124 +25,139 @@ fn out_of_range(at: i64, work: &WorkBudget) -> Error {
     Error::text(format!("index out of range: {at}"), work)
 }
 
-pub(super) fn char_at<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [whole, at] = exactly(args)?;
-    let (whole, at) = (text(whole)?, int(at)?);
-    let characters = whole.as_str();
-    let start = byte_of(characters, at).ok_or_else(|| out_of_range(at, work))?;
+pub(super) fn char_at<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, at] = exactly(args)?;
+    let (text_value, at) = (text(text_value)?, int(at)?);
+    let characters = text_value.as_str();
+    let start = byte_offset(characters, at).ok_or_else(|| out_of_range(at, work))?;
     let size = characters[start..].chars().next().map_or(0, char::len_utf8);
-    Ok(part(whole, start..start + size))
+    Ok(substring_of(text_value, start..start + size))
 }
 
-pub(super) fn index_of<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [whole, wanted] = exactly(args)?;
-    Ok(Value::Int(find(str(whole)?, str(wanted)?, 0, work)?))
+pub(super) fn index_of<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, substring_sought] = exactly(args)?;
+    Ok(Value::Int(find(str(text_value)?, str(substring_sought)?, 0, work)?))
 }
 
-pub(super) fn index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [whole, wanted, from] = exactly(args)?;
-    Ok(Value::Int(find(str(whole)?, str(wanted)?, int(from)?, work)?))
+pub(super) fn index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, substring_sought, from] = exactly(args)?;
+    Ok(Value::Int(find(str(text_value)?, str(substring_sought)?, int(from)?, work)?))
 }
 
-fn find(whole: &str, wanted: &str, from: i64, work: &WorkBudget) -> Result<i64, Error> {
-    if wanted.is_empty() {
+fn find(
+    text_value: &str,
+    substring_sought: &str,
+    from: i64,
+    work: &WorkBudget,
+) -> Result<i64, Error> {
+    if substring_sought.is_empty() {
         return Ok(from);
     }
     if from < 0 {
         return Err(out_of_range(from, work));
     }
-    let Some(start) = byte_of(whole, from) else { return Ok(-1) };
-    let found = whole[start..].find(wanted);
-    Ok(found.map_or(-1, |at| from + length(&whole[start..start + at])))
+    let Some(start) = byte_offset(text_value, from) else { return Ok(-1) };
+    let found = text_value[start..].find(substring_sought);
+    Ok(found.map_or(-1, |at| from + code_points(&text_value[start..start + at])))
 }
 
-pub(super) fn last_index_of<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole, wanted] = exactly(args)?;
-    let (whole, wanted) = (str(whole)?, str(wanted)?);
-    Ok(Value::Int(whole.rfind(wanted).map_or(-1, |at| length(&whole[..at]))))
+pub(super) fn last_index_of<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, substring_sought] = exactly(args)?;
+    let (text_value, substring_sought) = (str(text_value)?, str(substring_sought)?);
+    Ok(Value::Int(
+        text_value.rfind(substring_sought).map_or(-1, |at| code_points(&text_value[..at])),
+    ))
 }
 
-pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [whole, wanted, from] = exactly(args)?;
-    let (whole, wanted, from) = (str(whole)?, str(wanted)?, int(from)?);
-    if wanted.is_empty() {
+pub(super) fn last_index_of_from<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, substring_sought, from] = exactly(args)?;
+    let (text_value, substring_sought, from) =
+        (str(text_value)?, str(substring_sought)?, int(from)?);
+    if substring_sought.is_empty() {
         return Ok(Value::Int(from));
     }
     if from < 0 {
         return Err(out_of_range(from, work));
     }
-    let Some(start) = byte_of(whole, from).filter(|start| *start < whole.len()) else {
+    let Some(start) = byte_offset(text_value, from).filter(|start| *start < text_value.len())
+    else {
         return Ok(Value::Int(-1));
     };
-    // It may begin at `from` at the latest, so it ends before what follows that many code points.
-    let end = byte_of(&whole[start..], length(wanted)).map_or(whole.len(), |end| start + end);
-    let found = whole[..end].rfind(wanted);
-    Ok(Value::Int(found.map_or(-1, |at| length(&whole[..at]))))
+    // The last match begins at `from`, so it ends that many code points later.
+    let end = byte_offset(&text_value[start..], code_points(substring_sought))
+        .map_or(text_value.len(), |end| start + end);
+    let found = text_value[..end].rfind(substring_sought);
+    Ok(Value::Int(found.map_or(-1, |at| code_points(&text_value[..at]))))
 }
 
-pub(super) fn lower<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole] = exactly(args)?;
-    let whole = text(whole)?;
-    if whole.as_str().bytes().any(|byte| byte.is_ascii_uppercase()) {
-        return Ok(made(whole.as_str().to_ascii_lowercase()));
+pub(super) fn lower<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value] = exactly(args)?;
+    let text_value = text(text_value)?;
+    if text_value.as_str().bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Ok(new_string(text_value.as_str().to_ascii_lowercase()));
     }
-    Ok(Value::String(whole.clone()))
+    Ok(Value::String(text_value.clone()))
 }
 
-pub(super) fn upper<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole] = exactly(args)?;
-    let whole = text(whole)?;
-    if whole.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
-        return Ok(made(whole.as_str().to_ascii_uppercase()));
+pub(super) fn upper<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value] = exactly(args)?;
+    let text_value = text(text_value)?;
+    if text_value.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
+        return Ok(new_string(text_value.as_str().to_ascii_uppercase()));
     }
-    Ok(Value::String(whole.clone()))
+    Ok(Value::String(text_value.clone()))
 }
 
-pub(super) fn replace<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole, old, new] = exactly(args)?;
-    replaced(text(whole)?, str(old)?, str(new)?, usize::MAX)
+pub(super) fn replace<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, old, new] = exactly(args)?;
+    replace_up_to(text(text_value)?, str(old)?, str(new)?, usize::MAX)
 }
 
-pub(super) fn replace_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole, old, new, most] = exactly(args)?;
-    let most = usize::try_from(int(most)?).unwrap_or(usize::MAX);
-    replaced(text(whole)?, str(old)?, str(new)?, most)
+pub(super) fn replace_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, old, new, limit] = exactly(args)?;
+    let limit = usize::try_from(int(limit)?).unwrap_or(usize::MAX);
+    replace_up_to(text(text_value)?, str(old)?, str(new)?, limit)
 }
 
-fn replaced<'a>(whole: &Text<'a>, old: &str, new: &str, most: usize) -> Outcome<'a> {
-    let characters = whole.as_str();
-    let times = characters.matches(old).take(most).count();
-    if times == 0 || old == new {
-        return Ok(Value::String(whole.clone()));
+fn replace_up_to<'a>(
+    text_value: &StringValue<'a>,
+    old: &str,
+    new: &str,
+    limit: usize,
+) -> ValueResult<'a> {
+    let characters = text_value.as_str();
+    let count = characters.matches(old).take(limit).count();
+    if count == 0 || old == new {
+        return Ok(Value::String(text_value.clone()));
     }
-    let size = times.saturating_mul(new.len()).saturating_add(characters.len());
-    if size > LONGEST {
+    let size = count.saturating_mul(new.len()).saturating_add(characters.len());
+    if size > MAX_TEXT_BYTES {
         return Err(Error::fixed("replace: the result is too long"));
     }
-    Ok(made(characters.replacen(old, new, times)))
+    Ok(new_string(characters.replacen(old, new, count)))
 }
 
-pub(super) fn split<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole, separator] = exactly(args)?;
-    Ok(pieces(text(whole)?, str(separator)?, usize::MAX))
+pub(super) fn split<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, separator] = exactly(args)?;
+    Ok(split_up_to(text(text_value)?, str(separator)?, usize::MAX))
 }
 
-pub(super) fn split_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole, separator, most] = exactly(args)?;
-    let most = usize::try_from(int(most)?).unwrap_or(usize::MAX);
-    Ok(pieces(text(whole)?, str(separator)?, most))
+pub(super) fn split_some<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, separator, limit] = exactly(args)?;
+    let limit = usize::try_from(int(limit)?).unwrap_or(usize::MAX);
+    Ok(split_up_to(text(text_value)?, str(separator)?, limit))
 }
 
-/// At most so many pieces, the last with what is left. An empty separator is between any two code
-/// points.
-fn pieces<'a>(whole: &Text<'a>, separator: &str, most: usize) -> Value<'a> {
-    let characters = whole.as_str();
-    if most == 0 || (separator.is_empty() && characters.is_empty()) {
-        return list(Vec::new());
+/// Splits a text into at most `limit` pieces, the last with the rest. An empty separator is between
+/// any two code points.
+fn split_up_to<'a>(text_value: &StringValue<'a>, separator: &str, limit: usize) -> Value<'a> {
+    let characters = text_value.as_str();
+    if limit == 0 || (separator.is_empty() && characters.is_empty()) {
+        return new_list(Vec::new());
     }
-    let mut pieces = Vec::new();
+    let mut split_up_to = Vec::new();
     let mut start = 0;
-    while pieces.len() + 1 < most {
+    while split_up_to.len() + 1 < limit {
         let rest = &characters[start..];
         let end = if separator.is_empty() {
             // The last code point is the last piece.
@@ -149,50 +166,51 @@ fn pieces<'a>(whole: &Text<'a>, separator: &str, most: usize) -> Value<'a> {
             rest.find(separator)
         };
         let Some(end) = end else { break };
-        pieces.push(part(whole, start..start + end));
+        split_up_to.push(substring_of(text_value, start..start + end));
         start += end + separator.len();
     }
-    pieces.push(part(whole, start..characters.len()));
-    list(pieces)
+    split_up_to.push(substring_of(text_value, start..characters.len()));
+    new_list(split_up_to)
 }
 
-pub(super) fn substring<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [whole, start] = exactly(args)?;
-    let (whole, start) = (text(whole)?, int(start)?);
-    let characters = whole.as_str();
-    let from = byte_of(characters, start).ok_or_else(|| out_of_range(start, work))?;
-    Ok(part(whole, from..characters.len()))
+pub(super) fn substring<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, start] = exactly(args)?;
+    let (text_value, start) = (text(text_value)?, int(start)?);
+    let characters = text_value.as_str();
+    let from = byte_offset(characters, start).ok_or_else(|| out_of_range(start, work))?;
+    Ok(substring_of(text_value, from..characters.len()))
 }
 
-pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
-    let [whole, start, end] = exactly(args)?;
-    let (whole, start, end) = (text(whole)?, int(start)?, int(end)?);
+pub(super) fn substring_range<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+    let [text_value, start, end] = exactly(args)?;
+    let (text_value, start, end) = (text(text_value)?, int(start)?, int(end)?);
     if start > end {
         return Err(Error::text(
             format!("invalid substring range. start: {start}, end: {end}"),
             work,
         ));
     }
-    let characters = whole.as_str();
-    let from = byte_of(characters, start).ok_or_else(|| out_of_range(start, work))?;
-    let size = byte_of(&characters[from..], end - start).ok_or_else(|| out_of_range(end, work))?;
-    Ok(part(whole, from..from + size))
+    let characters = text_value.as_str();
+    let from = byte_offset(characters, start).ok_or_else(|| out_of_range(start, work))?;
+    let size =
+        byte_offset(&characters[from..], end - start).ok_or_else(|| out_of_range(end, work))?;
+    Ok(substring_of(text_value, from..from + size))
 }
 
-pub(super) fn trim<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole] = exactly(args)?;
-    let whole = text(whole)?;
-    let characters = whole.as_str();
+pub(super) fn trim<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value] = exactly(args)?;
+    let text_value = text(text_value)?;
+    let characters = text_value.as_str();
     let start = characters.len() - characters.trim_start().len();
-    Ok(part(whole, start..start + characters.trim().len()))
+    Ok(substring_of(text_value, start..start + characters.trim().len()))
 }
 
-pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole] = exactly(args)?;
-    let whole = str(whole)?;
-    let mut quoted = String::with_capacity(whole.len() + 2);
+pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value] = exactly(args)?;
+    let text_value = str(text_value)?;
+    let mut quoted = String::with_capacity(text_value.len() + 2);
     quoted.push('"');
-    for character in whole.chars() {
+    for character in text_value.chars() {
         match character {
             '\u{7}' => quoted.push_str("\\a"),
             '\u{8}' => quoted.push_str("\\b"),
@@ -207,15 +225,15 @@ pub(super) fn quote<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
         }
     }
     quoted.push('"');
-    Ok(made(quoted))
+    Ok(new_string(quoted))
 }
 
-pub(super) fn reverse<'a>(args: &[Value<'a>], _: &WorkBudget) -> Outcome<'a> {
-    let [whole] = exactly(args)?;
-    Ok(made(str(whole)?.chars().rev().collect::<String>()))
+pub(super) fn reverse<'a>(args: &[Value<'a>], _: &WorkBudget) -> ValueResult<'a> {
+    let [text_value] = exactly(args)?;
+    Ok(new_string(str(text_value)?.chars().rev().collect::<String>()))
 }
 
-pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let (list, separator) = match args {
         [list] => (list, ""),
         [list, separator] => (list, str(separator)?),
@@ -241,15 +259,14 @@ pub(super) fn join<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
                 ));
             }
         }
-        if joined.len() > LONGEST {
+        if joined.len() > MAX_TEXT_BYTES {
             return Err(Error::fixed("join: the result is too long"));
         }
     }
-    Ok(made(joined))
+    Ok(new_string(joined))
 }
 
-/// A value as Go shows it, as much of it as a message needs: values that are made may hold one
-/// value many times.
+/// The text of a value as in Go, truncated: a value may contain the same value many times.
 fn display_value(value: &Value<'_>, work: &WorkBudget) -> String {
     struct Limited(String);
 
@@ -264,7 +281,7 @@ fn display_value(value: &Value<'_>, work: &WorkBudget) -> String {
     }
 
     let mut out = Limited(String::new());
-    // What does not fit is left out.
+    // The text is truncated if it is too long.
     let _ = std::fmt::write(&mut out, format_args!("{}", value.display(work)));
     out.0
 }

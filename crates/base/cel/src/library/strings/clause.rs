@@ -1,8 +1,8 @@
-//! What stands behind a percent sign in the text of `format`.
+//! Formatting clauses in the text of `format`.
 
 use super::error::ClauseError;
 
-/// How an argument is to be written.
+/// A formatting clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clause {
     /// `%s`
@@ -17,7 +17,7 @@ pub(crate) enum Clause {
     Binary,
     /// `%x`, or `%X` in capitals
     Hex {
-        /// Whether it is written in capitals.
+        /// Whether the digits are capitals.
         upper: bool,
     },
     /// `%o`
@@ -25,12 +25,13 @@ pub(crate) enum Clause {
 }
 
 impl Clause {
-    /// Reads what stands behind a percent sign (which is not empty), and how many bytes it takes.
+    /// Parses the clause after a percent sign from a non-empty text; also returns its length in
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// If it is no clause.
-    pub(crate) fn read(text: &[u8]) -> Result<(Self, usize), ClauseError> {
+    /// If the clause is invalid.
+    pub(crate) fn parse(text: &[u8]) -> Result<(Self, usize), ClauseError> {
         let mut at = 0;
         let mut precision = None;
         if text.first() == Some(&b'.') {

@@ -1,28 +1,28 @@
-//! Why `format` cannot write an argument, in the words of cel-go's library.
+//! Errors of `format`, with cel-go's messages.
 
 use crate::value::Error;
 use mainstay_gocompat::quote;
 
-/// What stands behind a percent sign is no clause.
+/// A formatting clause is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ClauseError {
-    /// The text ends in its precision.
+    /// The text ends in the precision.
     #[error(
         "could not parse formatting clause: error while parsing precision: could not find end of \
          precision specifier"
     )]
     NoEnd,
-    /// Its precision is no number, or too large.
+    /// The precision is not a number, or too large.
     #[error(
         "could not parse formatting clause: error while parsing precision: error while converting \
          precision to integer: strconv.Atoi: parsing \"{digits}\": {}",
         if digits.is_empty() { "invalid syntax" } else { "value out of range" }
     )]
     Precision {
-        /// The digits of it.
+        /// The digits of the precision.
         digits: String,
     },
-    /// No clause has its letter.
+    /// The letter is unknown.
     #[error("could not parse formatting clause: unrecognized formatting clause \"{letter}\"")]
     Letter {
         /// The letter.
@@ -30,36 +30,36 @@ pub(crate) enum ClauseError {
     },
 }
 
-/// An argument cannot be written.
+/// An argument cannot be formatted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FormatError {
-    /// Its clause does not take its type.
+    /// The clause does not accept the type.
     #[error("{takes}, was given {given}")]
     Type {
-        /// What the clause takes.
+        /// The types that the clause accepts.
         takes: &'static str,
         /// The type of the argument.
         given: String,
     },
-    /// It has no form within a list or a map.
+    /// The value cannot be formatted within a list or a map.
     #[error("no formatting function for {given}")]
     Element {
-        /// Its type.
+        /// The type of the value.
         given: String,
     },
-    /// It cannot be made a string.
+    /// The value cannot be converted to a string.
     #[error("could not convert argument {} to string", quote(&.0.to_string()))]
     Convert(Error),
-    /// It is to have too many digits.
+    /// The precision is too large.
     #[error("precision {digits} is too large")]
     Precision {
-        /// How many.
+        /// The precision.
         digits: i64,
     },
-    /// The text would be longer than texts may be.
+    /// The text would exceed the maximum length.
     #[error("the result is too long")]
     TooLong,
-    /// A part of it has no value, or the budget is used up.
+    /// An element of the value is an error, or the work is used up.
     #[error(transparent)]
     Value(#[from] Error),
 }

@@ -1,24 +1,24 @@
-//! Functions of strings (cel-go's `ext.Strings`).
+//! String library (cel-go's `ext.Strings`).
 //!
-//! Kubernetes knows version 2. Positions are counted in code points.
+//! Kubernetes has version 2. Positions are counted in code points.
 
 mod basic;
 pub(crate) mod clause;
 pub(crate) mod error;
 mod format;
+mod format_v4;
 mod numbers;
-mod plain;
 
-use super::{Library, Overload, Strict};
+use super::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
 
-/// Strings of a version: 0; 1 adds `format` and `strings.quote`; 2 joins lists of any strings;
-/// 3 adds `reverse`; 4 formats as the specification says. Versions above are the latest.
-pub fn library(version: u32) -> &'static Library {
-    const fn of(overloads: fn() -> Vec<Overload>) -> Library {
-        Library { name: "cel.lib.ext.strings", overloads, macros: &[], types: Vec::new }
+/// The library of a version: 1 adds `format` and `strings.quote`; 2 joins lists of any strings; 3
+/// adds `reverse`; 4 formats as in the specification. Later versions are the latest.
+pub fn library(version: u32) -> &'static FunctionLibrary {
+    const fn of(overloads: fn() -> Vec<Overload>) -> FunctionLibrary {
+        FunctionLibrary { name: "cel.lib.ext.strings", overloads, macros: &[], types: Vec::new }
     }
-    static VERSIONS: [Library; 5] = [
+    static VERSIONS: [FunctionLibrary; 5] = [
         of(|| overloads(0)),
         of(|| overloads(1)),
         of(|| overloads(2)),
@@ -31,7 +31,7 @@ pub fn library(version: u32) -> &'static Library {
 fn overloads(version: u32) -> Vec<Overload> {
     use Type::{Int, String};
     let strings = || Type::list(String);
-    let method: fn(_, _, _, _, Strict) -> _ = Overload::method;
+    let method: fn(_, _, _, _, StrictFunction) -> _ = Overload::method;
     let mut all = vec![
         method("charAt", "string_char_at_int", vec![String, Int], String, basic::char_at),
         method("indexOf", "string_index_of_string", vec![String, String], Int, basic::index_of),

@@ -1,46 +1,46 @@
-//! Doubles as texts: exact digits, thousands apart, powers of ten written out.
+//! Text of doubles: exact digits, thousands separators, written powers of ten.
 
 use std::fmt::Write as _;
 
-/// The most digits behind a point that may be asked for (Go's `fmt` reads no longer numbers).
-pub(super) const MOST: usize = 10_000_009;
+/// The maximum precision (Go's `fmt` accepts no more).
+pub(super) const MAX_PRECISION: usize = 10_000_009;
 
-/// No double has more digits behind its point.
-const DIGITS: usize = 1_100;
+/// The maximum number of digits of a double's fraction.
+const MAX_FRACTION_DIGITS: usize = 1_100;
 
-/// A number with so many digits behind its point, correctly rounded.
-pub(super) fn exact(out: &mut String, number: f64, digits: usize) {
-    let known = digits.min(DIGITS);
+/// Writes a number with a fraction of `digits` digits, correctly rounded.
+pub(super) fn write_exact(out: &mut String, number: f64, digits: usize) {
+    let available = digits.min(MAX_FRACTION_DIGITS);
     // Writing to a string does not fail.
-    let _ = write!(out, "{number:.known$}");
-    out.extend(std::iter::repeat_n('0', digits - known));
+    let _ = write!(out, "{number:.available$}");
+    out.extend(std::iter::repeat_n('0', digits - available));
 }
 
-/// As [`exact`], with an exponent of at least two digits.
-pub(super) fn exponent(out: &mut String, number: f64, digits: usize) {
-    let known = digits.min(DIGITS);
-    let text = format!("{number:.known$e}");
+/// As [`write_exact`], with an exponent of at least two digits.
+pub(super) fn write_with_exponent(out: &mut String, number: f64, digits: usize) {
+    let available = digits.min(MAX_FRACTION_DIGITS);
+    let text = format!("{number:.available$e}");
     let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
     out.push_str(mantissa);
-    out.extend(std::iter::repeat_n('0', digits - known));
+    out.extend(std::iter::repeat_n('0', digits - available));
     let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
     // Writing to a string does not fail.
     let _ = write!(out, "e{sign}{power:0>2}");
 }
 
-/// `1,234.500000`, for American readers.
+/// Writes `1,234.500000`, for American English.
 ///
-/// The library behind upstream's keeps how many digits are wanted at least in one byte and at most
-/// in two, which shows above 255: zeros at the end are dropped.
-pub(super) fn fixed(out: &mut String, number: f64, digits: i64) {
-    if without_digits(out, number) {
+/// Upstream's number library stores the minimum number of digits in one byte and the maximum in
+/// two. So zeros at the end are dropped for a precision above 255.
+pub(super) fn write_fixed(out: &mut String, number: f64, digits: i64) {
+    if write_special(out, number) {
         return;
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the rule above")]
-    let (least, most) = (digits as u8, digits as i16);
+    let (min_digits, max_digits) = (digits as u8, digits as i16);
     let mut text = String::new();
-    match usize::try_from(most) {
-        Ok(most) => exact(&mut text, number.abs(), most.min(DIGITS)),
+    match usize::try_from(max_digits) {
+        Ok(max_digits) => write_exact(&mut text, number.abs(), max_digits.min(MAX_FRACTION_DIGITS)),
         Err(_) => {
             // Writing to a string does not fail.
             let _ = write!(text, "{}", number.abs());
@@ -57,7 +57,7 @@ pub(super) fn fixed(out: &mut String, number: f64, digits: i64) {
         }
         out.push(digit);
     }
-    let zeros = usize::from(least).saturating_sub(fraction.len());
+    let zeros = usize::from(min_digits).saturating_sub(fraction.len());
     if !fraction.is_empty() || zeros > 0 {
         out.push('.');
         out.push_str(fraction);
@@ -65,28 +65,28 @@ pub(super) fn fixed(out: &mut String, number: f64, digits: i64) {
     }
 }
 
-/// `1.234500×10⁰³`: always six digits. What is written as precision is, in upstream, how wide the
-/// text is at least.
-pub(super) fn scientific(out: &mut String, number: f64, width: i64) {
-    let mut shown = String::new();
-    if !without_digits(&mut shown, number) {
+/// Writes `1.234500×10⁰³`, always with six digits. In upstream the precision is the minimum width
+/// of the text.
+pub(super) fn write_scientific(out: &mut String, number: f64, width: i64) {
+    let mut formatted = String::new();
+    if !write_special(&mut formatted, number) {
         if number < 0.0 {
-            shown.push('-');
+            formatted.push('-');
         }
         let text = format!("{:.6e}", number.abs());
         let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
-        shown.push_str(mantissa);
-        shown.push_str("×10");
+        formatted.push_str(mantissa);
+        formatted.push_str("×10");
         let power = match power.strip_prefix('-') {
             Some(power) => {
-                shown.push('⁻');
+                formatted.push('⁻');
                 power
             }
             None => power,
         };
-        let raised = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+        let superscripts = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
         for digit in format!("{power:0>2}").bytes() {
-            shown.push(raised[usize::from(digit - b'0')]);
+            formatted.push(superscripts[usize::from(digit - b'0')]);
         }
     }
     #[expect(
@@ -95,12 +95,12 @@ pub(super) fn scientific(out: &mut String, number: f64, width: i64) {
         reason = "kept in two bytes"
     )]
     let width = usize::from(width as u16);
-    out.extend(std::iter::repeat_n(' ', width.saturating_sub(shown.chars().count())));
-    out.push_str(&shown);
+    out.extend(std::iter::repeat_n(' ', width.saturating_sub(formatted.chars().count())));
+    out.push_str(&formatted);
 }
 
-/// Writes a number that has no digits.
-fn without_digits(out: &mut String, number: f64) -> bool {
+/// Writes a special value; false for other numbers.
+fn write_special(out: &mut String, number: f64) -> bool {
     if number.is_nan() {
         out.push_str("NaN");
     } else if number.is_infinite() {

@@ -1,4 +1,4 @@
-//! The macros that Kubernetes knows.
+//! Macros of Kubernetes' environment.
 
 mod bind;
 mod standard;
@@ -10,17 +10,17 @@ pub(crate) use standard::map;
 pub use two_variables::TWO_VARIABLES;
 
 use super::ast::{Expr, ExprKind};
-use super::{ACCUMULATOR, Expand, Expanded, Macro, Refusal};
+use super::{ACCUMULATOR, ExpandMacro, Expansion, Macro, MacroError};
 use std::sync::Arc;
 
-/// The name that older versions gave to what macros gather; still refused as a variable.
+/// The accumulator variable of older versions, which is still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
 
-const fn method(name: &'static str, args: usize, expand: Expand) -> Macro {
+const fn method(name: &'static str, args: usize, expand: ExpandMacro) -> Macro {
     Macro { name, receiver: true, args: Some(args), expand }
 }
 
-/// The name that an argument is, if it is one.
+/// The name in an argument, if it is an identifier.
 fn name_of(expr: &Expr) -> Option<&Arc<str>> {
     match &expr.kind {
         ExprKind::Ident(name) => Some(name),
@@ -28,33 +28,32 @@ fn name_of(expr: &Expr) -> Option<&Arc<str>> {
     }
 }
 
-/// A macro's variable, which may be every simple name but those for its own use.
-fn variable(arg: &Expr, no_name: &str) -> Result<Arc<str>, Refusal> {
-    let name = name_of(arg).ok_or_else(|| refusal(arg, no_name))?;
-    not_accumulator(arg, name)?;
+/// The variable of a macro: any simple name except the accumulator.
+fn variable(arg: &Expr, message: &str) -> Result<Arc<str>, MacroError> {
+    let name = name_of(arg).ok_or_else(|| macro_error(arg, message))?;
+    check_not_accumulator(arg, name)?;
     Ok(Arc::clone(name))
 }
 
-fn not_accumulator(arg: &Expr, name: &str) -> Result<(), Refusal> {
+fn check_not_accumulator(arg: &Expr, name: &str) -> Result<(), MacroError> {
     if [ACCUMULATOR, OLD_ACCUMULATOR].contains(&name) {
-        return Err(refusal(arg, "iteration variable overwrites accumulator variable"));
+        return Err(macro_error(arg, "iteration variable overwrites accumulator variable"));
     }
     Ok(())
 }
 
-fn refusal(arg: &Expr, message: &str) -> Refusal {
-    Refusal { at: arg.at, message: message.to_owned() }
+fn macro_error(arg: &Expr, message: &str) -> MacroError {
+    MacroError { at: arg.at, message: message.to_owned() }
 }
 
-/// A method's target and its arguments. Macros are only asked with what they say they take, so the
-/// call stays what it is where that is not so.
-fn parts<const N: usize>(
+/// The target and arguments of a method. If their number is wrong, the call stays as it is.
+fn target_and_args<const N: usize>(
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<(Expr, [Expr; N]), Expanded> {
+) -> Result<(Expr, [Expr; N]), Expansion> {
     match (target, <[Expr; N]>::try_from(args)) {
         (Some(target), Ok(args)) => Ok((target, args)),
-        (target, Ok(args)) => Err(Expanded::Stays(target, args.into())),
-        (target, Err(args)) => Err(Expanded::Stays(target, args)),
+        (target, Ok(args)) => Err(Expansion::Unchanged(target, args.into())),
+        (target, Err(args)) => Err(Expansion::Unchanged(target, args)),
     }
 }

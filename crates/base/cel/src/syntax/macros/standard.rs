@@ -1,11 +1,10 @@
-//! The macros of the language's standard: `has`, `all`, `exists`, `exists_one`, `map` and
-//! `filter`.
+//! Standard macros: `has`, `all`, `exists`, `exists_one`, `map` and `filter`.
 
-use super::{method, parts, refusal, variable};
+use super::{macro_error, method, target_and_args, variable};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind, Literal, operator};
-use crate::syntax::{Expanded, Macro, Maker, Refusal};
+use crate::syntax::{Expansion, Macro, MacroError, NodeFactory};
 
-/// The macros of the standard.
+/// The standard macros.
 pub const STANDARD: &[Macro] = &[
     Macro { name: "has", receiver: false, args: Some(1), expand: has },
     method("all", 2, all),
@@ -16,7 +15,7 @@ pub const STANDARD: &[Macro] = &[
     method("filter", 2, filter),
 ];
 
-/// How a quantifier goes on from element to element.
+/// The parts of a quantifier's comprehension.
 pub(super) struct Quantifier {
     pub(super) accu_init: Expr,
     pub(super) condition: Expr,
@@ -24,71 +23,77 @@ pub(super) struct Quantifier {
     pub(super) result: Expr,
 }
 
-pub(super) fn every(make: &mut Maker<'_>, predicate: Expr) -> Quantifier {
-    let accu_init = make.bool(true);
-    let so_far = make.accumulator();
-    let condition = make.call(operator::NOT_STRICTLY_FALSE, vec![so_far]);
-    let so_far = make.accumulator();
-    let step = make.call(operator::AND, vec![so_far, predicate]);
-    let result = make.accumulator();
+pub(super) fn all_quantifier(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
+    let accu_init = factory.bool(true);
+    let so_far = factory.accumulator();
+    let condition = factory.call(operator::NOT_STRICTLY_FALSE, vec![so_far]);
+    let so_far = factory.accumulator();
+    let step = factory.call(operator::AND, vec![so_far, predicate]);
+    let result = factory.accumulator();
     Quantifier { accu_init, condition, step, result }
 }
 
-pub(super) fn some(make: &mut Maker<'_>, predicate: Expr) -> Quantifier {
-    let accu_init = make.bool(false);
-    let so_far = make.accumulator();
-    let none = make.call(operator::NOT, vec![so_far]);
-    let condition = make.call(operator::NOT_STRICTLY_FALSE, vec![none]);
-    let so_far = make.accumulator();
-    let step = make.call(operator::OR, vec![so_far, predicate]);
-    let result = make.accumulator();
+pub(super) fn exists_quantifier(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
+    let accu_init = factory.bool(false);
+    let so_far = factory.accumulator();
+    let none = factory.call(operator::NOT, vec![so_far]);
+    let condition = factory.call(operator::NOT_STRICTLY_FALSE, vec![none]);
+    let so_far = factory.accumulator();
+    let step = factory.call(operator::OR, vec![so_far, predicate]);
+    let result = factory.accumulator();
     Quantifier { accu_init, condition, step, result }
 }
 
-pub(super) fn one(make: &mut Maker<'_>, predicate: Expr) -> Quantifier {
-    let accu_init = make.literal(Literal::Int(0));
-    let condition = make.bool(true);
-    let count = make.accumulator();
-    let unit = make.literal(Literal::Int(1));
-    let more = make.call(operator::ADD, vec![count, unit]);
-    let step = make.step_if(Some(predicate), more);
-    let count = make.accumulator();
-    let unit = make.literal(Literal::Int(1));
-    let result = make.call(operator::EQUALS, vec![count, unit]);
+pub(super) fn exists_one_quantifier(factory: &mut NodeFactory<'_>, predicate: Expr) -> Quantifier {
+    let accu_init = factory.literal(Literal::Int(0));
+    let condition = factory.bool(true);
+    let count = factory.accumulator();
+    let unit = factory.literal(Literal::Int(1));
+    let more = factory.call(operator::ADD, vec![count, unit]);
+    let step = factory.step_if(Some(predicate), more);
+    let count = factory.accumulator();
+    let unit = factory.literal(Literal::Int(1));
+    let result = factory.call(operator::EQUALS, vec![count, unit]);
     Quantifier { accu_init, condition, step, result }
 }
 
 fn has(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     mut args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    let Some(arg) = args.pop() else { return Ok(Expanded::Stays(target, args)) };
+) -> Result<Expansion, MacroError> {
+    let Some(arg) = args.pop() else { return Ok(Expansion::Unchanged(target, args)) };
     match arg.kind {
         ExprKind::Select { operand, field, .. } => {
-            Ok(Expanded::Instead(make.node(ExprKind::Select { operand, field, test_only: true })))
+            Ok(Expansion::Replacement(factory.node(ExprKind::Select {
+                operand,
+                field,
+                test_only: true,
+            })))
         }
-        _ => Err(refusal(&arg, "invalid argument to has() macro")),
+        _ => Err(macro_error(&arg, "invalid argument to has() macro")),
     }
 }
 
 fn quantified(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    how: fn(&mut Maker<'_>, Expr) -> Quantifier,
-) -> Result<Expanded, Refusal> {
-    let (range, [name, predicate]) = match parts(target, args) {
-        Ok(parts) => parts,
-        Err(stays) => return Ok(stays),
+    quantifier: fn(&mut NodeFactory<'_>, Expr) -> Quantifier,
+) -> Result<Expansion, MacroError> {
+    let (range, [name, predicate]) = match target_and_args(target, args) {
+        Ok(target_and_args) => target_and_args,
+        Err(unchanged) => return Ok(unchanged),
     };
     let iter_var = variable(&name, "argument must be a simple name")?;
-    let Quantifier { accu_init, condition, step, result } = how(make, predicate);
-    Ok(Expanded::Instead(comprehension(make, range, iter_var, accu_init, condition, step, result)))
+    let Quantifier { accu_init, condition, step, result } = quantifier(factory, predicate);
+    Ok(Expansion::Replacement(comprehension(
+        factory, range, iter_var, accu_init, condition, step, result,
+    )))
 }
 
 fn comprehension(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     range: Expr,
     iter_var: std::sync::Arc<str>,
     accu_init: Expr,
@@ -96,8 +101,8 @@ fn comprehension(
     step: Expr,
     result: Expr,
 ) -> Expr {
-    let accu_var = make.name(crate::syntax::ACCUMULATOR);
-    make.comprehension(Comprehension {
+    let accu_var = factory.name(crate::syntax::ACCUMULATOR);
+    factory.comprehension(Comprehension {
         range,
         iter_var,
         iter_var2: None,
@@ -109,78 +114,92 @@ fn comprehension(
     })
 }
 
-fn all(make: &mut Maker<'_>, target: Option<Expr>, args: Vec<Expr>) -> Result<Expanded, Refusal> {
-    quantified(make, target, args, every)
+fn all(
+    factory: &mut NodeFactory<'_>,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expansion, MacroError> {
+    quantified(factory, target, args, all_quantifier)
 }
 
 fn exists(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    quantified(make, target, args, some)
+) -> Result<Expansion, MacroError> {
+    quantified(factory, target, args, exists_quantifier)
 }
 
 fn exists_one(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    quantified(make, target, args, one)
+) -> Result<Expansion, MacroError> {
+    quantified(factory, target, args, exists_one_quantifier)
 }
 
-/// A loop that gathers a list of elements for which a condition holds.
-fn gather(
-    make: &mut Maker<'_>,
+/// A comprehension that accumulates a list of the elements for which a condition holds.
+fn accumulate_list(
+    factory: &mut NodeFactory<'_>,
     range: Expr,
     name: &Expr,
     condition: Option<Expr>,
     element: Option<Expr>,
-) -> Result<Expanded, Refusal> {
+) -> Result<Expansion, MacroError> {
     let iter_var = variable(name, "argument is not an identifier")?;
     let element = match element {
         Some(element) => element,
-        None => make.copy(name),
+        None => factory.copy(name),
     };
-    let accu_init = make.list(Vec::new());
-    let go_on = make.bool(true);
-    let step = make.append(element);
-    let step = make.step_if(condition, step);
-    let result = make.accumulator();
-    Ok(Expanded::Instead(comprehension(make, range, iter_var, accu_init, go_on, step, result)))
+    let accu_init = factory.list(Vec::new());
+    let continue_condition = factory.bool(true);
+    let step = factory.append(element);
+    let step = factory.step_if(condition, step);
+    let result = factory.accumulator();
+    Ok(Expansion::Replacement(comprehension(
+        factory,
+        range,
+        iter_var,
+        accu_init,
+        continue_condition,
+        step,
+        result,
+    )))
 }
 
 pub(crate) fn map(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    match parts(target, args) {
-        Ok((range, [name, element])) => gather(make, range, &name, None, Some(element)),
-        Err(stays) => Ok(stays),
+) -> Result<Expansion, MacroError> {
+    match target_and_args(target, args) {
+        Ok((range, [name, element])) => accumulate_list(factory, range, &name, None, Some(element)),
+        Err(unchanged) => Ok(unchanged),
     }
 }
 
 fn map_filtered(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    match parts(target, args) {
+) -> Result<Expansion, MacroError> {
+    match target_and_args(target, args) {
         Ok((range, [name, condition, element])) => {
-            gather(make, range, &name, Some(condition), Some(element))
+            accumulate_list(factory, range, &name, Some(condition), Some(element))
         }
-        Err(stays) => Ok(stays),
+        Err(unchanged) => Ok(unchanged),
     }
 }
 
 fn filter(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    match parts(target, args) {
-        Ok((range, [name, condition])) => gather(make, range, &name, Some(condition), None),
-        Err(stays) => Ok(stays),
+) -> Result<Expansion, MacroError> {
+    match target_and_args(target, args) {
+        Ok((range, [name, condition])) => {
+            accumulate_list(factory, range, &name, Some(condition), None)
+        }
+        Err(unchanged) => Ok(unchanged),
     }
 }

@@ -1,10 +1,10 @@
-//! Loops over lists with their indices and over maps with keys and values (cel-go's
+//! Macros with two variables, over lists with indices and maps with keys (cel-go's
 //! `ext/comprehensions.go`).
 
-use super::standard::{Quantifier, every, one, some};
-use super::{method, name_of, not_accumulator, parts, refusal};
+use super::standard::{Quantifier, all_quantifier, exists_one_quantifier, exists_quantifier};
+use super::{check_not_accumulator, macro_error, method, name_of, target_and_args};
 use crate::syntax::ast::{Comprehension, Expr, ExprKind};
-use crate::syntax::{ACCUMULATOR, Expanded, Macro, Maker, Refusal};
+use crate::syntax::{ACCUMULATOR, Expansion, Macro, MacroError, NodeFactory};
 use std::sync::Arc;
 
 /// The macros with two variables.
@@ -13,140 +13,157 @@ pub const TWO_VARIABLES: &[Macro] = &[
     method("exists", 3, exists),
     method("existsOne", 3, exists_one),
     method("exists_one", 3, exists_one),
-    method("transformList", 3, |make, target, args| transform(make, target, args, list)),
-    method("transformList", 4, |make, target, args| transform_if(make, target, args, list)),
-    method("transformMap", 3, |make, target, args| transform(make, target, args, map)),
-    method("transformMap", 4, |make, target, args| transform_if(make, target, args, map)),
-    method("transformMapEntry", 3, |make, target, args| transform(make, target, args, entry)),
-    method("transformMapEntry", 4, |make, target, args| transform_if(make, target, args, entry)),
+    method("transformList", 3, |factory, target, args| transform(factory, target, args, list)),
+    method("transformList", 4, |factory, target, args| transform_if(factory, target, args, list)),
+    method("transformMap", 3, |factory, target, args| transform(factory, target, args, map)),
+    method("transformMap", 4, |factory, target, args| transform_if(factory, target, args, map)),
+    method("transformMapEntry", 3, |factory, target, args| transform(factory, target, args, entry)),
+    method("transformMapEntry", 4, |factory, target, args| {
+        transform_if(factory, target, args, entry)
+    }),
 ];
 
-/// The function that a map is gathered with.
+/// The function that inserts into an accumulated map.
 const INSERT: &str = "cel.@mapInsert";
 
 type Names = (Arc<str>, Arc<str>);
 
-fn names(first: &Expr, second: &Expr) -> Result<Names, Refusal> {
-    let name = |arg| name_of(arg).ok_or_else(|| refusal(arg, "argument must be a simple name"));
+fn names(first: &Expr, second: &Expr) -> Result<Names, MacroError> {
+    let name = |arg| name_of(arg).ok_or_else(|| macro_error(arg, "argument must be a simple name"));
     let names = (name(first)?, name(second)?);
     if names.0 == names.1 {
-        return Err(refusal(second, &format!("duplicate variable name: {}", names.0)));
+        return Err(macro_error(second, &format!("duplicate variable name: {}", names.0)));
     }
-    not_accumulator(first, names.0)?;
-    not_accumulator(second, names.1)?;
+    check_not_accumulator(first, names.0)?;
+    check_not_accumulator(second, names.1)?;
     Ok((Arc::clone(names.0), Arc::clone(names.1)))
 }
 
-fn comprehension(make: &mut Maker<'_>, range: Expr, names: Names, how: Quantifier) -> Expanded {
-    let accu_var = make.name(ACCUMULATOR);
-    Expanded::Instead(make.comprehension(Comprehension {
+fn comprehension(
+    factory: &mut NodeFactory<'_>,
+    range: Expr,
+    names: Names,
+    quantifier: Quantifier,
+) -> Expansion {
+    let accu_var = factory.name(ACCUMULATOR);
+    Expansion::Replacement(factory.comprehension(Comprehension {
         range,
         iter_var: names.0,
         iter_var2: Some(names.1),
         accu_var,
-        accu_init: how.accu_init,
-        condition: how.condition,
-        step: how.step,
-        result: how.result,
+        accu_init: quantifier.accu_init,
+        condition: quantifier.condition,
+        step: quantifier.step,
+        result: quantifier.result,
     }))
 }
 
 fn quantified(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    how: fn(&mut Maker<'_>, Expr) -> Quantifier,
-) -> Result<Expanded, Refusal> {
-    let (range, [first, second, predicate]) = match parts(target, args) {
-        Ok(parts) => parts,
-        Err(stays) => return Ok(stays),
+    quantifier: fn(&mut NodeFactory<'_>, Expr) -> Quantifier,
+) -> Result<Expansion, MacroError> {
+    let (range, [first, second, predicate]) = match target_and_args(target, args) {
+        Ok(target_and_args) => target_and_args,
+        Err(unchanged) => return Ok(unchanged),
     };
     let names = names(&first, &second)?;
-    let how = how(make, predicate);
-    Ok(comprehension(make, range, names, how))
+    let quantifier = quantifier(factory, predicate);
+    Ok(comprehension(factory, range, names, quantifier))
 }
 
-fn all(make: &mut Maker<'_>, target: Option<Expr>, args: Vec<Expr>) -> Result<Expanded, Refusal> {
-    quantified(make, target, args, every)
+fn all(
+    factory: &mut NodeFactory<'_>,
+    target: Option<Expr>,
+    args: Vec<Expr>,
+) -> Result<Expansion, MacroError> {
+    quantified(factory, target, args, all_quantifier)
 }
 
 fn exists(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    quantified(make, target, args, some)
+) -> Result<Expansion, MacroError> {
+    quantified(factory, target, args, exists_quantifier)
 }
 
 fn exists_one(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-) -> Result<Expanded, Refusal> {
-    quantified(make, target, args, one)
+) -> Result<Expansion, MacroError> {
+    quantified(factory, target, args, exists_one_quantifier)
 }
 
-/// What a transformation begins with and how it gathers a value under the first name.
-type Gather = fn(&mut Maker<'_>, &str, Expr) -> (Expr, Expr);
+/// The initial accumulator of a transformation, and the step that adds a value under the name of
+/// the first variable.
+type Accumulate = fn(&mut NodeFactory<'_>, &str, Expr) -> (Expr, Expr);
 
-fn list(make: &mut Maker<'_>, _: &str, value: Expr) -> (Expr, Expr) {
-    let step = make.append(value);
-    (make.list(Vec::new()), step)
+fn list(factory: &mut NodeFactory<'_>, _: &str, value: Expr) -> (Expr, Expr) {
+    let step = factory.append(value);
+    (factory.list(Vec::new()), step)
 }
 
-fn map(make: &mut Maker<'_>, key: &str, value: Expr) -> (Expr, Expr) {
-    let (so_far, key) = (make.accumulator(), make.ident(key));
-    let step = make.call(INSERT, vec![so_far, key, value]);
-    (make.node(ExprKind::Map(Vec::new())), step)
+fn map(factory: &mut NodeFactory<'_>, key: &str, value: Expr) -> (Expr, Expr) {
+    let (so_far, key) = (factory.accumulator(), factory.ident(key));
+    let step = factory.call(INSERT, vec![so_far, key, value]);
+    (factory.node(ExprKind::Map(Vec::new())), step)
 }
 
-fn entry(make: &mut Maker<'_>, _: &str, entry: Expr) -> (Expr, Expr) {
-    let so_far = make.accumulator();
-    let step = make.call(INSERT, vec![so_far, entry]);
-    (make.node(ExprKind::Map(Vec::new())), step)
+fn entry(factory: &mut NodeFactory<'_>, _: &str, entry: Expr) -> (Expr, Expr) {
+    let so_far = factory.accumulator();
+    let step = factory.call(INSERT, vec![so_far, entry]);
+    (factory.node(ExprKind::Map(Vec::new())), step)
 }
 
 fn transform(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    gather: Gather,
-) -> Result<Expanded, Refusal> {
-    match parts(target, args) {
+    accumulate: Accumulate,
+) -> Result<Expansion, MacroError> {
+    match target_and_args(target, args) {
         Ok((range, [first, second, value])) => {
-            transformed(make, range, names(&first, &second)?, None, value, gather)
+            transformation(factory, range, names(&first, &second)?, None, value, accumulate)
         }
-        Err(stays) => Ok(stays),
+        Err(unchanged) => Ok(unchanged),
     }
 }
 
 fn transform_if(
-    make: &mut Maker<'_>,
+    factory: &mut NodeFactory<'_>,
     target: Option<Expr>,
     args: Vec<Expr>,
-    gather: Gather,
-) -> Result<Expanded, Refusal> {
-    match parts(target, args) {
-        Ok((range, [first, second, condition, value])) => {
-            transformed(make, range, names(&first, &second)?, Some(condition), value, gather)
-        }
-        Err(stays) => Ok(stays),
+    accumulate: Accumulate,
+) -> Result<Expansion, MacroError> {
+    match target_and_args(target, args) {
+        Ok((range, [first, second, condition, value])) => transformation(
+            factory,
+            range,
+            names(&first, &second)?,
+            Some(condition),
+            value,
+            accumulate,
+        ),
+        Err(unchanged) => Ok(unchanged),
     }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as its callers answer")]
-fn transformed(
-    make: &mut Maker<'_>,
+fn transformation(
+    factory: &mut NodeFactory<'_>,
     range: Expr,
     names: Names,
     condition: Option<Expr>,
     value: Expr,
-    gather: Gather,
-) -> Result<Expanded, Refusal> {
-    let (accu_init, step) = gather(make, &names.0, value);
-    let step = make.step_if(condition, step);
-    let condition = make.bool(true);
-    let result = make.accumulator();
-    let how = Quantifier { accu_init, condition, step, result };
-    Ok(comprehension(make, range, names, how))
+    accumulate: Accumulate,
+) -> Result<Expansion, MacroError> {
+    let (accu_init, step) = accumulate(factory, &names.0, value);
+    let step = factory.step_if(condition, step);
+    let condition = factory.bool(true);
+    let result = factory.accumulator();
+    let quantifier = Quantifier { accu_init, condition, step, result };
+    Ok(comprehension(factory, range, names, quantifier))
 }

@@ -1,98 +1,102 @@
-//! The grammar of the language, `parser/gen/CEL.g4` of cel-go.
+//! Grammar of CEL, as in `parser/gen/CEL.g4` of cel-go.
 
-use super::super::lexer::Kind;
-use super::network::{Label, Network, Part, RULES, Rule, Tokens};
+use super::super::lexer::TokenKind;
+use super::network::{Label, Network, Production, RULES, Rule, Tokens};
 use std::sync::LazyLock;
 
-/// The network of the grammar. Made when the first text with an error is met.
+/// The transition network of the grammar, built for the first text with an error.
 pub(super) static GRAMMAR: LazyLock<Network> = LazyLock::new(|| Network::new(rules()));
 
-fn token(kind: Kind, label: Label) -> Part {
-    Part::Token(Tokens::of(&[kind]), label)
+fn token(kind: TokenKind, label: Label) -> Production {
+    Production::Token(Tokens::of(&[kind]), label)
 }
 
-fn mark(kind: Kind) -> Part {
+fn punctuation(kind: TokenKind) -> Production {
     token(kind, Label::None)
 }
 
-fn rule(rule: Rule, label: Label) -> Part {
-    Part::Rule(rule, 0, label)
+fn rule(rule: Rule, label: Label) -> Production {
+    Production::Rule(rule, 0, label)
 }
 
-fn maybe(part: Part) -> Part {
-    Part::Maybe(vec![part])
+fn optional(part: Production) -> Production {
+    Production::Optional(vec![part])
 }
 
 /// `part (separator part)*`
-fn chain(operator: Kind, operand: Rule) -> Vec<Part> {
-    let turn = vec![token(operator, Label::Operator), rule(operand, Label::Next)];
-    vec![rule(operand, Label::First), Part::Star { adaptive: false, turn }]
+fn chain(operator: TokenKind, operand: Rule) -> Vec<Production> {
+    let repeated = vec![token(operator, Label::Operator), rule(operand, Label::Next)];
+    vec![rule(operand, Label::First), Production::Star { adaptive: false, repeated }]
 }
 
-/// What stands between brackets: a list, perhaps with a comma after it.
-fn bracketed(open: Kind, list: Rule, close: Kind) -> Vec<Part> {
+/// A list in brackets, with an optional trailing comma.
+fn brackets(open: TokenKind, list: Rule, close: TokenKind) -> Vec<Production> {
     vec![
         token(open, Label::Operator),
-        maybe(rule(list, Label::Args)),
-        maybe(mark(Kind::Comma)),
-        mark(close),
+        optional(rule(list, Label::Args)),
+        optional(punctuation(TokenKind::Comma)),
+        punctuation(close),
     ]
 }
 
 /// `key ':' value (',' key ':' value)*`
-fn pairs(key: Rule) -> Vec<Part> {
+fn pairs(key: Rule) -> Vec<Production> {
     let pair = || {
-        vec![rule(key, Label::Key), token(Kind::Colon, Label::Colon), rule(Rule::Expr, Label::Next)]
+        vec![
+            rule(key, Label::Key),
+            token(TokenKind::Colon, Label::Colon),
+            rule(Rule::Expr, Label::Next),
+        ]
     };
-    let mut turn = vec![mark(Kind::Comma)];
-    turn.extend(pair());
+    let mut repeated = vec![punctuation(TokenKind::Comma)];
+    repeated.extend(pair());
     let mut parts = pair();
-    parts.push(Part::Star { adaptive: true, turn });
+    parts.push(Production::Star { adaptive: true, repeated });
     parts
 }
 
-fn rules() -> [(Rule, Vec<Part>); RULES] {
-    let args = || maybe(rule(Rule::Args, Label::Args));
-    let question = || maybe(token(Kind::Question, Label::Optional));
+fn rules() -> [(Rule, Vec<Production>); RULES] {
+    let args = || optional(rule(Rule::Args, Label::Args));
+    let question = || optional(token(TokenKind::Question, Label::Optional));
     [
-        (Rule::Start, vec![rule(Rule::Expr, Label::First), mark(Kind::End)]),
+        (Rule::Start, vec![rule(Rule::Expr, Label::First), punctuation(TokenKind::End)]),
         (
             Rule::Expr,
             vec![
                 rule(Rule::Or, Label::First),
-                Part::Maybe(vec![
-                    token(Kind::Question, Label::Operator),
+                Production::Optional(vec![
+                    token(TokenKind::Question, Label::Operator),
                     rule(Rule::Or, Label::Next),
-                    mark(Kind::Colon),
+                    punctuation(TokenKind::Colon),
                     rule(Rule::Expr, Label::Last),
                 ]),
             ],
         ),
-        (Rule::Or, chain(Kind::Or, Rule::And)),
-        (Rule::And, chain(Kind::And, Rule::Relation)),
+        (Rule::Or, chain(TokenKind::Or, Rule::And)),
+        (Rule::And, chain(TokenKind::And, Rule::Relation)),
         (Rule::Relation, relation()),
         (Rule::Calc, calc()),
         (Rule::Unary, unary()),
         (Rule::Member, member(&args, &question)),
         (Rule::Primary, primary(&args)),
         (Rule::Args, {
-            let turn = vec![mark(Kind::Comma), rule(Rule::Expr, Label::Next)];
-            vec![rule(Rule::Expr, Label::Next), Part::Star { adaptive: false, turn }]
+            let repeated = vec![punctuation(TokenKind::Comma), rule(Rule::Expr, Label::Next)];
+            vec![rule(Rule::Expr, Label::Next), Production::Star { adaptive: false, repeated }]
         }),
         (Rule::Elements, {
-            let turn = vec![mark(Kind::Comma), rule(Rule::Element, Label::Next)];
-            vec![rule(Rule::Element, Label::Next), Part::Star { adaptive: true, turn }]
+            let repeated = vec![punctuation(TokenKind::Comma), rule(Rule::Element, Label::Next)];
+            vec![rule(Rule::Element, Label::Next), Production::Star { adaptive: true, repeated }]
         }),
         (Rule::Fields, pairs(Rule::Field)),
         (Rule::Field, vec![question(), rule(Rule::Name, Label::Name)]),
         (Rule::Entries, pairs(Rule::Element)),
         (
             Rule::Name,
-            vec![Part::OneOf {
+            vec![Production::OneOf {
                 adaptive: false,
-                of: vec![
-                    vec![token(Kind::Ident, Label::Name)],
-                    vec![token(Kind::Quoted, Label::Name)],
+                alternatives: vec![
+                    vec![token(TokenKind::Ident, Label::Name)],
+                    vec![token(TokenKind::Quoted, Label::Name)],
                 ],
             }],
         ),
@@ -101,102 +105,113 @@ fn rules() -> [(Rule, Vec<Part>); RULES] {
     ]
 }
 
-fn relation() -> Vec<Part> {
+fn relation() -> Vec<Production> {
     const OPERATORS: Tokens = Tokens::of(&[
-        Kind::Equals,
-        Kind::NotEquals,
-        Kind::In,
-        Kind::Less,
-        Kind::LessEquals,
-        Kind::GreaterEquals,
-        Kind::Greater,
+        TokenKind::Equals,
+        TokenKind::NotEquals,
+        TokenKind::In,
+        TokenKind::Less,
+        TokenKind::LessEquals,
+        TokenKind::GreaterEquals,
+        TokenKind::Greater,
     ]);
-    let comparison =
-        vec![Part::Token(OPERATORS, Label::Operator), Part::Rule(Rule::Relation, 2, Label::Next)];
-    vec![rule(Rule::Calc, Label::First), Part::Operators(vec![(1, comparison)])]
+    let comparison = vec![
+        Production::Token(OPERATORS, Label::Operator),
+        Production::Rule(Rule::Relation, 2, Label::Next),
+    ];
+    vec![rule(Rule::Calc, Label::First), Production::Operators(vec![(1, comparison)])]
 }
 
-fn calc() -> Vec<Part> {
-    const PRODUCTS: Tokens = Tokens::of(&[Kind::Star, Kind::Slash, Kind::Percent]);
-    const SUMS: Tokens = Tokens::of(&[Kind::Plus, Kind::Minus]);
-    let product =
-        vec![Part::Token(PRODUCTS, Label::Operator), Part::Rule(Rule::Calc, 3, Label::Next)];
-    let sum = vec![Part::Token(SUMS, Label::Operator), Part::Rule(Rule::Calc, 2, Label::Next)];
-    vec![rule(Rule::Unary, Label::First), Part::Operators(vec![(2, product), (1, sum)])]
+fn calc() -> Vec<Production> {
+    const PRODUCTS: Tokens = Tokens::of(&[TokenKind::Star, TokenKind::Slash, TokenKind::Percent]);
+    const SUMS: Tokens = Tokens::of(&[TokenKind::Plus, TokenKind::Minus]);
+    let product = vec![
+        Production::Token(PRODUCTS, Label::Operator),
+        Production::Rule(Rule::Calc, 3, Label::Next),
+    ];
+    let sum = vec![
+        Production::Token(SUMS, Label::Operator),
+        Production::Rule(Rule::Calc, 2, Label::Next),
+    ];
+    vec![rule(Rule::Unary, Label::First), Production::Operators(vec![(2, product), (1, sum)])]
 }
 
-fn unary() -> Vec<Part> {
+fn unary() -> Vec<Production> {
     let signs = |adaptive, kind| {
-        let turn = vec![token(kind, Label::Operator)];
-        vec![Part::Plus { adaptive, turn }, rule(Rule::Member, Label::First)]
+        let repeated = vec![token(kind, Label::Operator)];
+        vec![Production::Plus { adaptive, repeated }, rule(Rule::Member, Label::First)]
     };
-    vec![Part::OneOf {
+    vec![Production::OneOf {
         adaptive: true,
-        of: vec![
+        alternatives: vec![
             vec![rule(Rule::Member, Label::First)],
-            signs(false, Kind::Not),
-            // A second minus sign may belong to a number.
-            signs(true, Kind::Minus),
+            signs(false, TokenKind::Not),
+            // A second minus sign may be part of a number.
+            signs(true, TokenKind::Minus),
         ],
     }]
 }
 
-fn member(args: &dyn Fn() -> Part, question: &dyn Fn() -> Part) -> Vec<Part> {
-    let select = vec![token(Kind::Dot, Label::Operator), question(), rule(Rule::Name, Label::Name)];
+fn member(args: &dyn Fn() -> Production, question: &dyn Fn() -> Production) -> Vec<Production> {
+    let select =
+        vec![token(TokenKind::Dot, Label::Operator), question(), rule(Rule::Name, Label::Name)];
     let call = vec![
-        token(Kind::Dot, Label::Operator),
-        token(Kind::Ident, Label::Name),
-        token(Kind::LeftParen, Label::Open),
+        token(TokenKind::Dot, Label::Operator),
+        token(TokenKind::Ident, Label::Name),
+        token(TokenKind::LeftParen, Label::Open),
         args(),
-        mark(Kind::RightParen),
+        punctuation(TokenKind::RightParen),
     ];
     let index = vec![
-        token(Kind::LeftBracket, Label::Operator),
+        token(TokenKind::LeftBracket, Label::Operator),
         question(),
         rule(Rule::Expr, Label::Next),
-        mark(Kind::RightBracket),
+        punctuation(TokenKind::RightBracket),
     ];
-    let after = Part::Operators(vec![(3, select), (2, call), (1, index)]);
+    let after = Production::Operators(vec![(3, select), (2, call), (1, index)]);
     vec![rule(Rule::Primary, Label::First), after]
 }
 
-fn primary(args: &dyn Fn() -> Part) -> Vec<Part> {
-    let dot = || maybe(token(Kind::Dot, Label::Dot));
-    let name = || token(Kind::Ident, Label::Name);
+fn primary(args: &dyn Fn() -> Production) -> Vec<Production> {
+    let dot = || optional(token(TokenKind::Dot, Label::Dot));
+    let name = || token(TokenKind::Ident, Label::Name);
     let ident = vec![dot(), name()];
     let call = vec![
         dot(),
         name(),
-        token(Kind::LeftParen, Label::Operator),
+        token(TokenKind::LeftParen, Label::Operator),
         args(),
-        mark(Kind::RightParen),
+        punctuation(TokenKind::RightParen),
     ];
-    let nested =
-        vec![mark(Kind::LeftParen), rule(Rule::Expr, Label::First), mark(Kind::RightParen)];
-    let list = bracketed(Kind::LeftBracket, Rule::Elements, Kind::RightBracket);
-    let map = bracketed(Kind::LeftBrace, Rule::Entries, Kind::RightBrace);
-    let more = vec![mark(Kind::Dot), name()];
-    let mut message = vec![dot(), name(), Part::Star { adaptive: false, turn: more }];
-    message.extend(bracketed(Kind::LeftBrace, Rule::Fields, Kind::RightBrace));
+    let nested = vec![
+        punctuation(TokenKind::LeftParen),
+        rule(Rule::Expr, Label::First),
+        punctuation(TokenKind::RightParen),
+    ];
+    let list = brackets(TokenKind::LeftBracket, Rule::Elements, TokenKind::RightBracket);
+    let map = brackets(TokenKind::LeftBrace, Rule::Entries, TokenKind::RightBrace);
+    let more = vec![punctuation(TokenKind::Dot), name()];
+    let mut message = vec![dot(), name(), Production::Star { adaptive: false, repeated: more }];
+    message.extend(brackets(TokenKind::LeftBrace, Rule::Fields, TokenKind::RightBrace));
     let literal = vec![rule(Rule::Literal, Label::First)];
-    let of = vec![ident, call, nested, list, map, message, literal];
-    vec![Part::OneOf { adaptive: true, of }]
+    let alternatives = vec![ident, call, nested, list, map, message, literal];
+    vec![Production::OneOf { adaptive: true, alternatives }]
 }
 
-fn literal() -> Vec<Part> {
-    let sign = || maybe(token(Kind::Minus, Label::Sign));
+fn literal() -> Vec<Production> {
+    let sign = || optional(token(TokenKind::Minus, Label::Sign));
     let value = |kind| token(kind, Label::Name);
-    vec![Part::OneOf {
+    vec![Production::OneOf {
         adaptive: true,
-        of: vec![
-            vec![sign(), value(Kind::Int)],
-            vec![value(Kind::Uint)],
-            vec![sign(), value(Kind::Float)],
-            vec![value(Kind::String)],
-            vec![value(Kind::Bytes)],
-            vec![value(Kind::True)],
-            vec![value(Kind::False)],
-            vec![value(Kind::Null)],
+        alternatives: vec![
+            vec![sign(), value(TokenKind::Int)],
+            vec![value(TokenKind::Uint)],
+            vec![sign(), value(TokenKind::Float)],
+            vec![value(TokenKind::String)],
+            vec![value(TokenKind::Bytes)],
+            vec![value(TokenKind::True)],
+            vec![value(TokenKind::False)],
+            vec![value(TokenKind::Null)],
         ],
     }]
 }

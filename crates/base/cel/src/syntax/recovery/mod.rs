@@ -1,34 +1,32 @@
-//! What is said about a text that is no expression.
+//! Errors of invalid text, as cel-go's generated parser reports them.
 //!
-//! People see the words of cel-go, whose parser is generated from a grammar by ANTLR 4, and those
-//! come of its way to recover: which token it misses, which one it would leave out, where it goes
-//! on. So the text is read once more as that parser does it, through the same grammar
-//! ([`grammar`], [`network`]) with the same kind of prediction ([`predict`]), and the tree that
-//! comes of it is visited for what is wrong beyond its form ([`visit`]).
+//! cel-go's parser is generated from a grammar by ANTLR 4. Its errors depend on its recovery: which
+//! token it inserts, which one it deletes, and where it continues. So this parser reads the text
+//! with the same grammar ([`grammar`], [`network`]) and the same prediction ([`prediction`]), and
+//! visits the resulting tree for further errors ([`visitor`]).
 //!
-//! This is some hundred times slower than reading well-formed text, and only done for text that
-//! is refused.
+//! It is some hundred times slower than the parser of valid text, and only runs for invalid text.
 
 mod grammar;
 mod network;
-mod predict;
-mod run;
+mod parser;
+mod prediction;
 mod stack;
 mod tree;
-mod visit;
+mod visitor;
 
-use super::build::Builder;
+use super::builder::Builder;
 
-/// Notes in a fresh builder what is wrong with its text.
-pub(super) fn explain(builder: &mut Builder<'_>) {
-    let mut run = run::Run::new(builder.text);
-    let root = run.run();
-    builder.errors = std::mem::take(&mut run.errors);
+/// Records the errors of a text in a fresh builder.
+pub(super) fn report_errors(builder: &mut Builder<'_>) {
+    let mut parser = parser::ErrorParser::new(builder.text);
+    let root = parser.parse();
+    builder.errors = std::mem::take(&mut parser.errors);
     if let Ok(root) = root {
-        visit::visit(&run.tree, root, builder);
+        visitor::visit(&parser.tree, root, builder);
     }
     if builder.errors.is_empty() {
-        // Not met with: whatever the first parser refuses is refused here.
+        // This is not expected: every text that the first parser rejects has an error here.
         builder.errors.push((None, "Syntax error".to_owned()));
     }
 }

@@ -1,11 +1,11 @@
-//! The grammar as a network of states, as parser generators of the ALL(*) kind see it.
+//! The grammar as an augmented transition network (ATN), as in ALL(*) parser generators.
 //!
-//! Where recovery goes on and what it expects is told by states and the sets of tokens that can
-//! follow them, so the network has the states that the generator makes of the same grammar.
+//! Recovery depends on states and on the tokens that can follow them, so the network has the same
+//! states as the generator's.
 
-use super::super::lexer::Kind;
+use super::super::lexer::TokenKind;
 
-/// The number of a state.
+/// The index of a state.
 pub(super) type State = u16;
 
 /// A set of tokens.
@@ -14,10 +14,10 @@ pub(super) struct Tokens(u64);
 
 impl Tokens {
     pub(super) const NONE: Self = Self(0);
-    /// Not a token: that the end of the rule can be reached.
+    /// No token: the end of the rule is reachable.
     pub(super) const END_OF_RULE: Self = Self(1 << 63);
 
-    pub(super) const fn of(kinds: &[Kind]) -> Self {
+    pub(super) const fn of(kinds: &[TokenKind]) -> Self {
         let mut bits = 0;
         let mut index = 0;
         while index < kinds.len() {
@@ -27,7 +27,7 @@ impl Tokens {
         Self(bits)
     }
 
-    pub(super) fn has(self, kind: Kind) -> bool {
+    pub(super) fn contains(self, kind: TokenKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
@@ -35,7 +35,7 @@ impl Tokens {
         self.0 & Self::END_OF_RULE.0 != 0
     }
 
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(super) fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -43,7 +43,7 @@ impl Tokens {
         Self(self.0 & !Self::END_OF_RULE.0)
     }
 
-    /// As errors list it.
+    /// The text of the set in errors.
     pub(super) fn text(self) -> String {
         let names = NAMES.iter().enumerate().filter(|(bit, _)| self.0 & (1 << bit) != 0);
         let names: Vec<_> = names.map(|(_, name)| *name).collect();
@@ -54,7 +54,7 @@ impl Tokens {
     }
 }
 
-/// What tokens are called, in the order of [`Kind`].
+/// The names of tokens, in the order of [`TokenKind`].
 const NAMES: [&str; 36] = [
     "<EOF>",
     "'=='",
@@ -117,16 +117,16 @@ pub(super) enum Rule {
     Literal,
 }
 
-/// How many rules there are.
+/// The number of rules.
 pub(super) const RULES: usize = 17;
 
-/// What a part of a rule is to those that read the tree.
+/// The role of a child in its tree node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Label {
     None,
     /// The first operand, or the only one.
     First,
-    /// What comes after an operator, once or again and again.
+    /// An operand after an operator.
     Next,
     /// The last branch of a conditional.
     Last,
@@ -141,64 +141,64 @@ pub(super) enum Label {
     Key,
 }
 
-/// What a state is to recovery.
+/// The kind of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum StateKind {
     Basic,
     RuleStop,
-    /// Before alternatives, of which one may be nothing.
+    /// Before alternatives, of which one may be empty.
     Block,
-    /// Before the alternatives in a loop.
+    /// Before the alternatives of a loop.
     LoopBlock,
     BlockEnd,
     /// Before a loop that may be skipped.
     StarEntry,
-    /// After a turn of such a loop.
+    /// After an iteration of such a loop.
     StarBack,
-    /// Before the first turn of a loop that may not be skipped.
+    /// Before the first iteration of a loop that cannot be skipped.
     PlusEntry,
-    /// After a turn of such a loop.
+    /// After an iteration of such a loop.
     PlusBack,
 }
 
-/// What it takes to go along an edge.
+/// The kind of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Via {
+pub(super) enum TransitionKind {
     Nothing,
     Token(Tokens, Label),
-    /// A rule, which begins at the edge's end; afterwards it goes on at `follow`.
+    /// A rule that starts at the target; after it the state `follow` comes.
     Rule {
         rule: Rule,
         follow: State,
         precedence: u8,
         label: Label,
     },
-    /// That operators of this strength may be read.
+    /// A precedence predicate for operators of this precedence.
     Precedence(u8),
-    /// That a rule has ended; `outermost` if that was one of operators of any strength.
+    /// The end of a rule; `outermost` for a recursive rule without a minimum precedence.
     Return {
         outermost: bool,
     },
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
+pub(super) struct Transition {
     pub(super) to: State,
-    pub(super) via: Via,
+    pub(super) kind: TransitionKind,
 }
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) role: Role,
+    pub(super) state_kind: StateKind,
     pub(super) rule: Rule,
-    pub(super) edges: Vec<Edge>,
-    /// Whether a choice takes more than one token to make.
+    pub(super) transitions: Vec<Transition>,
+    /// Whether its decision may need more than one token.
     pub(super) adaptive: bool,
-    /// Whether it is the entry of a loop over operators and their right operands.
+    /// Whether it is the entry of a loop over operators and right operands.
     pub(super) operators: bool,
-    /// Of a block its end.
+    /// The end of a block.
     pub(super) end: State,
-    /// What may come next within the rule.
+    /// The tokens that may follow within the rule.
     pub(super) next: Tokens,
 }
 
@@ -209,46 +209,46 @@ pub(super) struct Network {
     pub(super) starts: [State; RULES],
 }
 
-/// A part of a rule.
-pub(super) enum Part {
+/// A part of a rule of the grammar.
+pub(super) enum Production {
     Token(Tokens, Label),
     Rule(Rule, u8, Label),
-    Maybe(Vec<Self>),
+    Optional(Vec<Self>),
     Star {
         adaptive: bool,
-        turn: Vec<Self>,
+        repeated: Vec<Self>,
     },
     Plus {
         adaptive: bool,
-        turn: Vec<Self>,
+        repeated: Vec<Self>,
     },
     OneOf {
         adaptive: bool,
-        of: Vec<Vec<Self>>,
+        alternatives: Vec<Vec<Self>>,
     },
-    /// Operators by their strengths, with what comes after the left operand.
+    /// Operators by precedence, with what follows the left operand.
     Operators(Vec<(u8, Vec<Self>)>),
 }
 
 impl Network {
-    /// Makes the states of all rules.
-    pub(super) fn new(rules: [(Rule, Vec<Part>); RULES]) -> Self {
+    /// Builds the states of all rules.
+    pub(super) fn new(rules: [(Rule, Vec<Production>); RULES]) -> Self {
         let mut network = Self { nodes: Vec::new(), starts: [0; RULES] };
         let mut stops = [0; RULES];
         for (rule, _) in &rules {
-            network.starts[*rule as usize] = network.add(Role::Basic, *rule);
-            stops[*rule as usize] = network.add(Role::RuleStop, *rule);
+            network.starts[*rule as usize] = network.add(StateKind::Basic, *rule);
+            stops[*rule as usize] = network.add(StateKind::RuleStop, *rule);
         }
         for (rule, parts) in rules {
-            let last = network.add(Role::Basic, rule);
-            network.link(last, stops[rule as usize], Via::Nothing);
+            let last = network.add(StateKind::Basic, rule);
+            network.link(last, stops[rule as usize], TransitionKind::Nothing);
             let first = network.sequence(rule, parts, last);
-            network.link(network.starts[rule as usize], first, Via::Nothing);
+            network.link(network.starts[rule as usize], first, TransitionKind::Nothing);
         }
         network.link_returns(&stops);
         for state in 0..network.nodes.len() {
-            let mut seen = vec![false; network.nodes.len()];
-            network.nodes[state].next = network.look(state, &mut seen);
+            let mut visited = vec![false; network.nodes.len()];
+            network.nodes[state].next = network.tokens_within_rule(state, &mut visited);
         }
         network
     }
@@ -257,73 +257,73 @@ impl Network {
         &self.nodes[usize::from(state)]
     }
 
-    /// Where it goes on after a rule that was entered at a state.
+    /// The state after a rule that was called in a state.
     pub(super) fn follow(&self, state: State) -> State {
-        match self.node(state).edges.first() {
-            Some(Edge { via: Via::Rule { follow, .. }, .. }) => *follow,
+        match self.node(state).transitions.first() {
+            Some(Transition { kind: TransitionKind::Rule { follow, .. }, .. }) => *follow,
             _ => state,
         }
     }
 
-    fn add(&mut self, role: Role, rule: Rule) -> State {
+    fn add(&mut self, state_kind: StateKind, rule: Rule) -> State {
         self.nodes.push(Node {
-            role,
+            state_kind,
             rule,
-            edges: Vec::new(),
+            transitions: Vec::new(),
             adaptive: false,
             operators: false,
             end: 0,
             next: Tokens::NONE,
         });
-        // The grammar has some hundred states.
+        // The grammar has a few hundred states.
         State::try_from(self.nodes.len() - 1).unwrap_or(State::MAX)
     }
 
-    fn link(&mut self, from: State, to: State, via: Via) {
-        self.nodes[usize::from(from)].edges.push(Edge { to, via });
+    fn link(&mut self, from: State, to: State, kind: TransitionKind) {
+        self.nodes[usize::from(from)].transitions.push(Transition { to, kind });
     }
 
-    /// The first state of parts that lead to a state.
-    fn sequence(&mut self, rule: Rule, parts: Vec<Part>, end: State) -> State {
+    /// Adds a sequence before the state `end`; returns its first state.
+    fn sequence(&mut self, rule: Rule, parts: Vec<Production>, end: State) -> State {
         parts.into_iter().rev().fold(end, |next, part| self.part(rule, part, next))
     }
 
-    fn part(&mut self, rule: Rule, part: Part, next: State) -> State {
+    fn part(&mut self, rule: Rule, part: Production, next: State) -> State {
         match part {
-            Part::Token(tokens, label) => {
-                let state = self.add(Role::Basic, rule);
-                self.link(state, next, Via::Token(tokens, label));
+            Production::Token(tokens, label) => {
+                let state = self.add(StateKind::Basic, rule);
+                self.link(state, next, TransitionKind::Token(tokens, label));
                 state
             }
-            Part::Rule(called, precedence, label) => {
-                let state = self.add(Role::Basic, rule);
-                let via = Via::Rule { rule: called, follow: next, precedence, label };
-                self.link(state, self.starts[called as usize], via);
+            Production::Rule(called, precedence, label) => {
+                let state = self.add(StateKind::Basic, rule);
+                let kind = TransitionKind::Rule { rule: called, follow: next, precedence, label };
+                self.link(state, self.starts[called as usize], kind);
                 state
             }
-            Part::Maybe(parts) => {
-                let (block, end) = self.block(Role::Block, rule, vec![parts], false);
-                self.link(block, end, Via::Nothing);
-                self.link(end, next, Via::Nothing);
+            Production::Optional(parts) => {
+                let (block, end) = self.block(StateKind::Block, rule, vec![parts], false);
+                self.link(block, end, TransitionKind::Nothing);
+                self.link(end, next, TransitionKind::Nothing);
                 block
             }
-            Part::OneOf { adaptive, of } => {
-                let (block, end) = self.block(Role::Block, rule, of, adaptive);
-                self.link(end, next, Via::Nothing);
+            Production::OneOf { adaptive, alternatives } => {
+                let (block, end) = self.block(StateKind::Block, rule, alternatives, adaptive);
+                self.link(end, next, TransitionKind::Nothing);
                 block
             }
-            Part::Star { adaptive, turn } => {
-                let (block, end) = self.block(Role::LoopBlock, rule, vec![turn], false);
+            Production::Star { adaptive, repeated } => {
+                let (block, end) = self.block(StateKind::LoopBlock, rule, vec![repeated], false);
                 self.star(rule, (block, end), next, adaptive)
             }
-            Part::Operators(operators) => {
-                let block = self.add(Role::LoopBlock, rule);
-                let end = self.add(Role::BlockEnd, rule);
-                for (strength, parts) in operators {
+            Production::Operators(operators) => {
+                let block = self.add(StateKind::LoopBlock, rule);
+                let end = self.add(StateKind::BlockEnd, rule);
+                for (precedence, parts) in operators {
                     let first = self.sequence(rule, parts, end);
-                    let state = self.add(Role::Basic, rule);
-                    self.link(state, first, Via::Precedence(strength));
-                    self.link(block, state, Via::Nothing);
+                    let state = self.add(StateKind::Basic, rule);
+                    self.link(state, first, TransitionKind::Precedence(precedence));
+                    self.link(block, state, TransitionKind::Nothing);
                 }
                 let node = &mut self.nodes[usize::from(block)];
                 node.end = end;
@@ -332,12 +332,12 @@ impl Network {
                 self.nodes[usize::from(entry)].operators = true;
                 entry
             }
-            Part::Plus { adaptive, turn } => {
-                let (block, end) = self.block(Role::PlusEntry, rule, vec![turn], false);
-                let back = self.add(Role::PlusBack, rule);
-                self.link(end, back, Via::Nothing);
-                self.link(back, block, Via::Nothing);
-                self.link(back, next, Via::Nothing);
+            Production::Plus { adaptive, repeated } => {
+                let (block, end) = self.block(StateKind::PlusEntry, rule, vec![repeated], false);
+                let back = self.add(StateKind::PlusBack, rule);
+                self.link(end, back, TransitionKind::Nothing);
+                self.link(back, block, TransitionKind::Nothing);
+                self.link(back, next, TransitionKind::Nothing);
                 self.nodes[usize::from(back)].adaptive = adaptive;
                 block
             }
@@ -346,16 +346,16 @@ impl Network {
 
     fn block(
         &mut self,
-        role: Role,
+        state_kind: StateKind,
         rule: Rule,
-        alternatives: Vec<Vec<Part>>,
+        alternatives: Vec<Vec<Production>>,
         adaptive: bool,
     ) -> (State, State) {
-        let block = self.add(role, rule);
-        let end = self.add(Role::BlockEnd, rule);
+        let block = self.add(state_kind, rule);
+        let end = self.add(StateKind::BlockEnd, rule);
         for parts in alternatives {
             let first = self.sequence(rule, parts, end);
-            self.link(block, first, Via::Nothing);
+            self.link(block, first, TransitionKind::Nothing);
         }
         let node = &mut self.nodes[usize::from(block)];
         node.end = end;
@@ -370,47 +370,50 @@ impl Network {
         next: State,
         adaptive: bool,
     ) -> State {
-        let entry = self.add(Role::StarEntry, rule);
-        let back = self.add(Role::StarBack, rule);
-        self.link(entry, block, Via::Nothing);
-        self.link(entry, next, Via::Nothing);
-        self.link(end, back, Via::Nothing);
-        self.link(back, entry, Via::Nothing);
+        let entry = self.add(StateKind::StarEntry, rule);
+        let back = self.add(StateKind::StarBack, rule);
+        self.link(entry, block, TransitionKind::Nothing);
+        self.link(entry, next, TransitionKind::Nothing);
+        self.link(end, back, TransitionKind::Nothing);
+        self.link(back, entry, TransitionKind::Nothing);
         self.nodes[usize::from(entry)].adaptive = adaptive;
         entry
     }
 
-    /// From the end of each rule to wherever one of its calls goes on.
+    /// Links the end of each rule with the states after its calls.
     fn link_returns(&mut self, stops: &[State; RULES]) {
         let calls: Vec<_> = self
             .nodes
             .iter()
-            .flat_map(|node| &node.edges)
-            .filter_map(|edge| match edge.via {
-                Via::Rule { rule, follow, precedence, .. } => Some((rule, follow, precedence)),
+            .flat_map(|node| &node.transitions)
+            .filter_map(|transition| match transition.kind {
+                TransitionKind::Rule { rule, follow, precedence, .. } => {
+                    Some((rule, follow, precedence))
+                }
                 _ => None,
             })
             .collect();
         for (rule, follow, precedence) in calls {
             let recursive = matches!(rule, Rule::Relation | Rule::Calc | Rule::Member);
-            let via = Via::Return { outermost: recursive && precedence == 0 };
-            self.link(stops[rule as usize], follow, via);
+            let kind = TransitionKind::Return { outermost: recursive && precedence == 0 };
+            self.link(stops[rule as usize], follow, kind);
         }
     }
 
-    /// What may come next within the rule. No rule can be empty, so nothing comes after one here.
-    fn look(&self, state: usize, seen: &mut [bool]) -> Tokens {
-        if std::mem::replace(&mut seen[state], true) {
+    /// The tokens that may follow within the rule. No rule is empty, so no token after a called
+    /// rule counts.
+    fn tokens_within_rule(&self, state: usize, visited: &mut [bool]) -> Tokens {
+        if std::mem::replace(&mut visited[state], true) {
             return Tokens::NONE;
         }
         let node = &self.nodes[state];
-        if node.role == Role::RuleStop {
+        if node.state_kind == StateKind::RuleStop {
             return Tokens::END_OF_RULE;
         }
-        node.edges.iter().fold(Tokens::NONE, |found, edge| {
-            found.and(match edge.via {
-                Via::Token(tokens, _) => tokens,
-                _ => self.look(usize::from(edge.to), seen),
+        node.transitions.iter().fold(Tokens::NONE, |found, transition| {
+            found.union(match transition.kind {
+                TransitionKind::Token(tokens, _) => tokens,
+                _ => self.tokens_within_rule(usize::from(transition.to), visited),
             })
         })
     }

@@ -1,4 +1,4 @@
-//! Stacks of rules that a prediction may be in, many at once, as a graph: equal ones have equal
+//! Graph-structured stacks of calling rules for predictions. Equal sets of stacks have equal
 //! numbers.
 
 use super::network::State;
@@ -7,16 +7,17 @@ use std::collections::HashMap;
 /// The number of a set of stacks.
 pub(super) type Stack = u32;
 
-/// The stack of which nothing is known (without the caller's stack), or that is empty.
+/// The empty stack; without calling rules, the unknown stack.
 pub(super) const EMPTY: Stack = 0;
 
-/// Where it goes on when a rule ends, and the stacks below.
+/// States after the current rule, with the stacks below them.
 type Tops = Vec<(State, Stack)>;
 
-/// Deeper than texts that are no attack, shallow enough for every thread.
-const MAX_MERGED: u32 = 200;
+/// The maximum depth of a merge: more than normal texts need, and little enough for every thread's
+/// stack.
+const MAX_MERGE_DEPTH: u32 = 200;
 
-/// All sets of stacks of a prediction.
+/// All sets of stacks of a prediction, by number.
 #[derive(Debug)]
 pub(super) struct Stacks {
     sets: Vec<Tops>,
@@ -28,14 +29,14 @@ impl Stacks {
         Self { sets: vec![Vec::new()], numbers: HashMap::from([(Vec::new(), EMPTY)]) }
     }
 
-    /// Each place where the current rule may go on, with the stacks below.
+    /// The states after the current rule, with the stacks below them.
     pub(super) fn tops(&self, stack: Stack) -> &[(State, Stack)] {
         &self.sets[stack as usize]
     }
 
     fn number(&mut self, tops: Tops) -> Stack {
-        if let Some(known) = self.numbers.get(&tops) {
-            return *known;
+        if let Some(existing) = self.numbers.get(&tops) {
+            return *existing;
         }
         let new = Stack::try_from(self.sets.len()).unwrap_or(EMPTY);
         self.sets.push(tops.clone());
@@ -43,23 +44,23 @@ impl Stacks {
         new
     }
 
-    /// A stack with one more on top.
+    /// A stack with one more state on top.
     pub(super) fn push(&mut self, top: State, below: Stack) -> Stack {
         self.number(vec![(top, below)])
     }
 
-    /// Both sets together. With `wildcard` the unknown stack stands for all.
+    /// Merges two sets. With `wildcard` the unknown stack stands for all.
     pub(super) fn merge(&mut self, one: Stack, other: Stack, wildcard: bool) -> Stack {
-        self.merge_within(one, other, wildcard, MAX_MERGED)
+        self.merge_to_depth(one, other, wildcard, MAX_MERGE_DEPTH)
     }
 
-    fn merge_within(&mut self, one: Stack, other: Stack, wildcard: bool, depth: u32) -> Stack {
+    fn merge_to_depth(&mut self, one: Stack, other: Stack, wildcard: bool, depth: u32) -> Stack {
         if one == other || depth == 0 {
             return one;
         }
         match (one, other) {
             (EMPTY, _) | (_, EMPTY) if wildcard => return EMPTY,
-            (EMPTY, known) | (known, EMPTY) => return known,
+            (EMPTY, existing) | (existing, EMPTY) => return existing,
             _ => {}
         }
         let (left, right) = (self.sets[one as usize].clone(), self.sets[other as usize].clone());
@@ -70,7 +71,7 @@ impl Stacks {
                 (Some(&(a, below)), Some(&(b, other_below))) if a == b => {
                     left.next();
                     right.next();
-                    Some((a, self.merge_within(below, other_below, wildcard, depth - 1)))
+                    Some((a, self.merge_to_depth(below, other_below, wildcard, depth - 1)))
                 }
                 (Some((a, _)), Some((b, _))) if a < b => left.next(),
                 (Some(_), None) => left.next(),

@@ -1,11 +1,11 @@
-//! What is refused because it is written out and cannot be what it is meant to be.
+//! Invalid literals as arguments, which the checker rejects.
 
-use super::{answer, env, table};
+use super::{check_table, env, type_or_errors};
 use mainstay_cel::Env;
 
 #[test]
-fn durations_timestamps_and_patterns() {
-    table(
+fn duration_timestamp_and_pattern_literals_are_checked() {
+    check_table(
         &env(),
         &[
             (r#"duration("1h")"#, "duration"),
@@ -28,8 +28,8 @@ fn durations_timestamps_and_patterns() {
 }
 
 #[test]
-fn texts_of_format_against_their_arguments() {
-    table(
+fn format_strings_are_checked_with_their_arguments() {
+    check_table(
         &env(),
         &[
             (r#""%s".format([])"#, "1:12: index 0 out of range"),
@@ -113,11 +113,11 @@ fn texts_of_format_against_their_arguments() {
 }
 
 #[test]
-fn literals_are_tried_since_1_29_and_compared_since_ever() {
-    for (minor, tried) in [(28, false), (29, true)] {
-        let found = answer(&Env::kubernetes(minor), "duration('1x') == duration('x')");
-        assert_eq!(found != "bool", tried, "1.{minor}: {found}");
-        let found = answer(&Env::kubernetes(minor), "[1, 'a']");
+fn literals_are_checked_since_1_29() {
+    for (minor, checked) in [(28, false), (29, true)] {
+        let found = type_or_errors(&Env::kubernetes(minor), "duration('1x') == duration('x')");
+        assert_eq!(found != "bool", checked, "1.{minor}: {found}");
+        let found = type_or_errors(&Env::kubernetes(minor), "[1, 'a']");
         assert_eq!(found, "1:5: expected type 'int' but found 'string'", "1.{minor}");
     }
 }

@@ -1,19 +1,19 @@
-//! The type checker: what expressions are, and what is wrong with them.
+//! The type checker: types and errors of expressions.
 //!
-//! Every answer is that of cel-go 0.26 with Kubernetes 1.35's libraries, unless a test says that
+//! All results are those of cel-go 0.26 with Kubernetes 1.35's libraries, unless a test says that
 //! the rule is our own.
 
+mod errors;
 mod limits;
 mod literals;
 mod names;
 mod objects;
-mod refusals;
 mod types;
 
 use mainstay_cel::Env;
 use mainstay_cel::types::Type;
 
-/// Kubernetes' environment with variables of all kinds.
+/// Kubernetes' environment with variables of all types.
 fn env() -> Env {
     let strings = || Type::list(Type::String);
     [
@@ -41,8 +41,8 @@ fn env() -> Env {
     .fold(Env::kubernetes(34), |env, (name, of)| env.with_variable(name, of))
 }
 
-/// The type of an expression, or `line:column: message` of all that is wrong, joined by `; `.
-fn answer(env: &Env, expression: &str) -> String {
+/// The type of an expression, or its errors as `line:column: message`, joined by `; `.
+fn type_or_errors(env: &Env, expression: &str) -> String {
     match env.compile(expression) {
         Ok(checked) => checked.output().to_string(),
         Err(issues) => issues
@@ -56,15 +56,15 @@ fn answer(env: &Env, expression: &str) -> String {
     }
 }
 
-/// Asks for each expression and shows all that are answered otherwise.
-fn table(env: &Env, rows: &[(&str, &str)]) {
-    let wrong: Vec<_> = rows
+/// Checks each expression and reports all differences.
+fn check_table(env: &Env, rows: &[(&str, &str)]) {
+    let differences: Vec<_> = rows
         .iter()
-        .map(|(expression, wanted)| (expression, wanted, answer(env, expression)))
-        .filter(|(_, wanted, found)| *wanted != found)
-        .map(|(expression, wanted, found)| {
-            format!("{expression}\n  wanted {wanted}\n  found  {found}")
+        .map(|(expression, expected)| (expression, expected, type_or_errors(env, expression)))
+        .filter(|(_, expected, found)| *expected != found)
+        .map(|(expression, expected, found)| {
+            format!("{expression}\n  expected {expected}\n  found    {found}")
         })
         .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -1,20 +1,20 @@
-//! What names mean.
+//! Name resolution.
 
-use super::{answer, env, table};
-use mainstay_cel::check::{Checked, Reference};
+use super::{check_table, env, type_or_errors};
+use mainstay_cel::check::{CheckedExpression, ResolvedReference};
 use mainstay_cel::library::{optional, standard};
 use mainstay_cel::syntax::ast::ExprKind;
 use mainstay_cel::types::Type;
 use mainstay_cel::{Env, EnvOptions};
 
-fn within(container: &str) -> Env {
+fn env_with_container(container: &str) -> Env {
     let options = EnvOptions { container: container.to_owned(), ..EnvOptions::default() };
     Env::new(&[&standard::LIBRARY, &optional::LIBRARY], options)
 }
 
 #[test]
-fn the_longest_name_that_is_declared_is_meant() {
-    table(
+fn names_resolve_to_the_longest_declared_name() {
+    check_table(
         &env(),
         &[
             ("a.b", "int"),
@@ -32,14 +32,14 @@ fn the_longest_name_that_is_declared_is_meant() {
 }
 
 #[test]
-fn a_container_is_looked_through_from_the_inside() {
-    let env = within("p.q")
+fn containers_are_searched_from_the_inside() {
+    let env = env_with_container("p.q")
         .with_variable("p.q.v", Type::Int)
         .with_variable("p.v", Type::String)
         .with_variable("v", Type::Bool)
         .with_variable("p.w", Type::Bytes)
         .with_variable("q.w", Type::Double);
-    table(
+    check_table(
         &env,
         &[
             ("v", "int"),
@@ -53,12 +53,12 @@ fn a_container_is_looked_through_from_the_inside() {
             ("z()", "1:2: undeclared reference to 'z' (in container 'p.q')"),
         ],
     );
-    assert_eq!(answer(&env, "[true].all(e, e)"), "bool");
+    assert_eq!(type_or_errors(&env, "[true].all(e, e)"), "bool");
 }
 
 #[test]
-fn variables_of_loops_hide_others() {
-    table(
+fn iteration_variables_shadow_others() {
+    check_table(
         &env(),
         &[
             ("ls.all(i, i == s)", "bool"),
@@ -72,17 +72,17 @@ fn variables_of_loops_hide_others() {
     );
 }
 
-fn compiled(expression: &str) -> Checked {
+fn compiled(expression: &str) -> CheckedExpression {
     env().compile(expression).unwrap()
 }
 
 #[test]
-fn names_and_functions_become_full_in_the_tree() {
+fn the_checked_tree_has_qualified_names() {
     let checked = compiled("a.b.c");
     assert!(matches!(&checked.root.kind, ExprKind::Ident(name) if &**name == "a.b.c"));
     assert!(matches!(
         checked.reference(checked.root.id),
-        Some(Reference::Variable(name)) if &**name == "a.b.c"
+        Some(ResolvedReference::Variable(name)) if &**name == "a.b.c"
     ));
 
     let checked = compiled("optional.of(i)");
@@ -92,15 +92,16 @@ fn names_and_functions_become_full_in_the_tree() {
     let checked = compiled("net.IP");
     assert!(matches!(
         checked.reference(checked.root.id),
-        Some(Reference::Type(Type::Opaque(opaque))) if &*opaque.name == "net.IP"
+        Some(ResolvedReference::Type(Type::Opaque(opaque))) if &*opaque.name == "net.IP"
     ));
 }
 
 #[test]
-fn a_call_refers_to_all_overloads_that_its_arguments_allow() {
+fn calls_refer_to_all_matching_overloads() {
     let overloads = |expression: &str| {
         let checked = compiled(expression);
-        let Some(Reference::Overloads(overloads)) = checked.reference(checked.root.id) else {
+        let Some(ResolvedReference::Overloads(overloads)) = checked.reference(checked.root.id)
+        else {
             panic!("{expression}")
         };
         let mut ids: Vec<_> = overloads.iter().map(|overload| overload.id).collect();
@@ -122,15 +123,15 @@ fn a_call_refers_to_all_overloads_that_its_arguments_allow() {
 }
 
 #[test]
-fn numbers_of_different_types_are_compared_only_if_wanted_or_behind_a_loop() {
+fn mixed_number_comparisons_need_the_option_or_a_comprehension() {
     let none = Env::kubernetes(27).with_variable("li", Type::list(Type::Int));
-    table(
+    check_table(
         &none,
         &[
             ("1 < 2", "bool"),
             ("1 < 2.0", "1:3: found no matching overload for '_<_' applied to '(int, double)'"),
             ("1u >= 2", "1:4: found no matching overload for '_>=_' applied to '(uint, int)'"),
-            // cel-go forgets the restriction in the first loop.
+            // In cel-go the first comprehension removes the restriction.
             ("li.all(v, v < 2.0)", "bool"),
             ("li.all(v, v < 2) && 1 < 2.0", "bool"),
             (
@@ -139,5 +140,5 @@ fn numbers_of_different_types_are_compared_only_if_wanted_or_behind_a_loop() {
             ),
         ],
     );
-    assert_eq!(answer(&Env::kubernetes(28), "1 < 2.0"), "bool");
+    assert_eq!(type_or_errors(&Env::kubernetes(28), "1 < 2.0"), "bool");
 }

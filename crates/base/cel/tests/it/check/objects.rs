@@ -1,15 +1,15 @@
 //! Types with declared fields.
 
-use super::table;
+use super::check_table;
 use mainstay_cel::Env;
-use mainstay_cel::types::{Fields, ObjectType, Type};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
 use std::sync::Arc;
 
-/// `Spec` and the `Status` in it.
+/// Fields of `Spec` and its `Status`.
 #[derive(Debug)]
-struct Known;
+struct SpecFields;
 
-impl Fields for Known {
+impl FieldResolver for SpecFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
         Some(match (owner, field) {
             ("Spec", "replicas") => Type::Int,
@@ -24,7 +24,7 @@ impl Fields for Known {
 }
 
 fn object(name: &str) -> Type {
-    Type::Object(ObjectType { name: name.into(), fields: Arc::new(Known) })
+    Type::Object(ObjectType { name: name.into(), fields: Arc::new(SpecFields) })
 }
 
 fn env() -> Env {
@@ -36,8 +36,8 @@ fn env() -> Env {
 }
 
 #[test]
-fn fields_have_the_types_that_they_are_declared_with() {
-    table(
+fn fields_have_their_declared_types() {
+    check_table(
         &env(),
         &[
             ("self", "Spec"),
@@ -75,8 +75,8 @@ fn fields_have_the_types_that_they_are_declared_with() {
 }
 
 #[test]
-fn objects_are_made_of_declared_fields() {
-    table(
+fn object_literals_have_declared_fields() {
+    check_table(
         &env(),
         &[
             ("Spec{}", "Spec"),

@@ -1,10 +1,10 @@
-//! What types expressions have.
+//! Types of expressions.
 
-use super::{env, table};
+use super::{check_table, env};
 
 #[test]
-fn what_is_written_out_has_the_type_of_its_parts() {
-    table(
+fn literals_have_the_types_of_their_elements() {
+    check_table(
         &env(),
         &[
             ("null", "null"),
@@ -28,8 +28,8 @@ fn what_is_written_out_has_the_type_of_its_parts() {
 }
 
 #[test]
-fn elements_and_fields_have_the_type_that_the_whole_gives_them() {
-    table(
+fn elements_and_fields_have_their_types() {
+    check_table(
         &env(),
         &[
             ("li[0]", "int"),
@@ -50,8 +50,8 @@ fn elements_and_fields_have_the_type_that_the_whole_gives_them() {
 }
 
 #[test]
-fn operators_give_what_the_overloads_that_may_be_meant_agree_on() {
-    table(
+fn operators_have_the_common_result_type_of_matching_overloads() {
+    check_table(
         &env(),
         &[
             ("x + 1", "int"),
@@ -79,8 +79,8 @@ fn operators_give_what_the_overloads_that_may_be_meant_agree_on() {
 }
 
 #[test]
-fn types_are_values_whose_type_names_them() {
-    table(
+fn types_are_values() {
+    check_table(
         &env(),
         &[
             ("type(1)", "type(int)"),
@@ -100,8 +100,8 @@ fn types_are_values_whose_type_names_them() {
 }
 
 #[test]
-fn optionals_keep_what_they_hold() {
-    table(
+fn optionals_have_the_type_of_their_value() {
+    check_table(
         &env(),
         &[
             ("has(mss.a)", "bool"),
@@ -128,8 +128,8 @@ fn optionals_keep_what_they_hold() {
 }
 
 #[test]
-fn loops_have_the_type_of_what_they_gather() {
-    table(
+fn comprehensions_have_the_type_of_their_result() {
+    check_table(
         &env(),
         &[
             ("li.all(v, v > 0)", "bool"),
@@ -154,8 +154,8 @@ fn loops_have_the_type_of_what_they_gather() {
 }
 
 #[test]
-fn library_functions_have_the_types_that_they_declare() {
-    table(
+fn library_functions_have_their_declared_types() {
+    check_table(
         &env(),
         &[
             (r#"ip("1.2.3.4")"#, "net.IP"),

@@ -1,21 +1,21 @@
-//! What expressions may cost, and what they cost.
+//! Estimated and actual costs.
 //!
-//! All figures are those of cel-go 0.26 with Kubernetes 1.35's libraries and estimators.
+//! All costs are those of cel-go 0.26 with Kubernetes 1.35's libraries and estimators.
 
 mod paths;
 
 use mainstay_cel::Env;
-use mainstay_cel::cost::{Sizes, estimate};
-use mainstay_cel::eval::{Budget, Program};
+use mainstay_cel::cost::{SizeEstimator, estimate};
+use mainstay_cel::eval::{CostBudget, Program};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Blob, Key, List, Map, Text, Timestamp, Value};
+use mainstay_cel::value::{BytesValue, ListValue, MapKey, MapValue, StringValue, Timestamp, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How large the variables may be.
+/// The sizes of the variables.
 struct Bounds;
 
-impl Sizes for Bounds {
+impl SizeEstimator for Bounds {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)> {
         Some(match path {
             ["s"] => (0, 30),
@@ -36,17 +36,19 @@ impl Sizes for Bounds {
 }
 
 fn text(text: &str) -> Value<'_> {
-    Value::String(Text::Borrowed(text))
+    Value::String(StringValue::Borrowed(text))
 }
 
 fn list(values: Vec<Value<'_>>) -> Value<'_> {
-    Value::List(List::Values(Arc::new(values)))
+    Value::List(ListValue::Values(Arc::new(values)))
 }
 
 fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value<'a>)>) -> Value<'a> {
-    let entries: BTreeMap<_, _> =
-        entries.into_iter().map(|(key, value)| (Key::String(Text::Borrowed(key)), value)).collect();
-    Value::Map(Map::Values(Arc::new(entries)))
+    let entries: BTreeMap<_, _> = entries
+        .into_iter()
+        .map(|(key, value)| (MapKey::String(StringValue::Borrowed(key)), value))
+        .collect();
+    Value::Map(MapValue::Values(Arc::new(entries)))
 }
 
 /// The variables, with their types and values.
@@ -67,7 +69,7 @@ fn variables() -> Vec<(&'static str, Type, Value<'static>)> {
         ("ts2", Type::String, text("2020-01-01T00:00:00Z")),
         ("u2", Type::String, text("https://example.com/b")),
         ("x", Type::Dyn, long),
-        ("y", Type::Bytes, Value::Bytes(Blob::Borrowed(bytes))),
+        ("y", Type::Bytes, Value::Bytes(BytesValue::Borrowed(bytes))),
         (
             "ts",
             Type::Timestamp,
@@ -87,7 +89,7 @@ fn variables() -> Vec<(&'static str, Type, Value<'static>)> {
 }
 
 /// An environment with the variables, and their values.
-fn given() -> (Env, Vec<(&'static str, Value<'static>)>) {
+fn environment_and_values() -> (Env, Vec<(&'static str, Value<'static>)>) {
     let variables = variables();
     let env = variables
         .iter()
@@ -96,16 +98,16 @@ fn given() -> (Env, Vec<(&'static str, Value<'static>)>) {
     (env, values)
 }
 
-/// Asks for the least and greatest cost (nothing behind the dots if nothing bounds it) and for the
-/// cost of evaluating.
-fn table(rows: &[(&str, &str, u64)]) {
-    let (env, values) = given();
-    let mut wrong = Vec::new();
+/// Checks the estimated minimum and maximum (empty after the dots if unbounded) and the actual
+/// cost.
+fn check_table(rows: &[(&str, &str, u64)]) {
+    let (env, values) = environment_and_values();
+    let mut differences = Vec::new();
     for (expression, range, cost) in rows {
         let checked = match env.compile(expression) {
             Ok(checked) => checked,
             Err(issues) => {
-                wrong.push(format!("{expression}\n{issues}"));
+                differences.push(format!("{expression}\n{issues}"));
                 continue;
             }
         };
@@ -113,22 +115,22 @@ fn table(rows: &[(&str, &str, u64)]) {
         let max = if found.max == u64::MAX { String::new() } else { found.max.to_string() };
         let found = format!("{}..{max}", found.min);
         let program = Program::new(&checked).unwrap();
-        let mut budget = Budget::unlimited();
-        // What fails costs what was done until then.
+        let mut budget = CostBudget::unlimited();
+        // A failed evaluation has the cost until the error.
         let _ = program.eval(&values, &mut budget);
         if found != *range || budget.spent() != *cost {
-            wrong.push(format!(
-                "{expression}\n  wanted {range}, {cost}\n  found  {found}, {}",
+            differences.push(format!(
+                "{expression}\n  expected {range}, {cost}\n  found    {found}, {}",
                 budget.spent()
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
 fn operators() {
-    table(&[
+    check_table(&[
         ("1", "0..0", 0),
         ("s", "1..1", 1),
         ("i + 1", "2..2", 2),
@@ -164,8 +166,8 @@ fn operators() {
 }
 
 #[test]
-fn looking_at_data() {
-    table(&[
+fn data_access() {
+    check_table(&[
         ("spec.parts", "2..2", 2),
         ("spec.parts[0].tags", "4..4", 4),
         ("spec.parts[0].tags[0] == s", "7..9", 8),
@@ -187,8 +189,8 @@ fn looking_at_data() {
 }
 
 #[test]
-fn loops() {
-    table(&[
+fn comprehensions() {
+    check_table(&[
         ("li.all(v, v > 0)", "2..42", 17),
         ("li.all(v, true)", "2..26", 11),
         ("ls.exists(v, v == t)", "2..37", 22),
@@ -221,8 +223,8 @@ fn loops() {
 }
 
 #[test]
-fn functions_of_texts() {
-    table(&[
+fn string_functions() {
+    check_table(&[
         ("s.startsWith(t)", "2..3", 4),
         (r#"s.endsWith("abcdefghijk")"#, "3..3", 3),
         ("s.contains(t)", "2..5", 4),
@@ -263,8 +265,8 @@ fn functions_of_texts() {
 }
 
 #[test]
-fn functions_of_lists() {
-    table(&[
+fn list_functions() {
+    check_table(&[
         ("li.sum()", "1..9", 4),
         ("ls.min()", "1..16", 2),
         ("ls.max() == s", "3..20", 4),
@@ -292,8 +294,8 @@ fn functions_of_lists() {
 }
 
 #[test]
-fn functions_of_kubernetes() {
-    table(&[
+fn kubernetes_functions() {
+    check_table(&[
         (r#"url("https://example.com/a").getHost()"#, "4..4", 4),
         (r#"url("https://example.com/a") == url(u2)"#, "5..12", 8),
         ("isURL(s)", "2..2", 2),
@@ -324,7 +326,7 @@ fn functions_of_kubernetes() {
 
 #[test]
 fn optionals() {
-    table(&[
+    check_table(&[
         ("optional.of(s)", "2..2", 2),
         ("optional.of(s) == optional.of(t)", "5..1844674407370955268", 5),
         ("optional.none().orValue(s) == t", "5..5", 4),
@@ -341,9 +343,9 @@ fn optionals() {
 }
 
 #[test]
-fn functions_of_lists_fail_for_good_where_the_cost_of_an_error_is_asked_for() {
-    let (env, values) = given();
-    for (expression, wanted) in [
+fn list_function_errors_with_unknown_cost_are_fatal() {
+    let (env, values) = environment_and_values();
+    for (expression, expected) in [
         ("[li][i].reverse() == li || true", Ok(true)),
         ("true || [li][i].distinct() == li", Ok(true)),
         (
@@ -357,10 +359,10 @@ fn functions_of_lists_fail_for_good_where_the_cost_of_an_error_is_asked_for() {
         ),
     ] {
         let program = Program::new(&env.compile(expression).unwrap()).unwrap();
-        let found = match program.eval(&values, &mut Budget::unlimited()) {
+        let found = match program.eval(&values, &mut CostBudget::unlimited()) {
             Ok(value) => Ok(matches!(value, Value::Bool(true))),
             Err(error) => Err(error.to_string()),
         };
-        assert_eq!(found, wanted.map_err(str::to_owned), "{expression}");
+        assert_eq!(found, expected.map_err(str::to_owned), "{expression}");
     }
 }

@@ -1,11 +1,11 @@
-//! What is known before anything is evaluated.
+//! Constants, which are evaluated when the program is created.
 
-use super::{env, expect};
+use super::{check_table, env};
 use mainstay_cel::Program;
 
 #[test]
-fn conversions_of_constants_are_free_and_other_calls_cost_what_they_do() {
-    expect(&[
+fn only_conversions_of_constants_are_free() {
+    check_table(&[
         ("duration('1h')", "1h0m0s", 0),
         ("int('7') + 1", "8", 1),
         ("[duration('1h')] == [duration('1h')]", "true", 1),
@@ -21,8 +21,8 @@ fn conversions_of_constants_are_free_and_other_calls_cost_what_they_do() {
 }
 
 #[test]
-fn a_search_in_constants_is_free() {
-    expect(&[
+fn in_over_constants_is_free() {
+    check_table(&[
         ("x.one in [1, 2]", "true", 2),
         ("x.one in [dyn(1.0), dyn('a')]", "true", 2),
         ("x.text in ['a', 'b']", "false", 2),
@@ -34,7 +34,7 @@ fn a_search_in_constants_is_free() {
 }
 
 #[test]
-fn what_fails_before_anything_is_evaluated_is_no_program() {
+fn failing_constants_are_errors_of_the_program() {
     for (text, error) in [
         ("int('x')", "type conversion error from 'string' to 'int'"),
         ("true || int('x') == 1", "type conversion error from 'string' to 'int'"),
@@ -46,8 +46,8 @@ fn what_fails_before_anything_is_evaluated_is_no_program() {
 }
 
 #[test]
-fn known_and_unknown_regular_expressions_match_alike() {
-    expect(&[
+fn constant_and_computed_patterns_match_alike() {
+    check_table(&[
         ("long.matches('^[0-9]+')", "true", 7),
         ("long.matches('^[0-9]' + '+')", "true", 8),
         ("long.find('[a-c]+')", "abc", 7),
@@ -60,14 +60,14 @@ fn known_and_unknown_regular_expressions_match_alike() {
 }
 
 #[test]
-fn large_patterns_match_as_others_do() {
+fn large_patterns_match() {
     let pattern = "(\\\\pL{300}|b)+$";
-    for (text, answer) in [
+    for (text, expected) in [
         (format!("'ab'.matches('{pattern}') && !'a'.matches('{pattern}')"), "true"),
         (format!("'ab'.find('{pattern}')"), "b"),
         (format!("'abxb'.findAll('{pattern}')"), "[b]"),
         (format!("'ab'.matches('{}')", "(\\\\pL{1000})(\\\\pN{1000})".repeat(9)), "error"),
     ] {
-        assert!(super::answer(&text).0.starts_with(answer), "{text}");
+        assert!(super::result_and_cost(&text).0.starts_with(expected), "{text}");
     }
 }

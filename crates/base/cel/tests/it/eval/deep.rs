@@ -1,12 +1,12 @@
-//! Expressions that are as deep as the parser lets them be.
+//! The deepest expressions that the parser accepts.
 
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 
-/// The stack of a thread that nobody has asked to have more.
+/// The default stack size of threads.
 const STACK: usize = 2 << 20;
 
 #[test]
-fn the_deepest_expressions_fit_on_a_small_stack() {
+fn deepest_expressions_fit_on_a_small_stack() {
     type Make = fn(usize) -> String;
     let shapes: [(&str, Make); 14] = [
         ("parentheses", |depth| format!("{}1{}", "(".repeat(depth), ")".repeat(depth))),
@@ -38,7 +38,7 @@ fn the_deepest_expressions_fit_on_a_small_stack() {
             let fit = depths.partition_point(|depth| env.parse(&make(*depth)).is_ok());
             let checked = env.compile(&make(depths[fit - 1])).unwrap();
             let program = Program::new(&checked).unwrap();
-            program.eval(&(), &mut Budget::unlimited()).map_err(|error| (name, error)).unwrap();
+            program.eval(&(), &mut CostBudget::unlimited()).map_err(|error| (name, error)).unwrap();
         }
     };
     thread.spawn(run).unwrap().join().unwrap();

@@ -14,10 +14,10 @@ mod unchecked;
 
 use mainstay_cel::types::Type;
 use mainstay_cel::value::Value;
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
-/// Objects without a schema that the expressions of the tables look at.
+/// Variables without a schema, used by the expressions of the tables.
 fn variables() -> Json {
     json!({
         "x": {
@@ -40,36 +40,37 @@ fn env() -> Env {
         .with_variable("unset", Type::Int)
 }
 
-/// What comes of an expression: its value, or its error, and what it has cost.
-fn answer(text: &str) -> (String, u64) {
+/// The value or error of an expression, and its cost.
+fn result_and_cost(text: &str) -> (String, u64) {
     let checked = env().compile(text).map_err(|issues| issues.to_string()).unwrap();
-    answer_of(&Program::new(&checked).unwrap())
+    program_result(&Program::new(&checked).unwrap())
 }
 
-fn answer_of(program: &Program) -> (String, u64) {
+fn program_result(program: &Program) -> (String, u64) {
     let data = variables();
     let variables: Vec<_> = data
         .as_object()
         .unwrap()
         .iter()
-        .map(|(name, value)| (name.as_str(), Value::of_json(value)))
+        .map(|(name, value)| (name.as_str(), Value::from_json(value)))
         .collect();
-    let mut budget = Budget::unlimited();
-    let answer = match program.eval(&variables, &mut budget) {
+    let mut budget = CostBudget::unlimited();
+    let result = match program.eval(&variables, &mut budget) {
         Ok(value) => value.to_string(),
         Err(error) => format!("error: {error}"),
     };
-    (answer, budget.spent())
+    (result, budget.spent())
 }
 
-/// Compares what comes of expressions with what is known to.
-fn expect(table: &[(&str, &str, u64)]) {
-    let mut wrong = Vec::new();
+/// Compares results and costs of expressions with a table.
+fn check_table(table: &[(&str, &str, u64)]) {
+    let mut differences = Vec::new();
     for (text, value, cost) in table {
-        let (is, spent) = answer(text);
+        let (is, spent) = result_and_cost(text);
         if (is.as_str(), spent) != (*value, *cost) {
-            wrong.push(format!("{text}\n  is     {is} for {spent}\n  not    {value} for {cost}"));
+            differences
+                .push(format!("{text}\n  is     {is} for {spent}\n  not    {value} for {cost}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

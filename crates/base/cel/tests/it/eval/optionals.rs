@@ -1,10 +1,10 @@
 //! Optionals.
 
-use super::expect;
+use super::check_table;
 
 #[test]
 fn an_optional_step_makes_the_rest_of_the_path_optional() {
-    expect(&[
+    check_table(&[
         ("x.?one", "optional(1)", 2),
         ("x.?nothing", "optional.none()", 1),
         ("x.?a.b", "optional(1)", 3),
@@ -18,8 +18,8 @@ fn an_optional_step_makes_the_rest_of_the_path_optional() {
 }
 
 #[test]
-fn the_other_value_is_asked_for_only_if_there_is_none() {
-    expect(&[
+fn defaults_are_evaluated_only_for_empty_optionals() {
+    check_table(&[
         ("x.?one.orValue(1 / 0)", "1", 2),
         ("x.?nothing.orValue(1 / 0)", "error: division by zero", 2),
         ("x.?nothing.or(x.?one)", "optional(1)", 3),
@@ -29,8 +29,8 @@ fn the_other_value_is_asked_for_only_if_there_is_none() {
 }
 
 #[test]
-fn optionals_are_unpacked_and_made() {
-    expect(&[
+fn optionals_are_unwrapped_and_created() {
+    check_table(&[
         ("optional.of(1).value()", "1", 2),
         ("optional.none().value()", "error: optional.none() dereference", 2),
         ("optional.of(1).hasValue()", "true", 2),
@@ -47,8 +47,8 @@ fn optionals_are_unpacked_and_made() {
 }
 
 #[test]
-fn elements_and_entries_that_are_missing_are_left_out() {
-    expect(&[
+fn empty_optional_elements_and_entries_are_omitted() {
+    check_table(&[
         ("[?x.?one, ?x.?nothing]", "[1]", 13),
         ("{?'a': x.?nothing, 'b': dyn(1)}", "{b: 1}", 31),
         (
@@ -65,7 +65,7 @@ fn elements_and_entries_that_are_missing_are_left_out() {
 }
 
 #[test]
-fn an_optional_in_an_optional_is_lost_in_a_branch() {
-    // As cel-go has it, which unpacks optionals where paths begin.
-    expect(&[("(true ? optional.of(optional.of(1)) : optional.none())", "optional(1)", 2)]);
+fn nested_optionals_are_unwrapped_in_branches() {
+    // cel-go unwraps optionals at the start of paths.
+    check_table(&[("(true ? optional.of(optional.of(1)) : optional.none())", "optional(1)", 2)]);
 }

@@ -1,30 +1,30 @@
-//! Fields of a variable that are variables: what policies call `variables`.
+//! Variables whose fields are variables themselves, such as `variables` of policies.
 
-use mainstay_cel::types::{Fields, ObjectType, Type};
-use mainstay_cel::value::{Error, Outcome, Value, WorkBudget};
-use mainstay_cel::{Activation, Budget, Env, Program};
+use mainstay_cel::types::{FieldResolver, ObjectType, Type};
+use mainstay_cel::value::{Error, Value, ValueResult, WorkBudget};
+use mainstay_cel::{Activation, CostBudget, Env, Program};
 use std::cell::RefCell;
 use std::sync::Arc;
 
 #[derive(Debug)]
-struct Known;
+struct FieldTypes;
 
-impl Fields for Known {
+impl FieldResolver for FieldTypes {
     fn field(&self, _: &str, field: &str) -> Option<Type> {
         ["one", "two", "wrong", "many"].contains(&field).then_some(Type::Dyn)
     }
 }
 
-/// Gives values, and takes note of what it was asked for.
+/// Provides values and records the requested names.
 #[derive(Default)]
-struct Asked(RefCell<Vec<String>>);
+struct RecordingVariables(RefCell<Vec<String>>);
 
-impl<'a> Activation<'a> for Asked {
+impl<'a> Activation<'a> for RecordingVariables {
     fn get(&self, _: &str) -> Option<Value<'a>> {
         None
     }
 
-    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn look_up(&self, name: &str, work: &WorkBudget) -> Option<ValueResult<'a>> {
         self.0.borrow_mut().push(name.to_owned());
         Some(match name {
             "all.one" => Ok(Value::Int(1)),
@@ -36,8 +36,8 @@ impl<'a> Activation<'a> for Asked {
 }
 
 #[test]
-fn only_fields_that_are_needed_are_looked_up_and_only_once() {
-    let all = Type::Object(ObjectType { name: "kinds".into(), fields: Arc::new(Known) });
+fn fields_are_looked_up_lazily_and_once() {
+    let all = Type::Object(ObjectType { name: "kinds".into(), fields: Arc::new(FieldTypes) });
     let env = Env::new_expressions().with_variable("all", all);
     let whole = env.with_variable("self", Type::Dyn);
     for (text, expected, cost, asked) in [
@@ -54,7 +54,7 @@ fn only_fields_that_are_needed_are_looked_up_and_only_once() {
         ("has(all.wrong)", "no luck", 1, "all.wrong"),
     ] {
         let program = Program::with_parts(&whole.compile(text).unwrap(), "all").unwrap();
-        let (given, mut budget) = (Asked::default(), Budget::unlimited());
+        let (given, mut budget) = (RecordingVariables::default(), CostBudget::unlimited());
         let outcome = match program.eval(&given, &mut budget) {
             Ok(value) => value.to_string(),
             Err(error) => error.to_string(),

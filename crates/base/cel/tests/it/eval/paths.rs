@@ -1,10 +1,10 @@
 //! Variables, fields and indices.
 
-use super::expect;
+use super::check_table;
 
 #[test]
-fn each_step_of_a_path_costs_one_and_so_does_its_beginning() {
-    expect(&[
+fn each_path_step_and_the_variable_cost_one() {
+    check_table(&[
         ("long", "0123456789abcdefghij", 1),
         ("x.one", "1", 2),
         ("x.a.b", "1", 3),
@@ -19,8 +19,8 @@ fn each_step_of_a_path_costs_one_and_so_does_its_beginning() {
 }
 
 #[test]
-fn a_path_ends_where_it_leads_nowhere() {
-    expect(&[
+fn missing_fields_and_indices_are_errors() {
+    check_table(&[
         ("unset", "error: no such attribute(s): unset", 1),
         ("x.nothing.at.all", "error: no such key: nothing", 2),
         ("x.one.a", "error: no such key: a", 3),
@@ -35,8 +35,8 @@ fn a_path_ends_where_it_leads_nowhere() {
 }
 
 #[test]
-fn has_asks_for_the_last_step_only_and_costs_no_beginning() {
-    expect(&[
+fn has_tests_the_last_step_and_its_variable_is_free() {
+    check_table(&[
         ("has(x.a)", "true", 1),
         ("has(x.a.b)", "true", 2),
         ("has(x.a.c)", "false", 2),
@@ -50,8 +50,8 @@ fn has_asks_for_the_last_step_only_and_costs_no_beginning() {
 }
 
 #[test]
-fn lists_and_maps_that_are_written_out_cost_what_making_them_does() {
-    expect(&[
+fn list_and_map_literals_cost_their_creation() {
+    check_table(&[
         ("[1, 2]", "[1, 2]", 0),
         ("[x.one]", "[1]", 12),
         ("{'a': 1}", "{a: 1}", 0),

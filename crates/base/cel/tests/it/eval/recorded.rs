@@ -1,12 +1,12 @@
-//! Expressions and what cel-go has answered to them.
+//! Expressions, compared with results of cel-go.
 
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Blob, Value, WorkBudget, go_double};
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::value::{BytesValue, Value, WorkBudget, go_double};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
 #[test]
-fn expressions_come_to_what_they_come_to_in_the_original() {
+fn expressions_have_the_recorded_results() {
     let recorded: Json = serde_json::from_str(include_str!("../recorded/eval.json")).unwrap();
     let types = recorded["types"].as_object().unwrap();
     let env = types.iter().fold(Env::new_expressions(), |env, (name, of)| {
@@ -18,34 +18,34 @@ fn expressions_come_to_what_they_come_to_in_the_original() {
         .iter()
         .map(|(name, value)| (name.as_str(), read(value, types[name].as_str().unwrap())))
         .collect();
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let text = case["expr"].as_str().unwrap();
         let checked = env.compile(text).map_err(|issues| issues.to_string()).unwrap();
-        let mut answer = json!({"expr": text});
-        let mut budget = Budget::unlimited();
+        let mut result = json!({"expr": text});
+        let mut budget = CostBudget::unlimited();
         if let Some(limit) = case["limit"].as_u64() {
-            answer["limit"] = limit.into();
-            budget = Budget::new(limit);
+            result["limit"] = limit.into();
+            budget = CostBudget::new(limit);
         }
         match Program::new(&checked) {
             Ok(program) => {
                 match program.eval(&variables, &mut budget) {
-                    Ok(value) => answer["value"] = write(&value),
-                    Err(error) => answer["error"] = error.to_string().into(),
+                    Ok(value) => result["value"] = write(&value),
+                    Err(error) => result["error"] = error.to_string().into(),
                 }
-                answer["cost"] = budget.spent().into();
+                result["cost"] = budget.spent().into();
             }
-            Err(error) => answer["program"] = error.to_string().into(),
+            Err(error) => result["program"] = error.to_string().into(),
         }
-        if answer != *case {
-            wrong.push(format!("is  {answer}\nnot {case}"));
+        if result != *case {
+            differences.push(format!("is  {result}\nnot {case}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Reads the types that the variables have.
+/// Parses the types of the variables.
 fn read_type(text: &str) -> Type {
     match text {
         "int" => Type::Int,
@@ -68,8 +68,8 @@ fn read_type(text: &str) -> Type {
 fn read<'a>(json: &'a Json, of: &str) -> Value<'a> {
     match (json, of) {
         (Json::Number(number), "uint") => Value::Uint(number.as_u64().unwrap()),
-        (Json::String(text), "bytes") => Value::Bytes(Blob::Borrowed(text.as_bytes())),
-        _ => Value::of_json(json),
+        (Json::String(text), "bytes") => Value::Bytes(BytesValue::Borrowed(text.as_bytes())),
+        _ => Value::from_json(json),
     }
 }
 

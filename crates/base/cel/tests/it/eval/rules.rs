@@ -1,21 +1,21 @@
-//! Rules over objects with a schema, and what apiserver has answered to them.
+//! Rules over objects with a schema, compared with results of apiserver.
 
-use mainstay_cel::Budget;
-use mainstay_cel::kubernetes::rules::Scope;
-use mainstay_cel::kubernetes::{ListShape, Property, Shape};
+use mainstay_cel::CostBudget;
+use mainstay_cel::kubernetes::rules::RuleScope;
+use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use mainstay_cel::value::{Value, WorkBudget};
 use serde_json::{Value as Json, json};
 
-fn text(longest: u64) -> Shape {
-    Shape::string("", Some(longest), None)
+fn text(max_length: u64) -> ValueShape {
+    ValueShape::string("", Some(max_length), None)
 }
 
-fn format(name: &str) -> Shape {
-    Shape::string(name, None, None)
+fn format(name: &str) -> ValueShape {
+    ValueShape::string(name, None, None)
 }
 
-fn object(properties: impl IntoIterator<Item = (&'static str, Shape)>) -> Shape {
-    Shape::object(properties.into_iter().map(|(name, shape)| Property {
+fn object(properties: impl IntoIterator<Item = (&'static str, ValueShape)>) -> ValueShape {
+    ValueShape::object(properties.into_iter().map(|(name, shape)| ShapeProperty {
         name: name.into(),
         shape,
         required: name == "k",
@@ -23,55 +23,55 @@ fn object(properties: impl IntoIterator<Item = (&'static str, Shape)>) -> Shape 
     }))
 }
 
-/// Something of every kind.
-fn shape() -> Shape {
+/// A schema with every kind of value.
+fn shape() -> ValueShape {
     let entry = object([
         ("k", text(10)),
-        ("v", Shape::integer()),
-        ("o", object([("x", Shape::integer())])),
+        ("v", ValueShape::integer()),
+        ("o", object([("x", ValueShape::integer())])),
     ]);
     let keys = ListShape::Map(vec!["k".into()].into());
     object([
-        ("i", Shape::integer()),
-        ("d", Shape::number()),
+        ("i", ValueShape::integer()),
+        ("d", ValueShape::number()),
         ("s", text(20)),
-        ("b", Shape::boolean()),
+        ("b", ValueShape::boolean()),
         ("ts", format("date-time")),
         ("dt", format("date")),
         ("du", format("duration")),
         ("by", format("byte")),
-        ("ios", Shape::int_or_string(None)),
+        ("ios", ValueShape::int_or_string(None)),
         ("nul", format("").nullable(true)),
-        ("li", Shape::list(Shape::integer(), ListShape::Atomic, Some(10))),
-        ("ls", Shape::list(text(10), ListShape::Set, Some(10))),
-        ("lm", Shape::list(entry, keys, Some(10))),
-        ("m", Shape::map(text(10), Some(10))),
-        ("mi", Shape::map(Shape::integer(), Some(10))),
+        ("li", ValueShape::list(ValueShape::integer(), ListShape::Atomic, Some(10))),
+        ("ls", ValueShape::list(text(10), ListShape::Set, Some(10))),
+        ("lm", ValueShape::list(entry, keys, Some(10))),
+        ("m", ValueShape::map(text(10), Some(10))),
+        ("mi", ValueShape::map(ValueShape::integer(), Some(10))),
         (
             "o",
             object([
-                ("x", Shape::integer()),
+                ("x", ValueShape::integer()),
                 ("y", text(10)),
                 ("namespace", text(10)),
-                ("a-b", Shape::integer()),
+                ("a-b", ValueShape::integer()),
             ]),
         ),
-        // With other fields in data, which its schema preserves.
-        ("pu", object([("q", Shape::integer())])),
-        ("ln", Shape::list(text(10).nullable(true), ListShape::Atomic, Some(5))),
+        // Its data has other fields, which the schema preserves.
+        ("pu", object([("q", ValueShape::integer())])),
+        ("ln", ValueShape::list(text(10).nullable(true), ListShape::Atomic, Some(5))),
     ])
 }
 
 #[test]
-fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
+fn rules_have_the_recorded_results() {
     let recorded: Json = serde_json::from_str(include_str!("../recorded/eval_rules.json")).unwrap();
     let objects = recorded["objects"].as_array().unwrap();
     let shape = shape();
-    let scope = Scope::new(&shape).unwrap();
+    let scope = RuleScope::new(&shape).unwrap();
     let view = |at: u64| {
         shape.view(&objects[usize::try_from(at).unwrap()], &WorkBudget::unlimited()).unwrap()
     };
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for case in recorded["cases"].as_array().unwrap() {
         let optional = case["optional"] == true;
         let rule = scope.rule(case["rule"].as_str().unwrap(), optional).unwrap();
@@ -82,14 +82,14 @@ fn rules_over_objects_come_to_what_they_come_to_in_the_original() {
         } else if let Some(old) = old {
             variables.push(("oldSelf", old));
         }
-        let mut budget = Budget::new(1_000_000);
-        let answer = match rule.program.eval(&variables, &mut budget) {
+        let mut budget = CostBudget::new(1_000_000);
+        let result = match rule.program.eval(&variables, &mut budget) {
             Ok(value) => value.to_string(),
             Err(error) => error.to_string(),
         };
-        if case["answer"] != answer || case["cost"] != json!(budget.spent()) {
-            wrong.push(format!("is  {answer} for {}\nnot {case}", budget.spent()));
+        if case["answer"] != result || case["cost"] != json!(budget.spent()) {
+            differences.push(format!("is  {result} for {}\nnot {case}", budget.spent()));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -1,11 +1,11 @@
-//! Expressions that were not checked.
+//! Evaluation without type checking.
 
-use super::{answer_of, env};
+use super::{env, program_result};
 use mainstay_cel::value::Value;
-use mainstay_cel::{Budget, Env, EnvOptions, Program, library};
+use mainstay_cel::{CostBudget, Env, EnvOptions, Program, library};
 
 #[test]
-fn what_names_mean_is_found_out_when_they_are_looked_up() {
+fn names_are_resolved_at_run_time() {
     for (text, value) in [
         ("x.a.b", "1"),
         ("x.list.map(y, y + x.one)", "[2, 3, 4]"),
@@ -22,16 +22,16 @@ fn what_names_mean_is_found_out_when_they_are_looked_up() {
         ("Nothing{}", "no program: unknown type: Nothing"),
     ] {
         let parsed = env().parse(text).unwrap();
-        let answer = match Program::unchecked(&parsed, &env()) {
-            Ok(program) => answer_of(&program).0,
+        let result = match Program::unchecked(&parsed, &env()) {
+            Ok(program) => program_result(&program).0,
             Err(error) => format!("no program: {error}"),
         };
-        assert_eq!(answer, value, "{text}");
+        assert_eq!(result, value, "{text}");
     }
 }
 
 #[test]
-fn names_in_the_container_and_longer_names_come_first() {
+fn container_names_and_longer_names_have_precedence() {
     let options = EnvOptions { container: "a.b".into(), ..EnvOptions::default() };
     let env = Env::new(&[&library::standard::LIBRARY], options);
     let parsed = env.parse("x.y").unwrap();
@@ -41,12 +41,12 @@ fn names_in_the_container_and_longer_names_come_first() {
         ("a.b.x.y", Value::text("a.b.x.y")),
         ("a.x.y", Value::text("a.x.y")),
         ("x.y", Value::text("x.y")),
-        ("x", Value::of_json(&object)),
+        ("x", Value::from_json(&object)),
     ];
     for (at, expected) in ["a.b.x.y", "a.x.y", "x.y", "field"].into_iter().enumerate() {
-        let answer = program.eval(&all[at..].to_vec(), &mut Budget::unlimited());
-        assert_eq!(answer.unwrap().to_string(), expected);
+        let result = program.eval(&all[at..].to_vec(), &mut CostBudget::unlimited());
+        assert_eq!(result.unwrap().to_string(), expected);
     }
-    let error = program.eval(&(), &mut Budget::unlimited()).unwrap_err();
+    let error = program.eval(&(), &mut CostBudget::unlimited()).unwrap_err();
     assert_eq!(error.to_string(), "no such attribute(s): a.b.x.y, a.x.y, x.y");
 }

@@ -1,19 +1,19 @@
-//! Expressions of the functions of libraries beside what cel-go and Kubernetes made of them: what
-//! is wrong with them, what they may cost, what they give and what that has cost.
+//! Expressions with library functions, compared with recordings of cel-go and Kubernetes: errors,
+//! estimates, values and costs.
 
-use super::shown;
+use super::recorded_form;
 use crate::libraries;
-use mainstay_cel::cost::{Sizes, estimate};
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::cost::{SizeEstimator, estimate};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Value as Json, json};
 
-/// An expression and its answer a line.
+/// One expression and its result per line.
 const RECORDED: &str = include_str!("../recorded/library_expressions.jsonl");
 
-/// No size is known.
+/// No known sizes.
 struct Unknown;
 
-impl Sizes for Unknown {
+impl SizeEstimator for Unknown {
     fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
         None
     }
@@ -30,25 +30,25 @@ fn answer(env: &Env, text: &str) -> Json {
         Ok(program) => program,
         Err(error) => return json!({"min": min, "max": max, "program": error.to_string()}),
     };
-    let mut budget = Budget::unlimited();
+    let mut budget = CostBudget::unlimited();
     let (kind, answer) = match program.eval(&(), &mut budget) {
-        Ok(value) => ("value", shown(&value)),
+        Ok(value) => ("value", recorded_form(&value)),
         Err(error) => ("eval", error.to_string().into()),
     };
     json!({"min": min, "max": max, kind: answer, "actual": budget.spent()})
 }
 
 #[test]
-fn each_expression_answers_and_costs_as_recorded() {
+fn expressions_have_the_recorded_results_and_costs() {
     let env = libraries::kubernetes();
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for line in RECORDED.lines() {
         let recorded: Json = serde_json::from_str(line).unwrap();
         let text = recorded[0].as_str().unwrap();
         let got = answer(&env, text);
         if got != recorded[1] {
-            wrong.push(format!("{text}\n  got    {got}\n  wanted {}", recorded[1]));
+            differences.push(format!("{text}\n  got      {got}\n  expected {}", recorded[1]));
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Functions of libraries, called one by one: what they give and what they refuse.
+//! Direct calls of library functions.
 
 mod authorizer;
 mod expressions;
@@ -7,16 +7,16 @@ mod recorded;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mainstay_cel::library::{self, Library, Overload, Run, kubernetes};
+use mainstay_cel::library::{self, FunctionLibrary, Implementation, Overload, kubernetes};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Outcome, Timestamp, Value, WorkBudget};
+use mainstay_cel::value::{MapKey, MapValue, Timestamp, Value, ValueResult, WorkBudget};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 /// Every overload by its name.
 static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
-    let libraries: &[&Library] = &[
+    let libraries: &[&FunctionLibrary] = &[
         library::strings::library(u32::MAX),
         library::lists::library(u32::MAX),
         &library::sets::LIBRARY,
@@ -38,7 +38,7 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
     let overloads = libraries.iter().flat_map(|library| (library.overloads)());
     let mut known: HashMap<&'static str, Overload> =
         overloads.map(|overload| (overload.id, overload)).collect();
-    // The one that Kubernetes has, which writes numbers otherwise.
+    // The overload of Kubernetes, which formats numbers differently.
     let of_kubernetes = (library::strings::library(2).overloads)();
     known.extend(
         of_kubernetes
@@ -50,16 +50,16 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Overload>> = LazyLock::new(|| {
 });
 
 /// Calls an overload.
-fn call(id: &str, args: &[Value<'static>]) -> Outcome<'static> {
+fn call(id: &str, args: &[Value<'static>]) -> ValueResult<'static> {
     match OVERLOADS[id].run {
-        Run::Strict(run) => run(args, &WorkBudget::unlimited()),
-        Run::Evaluator => panic!("{id} is the evaluator's"),
+        Implementation::Strict(run) => run(args, &WorkBudget::unlimited()),
+        Implementation::Evaluator => panic!("{id} is the evaluator's"),
     }
 }
 
-/// Evaluates a tree of calls: `["id", argument, …]`, texts, numbers, and what else has a type as
+/// Evaluates a tree of calls: `["id", argument, …]`, texts, numbers, and typed values such as
 /// `{"double": "1.5"}`.
-fn evaluate(tree: &Json) -> Outcome<'static> {
+fn evaluate(tree: &Json) -> ValueResult<'static> {
     match tree {
         Json::Null => Ok(Value::Null),
         Json::Bool(value) => Ok(Value::Bool(*value)),
@@ -82,7 +82,7 @@ fn evaluate(tree: &Json) -> Outcome<'static> {
                 }
                 "nanos" => Value::Duration(value.as_i64().unwrap()),
                 "timestamp" => Value::Timestamp(Timestamp::parse(text).unwrap()),
-                "type" => Value::of_type(match text {
+                "type" => Value::from_type(match text {
                     "int" => Type::Int,
                     "list" => Type::list(Type::Dyn),
                     _ => Type::String,
@@ -94,10 +94,10 @@ fn evaluate(tree: &Json) -> Outcome<'static> {
                 "map" => {
                     let mut entries = BTreeMap::new();
                     for entry in value.as_array().unwrap() {
-                        let key = Key::of(&evaluate(&entry[0])?).unwrap();
+                        let key = MapKey::of(&evaluate(&entry[0])?).unwrap();
                         entries.insert(key, evaluate(&entry[1])?);
                     }
-                    Value::Map(Map::of(entries))
+                    Value::Map(MapValue::of(entries))
                 }
                 other => panic!("no value: {other}"),
             })
@@ -105,8 +105,8 @@ fn evaluate(tree: &Json) -> Outcome<'static> {
     }
 }
 
-/// A value as recordings write it.
-pub(crate) fn shown(value: &Value<'_>) -> Json {
+/// A value in the form of the recordings.
+pub(crate) fn recorded_form(value: &Value<'_>) -> Json {
     match value {
         Value::Null => json!({"null": true}),
         Value::Bool(value) => json!({"bool": value}),
@@ -120,19 +120,19 @@ pub(crate) fn shown(value: &Value<'_>) -> Json {
         Value::Timestamp(value) => json!({"timestamp": value.to_string()}),
         Value::List(list) => {
             let work = WorkBudget::unlimited();
-            let elements = list.iter(&work).map(|value| shown(&value.unwrap()));
+            let elements = list.iter(&work).map(|value| recorded_form(&value.unwrap()));
             json!({"list": elements.collect::<Vec<_>>()})
         }
         Value::Map(map) => {
             let mut entries: Vec<_> = map
                 .iter(&WorkBudget::unlimited())
-                .map(|(key, value)| json!([shown(&key), shown(&value.unwrap())]))
+                .map(|(key, value)| json!([recorded_form(&key), recorded_form(&value.unwrap())]))
                 .collect();
             entries.sort_by_key(|entry| entry[0].to_string());
             json!({"map": entries})
         }
         Value::Optional(None) => json!({"optional": null}),
-        Value::Optional(Some(value)) => json!({"optional": shown(value)}),
+        Value::Optional(Some(value)) => json!({"optional": recorded_form(value)}),
         Value::Type(of) => json!({"type": of.to_string()}),
         other => json!({"other": other.type_of().name()}),
     }

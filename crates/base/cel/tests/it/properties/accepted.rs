@@ -1,11 +1,11 @@
-//! What the checker accepts fails, if it does, because of its data.
+//! Expressions that the checker accepts have no type errors when evaluated.
 
 use super::{for_accepted, values};
-use mainstay_cel::check::Checked;
+use mainstay_cel::check::CheckedExpression;
 use mainstay_cel::types::Type;
-use mainstay_cel::{Budget, Program};
+use mainstay_cel::{CostBudget, Program};
 
-/// Whether a type is known to its last part.
+/// Whether all parts of a type are known.
 fn is_known(of: &Type) -> bool {
     match of {
         Type::Dyn | Type::Any | Type::Error | Type::Param(_) => false,
@@ -16,7 +16,7 @@ fn is_known(of: &Type) -> bool {
     }
 }
 
-fn all_known(checked: &Checked) -> bool {
+fn all_known(checked: &CheckedExpression) -> bool {
     let mut known = true;
     let mut rest = vec![&checked.root];
     while let Some(expr) = rest.pop() {
@@ -27,17 +27,17 @@ fn all_known(checked: &Checked) -> bool {
 }
 
 #[test]
-fn what_the_checker_accepts_never_fails_with_no_such_overload() {
+fn accepted_expressions_never_fail_with_no_such_overload() {
     let compared = std::cell::Cell::new(0);
     for_accepted(1, 8_000, |text, checked| {
-        // Where types are known only to data, data decides. And a text that is no address is no
-        // such overload to apiserver.
+        // `dyn` values can have type errors. And in apiserver an invalid address is `no such
+        // overload`.
         if !all_known(checked) || text.contains("containsIP") {
             return;
         }
         let Ok(program) = Program::new(checked) else { return };
         compared.set(compared.get() + 1);
-        if let Err(error) = program.eval(&values(), &mut Budget::new(super::ENOUGH)) {
+        if let Err(error) = program.eval(&values(), &mut CostBudget::new(super::COST_LIMIT)) {
             let error = error.to_string();
             assert!(!error.contains("no such overload"), "{text}: {error}");
         }

@@ -1,4 +1,4 @@
-//! Makes expressions of a wanted type out of everything that libraries declare.
+//! Generator for expressions of a given type from all declared functions.
 
 use super::literals;
 use super::random::Random;
@@ -13,7 +13,7 @@ pub(crate) struct Generator<'a> {
     variables: Vec<(String, Type)>,
 }
 
-type Bound = HashMap<String, Type>;
+type Bindings = HashMap<String, Type>;
 
 impl<'a> Generator<'a> {
     pub(crate) fn new(seed: u64, functions: &'a [Overload], variables: &[(&str, Type)]) -> Self {
@@ -21,7 +21,7 @@ impl<'a> Generator<'a> {
         Self { random: Random(seed), functions, variables: variables.collect() }
     }
 
-    /// Any type that values of expressions have.
+    /// A random type of values.
     pub(crate) fn any_type(&mut self, depth: usize) -> Type {
         match self.random.below(if depth > 0 { 20 } else { 14 }) {
             0 | 1 => Type::Int,
@@ -51,21 +51,21 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// An expression of a type, no deeper than this.
+    /// An expression of a type, with a maximum depth.
     pub(crate) fn expression(&mut self, of: &Type, depth: usize) -> String {
         if depth == 0 || self.random.percent(12) {
             return self.leaf(of);
         }
         let choice = self.random.below(100);
         if choice < 25
-            && let Some(made) = self.literal(of, depth - 1)
+            && let Some(expression) = self.literal(of, depth - 1)
         {
-            return made;
+            return expression;
         }
         if choice < 45
-            && let Some(made) = self.macro_call(of, depth - 1)
+            && let Some(expression) = self.macro_call(of, depth - 1)
         {
-            return made;
+            return expression;
         }
         self.call(of, depth - 1).unwrap_or_else(|| self.leaf(of))
     }
@@ -79,7 +79,7 @@ impl<'a> Generator<'a> {
         literals::leaf(&mut self.random, of)
     }
 
-    /// A list or a map written out.
+    /// A list or map literal.
     fn literal(&mut self, of: &Type, depth: usize) -> Option<String> {
         let length = self.random.below(4);
         match of {
@@ -108,13 +108,13 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// With these variables in addition.
+    /// An expression that may use additional variables.
     fn within(&mut self, names: &[(&str, &Type)], of: &Type, depth: usize) -> String {
         let before = self.variables.len();
         self.variables.extend(names.iter().map(|(name, of)| ((*name).to_owned(), (*of).clone())));
-        let made = self.expression(of, depth);
+        let expression = self.expression(of, depth);
         self.variables.truncate(before);
-        made
+        expression
     }
 
     fn macro_call(&mut self, of: &Type, depth: usize) -> Option<String> {
@@ -138,19 +138,19 @@ impl<'a> Generator<'a> {
                 let body = self.within(&[(name, &element)], &Type::Bool, depth);
                 format!("{range}.{which}({name}, {body})")
             }
-            Type::List(wanted) if self.random.percent(40) => {
+            Type::List(expected) if self.random.percent(40) => {
                 let range = self.operand(of, depth);
-                let body = self.within(&[(name, wanted)], &Type::Bool, depth);
+                let body = self.within(&[(name, expected)], &Type::Bool, depth);
                 format!("{range}.filter({name}, {body})")
             }
-            Type::List(wanted) if self.random.percent(30) => {
+            Type::List(expected) if self.random.percent(30) => {
                 let range = self.operand(&list, depth);
-                let body = self.within(&[(name, &Type::Int), (second, &element)], wanted, depth);
+                let body = self.within(&[(name, &Type::Int), (second, &element)], expected, depth);
                 format!("{range}.transformList({name}, {second}, {body})")
             }
-            Type::List(wanted) => {
+            Type::List(expected) => {
                 let range = self.operand(&list, depth);
-                let body = self.within(&[(name, &element)], wanted, depth);
+                let body = self.within(&[(name, &element)], expected, depth);
                 format!("{range}.map({name}, {body})")
             }
             Type::Map(entry) => {
@@ -168,30 +168,30 @@ impl<'a> Generator<'a> {
         })
     }
 
-    /// A call of any function that gives this type.
+    /// A call of a random function with this result type.
     fn call(&mut self, of: &Type, depth: usize) -> Option<String> {
         let functions = self.functions;
-        let mut fitting = Vec::new();
+        let mut candidates = Vec::new();
         for overload in functions {
-            let mut bound = Bound::new();
+            let mut bound = Bindings::new();
             if unify(&overload.result, of, &mut bound) {
-                fitting.push((overload, bound));
+                candidates.push((overload, bound));
             }
         }
-        // Functions of every type (indexing, conditions) are many less than those of some types.
-        let special: Vec<_> = (0..fitting.len())
-            .filter(|at| !matches!(fitting[*at].0.result, Type::Param(_)))
+        // Generic functions (indexing, conditions) are far fewer than those of some types.
+        let special: Vec<_> = (0..candidates.len())
+            .filter(|at| !matches!(candidates[*at].0.result, Type::Param(_)))
             .collect();
         let at = if !special.is_empty() && self.random.percent(75) {
             special[self.random.below(special.len())]
-        } else if fitting.is_empty() {
+        } else if candidates.is_empty() {
             return None;
         } else {
-            self.random.below(fitting.len())
+            self.random.below(candidates.len())
         };
-        let (overload, mut bound) = fitting.swap_remove(at);
+        let (overload, mut bound) = candidates.swap_remove(at);
         let params: Vec<Type> =
-            overload.params.iter().map(|param| self.settle(param, &mut bound)).collect();
+            overload.params.iter().map(|param| self.substitute(param, &mut bound)).collect();
         let args: Vec<String> = params
             .iter()
             .enumerate()
@@ -202,21 +202,21 @@ impl<'a> Generator<'a> {
                 self.operand(of, depth)
             })
             .collect();
-        spell(overload, &args)
+        call_text(overload, &args)
     }
 
-    /// A type without parameters of the function.
-    fn settle(&mut self, of: &Type, bound: &mut Bound) -> Type {
+    /// Replaces type parameters in a type. Unbound ones become random types.
+    fn substitute(&mut self, of: &Type, bound: &mut Bindings) -> Type {
         match of {
             Type::Param(name) => {
                 if let Some(known) = bound.get(&**name) {
                     return known.clone();
                 }
-                let made = if &**name == "K" { self.key_type() } else { self.any_type(1) };
-                bound.insert(name.to_string(), made.clone());
-                made
+                let chosen = if &**name == "K" { self.key_type() } else { self.any_type(1) };
+                bound.insert(name.to_string(), chosen.clone());
+                chosen
             }
-            Type::List(element) => Type::list(self.settle(element, bound)),
+            Type::List(element) => Type::list(self.substitute(element, bound)),
             Type::Map(entry) => {
                 let key = match &entry.0 {
                     Type::Param(name) if !bound.contains_key(&**name) => {
@@ -224,32 +224,33 @@ impl<'a> Generator<'a> {
                         bound.insert(name.to_string(), key.clone());
                         key
                     }
-                    other => self.settle(other, bound),
+                    other => self.substitute(other, bound),
                 };
-                Type::map(key, self.settle(&entry.1, bound))
+                Type::map(key, self.substitute(&entry.1, bound))
             }
             Type::Opaque(opaque) => {
-                let params = opaque.params.iter().map(|param| self.settle(param, bound)).collect();
+                let params =
+                    opaque.params.iter().map(|param| self.substitute(param, bound)).collect();
                 Type::opaque(&opaque.name, params)
             }
             other => other.clone(),
         }
     }
 
-    /// An expression that can stand beside an operator.
+    /// An expression in parentheses if an operator needs them.
     fn operand(&mut self, of: &Type, depth: usize) -> String {
-        let made = self.expression(of, depth);
-        let is_word = made.chars().all(|c| c.is_ascii_alphabetic());
-        if is_word { made } else { format!("({made})") }
+        let expression = self.expression(of, depth);
+        let is_word = expression.chars().all(|c| c.is_ascii_alphabetic());
+        if is_word { expression } else { format!("({expression})") }
     }
 }
 
-/// Binds the parameters of a declared type so that it becomes another.
-fn unify(declared: &Type, wanted: &Type, bound: &mut Bound) -> bool {
-    match (declared, wanted) {
+/// Binds the type parameters of a declared type so that it equals the expected type.
+fn unify(declared: &Type, expected: &Type, bound: &mut Bindings) -> bool {
+    match (declared, expected) {
         (Type::Param(name), _) => match bound.get(&**name) {
-            Some(known) => known == wanted,
-            None => bound.insert(name.to_string(), wanted.clone()).is_none(),
+            Some(known) => known == expected,
+            None => bound.insert(name.to_string(), expected.clone()).is_none(),
         },
         (Type::List(one), Type::List(other)) => unify(one, other, bound),
         (Type::Map(one), Type::Map(other)) => {
@@ -260,12 +261,12 @@ fn unify(declared: &Type, wanted: &Type, bound: &mut Bound) -> bool {
                 && one.params.len() == other.params.len()
                 && one.params.iter().zip(&other.params).all(|(a, b)| unify(a, b, bound))
         }
-        _ => declared == wanted,
+        _ => declared == expected,
     }
 }
 
-/// A call as text; none for what has no text of its own.
-fn spell(overload: &Overload, args: &[String]) -> Option<String> {
+/// The text of a call, if the function can be called in expressions.
+fn call_text(overload: &Overload, args: &[String]) -> Option<String> {
     let name = overload.function;
     Some(match (name, args) {
         (operator::CONDITIONAL, [a, b, c]) => format!("{a} ? {b} : {c}"),

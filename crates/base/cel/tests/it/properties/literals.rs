@@ -1,4 +1,4 @@
-//! What stands at the leaves of made expressions: values at the edges of what functions take.
+//! Literals of random expressions: edge cases of functions.
 
 use super::random::Random;
 use mainstay_cel::types::Type;
@@ -92,7 +92,7 @@ const TYPES: &[&str] = &["int", "string", "type", "list", "google.protobuf.Times
 const ZONES: &[&str] = &["'UTC'", "'America/New_York'", "'+01:30'", "'nowhere'", "''"];
 const PATTERNS: &[&str] = &["'%s'", "'%d and %f'", "'%.3e'", "'%x%X%o%b'", "'%%'", "'%'", "'%q'"];
 
-/// A value of a type, written out.
+/// A literal of a type.
 pub(super) fn leaf(random: &mut Random, of: &Type) -> String {
     let fixed = match of {
         Type::Int => INTS,
@@ -125,7 +125,7 @@ pub(super) fn leaf(random: &mut Random, of: &Type) -> String {
             ("kubernetes.Semver", _) => SEMVERS,
             ("kubernetes.URL", _) => URLS,
             ("kubernetes.NamedFormat", _) => FORMATS,
-            // Nothing can be written out: whatever it is, it is refused.
+            // The type has no literal; any text is rejected.
             _ => &["null"],
         },
     };
@@ -140,12 +140,12 @@ fn opaque_name(of: &Type) -> &str {
     }
 }
 
-/// An argument that few functions take, where the overload has such a one.
+/// An argument that few functions accept, if the overload needs one.
 pub(super) fn argument(random: &mut Random, overload: &str, at: usize) -> Option<String> {
     let fixed = match at {
         1 if overload.ends_with("_with_tz") => ZONES,
         0 if overload == "string_format" => PATTERNS,
-        // Loops over them would take long.
+        // Comprehensions over them would take too long.
         0 if overload == "lists_range" || overload == "list_flatten_int" => &["0", "3", "-1"],
         1 if overload.starts_with("list_index") || overload == "index_list" => &["0", "1", "-1"],
         _ => return None,

@@ -1,4 +1,4 @@
-//! What holds for every expression.
+//! Properties of random expressions.
 
 mod accepted;
 mod budget;
@@ -10,22 +10,22 @@ mod robust;
 
 use crate::libraries;
 use generate::Generator;
-use mainstay_cel::check::Checked;
+use mainstay_cel::check::CheckedExpression;
 use mainstay_cel::library::Overload;
 use mainstay_cel::syntax::ast::{Expr, ExprKind};
 use mainstay_cel::types::Type;
-use mainstay_cel::value::{Key, Map, Value};
-use mainstay_cel::{Budget, Env, Program, cost};
+use mainstay_cel::value::{MapKey, MapValue, Value};
+use mainstay_cel::{CostBudget, Env, Program, cost};
 
-/// Runs something on a thread with a stack of this size.
-fn shallow(stack: usize, run: impl FnOnce() + Send + 'static) {
+/// Runs a function on a thread with this stack size.
+fn run_on_stack(stack: usize, run: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(stack).spawn(run).unwrap().join().unwrap();
 }
 
-/// What nothing may cost more than.
-const ENOUGH: u64 = 100_000;
+/// The cost limit.
+const COST_LIMIT: u64 = 100_000;
 
-/// Goes as far with an expression as it can be gone: reads, checks, estimates, evaluates, prints.
+/// Parses, checks, estimates, evaluates and prints an expression, as far as possible.
 fn attempt(text: &str) {
     thread_local!(static ENV: Env = libraries::kubernetes()
         .with_variable("self", Type::Dyn)
@@ -42,15 +42,15 @@ fn attempt(text: &str) {
         let _ = cost::estimate(&checked, &Unknown);
         if let Ok(program) = Program::new(&checked) {
             let x = Value::list(vec![Value::Int(1), Value::text("a")]);
-            let _ = program.eval(&[("x", x)], &mut Budget::new(ENOUGH));
+            let _ = program.eval(&[("x", x)], &mut CostBudget::new(COST_LIMIT));
         }
     });
 }
 
-/// Sizes of which nothing is known.
+/// No known sizes.
 struct Unknown;
 
-impl cost::Sizes for Unknown {
+impl cost::SizeEstimator for Unknown {
     fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
         None
     }
@@ -71,11 +71,11 @@ fn variables() -> Vec<(&'static str, Type)> {
     ]
 }
 
-/// Their values.
+/// The values of the variables.
 fn values() -> Vec<(&'static str, Value<'static>)> {
     let texts = ["a", "bb", "ä"].map(Value::text).to_vec();
     let entries =
-        [("a", 1), ("b", 2)].map(|(key, value)| (Key::String(key.into()), Value::Int(value)));
+        [("a", 1), ("b", 2)].map(|(key, value)| (MapKey::String(key.into()), Value::Int(value)));
     vec![
         ("i", Value::Int(3)),
         ("u", Value::Uint(4)),
@@ -85,11 +85,11 @@ fn values() -> Vec<(&'static str, Value<'static>)> {
         ("y", Value::Bytes(b"abc".to_vec().into())),
         ("ints", Value::list(vec![Value::Int(3), Value::Int(1)])),
         ("texts", Value::list(texts)),
-        ("map", Value::Map(Map::of(entries.into_iter().collect()))),
+        ("map", Value::Map(MapValue::of(entries.into_iter().collect()))),
     ]
 }
 
-/// All functions of an environment whose arguments can be written out: nothing is an authorizer.
+/// All functions of an environment whose arguments have literals. Authorizers have none.
 fn functions(env: &Env) -> Vec<Overload> {
     env.functions()
         .filter(|overload| !format!("{:?}", overload.params).contains("authorization"))
@@ -97,8 +97,8 @@ fn functions(env: &Env) -> Vec<Overload> {
         .collect()
 }
 
-/// Calls with so many expressions that the checker accepts, in Kubernetes' environment.
-fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &Checked)) {
+/// Calls `see` with `count` expressions that the checker accepts in Kubernetes' environment.
+fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &CheckedExpression)) {
     let mut env = libraries::kubernetes();
     for (name, of) in variables() {
         env = env.with_variable(name, of);
@@ -110,7 +110,7 @@ fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &Checked)) {
         let of = generator.any_type(2);
         let depth = 1 + generator.random.below(4);
         let text = generator.expression(&of, depth);
-        // Texts of functions that do not parse at the time of planning are refused here too.
+        // Invalid constant arguments, such as patterns, are rejected here too.
         if let Ok(checked) = env.compile(&text) {
             accepted += 1;
             see(&text, &checked);
@@ -119,7 +119,7 @@ fn for_accepted(seed: u64, count: usize, see: impl Fn(&str, &Checked)) {
     assert!(accepted * 2 > count, "of {count} only {accepted} are accepted");
 }
 
-/// What lies right below a node.
+/// The children of a node.
 fn children(of: &Expr) -> Vec<&Expr> {
     match &of.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),

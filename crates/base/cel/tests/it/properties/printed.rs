@@ -1,4 +1,4 @@
-//! Trees become text, and the text becomes the same tree.
+//! Printed trees parse to the same trees.
 
 use super::generate::Generator;
 use super::{functions, variables};
@@ -6,46 +6,46 @@ use crate::libraries;
 use mainstay_cel::syntax::ast::{Expr, ExprKind};
 use mainstay_cel::syntax::unparse;
 
-/// The tree without numbers and places of its nodes.
+/// The tree without ids and positions of its nodes.
 fn shape(mut of: Expr) -> Expr {
-    forget(&mut of);
+    clear_ids(&mut of);
     of
 }
 
-fn forget(of: &mut Expr) {
+fn clear_ids(of: &mut Expr) {
     (of.id, of.at) = (0, 0);
     match &mut of.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => {}
-        ExprKind::Select { operand, .. } => forget(operand),
+        ExprKind::Select { operand, .. } => clear_ids(operand),
         ExprKind::Call { target, args, .. } => {
-            target.as_deref_mut().into_iter().chain(args).for_each(forget);
+            target.as_deref_mut().into_iter().chain(args).for_each(clear_ids);
         }
-        ExprKind::List { elements, .. } => elements.iter_mut().for_each(forget),
+        ExprKind::List { elements, .. } => elements.iter_mut().for_each(clear_ids),
         ExprKind::Map(entries) => {
             for entry in entries {
                 (entry.id, entry.at) = (0, 0);
-                forget(&mut entry.key);
-                forget(&mut entry.value);
+                clear_ids(&mut entry.key);
+                clear_ids(&mut entry.value);
             }
         }
         ExprKind::Struct { fields, .. } => {
             for field in fields {
                 (field.id, field.at) = (0, 0);
-                forget(&mut field.value);
+                clear_ids(&mut field.value);
             }
         }
         ExprKind::Comprehension(of) => {
             for part in
                 [&mut of.range, &mut of.accu_init, &mut of.condition, &mut of.step, &mut of.result]
             {
-                forget(part);
+                clear_ids(part);
             }
         }
     }
 }
 
 #[test]
-fn what_is_printed_is_read_as_the_same_tree() {
+fn printed_trees_round_trip() {
     let env = libraries::kubernetes();
     let functions = functions(&env);
     let mut generator = Generator::new(4, &functions, &variables());
@@ -55,7 +55,7 @@ fn what_is_printed_is_read_as_the_same_tree() {
         let depth = 1 + generator.random.below(4);
         let mut text = generator.expression(&of, depth);
         if generator.random.percent(30) {
-            // Without some parentheses and spaces it is another tree, if it is one.
+            // Without some parentheses and spaces it is a different tree or invalid.
             let drop = generator.random.below(7);
             let mut at = 0;
             text.retain(|c| {

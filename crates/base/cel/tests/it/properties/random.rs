@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run (`SplitMix64`).
+//! Deterministic random numbers (`SplitMix64`).
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
@@ -12,12 +12,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below this one, which is not zero.
+    /// A number below `end`, which must not be zero.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.number() % end as u64).unwrap()
     }
 
-    /// Whether something happens that happens so many times of a hundred.
+    /// Returns true with a probability of `of_hundred` percent.
     pub(crate) fn percent(&mut self, of_hundred: usize) -> bool {
         self.below(100) < of_hundred
     }

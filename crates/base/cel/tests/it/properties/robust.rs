@@ -1,21 +1,22 @@
-//! Whatever text comes in, nothing panics and no stack overflows.
+//! No text causes a panic or a stack overflow.
 
 use super::random::Random;
-use super::{attempt, shallow};
+use super::{attempt, run_on_stack};
 
-/// As much as a thread of the server has.
+/// The stack size of server threads.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// Far beyond what the parser accepts.
-const MANY: usize = 1_200;
+/// Far above the parser's limit.
+const DEPTH: usize = 1_200;
 
 #[test]
-fn nothing_that_is_nested_or_chained_without_end_overflows_the_stack() {
+fn deep_nesting_and_long_chains_do_not_overflow_the_stack() {
     let nested = |open: &str, core: &str, close: &str| {
-        [240, MANY].map(|times| format!("{}{core}{}", open.repeat(times), close.repeat(times)))
+        [240, DEPTH].map(|times| format!("{}{core}{}", open.repeat(times), close.repeat(times)))
     };
-    let chained =
-        |first: &str, more: &str| [240, MANY].map(|times| format!("{first}{}", more.repeat(times)));
+    let chained = |first: &str, more: &str| {
+        [240, DEPTH].map(|times| format!("{first}{}", more.repeat(times)))
+    };
     let texts = [
         nested("(", "1", ")"),
         nested("[", "1", "]"),
@@ -74,12 +75,12 @@ fn nothing_that_is_nested_or_chained_without_end_overflows_the_stack() {
         chained("", "' "),
     ];
     for text in texts.into_iter().flatten() {
-        shallow(STACK, move || attempt(&text));
+        run_on_stack(STACK, move || attempt(&text));
     }
 }
 
 #[test]
-fn no_literal_is_too_long() {
+fn long_literals_do_not_panic() {
     for text in [
         format!("'{}'", "ä".repeat(99_998)),
         format!("'{}'", "ä".repeat(100_001)),
@@ -112,11 +113,11 @@ fn no_literal_is_too_long() {
         "'a'.replace('', 'b', 9223372036854775807)".to_owned(),
         "'a'.split('', 9223372036854775807)".to_owned(),
     ] {
-        shallow(STACK, move || attempt(&text));
+        run_on_stack(STACK, move || attempt(&text));
     }
 }
 
-/// Pieces that, one behind the other, are expressions now and then.
+/// Pieces that sometimes form expressions when concatenated.
 const PIECES: &[&str] = &[
     "x",
     "y",
@@ -187,8 +188,8 @@ const PIECES: &[&str] = &[
 ];
 
 #[test]
-fn no_heap_of_tokens_or_bytes_panics() {
-    shallow(STACK, || {
+fn random_tokens_and_bytes_do_not_panic() {
+    run_on_stack(STACK, || {
         let mut random = Random(1);
         for _ in 0..2_000 {
             let length = 1 + random.below(12);

@@ -1,25 +1,25 @@
-//! What the crate answers to a question, in the form in which answers are recorded.
+//! The crate's results in the form of the recordings.
 
 use super::tree;
 use crate::{tagged, type_text};
-use mainstay_cel::cost::{Sizes, estimate};
+use mainstay_cel::cost::{SizeEstimator, estimate};
 use mainstay_cel::types::Type;
 use mainstay_cel::value::Value;
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::{Map, Value as Json, json};
 
-/// No size is known.
+/// No known sizes.
 struct Unknown;
 
-impl Sizes for Unknown {
+impl SizeEstimator for Unknown {
     fn size(&self, _: &[&str]) -> Option<(u64, u64)> {
         None
     }
 }
 
-/// Answers a question about the expression `expr`, by its `op`: how it is read (`parse`), what
-/// type it has (`check`), what comes of it with the variables `vars` and their values `input`
-/// (`eval`). Estimates are the least and the most.
+/// The result of a recorded query about the expression `expr`. `op` selects parsing (`parse`), type
+/// checking (`check`) or evaluation with the variables `vars` and their values `input` (`eval`).
+/// Estimates are minimum and maximum.
 pub(crate) fn answer(base: &Env, question: &Json) -> Json {
     let text = question["expr"].as_str().unwrap();
     let op = question["op"].as_str().unwrap();
@@ -62,7 +62,7 @@ pub(crate) fn answer(base: &Env, question: &Json) -> Json {
         .iter()
         .filter_map(|(name, of)| Some((*name, tagged::read(question["input"].get(name)?, of))))
         .collect();
-    let mut budget = Budget::new(question["limit"].as_u64().unwrap_or(u64::MAX >> 1));
+    let mut budget = CostBudget::new(question["limit"].as_u64().unwrap_or(u64::MAX >> 1));
     match program.eval(&input, &mut budget) {
         Ok(value) => answer.insert("value".into(), tagged::write(&value)),
         Err(error) => answer.insert("error".into(), json!(error.to_string())),

@@ -1,9 +1,8 @@
-//! Trees as one line of text, with the place of each node: what a recorded answer can be compared
-//! with.
+//! Trees as one line of text with the position of each node, the form of the recordings.
 
 use crate::tagged;
 use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal};
-use mainstay_cel::value::{Blob, Text, Value};
+use mainstay_cel::value::{BytesValue, StringValue, Value};
 use std::fmt::Write;
 
 /// A tree as `(call@2 _+_ a@0 1@4)`.
@@ -87,7 +86,7 @@ fn value(literal: &Literal) -> Value<'_> {
         Literal::Int(int) => Value::Int(*int),
         Literal::Uint(uint) => Value::Uint(*uint),
         Literal::Double(double) => Value::Double(*double),
-        Literal::String(text) => Value::String(Text::Borrowed(text)),
-        Literal::Bytes(bytes) => Value::Bytes(Blob::Borrowed(bytes)),
+        Literal::String(text) => Value::String(StringValue::Borrowed(text)),
+        Literal::Bytes(bytes) => Value::Bytes(BytesValue::Borrowed(bytes)),
     }
 }

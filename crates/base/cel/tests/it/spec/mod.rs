@@ -1,16 +1,15 @@
-//! The simple tests of the language's specification (<https://github.com/google/cel-spec>), which
-//! are not part of the project.
+//! The simple tests of the CEL specification (<https://github.com/google/cel-spec>). They are not
+//! part of this repository.
 //!
-//! Every file counts that is about what Kubernetes enables, or about a library that we have
-//! besides; of these every test has to pass that is not in `exceptions.txt`, and every entry there
-//! has to be needed.
+//! Files about features that neither Kubernetes nor our additional libraries have are skipped. All
+//! other tests must pass, except those in `exceptions.txt`. Every exception there must be needed.
 
 mod suite;
 mod textproto;
 
 use crate::{libraries, tagged, type_text};
 use mainstay_cel::Env;
-use mainstay_cel::eval::{Budget, Program};
+use mainstay_cel::eval::{CostBudget, Program};
 use mainstay_cel::library::Overload;
 use mainstay_cel::types::Type;
 use mainstay_cel::value::{Error, Value};
@@ -18,8 +17,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use suite::{Declaration, Expected, Signature, Test};
 
-/// The files that do not count.
-const FILES_LEFT_OUT: &[(&str, &str)] = &[
+/// The skipped files, and why.
+const SKIPPED_FILES: &[(&str, &str)] = &[
     ("block_ext", "cel.@block is what cel-go's optimizer makes, not what people write"),
     ("enums", "protobuf enums"),
     ("network_ext", "Kubernetes has addresses and networks of its own"),
@@ -30,7 +29,7 @@ const FILES_LEFT_OUT: &[(&str, &str)] = &[
     ("wrappers", "protobuf wrappers"),
 ];
 
-/// Tests that do not pass, and why: `file/section/test` (or `file/section/*`), a colon, a reason.
+/// Tests that fail, and why: `file/section/test` (or `file/section/*`), a colon, a reason.
 const EXCEPTIONS: &str = include_str!("exceptions.txt");
 
 fn exceptions() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -38,14 +37,14 @@ fn exceptions() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines.map(|line| line.split_once(": ").unwrap())
 }
 
-fn covers(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     pattern == name || pattern.strip_suffix('*').is_some_and(|start| name.starts_with(start))
 }
 
 fn env(test: &Test) -> Env {
     let functions = test.declarations.iter().flat_map(|declaration| match declaration {
         Declaration::Function(name, overloads) => {
-            overloads.iter().map(|overload| declared(name, overload)).collect()
+            overloads.iter().map(|overload| declared_overload(name, overload)).collect()
         }
         Declaration::Variable(..) => Vec::new(),
     });
@@ -58,8 +57,8 @@ fn env(test: &Test) -> Env {
     env
 }
 
-/// A function that a test declares, and does not call.
-fn declared(name: &str, (id, receiver, params, result): &Signature) -> Overload {
+/// A function that a test declares but does not call.
+fn declared_overload(name: &str, (id, receiver, params, result): &Signature) -> Overload {
     Overload {
         id: Box::leak(id.clone().into_boxed_str()),
         function: Box::leak(name.to_owned().into_boxed_str()),
@@ -70,7 +69,7 @@ fn declared(name: &str, (id, receiver, params, result): &Signature) -> Overload 
     }
 }
 
-/// What is wrong, if anything is.
+/// Runs a test. The error describes the difference.
 fn run(test: &Test) -> Result<(), String> {
     let env = env(test);
     let parsed = env.parse(&test.expr).map_err(|issues| issues.to_string());
@@ -89,10 +88,10 @@ fn run(test: &Test) -> Result<(), String> {
             Ok(checked) => checked,
             Err(issues) => return failed(issues.to_string()),
         };
-        if let Some(wanted) = &test.deduced
-            && type_text::read(wanted) != *checked.output()
+        if let Some(expected) = &test.deduced
+            && type_text::read(expected) != *checked.output()
         {
-            return Err(format!("is of type {}, not {wanted}", checked.output()));
+            return Err(format!("is of type {}, not {expected}", checked.output()));
         }
         if test.check_only {
             return Ok(());
@@ -108,13 +107,13 @@ fn run(test: &Test) -> Result<(), String> {
         .iter()
         .map(|(name, value)| (name.as_str(), tagged::read(value, &Type::Dyn)))
         .collect();
-    match (program.eval(&bindings, &mut Budget::unlimited()), &test.expected) {
+    match (program.eval(&bindings, &mut CostBudget::unlimited()), &test.expected) {
         (Err(_), Expected::Error) => Ok(()),
         (Err(error), Expected::Value(_)) => Err(error.to_string()),
         (Ok(value), Expected::Error) => Err(format!("is {}, no error", tagged::write(&value))),
-        (Ok(value), Expected::Value(wanted)) => {
+        (Ok(value), Expected::Value(expected)) => {
             let found = tagged::write(&value);
-            if found == *wanted { Ok(()) } else { Err(format!("is {found}, not {wanted}")) }
+            if found == *expected { Ok(()) } else { Err(format!("is {found}, not {expected}")) }
         }
     }
 }
@@ -132,10 +131,10 @@ fn the_simple_suite_of_the_specification_passes() {
     files.sort();
     assert!(!files.is_empty());
     let mut needed = BTreeSet::new();
-    let (mut report, mut wrong, mut passed_of_all) = (String::new(), String::new(), 0);
+    let (mut report, mut differences, mut passed_of_all) = (String::new(), String::new(), 0);
     for path in files {
         let file = path.file_stem().unwrap().to_str().unwrap();
-        if let Some((_, why)) = FILES_LEFT_OUT.iter().find(|(name, _)| *name == file) {
+        if let Some((_, why)) = SKIPPED_FILES.iter().find(|(name, _)| *name == file) {
             let _ = writeln!(report, "{file}: does not count: {why}");
             continue;
         }
@@ -146,7 +145,7 @@ fn the_simple_suite_of_the_specification_passes() {
                 left_out += 1;
                 continue;
             }
-            let exception = exceptions().find(|(pattern, _)| covers(pattern, &test.name));
+            let exception = exceptions().find(|(pattern, _)| matches_pattern(pattern, &test.name));
             match (run(test), exception) {
                 (Ok(()), _) => passed += 1,
                 (Err(_), Some((pattern, _))) => {
@@ -154,7 +153,7 @@ fn the_simple_suite_of_the_specification_passes() {
                     excepted += 1;
                 }
                 (Err(text), None) => {
-                    let _ = writeln!(wrong, "{}: {}\n  {text}", test.name, test.expr);
+                    let _ = writeln!(differences, "{}: {}\n  {text}", test.name, test.expr);
                 }
             }
         }
@@ -167,10 +166,10 @@ fn the_simple_suite_of_the_specification_passes() {
     }
     for (pattern, _) in exceptions() {
         if !needed.contains(pattern) {
-            let _ = writeln!(wrong, "exceptions.txt: {pattern} is not needed");
+            let _ = writeln!(differences, "exceptions.txt: {pattern} is not needed");
         }
     }
     println!("{report}");
-    assert!(wrong.is_empty(), "{report}\n{wrong}");
+    assert!(differences.is_empty(), "{report}\n{differences}");
     mainstay_testdata::ran(&format!("{passed_of_all} tests of the specification"));
 }

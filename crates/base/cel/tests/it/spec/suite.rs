@@ -1,4 +1,4 @@
-//! The tests of the suite as data.
+//! The tests of the suite, read from its text protos.
 
 use super::textproto::{Message, Node, parse};
 use serde_json::{Value as Json, json};
@@ -10,28 +10,28 @@ pub(crate) struct Test {
     pub name: String,
     /// The expression.
     pub expr: String,
-    /// The namespace that names are looked up in first.
+    /// The container of the expression.
     pub container: String,
-    /// What is declared.
+    /// The declarations.
     pub declarations: Vec<Declaration>,
-    /// What variables hold.
+    /// The values of the variables.
     pub bindings: Vec<(String, Json)>,
-    /// Whether types are not to be known beforehand.
+    /// Whether the type checker is skipped.
     pub unchecked: bool,
-    /// Whether only types are asked for.
+    /// Whether only the type checker runs.
     pub check_only: bool,
-    /// The type that the checker is to find.
+    /// The expected type.
     pub deduced: Option<String>,
-    /// What is to come out.
+    /// The expected result.
     pub expected: Expected,
-    /// Why this test does not count.
+    /// The reason to skip this test.
     pub excluded: Option<&'static str>,
 }
 
 /// An overload: its id, whether it is a method, its parameters, its result.
 pub(crate) type Signature = (String, bool, Vec<String>, String);
 
-/// What a test declares.
+/// A declaration of a test.
 #[derive(Debug)]
 pub(crate) enum Declaration {
     /// A variable.
@@ -40,16 +40,16 @@ pub(crate) enum Declaration {
     Function(String, Vec<Signature>),
 }
 
-/// What is to come out.
+/// The expected result.
 #[derive(Debug)]
 pub(crate) enum Expected {
-    /// A value, as `crate::tagged` writes values.
+    /// A value in the JSON form of `crate::tagged`.
     Value(Json),
-    /// An error, whatever its words.
+    /// An error with any message.
     Error,
 }
 
-/// Words that only stand in tests about protobuf messages, enums and wrappers. Kubernetes' objects
+/// Words that occur only in tests about protobuf messages, enums and wrappers. Kubernetes objects
 /// have no such types.
 const PROTOBUF: &[&str] = &[
     "TestAllTypes",
@@ -74,7 +74,7 @@ const PROTOBUF: &[&str] = &[
     "NestedTestAllTypes",
 ];
 
-/// Fields of values and types that are of that sort.
+/// Fields of values and types of those kinds.
 const KINDS: &[&str] = &["object_value", "enum_value", "wrapper"];
 
 /// Reads a file of the suite.
@@ -125,14 +125,14 @@ fn read_test(name: String, test: &Message) -> Test {
         expected: match value {
             _ if is_error => Expected::Error,
             Some(value) if read => Expected::Value(tagged(value)),
-            // Where nothing is said, `true` is meant.
+            // The default result is `true`.
             _ => Expected::Value(Json::Bool(true)),
         },
         excluded,
     }
 }
 
-/// Whether any text of a test has such a word in it, or any value is of such a kind.
+/// Whether a test contains such a word or a value of such a kind.
 fn is_protobuf(test: &Message) -> bool {
     test.0.iter().any(|(name, node)| match node {
         Node::Message(message) => KINDS.contains(&name.as_str()) || is_protobuf(message),
@@ -159,7 +159,7 @@ fn declaration(of: &Message) -> Declaration {
     Declaration::Function(name, overloads.collect())
 }
 
-/// A type as the checker writes it.
+/// The text of a type, as in the checker's messages.
 fn type_text(of: &Message) -> String {
     let (kind, node) = &of.0[0];
     let inner = |name: &str| {
@@ -198,7 +198,7 @@ fn type_text(of: &Message) -> String {
     }
 }
 
-/// A value as `crate::tagged` writes values.
+/// A value in the JSON form of `crate::tagged`.
 fn tagged(of: &Message) -> Json {
     let (kind, node) = &of.0[0];
     match kind.as_str() {

@@ -1,16 +1,16 @@
-//! Reads the text format of protocol buffers, as far as the specification's tests use it: any
-//! message, without knowing its type.
+//! Parser for the text format of protocol buffers, as far as the specification's tests use it. It
+//! reads any message without its type.
 
-/// A message: its fields in the order in which they stand.
+/// A message: its fields in source order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Message(pub(crate) Vec<(String, Node)>);
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     /// `{ ... }`
     Message(Message),
-    /// `"text"`; adjacent ones are one.
+    /// `"text"`; adjacent strings are joined.
     String(Vec<u8>),
     /// A number or a name, as written.
     Word(String),
@@ -22,7 +22,7 @@ impl Message {
         self.0.iter().filter(move |(field, _)| field == name).map(|(_, node)| node)
     }
 
-    /// The value of a field that stands there once at most.
+    /// The value of a field that occurs at most once.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, node)| node)
     }
@@ -32,43 +32,43 @@ impl Message {
         self.get(name).map(Node::as_message)
     }
 
-    /// The text in a field; empty where there is none.
+    /// The text of a field, empty if it is missing.
     pub(crate) fn text(&self, name: &str) -> String {
         self.get(name).map_or_else(String::new, Node::as_text)
     }
 
-    /// Whether a field says `true`.
+    /// Whether a field is `true`.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(&Node::Word("true".into()))
     }
 }
 
 impl Node {
-    /// The message that this is.
+    /// The value as a message.
     pub(crate) fn as_message(&self) -> &Message {
         let Self::Message(message) = self else { panic!("no message: {self:?}") };
         message
     }
 
-    /// The bytes that this is.
+    /// The value as bytes.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         let Self::String(bytes) = self else { panic!("no string: {self:?}") };
         bytes
     }
 
-    /// The text that this is.
+    /// The value as a text.
     pub(crate) fn as_text(&self) -> String {
         String::from_utf8(self.as_bytes().to_vec()).unwrap()
     }
 
-    /// The word that this is.
+    /// The value as a word.
     pub(crate) fn as_word(&self) -> &str {
         let Self::Word(word) = self else { panic!("no word: {self:?}") };
         word
     }
 }
 
-/// Reads a text. A test that cannot read its data has failed, so this panics.
+/// Parses a text. A test that cannot read its data has failed, so this panics.
 pub(crate) fn parse(text: &str) -> Message {
     let mut reader = Reader { rest: text, all: text };
     let message = reader.message();
@@ -86,7 +86,7 @@ impl Reader<'_> {
         self.all[..self.all.len() - self.rest.len()].matches('\n').count() + 1
     }
 
-    /// The next character that is neither space nor comment.
+    /// The next character after spaces and comments.
     fn peek(&mut self) -> Option<char> {
         loop {
             self.rest = self.rest.trim_start();
@@ -96,10 +96,10 @@ impl Reader<'_> {
         self.rest.chars().next()
     }
 
-    fn eat(&mut self, wanted: char) -> bool {
-        let found = self.peek() == Some(wanted);
+    fn eat(&mut self, expected: char) -> bool {
+        let found = self.peek() == Some(expected);
         if found {
-            self.rest = &self.rest[wanted.len_utf8()..];
+            self.rest = &self.rest[expected.len_utf8()..];
         }
         found
     }
@@ -218,7 +218,7 @@ impl Reader<'_> {
 }
 
 #[test]
-fn every_form_of_the_text_format_is_read() {
+fn text_protos_are_parsed() {
     let word = |text: &str| Node::Word(text.into());
     let string = |bytes: &[u8]| Node::String(bytes.to_vec());
     let message = parse(

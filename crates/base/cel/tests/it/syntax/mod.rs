@@ -1,4 +1,4 @@
-//! The parser: trees, errors, and text again.
+//! The parser and the printer.
 
 mod hostile;
 mod print;
@@ -6,7 +6,7 @@ mod recorded;
 mod trees;
 
 use mainstay_cel::Issues;
-use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal, Parsed};
+use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal, ParsedExpression};
 use mainstay_cel::syntax::{self, Macro, Options, macros};
 
 /// The macros of Kubernetes' environment, then `cel.bind`.
@@ -14,38 +14,38 @@ fn all_macros() -> Vec<Macro> {
     [macros::STANDARD, macros::OPTIONAL, macros::TWO_VARIABLES, macros::BIND].concat()
 }
 
-/// Reads a text as Kubernetes does.
-fn parse(text: &str) -> Result<Parsed, Issues> {
+/// Parses a text with Kubernetes' options.
+fn parse(text: &str) -> Result<ParsedExpression, Issues> {
     let macros = all_macros();
     let options =
         Options { macros: &macros[..macros.len() - 1], optional: true, quoted_names: false };
     syntax::parse(text, &options)
 }
 
-/// Reads a text with all there is.
-fn parse_all(text: &str) -> Result<Parsed, Issues> {
+/// Parses a text with all options and macros.
+fn parse_all(text: &str) -> Result<ParsedExpression, Issues> {
     let macros = all_macros();
     syntax::parse(text, &Options { macros: &macros, optional: true, quoted_names: true })
 }
 
-/// Reads a text by the standard only.
-fn parse_standard(text: &str) -> Result<Parsed, Issues> {
+/// Parses a text with standard CEL only.
+fn parse_standard(text: &str) -> Result<ParsedExpression, Issues> {
     let options = Options { macros: macros::STANDARD, optional: false, quoted_names: false };
     syntax::parse(text, &options)
 }
 
-/// What is wrong, each with its line and column.
+/// The errors with their lines and columns.
 fn errors(issues: &Issues) -> Vec<String> {
-    let line = |issue: &mainstay_cel::Issue| {
+    let line = |issue: &mainstay_cel::CompileIssue| {
         let (line, column) = issue.at.map_or((-1, -1), |at| (i64::from(at.line), at.column));
         format!("{line}:{column} {}", issue.message)
     };
     issues.iter().map(line).collect()
 }
 
-/// A tree as cel-go shows it for debugging, on one line.
-fn shown(expr: &Expr) -> String {
-    let list = |of: &[Expr]| of.iter().map(shown).collect::<Vec<_>>().join(",");
+/// A tree in cel-go's debug form, on one line.
+fn debug_text(expr: &Expr) -> String {
+    let list = |of: &[Expr]| of.iter().map(debug_text).collect::<Vec<_>>().join(",");
     let mark = |optional: bool| if optional { "?" } else { "" };
     match &expr.kind {
         ExprKind::Literal(literal) => match literal {
@@ -59,36 +59,46 @@ fn shown(expr: &Expr) -> String {
         },
         ExprKind::Ident(name) => name.to_string(),
         ExprKind::Select { operand, field, test_only } => {
-            format!("{}.{field}{}", shown(operand), if *test_only { "~test-only~" } else { "" })
+            format!(
+                "{}.{field}{}",
+                debug_text(operand),
+                if *test_only { "~test-only~" } else { "" }
+            )
         }
         ExprKind::Call { function, target, args } => {
-            let target = target.as_ref().map(|target| shown(target) + ".").unwrap_or_default();
+            let target = target.as_ref().map(|target| debug_text(target) + ".").unwrap_or_default();
             format!("{target}{function}({})", list(args))
         }
         ExprKind::List { elements, .. } => format!("[{}]", list(elements)),
         ExprKind::Map(entries) => {
-            let entry = |it: &syntax::ast::MapEntry| {
-                format!("{}{}:{}", mark(it.optional), shown(&it.key), shown(&it.value))
+            let entry = |entry: &syntax::ast::MapEntry| {
+                format!(
+                    "{}{}:{}",
+                    mark(entry.optional),
+                    debug_text(&entry.key),
+                    debug_text(&entry.value)
+                )
             };
             format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(","))
         }
         ExprKind::Struct { name, fields } => {
-            let field = |it: &syntax::ast::FieldEntry| {
-                format!("{}{}:{}", mark(it.optional), it.field, shown(&it.value))
+            let field = |field: &syntax::ast::FieldEntry| {
+                format!("{}{}:{}", mark(field.optional), field.field, debug_text(&field.value))
             };
             format!("{name}{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(","))
         }
-        ExprKind::Comprehension(it) => {
-            let second = it.iter_var2.as_ref().map(|name| format!("{name},")).unwrap_or_default();
+        ExprKind::Comprehension(comprehension) => {
+            let second =
+                comprehension.iter_var2.as_ref().map(|name| format!("{name},")).unwrap_or_default();
             format!(
                 "__comprehension__({},{second}{},{},{},{},{},{})",
-                it.iter_var,
-                shown(&it.range),
-                it.accu_var,
-                shown(&it.accu_init),
-                shown(&it.condition),
-                shown(&it.step),
-                shown(&it.result),
+                comprehension.iter_var,
+                debug_text(&comprehension.range),
+                comprehension.accu_var,
+                debug_text(&comprehension.accu_init),
+                debug_text(&comprehension.condition),
+                debug_text(&comprehension.step),
+                debug_text(&comprehension.result),
             )
         }
     }

@@ -1,24 +1,24 @@
-//! From trees to text.
+//! Printing trees.
 
-use super::{parse_all, shown};
+use super::{debug_text, parse_all};
 use mainstay_cel::syntax::unparse;
 
 fn printed(text: &str) -> String {
     unparse(&parse_all(text).unwrap())
 }
 
-/// What is printed is read as the same tree.
-fn assert_stays(text: &str) -> String {
+/// Checks that the printed text parses to the same tree.
+fn assert_round_trip(text: &str) -> String {
     let parsed = parse_all(text).unwrap();
     let printed = unparse(&parsed);
     let again = parse_all(&printed).unwrap_or_else(|issues| panic!("{text} → {issues}"));
-    assert_eq!(shown(&again.root), shown(&parsed.root), "{text} → {printed}");
+    assert_eq!(debug_text(&again.root), debug_text(&parsed.root), "{text} → {printed}");
     printed
 }
 
 #[test]
-fn text_has_single_spaces_and_no_parentheses_that_say_nothing() {
-    for (text, wanted) in [
+fn printed_text_has_no_redundant_spaces_and_parentheses() {
+    for (text, expected) in [
         ("(a)+((b*c))", "a + b * c"),
         ("(a+b)*c", "(a + b) * c"),
         ("a-(b-c)", "a - (b - c)"),
@@ -53,13 +53,13 @@ fn text_has_single_spaces_and_no_parentheses_that_say_nothing() {
         ("a.`in`", "a.`in`"),
         ("a.`b-c`", "a.`b-c`"),
     ] {
-        assert_eq!(assert_stays(text), wanted, "{text}");
+        assert_eq!(assert_round_trip(text), expected, "{text}");
     }
 }
 
 #[test]
-fn what_would_be_read_as_another_tree_is_written_otherwise() {
-    for (text, wanted) in [
+fn ambiguous_trees_are_printed_differently() {
+    for (text, expected) in [
         ("-(1)", "-(1)"),
         ("-(-1)", "-(-1)"),
         ("-(1.a)", "-(1.a)"),
@@ -75,15 +75,15 @@ fn what_would_be_read_as_another_tree_is_written_otherwise() {
         ("has((a+b).c)", "has((a + b).c)"),
         ("a.`true`", "a.`true`"),
     ] {
-        assert_eq!(assert_stays(text), wanted, "{text}");
+        assert_eq!(assert_round_trip(text), expected, "{text}");
     }
 }
 
-/// Every way to put these together, with and without parentheses.
+/// Every combination of these, with and without parentheses.
 #[test]
-fn whatever_is_put_together_is_read_as_it_was() {
+fn combined_operators_round_trip() {
     const LEAVES: [&str; 6] = ["a", "1", "-1", "-2.5", "'s'", ".b"];
-    const AROUND: [(&str, &str); 24] = [
+    const WRAPPERS: [(&str, &str); 24] = [
         ("!", ""),
         ("-", ""),
         ("", ".f()"),
@@ -113,22 +113,22 @@ fn whatever_is_put_together_is_read_as_it_was() {
     for depth in 0..3 {
         let mut next = Vec::new();
         for (index, text) in texts.iter().enumerate() {
-            for (number, (before, after)) in AROUND.iter().enumerate() {
-                // Of the deepest a part will do.
+            for (number, (before, after)) in WRAPPERS.iter().enumerate() {
+                // Some of the deepest are enough.
                 if depth < 2 || (index + number).is_multiple_of(11) {
                     next.push(format!("{before}({text}){after}"));
                 }
             }
         }
         for text in &next {
-            assert_stays(text);
+            assert_round_trip(text);
         }
         texts = next;
     }
 }
 
 #[test]
-fn what_is_printed_is_printed_so_again() {
+fn printing_is_stable() {
     for text in ["a&&(b||c)?-(1):[!(!d)]", "x.all(y,has(y.z))", "'''a\nb'''"] {
         let once = printed(text);
         assert_eq!(printed(&once), once);

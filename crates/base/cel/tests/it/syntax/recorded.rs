@@ -1,17 +1,17 @@
-//! Texts beside the trees and errors that cel-go 0.26 makes of them in Kubernetes' environment.
+//! Texts, compared with trees and errors of cel-go 0.26 in Kubernetes' environment.
 
-use super::{errors, parse, parse_all, parse_standard, shown};
+use super::{debug_text, errors, parse, parse_all, parse_standard};
 use serde_json::Value as Json;
 
-/// A text and its tree, its errors, or how they are shown, a line.
+/// One text per line, with its tree, its errors, or their display form.
 const RECORDED: &str = include_str!("../recorded/syntax.jsonl");
 
-/// What can begin an operand, as errors list it.
+/// The tokens that can start an operand, as in error messages.
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, \
                        NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 #[test]
-fn each_text_gives_the_tree_or_the_errors_that_are_recorded() {
+fn texts_have_the_recorded_trees_or_errors() {
     let mut count = 0;
     for line in RECORDED.lines() {
         let recorded: Json = serde_json::from_str(line).unwrap();
@@ -21,10 +21,10 @@ fn each_text_gives_the_tree_or_the_errors_that_are_recorded() {
             Some(_) => parse_all(text),
             None => parse(text),
         };
-        let wanted = &recorded["tree"];
+        let expected = &recorded["tree"];
         let issues = match parsed {
             Ok(parsed) => {
-                assert_eq!(Some(shown(&parsed.root).as_str()), wanted.as_str(), "{text}");
+                assert_eq!(Some(debug_text(&parsed.root).as_str()), expected.as_str(), "{text}");
                 count += 1;
                 continue;
             }
@@ -33,13 +33,13 @@ fn each_text_gives_the_tree_or_the_errors_that_are_recorded() {
         if let Some(whole) = recorded["text"].as_str() {
             assert_eq!(issues.to_string(), whole, "{text}");
         } else {
-            let wanted: Vec<String> = recorded["errors"]
+            let expected: Vec<String> = recorded["errors"]
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|error| error.as_str().unwrap().replace("{OPERAND}", OPERAND))
                 .collect();
-            assert_eq!(errors(&issues), wanted, "{text}");
+            assert_eq!(errors(&issues), expected, "{text}");
         }
         count += 1;
     }

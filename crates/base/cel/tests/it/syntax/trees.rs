@@ -1,6 +1,6 @@
-//! What literals mean, where nodes are, and what macros leave behind.
+//! Literal values, positions of nodes, and expanded macros.
 
-use super::{errors, parse, parse_all, shown};
+use super::{debug_text, errors, parse, parse_all};
 use mainstay_cel::syntax::ast::{Expr, ExprKind, Literal};
 use mainstay_cel::syntax::{MAX_CODE_POINTS, MAX_NODES};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ fn literal(text: &str) -> Literal {
 }
 
 #[test]
-fn strings_mean_what_their_escapes_say() {
+fn string_escapes_are_decoded() {
     for (text, meaning) in [
         (r"''", ""),
         (r#""a'b""#, "a'b"),
@@ -43,7 +43,7 @@ fn strings_mean_what_their_escapes_say() {
 }
 
 #[test]
-fn numbers_are_exact_or_refused() {
+fn numbers_are_exact_or_errors() {
     for (text, meaning) in [
         ("9223372036854775807", Literal::Int(i64::MAX)),
         ("-9223372036854775808", Literal::Int(i64::MIN)),
@@ -68,30 +68,40 @@ fn numbers_are_exact_or_refused() {
     }
 }
 
-fn walk<'e>(expr: &'e Expr, see: &mut impl FnMut(&'e Expr)) {
-    see(expr);
+fn walk<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e Expr)) {
+    visit(expr);
     match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => {}
-        ExprKind::Select { operand, .. } => walk(operand, see),
+        ExprKind::Select { operand, .. } => walk(operand, visit),
         ExprKind::Call { target, args, .. } => {
-            target.as_deref().into_iter().chain(args).for_each(|below| walk(below, see));
+            target.as_deref().into_iter().chain(args).for_each(|child| walk(child, visit));
         }
-        ExprKind::List { elements, .. } => elements.iter().for_each(|below| walk(below, see)),
+        ExprKind::List { elements, .. } => elements.iter().for_each(|child| walk(child, visit)),
         ExprKind::Map(entries) => entries.iter().for_each(|entry| {
-            walk(&entry.key, see);
-            walk(&entry.value, see);
+            walk(&entry.key, visit);
+            walk(&entry.value, visit);
         }),
-        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| walk(&field.value, see)),
-        ExprKind::Comprehension(it) => {
-            for below in [&it.range, &it.accu_init, &it.condition, &it.step, &it.result] {
-                walk(below, see);
+        ExprKind::Struct { fields, .. } => {
+            for field in fields {
+                walk(&field.value, visit);
+            }
+        }
+        ExprKind::Comprehension(comprehension) => {
+            for child in [
+                &comprehension.range,
+                &comprehension.accu_init,
+                &comprehension.condition,
+                &comprehension.step,
+                &comprehension.result,
+            ] {
+                walk(child, visit);
             }
         }
     }
 }
 
 #[test]
-fn nodes_are_where_errors_point_at() {
+fn nodes_have_the_positions_of_errors() {
     for (text, at) in [
         ("  a", 2),
         (" .a", 2),
@@ -119,7 +129,7 @@ fn nodes_are_where_errors_point_at() {
 }
 
 #[test]
-fn numbers_of_nodes_are_unique_and_dense_enough_for_vectors() {
+fn node_ids_are_unique_and_dense() {
     let text = "a.all(x, x.exists(i, v, {v: [i, ?x]}.?a.optMap(y, y).hasValue())) || A{b: c}.d";
     let parsed = parse(text).unwrap();
     let mut seen = BTreeMap::new();
@@ -131,39 +141,42 @@ fn numbers_of_nodes_are_unique_and_dense_enough_for_vectors() {
 }
 
 #[test]
-fn a_macros_call_is_kept_as_it_was_written() {
+fn macro_calls_are_kept() {
     let parsed = parse("[1].all(x, has(x.a) && [x].exists(y, y))").unwrap();
     let call = &parsed.macro_calls[&parsed.root.id];
-    // Macros in it are named by their numbers.
-    assert_eq!(shown(call), "[1].all(x,_&&_(,))");
+    // Macro calls inside it are referenced by their ids.
+    assert_eq!(debug_text(call), "[1].all(x,_&&_(,))");
     assert_eq!(parsed.macro_calls.len(), 3);
     let ExprKind::Call { args, .. } = &call.kind else { panic!("{call:?}") };
     let ExprKind::Call { args, .. } = &args[1].kind else { panic!("{args:?}") };
-    assert_eq!(shown(&parsed.macro_calls[&args[0].id]), "has(x.a)");
-    assert_eq!(shown(&parsed.macro_calls[&args[1].id]), "[x].exists(y,y)");
+    assert_eq!(debug_text(&parsed.macro_calls[&args[0].id]), "has(x.a)");
+    assert_eq!(debug_text(&parsed.macro_calls[&args[1].id]), "[x].exists(y,y)");
 }
 
 #[test]
-fn quoted_names_are_fields_where_they_are_known() {
-    assert_eq!(shown(&parse_all("a.`b-c/d.e f`.?`g`").unwrap().root), "_?._(a.b-c/d.e f,\"g\")");
-    let refused = parse("a.`b-c`").unwrap_err();
-    assert_eq!(errors(&refused), ["1:2 unsupported syntax: '`'"]);
+fn quoted_names_are_fields_if_enabled() {
+    assert_eq!(
+        debug_text(&parse_all("a.`b-c/d.e f`.?`g`").unwrap().root),
+        "_?._(a.b-c/d.e f,\"g\")"
+    );
+    let error = parse("a.`b-c`").unwrap_err();
+    assert_eq!(errors(&error), ["1:2 unsupported syntax: '`'"]);
 }
 
 #[test]
-fn texts_and_trees_have_limits() {
+fn text_and_tree_sizes_are_limited() {
     let longest = format!("'{}'", "é".repeat(MAX_CODE_POINTS - 2));
     assert!(parse(&longest).is_ok());
-    let refused = parse(&format!("{longest} ")).unwrap_err();
+    let error = parse(&format!("{longest} ")).unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000"
     );
-    // Each doubles what is before it.
+    // Each macro doubles the expression before it.
     let doubled = format!("a{}", ".optMap(x, x)".repeat(40));
-    let refused = parse(&doubled).unwrap_err();
+    let error = parse(&doubled).unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         format!("ERROR: <input>:-1:0: expression size exceeds limit: {MAX_NODES} nodes")
     );
 }

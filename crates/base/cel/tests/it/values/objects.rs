@@ -1,68 +1,68 @@
-//! Rules over objects beside the answers of Kubernetes: how lists, sets, lists with keys, maps and
-//! objects compare, grow and are looked into.
+//! Rules over objects, compared with results of Kubernetes: comparison, concatenation and access
+//! for lists, sets, lists with keys, maps and objects.
 
-use mainstay_cel::kubernetes::{ListShape, Property, Shape};
+use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use mainstay_cel::value::{Value, WorkBudget};
-use mainstay_cel::{Budget, Env, Program};
+use mainstay_cel::{CostBudget, Env, Program};
 use serde_json::Value as Json;
 
-/// A rule, an object, and what came of it, a line.
+/// One rule, object and result per line.
 const RECORDED: &str = include_str!("../recorded/objects.jsonl");
 
-/// What the names of fields in the recordings say: `l_d2` is a list of durations.
-fn field(name: &str) -> Shape {
+/// The schema of a field by its name in the recordings: `l_d2` is a list of durations.
+fn field(name: &str) -> ValueShape {
     let name = if name.starts_with('o') { name } else { name.trim_end_matches('2') };
     let keys = |names: &[&str]| {
         let keys = names.iter().map(|name| (*name).into()).collect();
-        Shape::list(object(), ListShape::Map(keys), None)
+        ValueShape::list(object(), ListShape::Map(keys), None)
     };
     match name {
         "o1" | "o2" => object(),
-        "lo" => Shape::list(object(), ListShape::Atomic, None),
-        "mo" => Shape::map(object(), None),
+        "lo" => ValueShape::list(object(), ListShape::Atomic, None),
+        "mo" => ValueShape::map(object(), None),
         "k0" => keys(&["s"]),
         "k1" => keys(&["s", "i"]),
         "k" => keys(&["namespace"]),
         "k3" => keys(&["s", "i", "b"]),
         "k4" => keys(&["x"]),
         "ll" => {
-            let inner = Shape::list(Shape::integer(), ListShape::Atomic, None);
-            Shape::list(inner, ListShape::Atomic, None)
+            let inner = ValueShape::list(ValueShape::integer(), ListShape::Atomic, None);
+            ValueShape::list(inner, ListShape::Atomic, None)
         }
-        "ml" => Shape::map(Shape::list(text(""), ListShape::Set, None), None),
+        "ml" => ValueShape::map(ValueShape::list(text(""), ListShape::Set, None), None),
         _ => {
             let (kind, of) = name.split_once('_').unwrap();
             match kind {
                 "f" => scalar(of),
-                "l" => Shape::list(scalar(of), ListShape::Atomic, None),
-                "set" => Shape::list(scalar(of), ListShape::Set, None),
-                _ => Shape::map(scalar(of), None),
+                "l" => ValueShape::list(scalar(of), ListShape::Atomic, None),
+                "set" => ValueShape::list(scalar(of), ListShape::Set, None),
+                _ => ValueShape::map(scalar(of), None),
             }
         }
     }
 }
 
-fn text(format: &str) -> Shape {
-    Shape::string(format, None, None)
+fn text(format: &str) -> ValueShape {
+    ValueShape::string(format, None, None)
 }
 
-fn scalar(of: &str) -> Shape {
+fn scalar(of: &str) -> ValueShape {
     match of {
         "d" => text("duration"),
         "t" => text("date-time"),
         "dt" => text("date"),
         "y" => text("byte"),
-        "i" => Shape::integer(),
-        "n" => Shape::number(),
-        "b" => Shape::boolean(),
-        "x" => Shape::int_or_string(None),
+        "i" => ValueShape::integer(),
+        "n" => ValueShape::number(),
+        "b" => ValueShape::boolean(),
+        "x" => ValueShape::int_or_string(None),
         "sn" => text("").nullable(true),
         _ => text(""),
     }
 }
 
-fn with_fields(fields: impl IntoIterator<Item = (&'static str, Shape)>) -> Shape {
-    Shape::object(fields.into_iter().map(|(name, shape)| Property {
+fn with_fields(fields: impl IntoIterator<Item = (&'static str, ValueShape)>) -> ValueShape {
+    ValueShape::object(fields.into_iter().map(|(name, shape)| ShapeProperty {
         name: name.into(),
         shape,
         required: false,
@@ -70,7 +70,7 @@ fn with_fields(fields: impl IntoIterator<Item = (&'static str, Shape)>) -> Shape
     }))
 }
 
-fn object() -> Shape {
+fn object() -> ValueShape {
     let mut fields: Vec<_> = ["s", "d", "t", "dt", "y", "i", "n", "b", "x", "sn"]
         .into_iter()
         .map(|name| (name, scalar(name)))
@@ -79,15 +79,15 @@ fn object() -> Shape {
         ("namespace", text("")),
         ("a-b", text("")),
         ("a__b", text("")),
-        ("__x__", Shape::integer()),
-        ("u", Shape::preserved()),
-        ("o", with_fields([("s", text("")), ("i", Shape::integer())])),
+        ("__x__", ValueShape::integer()),
+        ("u", ValueShape::preserved()),
+        ("o", with_fields([("s", text("")), ("i", ValueShape::integer())])),
         ("e", with_fields([])),
     ]);
     with_fields(fields)
 }
 
-/// The names of the fields that a rule or an object speaks of.
+/// The names of the fields in a rule or an object.
 fn fields(rule: &str, object: &Json) -> Vec<String> {
     let word = |text: &str| {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -101,29 +101,31 @@ fn fields(rule: &str, object: &Json) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_answers_as_recorded() {
+fn rules_have_the_recorded_results() {
     let env = Env::new_expressions();
-    let mut wrong = Vec::new();
+    let mut differences = Vec::new();
     for line in RECORDED.lines() {
         let recorded: Json = serde_json::from_str(line).unwrap();
         let (rule, object) = (recorded[0].as_str().unwrap(), &recorded[1]);
-        let shape = Shape::object(fields(rule, object).into_iter().map(|name| Property {
-            shape: field(&name),
-            name: name.into(),
-            required: false,
-            defaulted: false,
-        }));
+        let shape =
+            ValueShape::object(fields(rule, object).into_iter().map(|name| ShapeProperty {
+                shape: field(&name),
+                name: name.into(),
+                required: false,
+                defaulted: false,
+            }));
         let checked = env.with_variable("self", shape.to_type("self1").unwrap()).compile(rule);
         let program = Program::new(&checked.unwrap()).unwrap();
         let this = shape.view(object, &WorkBudget::unlimited()).unwrap();
-        let got = match program.eval(&[("self", this)], &mut Budget::unlimited()) {
+        let got = match program.eval(&[("self", this)], &mut CostBudget::unlimited()) {
             Ok(Value::Bool(value)) => value.to_string(),
             Ok(other) => format!("{other:?}"),
             Err(error) => error.to_string(),
         };
         if recorded[2] != got {
-            wrong.push(format!("{rule}\n  {object}\n  got    {got}\n  wanted {}", recorded[2]));
+            differences
+                .push(format!("{rule}\n  {object}\n  got      {got}\n  expected {}", recorded[2]));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

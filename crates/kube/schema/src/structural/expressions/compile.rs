@@ -3,8 +3,8 @@
 use super::super::Schema;
 use super::{Expression, shape};
 use mainstay_cel::eval::Program;
-use mainstay_cel::kubernetes::rules::{RuleError, Scope};
-use mainstay_cel::kubernetes::{Shape, ShapeKind};
+use mainstay_cel::kubernetes::rules::{RuleCompileError, RuleScope};
+use mainstay_cel::kubernetes::{ShapeKind, ValueShape};
 
 /// The rules of a schema of whole objects, compiled.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Compiled {
 #[derive(Debug)]
 pub(in crate::structural) struct Node {
     /// What they see.
-    pub(super) shape: Shape,
+    pub(super) shape: ValueShape,
     /// Whether there are rules that see nothing.
     pub(super) blind: bool,
     /// As many as the schema has.
@@ -35,7 +35,7 @@ pub(in crate::structural) struct Node {
 #[derive(Debug)]
 pub(super) struct Rule {
     /// The program, or why there is none.
-    pub(super) program: Result<Program, RuleError>,
+    pub(super) program: Result<Program, RuleCompileError>,
     pub(super) uses_old: bool,
     /// Whether the field that the rule names is blamed: not if the message makes no sense.
     pub(super) blames_field: bool,
@@ -64,10 +64,10 @@ impl Node {
         self.properties.get(found).map(|property| &property.1)
     }
 
-    fn new(schema: &Schema, shape: &Shape) -> Option<Self> {
+    fn new(schema: &Schema, shape: &ValueShape) -> Option<Self> {
         let (mut rules, mut blind) = (Vec::new(), false);
         if !schema.expressions().is_empty() {
-            match Scope::new(shape) {
+            match RuleScope::new(shape) {
                 Some(scope) => {
                     rules.extend(schema.expressions().iter().map(|rule| Rule::new(rule, &scope)));
                 }
@@ -115,7 +115,7 @@ impl Node {
 }
 
 impl Rule {
-    fn new(rule: &Expression, scope: &Scope<'_>) -> Self {
+    fn new(rule: &Expression, scope: &RuleScope<'_>) -> Self {
         let compiled = scope.rule(&rule.rule, rule.optional_old);
         let message = match &compiled {
             Ok(_) if !rule.words.is_empty() => {

@@ -14,10 +14,10 @@ use super::super::old::{Elements, Old, same_fields};
 use super::Expression;
 use super::compile::{Compiled, Node, Rule};
 use crate::trail::{Step, Trail};
-use mainstay_cel::eval::{Budget, Program};
+use mainstay_cel::eval::{CostBudget, Program};
 use mainstay_cel::kubernetes::rules::{OLD_SELF, SELF};
-use mainstay_cel::kubernetes::{Shape, limits};
-use mainstay_cel::value::{Object, Outcome, Value as Val, WorkBudget};
+use mainstay_cel::kubernetes::{ValueShape, limits};
+use mainstay_cel::value::{ObjectValue, Value as Val, ValueResult, WorkBudget};
 use mainstay_object::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value};
 use std::cell::OnceCell;
@@ -49,13 +49,13 @@ impl Compiled {
         object: &Map<String, Value>,
         old: Option<&Map<String, Value>>,
     ) -> Verdict {
-        let mut walk = Walk::new(limits::OBJECT);
+        let mut walk = Walk::new(limits::COST_PER_OBJECT);
         let new = Part::Whole(object);
         let old = old.map(Part::Whole);
         let pair = old.map(|old| Pair::new(schema, new, old));
         let since = Since { here: pair.as_ref(), above: None };
         walk.part(&self.root, schema, new, old, since, &Trail::default());
-        Verdict { spent: limits::OBJECT - walk.left, ..walk.verdict }
+        Verdict { spent: limits::COST_PER_OBJECT - walk.left, ..walk.verdict }
     }
 }
 
@@ -114,10 +114,10 @@ impl<'a> Part<'a> {
     }
 
     /// What expressions see.
-    fn view(self, shape: &'a Shape) -> Outcome<'a> {
+    fn view(self, shape: &'a ValueShape) -> ValueResult<'a> {
         match self {
             Self::Value(value) => shape.view(value, &WorkBudget::unlimited()),
-            Self::Whole(fields) => Ok(Val::Object(Object::Json { fields, shape })),
+            Self::Whole(fields) => Ok(Val::Object(ObjectValue::Json { fields, shape })),
         }
     }
 }
@@ -195,7 +195,7 @@ struct Walk {
     verdict: Verdict,
     left: u64,
     /// That of one evaluation at a time.
-    budget: Budget<'static>,
+    budget: CostBudget<'static>,
     /// Bytes of what was found.
     size: usize,
     /// Whether nothing more is to be asked.
@@ -204,13 +204,18 @@ struct Walk {
 
 /// What the rules of one value are asked with.
 struct Question<'a> {
-    this: Outcome<'a>,
+    this: ValueResult<'a>,
     /// What stood here before, if any rule looks at it.
-    old: Option<Outcome<'a>>,
+    old: Option<ValueResult<'a>>,
 }
 
 impl<'a> Question<'a> {
-    fn eval(&self, program: &'a Program, optional: bool, budget: &mut Budget<'_>) -> Outcome<'a> {
+    fn eval(
+        &self,
+        program: &'a Program,
+        optional: bool,
+        budget: &mut CostBudget<'_>,
+    ) -> ValueResult<'a> {
         let this = (SELF, self.this.clone()?);
         let old = self.old.clone().transpose()?;
         match (old, optional) {
@@ -229,7 +234,7 @@ impl Walk {
         Self {
             verdict: Verdict::default(),
             left: budget,
-            budget: Budget::new(limits::CALL),
+            budget: CostBudget::new(limits::COST_PER_CALL),
             size: 0,
             stopped: false,
         }
@@ -398,7 +403,7 @@ impl Walk {
                 return None;
             }
         };
-        self.budget.renew(limits::CALL);
+        self.budget.renew(limits::COST_PER_CALL);
         let outcome = question.eval(program, expression.optional_old, &mut self.budget);
         if self.budget.spent() > self.left {
             self.stop(schema, trail, OUT_OF_BUDGET);
@@ -432,7 +437,7 @@ impl Walk {
         let program = rule.message.as_ref();
         let program = program.filter(|_| !mainstay_fault::is_on("messages-are-not-evaluated"));
         let Some(program) = program else { return Broken::Rule(expression.complaint()) };
-        self.budget.renew(limits::CALL);
+        self.budget.renew(limits::COST_PER_CALL);
         let outcome = question.eval(program, false, &mut self.budget);
         if self.budget.spent() > self.left {
             self.stopped = true;
@@ -452,8 +457,9 @@ impl Walk {
             Ok(Val::String(text)) => Some(text.as_str().trim()),
             _ => None,
         };
-        let fits =
-            |text: &&str| !text.is_empty() && text.len() <= limits::MESSAGE && !text.contains('\n');
+        let fits = |text: &&str| {
+            !text.is_empty() && text.len() <= limits::MESSAGE_BYTES && !text.contains('\n')
+        };
         match said.filter(fits) {
             Some(said) => Broken::Rule(said.to_owned()),
             None => Broken::Rule(expression.complaint()),

@@ -1,51 +1,51 @@
-//! What functions say to arguments that they do not take.
+//! Errors for calls without a matching overload.
 //!
-//! cel-go has three ways to bind a function, and each refuses in its own words: one function for
-//! all overloads says no more than "no such overload", or names the operator if the first argument
-//! has nothing to do with it; a function for each overload names all that it was called with.
+//! cel-go has three ways to bind a function, with three messages. A function for all overloads
+//! fails with "no such overload", or with the name of the operator if its first argument is of an
+//! unrelated kind. A function for each overload fails with all argument types.
 
 use crate::types::Type;
 use crate::value::{Error, Value, WorkBudget};
 
-/// How a function refuses arguments.
+/// The style of a function's errors for wrong arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum OverloadErrorStyle {
     /// `no such overload`
     Plain,
-    /// As [`Self::Plain`] if the first argument is of a kind that the operator is for, else
-    /// `no such overload: _+_`.
-    Operator(Kinds),
+    /// As [`Self::Plain`] if the first argument has a kind of the operator, else `no such overload:
+    /// _+_`.
+    Operator(OperandKinds),
     /// `no such overload: f(int, string)`
     Signature,
-    /// `no such overload: f`, of a function that does not exist.
+    /// `no such overload: f`, for an unknown function.
     Unknown,
 }
 
-/// Kinds of values that operators are for (cel-go's traits).
+/// Kinds of operands (cel-go's traits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kinds {
-    /// What `+` adds.
+pub(super) enum OperandKinds {
+    /// The operands of `+`.
     Added,
-    /// What `-` subtracts from.
+    /// The left operands of `-`.
     Subtracted,
-    /// What `*` and `/` are for.
+    /// The operands of `*` and `/`.
     Scaled,
-    /// What `%` is for.
+    /// The operands of `%`.
     Modulo,
-    /// What `-x` is for.
+    /// The operands of `-x`.
     Negated,
-    /// What has an order.
+    /// Values with an order.
     Ordered,
-    /// What has a size.
+    /// Values with a size.
     Sized,
-    /// What regular expressions are for.
+    /// Strings for regular expressions.
     Matched,
     /// Lists.
     Listed,
 }
 
-impl Kinds {
-    const fn contain(self, value: &Value<'_>) -> bool {
+impl OperandKinds {
+    const fn contains(self, value: &Value<'_>) -> bool {
         use Value::{
             Bool, Bytes, Double, Duration, Int, List, Map, Object, String, Timestamp, Uint,
         };
@@ -87,19 +87,19 @@ impl Kinds {
     }
 }
 
-impl Refusal {
-    /// How a function of this name refuses.
+impl OverloadErrorStyle {
+    /// The error style of a function.
     pub(super) fn of(function: &str) -> Self {
         match function {
-            "_+_" => Self::Operator(Kinds::Added),
-            "_-_" => Self::Operator(Kinds::Subtracted),
-            "_*_" | "_/_" => Self::Operator(Kinds::Scaled),
-            "_%_" => Self::Operator(Kinds::Modulo),
-            "-_" => Self::Operator(Kinds::Negated),
-            "_<_" | "_<=_" | "_>_" | "_>=_" => Self::Operator(Kinds::Ordered),
-            "size" => Self::Operator(Kinds::Sized),
-            "matches" => Self::Operator(Kinds::Matched),
-            "sort" | "@sortByAssociatedKeys" => Self::Operator(Kinds::Listed),
+            "_+_" => Self::Operator(OperandKinds::Added),
+            "_-_" => Self::Operator(OperandKinds::Subtracted),
+            "_*_" | "_/_" => Self::Operator(OperandKinds::Scaled),
+            "_%_" => Self::Operator(OperandKinds::Modulo),
+            "-_" => Self::Operator(OperandKinds::Negated),
+            "_<_" | "_<=_" | "_>_" | "_>=_" => Self::Operator(OperandKinds::Ordered),
+            "size" => Self::Operator(OperandKinds::Sized),
+            "matches" => Self::Operator(OperandKinds::Matched),
+            "sort" | "@sortByAssociatedKeys" => Self::Operator(OperandKinds::Listed),
             "!_" | "@in" | "type" | "dyn" | "contains" | "startsWith" | "endsWith" | "flatten" => {
                 Self::Plain
             }
@@ -107,18 +107,20 @@ impl Refusal {
         }
     }
 
-    /// The refusal of these arguments by a function of this name.
+    /// The error for these arguments.
     #[cold]
-    pub(super) fn refuse(self, function: &str, args: &[Value<'_>]) -> Error {
-        let receives = |value: &Value<'_>| {
+    pub(super) fn error(self, function: &str, args: &[Value<'_>]) -> Error {
+        let has_own_methods = |value: &Value<'_>| {
             matches!(value, Value::String(_) | Value::Duration(_) | Value::Timestamp(_))
         };
         match (self, args.first()) {
-            // Strings and times have methods of their own, and find none of this name.
-            (Self::Operator(kinds), Some(first)) if !kinds.contain(first) && !receives(first) => {
+            // Strings, durations and timestamps have methods of their own, none of this name.
+            (Self::Operator(kinds), Some(first))
+                if !kinds.contains(first) && !has_own_methods(first) =>
+            {
                 Error::NoSuchOverloadOf(function.to_owned().into())
             }
-            (Self::Unknown, Some(first)) if !receives(first) => {
+            (Self::Unknown, Some(first)) if !has_own_methods(first) => {
                 Error::NoSuchOverloadOf(function.to_owned().into())
             }
             (Self::Signature, _) => {
@@ -130,14 +132,14 @@ impl Refusal {
     }
 }
 
-/// Whether values are of the types that a function takes: lists and maps are judged by their first
+/// Whether values have the types that an overload accepts: lists and maps are judged by their first
 /// elements, types of libraries by their names.
-pub(super) fn takes(params: &[Type], args: &[Value<'_>], work: &WorkBudget) -> bool {
+pub(super) fn accepts(params: &[Type], args: &[Value<'_>], work: &WorkBudget) -> bool {
     params.len() == args.len()
-        && params.iter().zip(args).all(|(param, arg)| is_of(param, arg, work))
+        && params.iter().zip(args).all(|(param, arg)| has_type(param, arg, work))
 }
 
-fn is_of(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
+fn has_type(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
     match (param, value) {
         (Type::Dyn | Type::Any | Type::Param(_) | Type::Var(_), _)
         | (Type::Null, Value::Null)
@@ -151,26 +153,26 @@ fn is_of(param: &Type, value: &Value<'_>, work: &WorkBudget) -> bool {
         | (Type::Timestamp, Value::Timestamp(_))
         | (Type::Type(_), Value::Type(_)) => true,
         (Type::List(element), Value::List(list)) => match list.get(0, work) {
-            Some(Ok(first)) => is_of(element, &first, work),
+            Some(Ok(first)) => has_type(element, &first, work),
             Some(Err(_)) => false,
             None => true,
         },
-        (Type::Map(of), Value::Map(map)) => first_is_of(of, map.iter(work).next(), work),
-        (Type::Map(of), Value::Object(object @ crate::value::Object::Json { .. })) => {
-            first_is_of(of, object.iter(work).next(), work)
+        (Type::Map(of), Value::Map(map)) => first_entry_has_type(of, map.iter(work).next(), work),
+        (Type::Map(of), Value::Object(object @ crate::value::ObjectValue::Json { .. })) => {
+            first_entry_has_type(of, object.iter(work).next(), work)
         }
         (Type::Opaque(_) | Type::Object(_), _) => *param.name() == *value.type_name(),
         _ => false,
     }
 }
 
-fn first_is_of(
+fn first_entry_has_type(
     of: &(Type, Type),
-    first: Option<(Value<'_>, crate::value::Outcome<'_>)>,
+    first: Option<(Value<'_>, crate::value::ValueResult<'_>)>,
     work: &WorkBudget,
 ) -> bool {
     match first {
-        Some((key, Ok(value))) => is_of(&of.0, &key, work) && is_of(&of.1, &value, work),
+        Some((key, Ok(value))) => has_type(&of.0, &key, work) && has_type(&of.1, &value, work),
         Some((_, Err(_))) => false,
         None => true,
     }

@@ -1,22 +1,22 @@
-//! What the parser makes of what it has read, and what it objects to although it can be read:
-//! reserved words, literals out of range, macros with wrong arguments.
+//! Tree builder of the parsers, with errors in well-formed text: reserved words, literals out of
+//! range, wrong arguments of macros.
 
 use super::ast::{Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, operator};
-use super::lexer::{Kind, Token};
-use super::make::{Maker, Nodes};
-use super::words::is_reserved;
-use super::{Expanded, Options, literal};
+use super::lexer::{Token, TokenKind};
+use super::nodes::{NodeFactory, Nodes};
+use super::reserved::is_reserved;
+use super::{Expansion, Options, literal};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Makes trees.
+/// Builds trees.
 #[derive(Debug)]
 pub(super) struct Builder<'a> {
     pub(super) text: &'a str,
     pub(super) options: &'a Options<'a>,
     pub(super) nodes: Nodes,
     pub(super) macro_calls: HashMap<Id, Expr>,
-    /// What is wrong, and where; without a place if it is about the whole text.
+    /// Errors with their positions; without a position for the whole text.
     pub(super) errors: Vec<(Option<u32>, String)>,
 }
 
@@ -29,25 +29,25 @@ impl<'a> Builder<'a> {
         &self.text[token.start as usize..token.end as usize]
     }
 
-    /// Notes what is wrong; something to go on with.
+    /// Records an error; returns a placeholder node.
     pub(super) fn error(&mut self, at: u32, message: impl Into<String>) -> Expr {
         self.errors.push((Some(at), message.into()));
         self.nodes.node(at, ExprKind::Literal(Literal::Null))
     }
 
-    /// A literal, perhaps after a minus sign.
+    /// Builds a literal, with an optional minus sign.
     pub(super) fn literal(&mut self, minus: Option<Token>, token: Token) -> Expr {
         let text = self.text_of(token);
         let at = minus.map_or(token.at, |minus| minus.at);
         let negative = minus.is_some();
         let literal = match token.kind {
-            Kind::Int => literal::int(negative, text),
-            Kind::Uint => literal::uint(text),
-            Kind::Float => literal::double(negative, text),
-            Kind::String => literal::string(text, |plain| self.nodes.name(plain)),
-            Kind::Bytes => literal::bytes(text),
-            Kind::True => Ok(Literal::Bool(true)),
-            Kind::False => Ok(Literal::Bool(false)),
+            TokenKind::Int => literal::int(negative, text),
+            TokenKind::Uint => literal::uint(text),
+            TokenKind::Float => literal::double(negative, text),
+            TokenKind::String => literal::string(text, |plain| self.nodes.name(plain)),
+            TokenKind::Bytes => literal::bytes(text),
+            TokenKind::True => Ok(Literal::Bool(true)),
+            TokenKind::False => Ok(Literal::Bool(false)),
             _ => Ok(Literal::Null),
         };
         match literal {
@@ -56,43 +56,43 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A name of a variable, perhaps after a dot.
+    /// Builds an identifier, with an optional leading dot.
     pub(super) fn ident(&mut self, dot: Option<Token>, token: Token) -> Expr {
         let name = self.text_of(token);
         let start = dot.map_or(token.at, |dot| dot.at);
         if is_reserved(name) {
             return self.error(start, format!("reserved identifier: {name}"));
         }
-        let name = self.rooted(dot, name);
+        let name = self.absolute_name(dot, name);
         self.nodes.node(token.at, ExprKind::Ident(name))
     }
 
-    fn rooted(&mut self, dot: Option<Token>, name: &str) -> Arc<str> {
+    fn absolute_name(&mut self, dot: Option<Token>, name: &str) -> Arc<str> {
         match dot {
             Some(_) => self.nodes.name(&format!(".{name}")),
             None => self.nodes.name(name),
         }
     }
 
-    /// A call of a function. `noted` is how many errors there were before its arguments.
+    /// Builds a call of a function. `errors_before` is the number of errors before its arguments.
     pub(super) fn function(
         &mut self,
         (dot, token, open): (Option<Token>, Token, Token),
         args: Vec<Expr>,
-        noted: usize,
+        errors_before: usize,
     ) -> Expr {
         let name = self.text_of(token);
         let start = dot.map_or(token.at, |dot| dot.at);
         if is_reserved(name) {
-            // What is called so is not looked into.
-            self.errors.truncate(noted);
+            // Errors in its arguments are dropped.
+            self.errors.truncate(errors_before);
             return self.error(start, format!("reserved identifier: {name}"));
         }
-        let name = self.rooted(dot, name);
+        let name = self.absolute_name(dot, name);
         self.call_or_macro(open.at, &name, None, args)
     }
 
-    /// A call of a method.
+    /// Builds a call of a method.
     pub(super) fn method(
         &mut self,
         target: Expr,
@@ -103,10 +103,10 @@ impl<'a> Builder<'a> {
         self.call_or_macro(open.at, &name, Some(target), args)
     }
 
-    /// A field's name, if it may be written so.
+    /// The name of a field, if its syntax is allowed.
     fn field(&mut self, token: Token, at: u32) -> Option<Arc<str>> {
         let text = self.text_of(token);
-        if token.kind != Kind::Quoted {
+        if token.kind != TokenKind::Quoted {
             return Some(self.nodes.name(text));
         }
         if self.options.quoted_names {
@@ -116,14 +116,14 @@ impl<'a> Builder<'a> {
         None
     }
 
-    /// `operand.field` or `operand.?field`; `blamed` is where the name should begin.
+    /// Builds `operand.field` or `operand.?field`; `name_at` is the position of the name.
     pub(super) fn select(
         &mut self,
         operand: Expr,
         (dot, optional, field): (Token, bool, Token),
-        blamed: u32,
+        name_at: u32,
     ) -> Expr {
-        let name = self.field(field, blamed).unwrap_or_default();
+        let name = self.field(field, name_at).unwrap_or_default();
         if !optional {
             let operand = Box::new(operand);
             let kind = ExprKind::Select { operand, field: name, test_only: false };
@@ -132,11 +132,11 @@ impl<'a> Builder<'a> {
         if !self.options.optional {
             return self.error(dot.at, "unsupported syntax '.?'");
         }
-        let name = self.nodes.node(blamed, ExprKind::Literal(Literal::String(name)));
+        let name = self.nodes.node(name_at, ExprKind::Literal(Literal::String(name)));
         self.nodes.call(dot.at, operator::OPT_SELECT, vec![operand, name])
     }
 
-    /// `operand[index]` or `operand[?index]`.
+    /// Builds `operand[index]` or `operand[?index]`.
     pub(super) fn index(
         &mut self,
         operand: Expr,
@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
         self.nodes.call(open.at, operator, vec![operand, index])
     }
 
-    /// `[elements]`, each with its question mark.
+    /// Builds `[elements]`, each with an optional question mark.
     pub(super) fn list(&mut self, open: Token, elements: Vec<(Option<Token>, Expr)>) -> Expr {
         let mut optional = Vec::new();
         for (index, (mark, _)) in elements.iter().enumerate() {
@@ -166,18 +166,18 @@ impl<'a> Builder<'a> {
         self.nodes.node(open.at, ExprKind::List { elements, optional })
     }
 
-    /// `?key: value` of a map; none if it is refused. `noted` is how many errors there were before
-    /// it.
+    /// Builds `?key: value` of a map; none after an error. `errors_before` is the number of errors
+    /// before it.
     pub(super) fn entry(
         &mut self,
         (mark, colon): (Option<Token>, Token),
         (key, value): (Expr, Expr),
-        noted: usize,
+        errors_before: usize,
     ) -> Option<MapEntry> {
         if let Some(mark) = mark
             && !self.options.optional
         {
-            self.errors.truncate(noted);
+            self.errors.truncate(errors_before);
             self.error(mark.at, "unsupported syntax '?'");
             return None;
         }
@@ -185,35 +185,35 @@ impl<'a> Builder<'a> {
         Some(MapEntry { id, at: colon.at, key, value, optional: mark.is_some() })
     }
 
-    /// `{entries}`
+    /// Builds `{entries}`.
     pub(super) fn map(&mut self, open: Token, entries: Vec<MapEntry>) -> Expr {
         self.nodes.node(open.at, ExprKind::Map(entries))
     }
 
-    /// `?field: value` of a message whose first field begins at `first`; none if it is refused.
-    /// `noted` is how many errors there were before it.
-    pub(super) fn initializer(
+    /// Builds `?field: value` of a message whose first field begins at `first`; none after an
+    /// error. `errors_before` is the number of errors before it.
+    pub(super) fn field_entry(
         &mut self,
         (first, mark, field, colon): (u32, Option<Token>, Token, Token),
         value: Expr,
-        noted: usize,
+        errors_before: usize,
     ) -> Option<FieldEntry> {
         if let Some(mark) = mark
             && !self.options.optional
         {
-            self.errors.truncate(noted);
+            self.errors.truncate(errors_before);
             self.error(mark.at, "unsupported syntax '?'");
             return None;
         }
-        if field.kind == Kind::Quoted && !self.options.quoted_names {
-            self.errors.truncate(noted);
+        if field.kind == TokenKind::Quoted && !self.options.quoted_names {
+            self.errors.truncate(errors_before);
         }
         let field = self.field(field, first)?;
         let id = self.nodes.id();
         Some(FieldEntry { id, at: colon.at, field, value, optional: mark.is_some() })
     }
 
-    /// `name{fields}`
+    /// Builds `name{fields}`.
     pub(super) fn message(
         &mut self,
         (dot, names, open): (Option<Token>, &[Token], Token),
@@ -230,8 +230,8 @@ impl<'a> Builder<'a> {
         self.nodes.node(open.at, ExprKind::Struct { name, fields })
     }
 
-    /// Operands with the same operator `&&` or `||` between them, as a balanced tree: long chains
-    /// are common and stay flat so. `operators` are the places between the operands.
+    /// Builds a balanced tree of operands joined by `&&` or `||`, so long chains stay flat.
+    /// `operators` are the positions between the operands.
     pub(super) fn chain(
         &mut self,
         operator: &str,
@@ -255,26 +255,29 @@ impl<'a> Builder<'a> {
         args: Vec<Expr>,
     ) -> Expr {
         let receiver = target.is_some();
-        // A later macro takes the place of an earlier one, a count that fits that of any count.
+        // A later macro replaces an earlier one, and one with the exact number of arguments comes
+        // before a variadic one.
         let find = |count: Option<usize>| {
-            let is = |known: &&super::Macro| {
-                known.name == &**name && known.receiver == receiver && known.args == count
+            let matches = |candidate: &&super::Macro| {
+                candidate.name == &**name
+                    && candidate.receiver == receiver
+                    && candidate.args == count
             };
-            self.options.macros.iter().rev().find(is)
+            self.options.macros.iter().rev().find(matches)
         };
-        let Some(found) = find(Some(args.len())).or_else(|| find(None)).copied() else {
+        let Some(macro_found) = find(Some(args.len())).or_else(|| find(None)).copied() else {
             return self.plain_call(at, name, target, args);
         };
-        // A text with errors becomes no tree: nobody will ask how it was written.
-        let as_written =
-            self.errors.is_empty().then(|| self.as_written(name, target.as_ref(), &args));
-        let mut maker = Maker { nodes: &mut self.nodes, at };
-        match (found.expand)(&mut maker, target, args) {
-            Ok(Expanded::Instead(expr)) => {
-                self.macro_calls.extend(as_written.map(|call| (expr.id, call)));
+        // A text with errors has no tree, so its original calls are not needed.
+        let original_call =
+            self.errors.is_empty().then(|| self.original_call(name, target.as_ref(), &args));
+        let mut factory = NodeFactory { nodes: &mut self.nodes, at };
+        match (macro_found.expand)(&mut factory, target, args) {
+            Ok(Expansion::Replacement(expr)) => {
+                self.macro_calls.extend(original_call.map(|call| (expr.id, call)));
                 expr
             }
-            Ok(Expanded::Stays(target, args)) => self.plain_call(at, name, target, args),
+            Ok(Expansion::Unchanged(target, args)) => self.plain_call(at, name, target, args),
             Err(refusal) => self.error(refusal.at, refusal.message),
         }
     }
@@ -291,52 +294,51 @@ impl<'a> Builder<'a> {
         self.nodes.node(at, ExprKind::Call { function, target, args })
     }
 
-    /// A macro's call, with its arguments as they are in the text: what macros have become in them
-    /// is only named by its number.
-    fn as_written(&self, name: &Arc<str>, target: Option<&Expr>, args: &[Expr]) -> Expr {
+    /// The original call of a macro. Nested expansions in it are replaced by their ids.
+    fn original_call(&self, name: &Arc<str>, target: Option<&Expr>, args: &[Expr]) -> Expr {
         let function = Arc::clone(name);
-        let target = target.map(|target| Box::new(self.abridged(target)));
-        let args = args.iter().map(|arg| self.abridged(arg)).collect();
+        let target = target.map(|target| Box::new(self.without_expansions(target)));
+        let args = args.iter().map(|arg| self.without_expansions(arg)).collect();
         Expr { id: 0, at: 0, kind: ExprKind::Call { function, target, args } }
     }
 
-    fn abridged(&self, expr: &Expr) -> Expr {
+    fn without_expansions(&self, expr: &Expr) -> Expr {
         let Expr { id, at, .. } = *expr;
         if self.macro_calls.contains_key(&id) {
             return Expr { id, at, kind: ExprKind::Ident("".into()) };
         }
         let kind = match &expr.kind {
             ExprKind::Select { operand, field, test_only } => ExprKind::Select {
-                operand: Box::new(self.abridged(operand)),
+                operand: Box::new(self.without_expansions(operand)),
                 field: field.clone(),
                 test_only: *test_only,
             },
             ExprKind::Call { function, target, args } => ExprKind::Call {
                 function: function.clone(),
-                target: target.as_ref().map(|target| Box::new(self.abridged(target))),
-                args: args.iter().map(|arg| self.abridged(arg)).collect(),
+                target: target.as_ref().map(|target| Box::new(self.without_expansions(target))),
+                args: args.iter().map(|arg| self.without_expansions(arg)).collect(),
             },
             ExprKind::List { elements, optional } => ExprKind::List {
-                elements: elements.iter().map(|element| self.abridged(element)).collect(),
+                elements: elements.iter().map(|element| self.without_expansions(element)).collect(),
                 optional: optional.clone(),
             },
             ExprKind::Map(entries) => {
-                let abridged = |entry: &MapEntry| MapEntry {
-                    key: self.abridged(&entry.key),
-                    value: self.abridged(&entry.value),
+                let without_expansions = |entry: &MapEntry| MapEntry {
+                    key: self.without_expansions(&entry.key),
+                    value: self.without_expansions(&entry.value),
                     ..*entry
                 };
-                ExprKind::Map(entries.iter().map(abridged).collect())
+                ExprKind::Map(entries.iter().map(without_expansions).collect())
             }
             ExprKind::Struct { name, fields } => {
-                let abridged = |field: &FieldEntry| FieldEntry {
+                let without_expansions = |field: &FieldEntry| FieldEntry {
                     field: field.field.clone(),
-                    value: self.abridged(&field.value),
+                    value: self.without_expansions(&field.value),
                     ..*field
                 };
                 ExprKind::Struct {
                     name: name.clone(),
-                    fields: fields.iter().map(abridged).collect(),
+                    fields: fields.iter().map(without_expansions).collect(),
                 }
             }
             whole @ (ExprKind::Literal(_) | ExprKind::Ident(_) | ExprKind::Comprehension(_)) => {

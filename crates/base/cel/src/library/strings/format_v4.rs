@@ -1,34 +1,36 @@
-//! What `format` of version 4 makes of arguments: all in the plainest way.
+//! Plain formatting of `format` version 4.
 
 use super::clause::Clause;
 use super::error::FormatError;
-use super::format::{STRING, bytes_in_hex, entries, in_base, refused, take_work, within_limit};
+use super::format::{
+    STRING, check_length, entries_of, take_work, type_error, write_hex_bytes, write_in_base,
+};
 use super::numbers;
 use crate::value::{Value, WorkBudget, time};
 use std::fmt::Write as _;
 
-/// Writes an argument as its clause says.
+/// Writes an argument in the format of its clause.
 pub(super) fn write(
     out: &mut String,
     clause: Clause,
     value: &Value<'_>,
     work: &WorkBudget,
 ) -> Result<(), FormatError> {
-    let done = match clause {
-        Clause::String => return text(out, value, work),
+    let written = match clause {
+        Clause::String => return write_text(out, value, work),
         Clause::Decimal => match value {
             Value::Double(number) => {
-                double(out, *number);
+                write_double(out, *number);
                 Some(())
             }
             Value::Bool(_) => None,
-            _ => in_base(out, clause, value),
+            _ => write_in_base(out, clause, value),
         },
-        Clause::Fixed(digits) => number(out, value, 'f', digits.unwrap_or(6))?,
-        Clause::Scientific(digits) => number(out, value, 'e', digits.unwrap_or(6))?,
-        Clause::Binary | Clause::Octal => in_base(out, clause, value),
+        Clause::Fixed(digits) => write_number(out, value, 'f', digits.unwrap_or(6))?,
+        Clause::Scientific(digits) => write_number(out, value, 'e', digits.unwrap_or(6))?,
+        Clause::Binary | Clause::Octal => write_in_base(out, clause, value),
         Clause::Hex { upper } => {
-            in_base(out, clause, value).or_else(|| bytes_in_hex(out, upper, value))
+            write_in_base(out, clause, value).or_else(|| write_hex_bytes(out, upper, value))
         }
     };
     let takes = match clause {
@@ -40,12 +42,12 @@ pub(super) fn write(
         Clause::Octal => "octal clause can only be used on ints and uints",
         Clause::Hex { .. } => "only ints, uints, bytes, and strings can be formatted as hex",
     };
-    done.map_or_else(|| refused(takes, value), Ok)
+    written.map_or_else(|| type_error(takes, value), Ok)
 }
 
-/// A double with its fewest digits and without exponent.
-fn double(out: &mut String, number: f64) {
-    match special(number) {
+/// Writes a double with the shortest digits and without an exponent.
+fn write_double(out: &mut String, number: f64) {
+    match special_name(number) {
         Some(name) => out.push_str(name),
         None => {
             // Writing to a string does not fail.
@@ -54,8 +56,8 @@ fn double(out: &mut String, number: f64) {
     }
 }
 
-/// The name of a number without digits.
-fn special(number: f64) -> Option<&'static str> {
+/// The name of a special value.
+fn special_name(number: f64) -> Option<&'static str> {
     if number.is_nan() {
         Some("NaN")
     } else if number.is_infinite() {
@@ -65,15 +67,16 @@ fn special(number: f64) -> Option<&'static str> {
     }
 }
 
-/// `%f` and `%e`, for which integers are doubles: so the specification, of whose tests upstream fails
-/// these.
-fn number(
+/// Writes `%f` and `%e`. Integers count as doubles by the specification; upstream fails its tests
+/// for that.
+fn write_number(
     out: &mut String,
     value: &Value<'_>,
     letter: char,
     digits: i64,
 ) -> Result<Option<()>, FormatError> {
-    let Some(digits) = usize::try_from(digits).ok().filter(|digits| *digits <= numbers::MOST)
+    let Some(digits) =
+        usize::try_from(digits).ok().filter(|digits| *digits <= numbers::MAX_PRECISION)
     else {
         return Err(FormatError::Precision { digits });
     };
@@ -84,16 +87,16 @@ fn number(
         Value::Uint(number) => *number as f64,
         _ => return Ok(None),
     };
-    match (special(number), letter) {
+    match (special_name(number), letter) {
         (Some(name), _) => out.push_str(name),
-        (None, 'e') => numbers::exponent(out, number, digits),
-        (None, _) => numbers::exact(out, number, digits),
+        (None, 'e') => numbers::write_with_exponent(out, number, digits),
+        (None, _) => numbers::write_exact(out, number, digits),
     }
     Ok(Some(()))
 }
 
 /// `%s`
-fn text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), FormatError> {
+fn write_text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), FormatError> {
     take_work(value, work)?;
     // Writing to a string does not fail.
     let _ = match value {
@@ -101,41 +104,43 @@ fn text(out: &mut String, value: &Value<'_>, work: &WorkBudget) -> Result<(), Fo
         Value::Int(value) => write!(out, "{value}"),
         Value::Uint(value) => write!(out, "{value}"),
         Value::Double(value) => {
-            double(out, *value);
+            write_double(out, *value);
             Ok(())
         }
         Value::Bytes(value) => write!(out, "{}", String::from_utf8_lossy(value)),
         Value::String(value) => write!(out, "{value}"),
-        Value::Duration(value) => write!(out, "{}", time::seconds(*value)),
+        Value::Duration(value) => write!(out, "{}", time::format_seconds(*value)),
         Value::Timestamp(value) => write!(out, "{value}"),
         Value::Null => write!(out, "null"),
         Value::Type(value) => write!(out, "{}", value.name()),
         Value::List(values) => {
             out.push('[');
             for (at, value) in values.iter(work).enumerate() {
-                within_limit(out.len())?;
+                check_length(out.len())?;
                 out.push_str(if at == 0 { "" } else { ", " });
-                text(out, &value?, work)?;
+                write_text(out, &value?, work)?;
             }
             out.push(']');
             Ok(())
         }
         _ => {
-            let Some(entries) = entries(value, work) else { return refused(STRING, value) };
-            let mut shown = Vec::new();
+            let Some(entries) = entries_of(value, work) else { return type_error(STRING, value) };
+            let mut formatted_entries = Vec::new();
             let mut length = out.len();
             for (key, value) in entries {
                 let mut entry = (String::new(), String::new());
-                text(&mut entry.0, &key, work)?;
-                text(&mut entry.1, &value?, work)?;
+                write_text(&mut entry.0, &key, work)?;
+                write_text(&mut entry.1, &value?, work)?;
                 length += entry.0.len() + entry.1.len();
-                within_limit(length)?;
-                shown.push(entry);
+                check_length(length)?;
+                formatted_entries.push(entry);
             }
-            shown.sort_by(|one, other| one.0.cmp(&other.0));
-            let shown: Vec<String> =
-                shown.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
-            write!(out, "{{{}}}", shown.join(", "))
+            formatted_entries.sort_by(|one, other| one.0.cmp(&other.0));
+            let formatted_entries: Vec<String> = formatted_entries
+                .into_iter()
+                .map(|(key, value)| format!("{key}: {value}"))
+                .collect();
+            write!(out, "{{{}}}", formatted_entries.join(", "))
         }
     };
     Ok(())

@@ -1,6 +1,6 @@
-//! Words that are no names.
+//! Reserved words.
 
-/// Words that are no names of variables and functions; fields and methods may be called so.
+/// Words that cannot name variables and functions; fields and methods can have these names.
 const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -25,7 +25,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Whether the language keeps a word for itself.
+/// Whether a word is reserved.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }

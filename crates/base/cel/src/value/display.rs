@@ -1,11 +1,11 @@
-//! Values as texts of messages: what Go's `%v` makes of cel-go's values.
+//! Text of values in messages: cel-go's values formatted with Go's `%v`.
 
-use super::{Map, Object, Value, WorkBudget, time};
+use super::{MapValue, ObjectValue, Value, WorkBudget, time};
 use crate::types::Type;
 use std::fmt;
 
-/// A double as Go's `%g` and `%v` write it, which is what `string(...)` gives: the fewest digits
-/// that mean it, with an exponent below -4 and from 6 on.
+/// A double as Go's `%g` and `%v`, which is also the result of `string(...)`: the shortest digits,
+/// with an exponent below -4 and from 6 on.
 pub fn go_double(double: f64) -> String {
     if double.is_nan() {
         return "NaN".to_owned();
@@ -27,10 +27,9 @@ pub fn go_decimal(double: f64) -> String {
     plain(&digits, exponent)
 }
 
-/// The fewest digits that mean a finite double, as `-1.5`, and the power of ten that they are
-/// multiplied with.
+/// The shortest digits of a finite double, such as `-1.5`, and their power of ten.
 ///
-/// Where two texts of that length are equally near Go takes the even one, Rust the greater.
+/// If two texts of that length are equally close, Go takes the even one, Rust the greater.
 fn shortest(double: f64) -> (String, i32) {
     let text = format!("{double:e}");
     // Rust writes every finite number as `1.5e3`.
@@ -38,7 +37,7 @@ fn shortest(double: f64) -> (String, i32) {
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let count = digits.bytes().filter(u8::is_ascii_digit).count();
     if count >= 15 {
-        // All digits that there are: no double in question has more.
+        // This is exact: no double of this size has more digits.
         let exact = format!("{double:.60e}");
         let exact = exact.split_once('e').map_or("", |(digits, _)| digits);
         if let Some((down, rest)) = exact.split_at_checked(digits.len())
@@ -54,7 +53,7 @@ fn shortest(double: f64) -> (String, i32) {
     (digits.to_owned(), exponent)
 }
 
-/// Digits such as `-1.5`, times a power of ten, without an exponent.
+/// Formats digits such as `-1.5`, times a power of ten, without an exponent.
 fn plain(digits: &str, exponent: i32) -> String {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -77,26 +76,26 @@ fn plain(digits: &str, exponent: i32) -> String {
     format!("{sign}{all}")
 }
 
-/// What stands for the rest where there is too much of it.
-const MORE: &str = "…";
+/// The end of a truncated text.
+const ELLIPSIS: &str = "…";
 
 impl<'a> Value<'a> {
-    /// The text of a value in a message of an evaluation, where making a text is work.
+    /// The text of a value for a message of an evaluation, which costs work.
     pub const fn display<'v>(&'v self, work: &'v WorkBudget) -> Display<'v, 'a> {
         Display { value: self, work }
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, work: &WorkBudget) -> fmt::Result {
         match self {
-            // Go's number of it.
+            // The number of protobuf's `NullValue`.
             Self::Null => f.write_str("0"),
             Self::Bool(bool) => write!(f, "{bool}"),
             Self::Int(int) => write!(f, "{int}"),
             Self::Uint(uint) => write!(f, "{uint}"),
             Self::Double(double) => f.write_str(&go_double(*double)),
             Self::String(text) => {
-                if work.make_text(text.len()).is_err() {
-                    return f.write_str(MORE);
+                if work.create_text(text.len()).is_err() {
+                    return f.write_str(ELLIPSIS);
                 }
                 f.write_str(text)
             }
@@ -108,24 +107,24 @@ impl<'a> Value<'a> {
                 f.write_str("]")
             }
             Self::Duration(duration) => f.write_str(&time::go_duration(*duration)),
-            Self::Timestamp(time) => f.write_str(&go_time(*time)),
+            Self::Timestamp(time) => f.write_str(&format_go_time(*time)),
             Self::Type(of) => f.write_str(&type_text(of)),
             Self::List(list) => {
                 f.write_str("[")?;
                 for (at, value) in list.iter(work).enumerate() {
                     if work.take(1).is_err() {
-                        return f.write_str(MORE);
+                        return f.write_str(ELLIPSIS);
                     }
                     f.write_str(if at == 0 { "" } else { ", " })?;
-                    outcome(f, value, work)?;
+                    write_result(f, value, work)?;
                 }
                 f.write_str("]")
             }
-            Self::Map(map @ (Map::Json { .. } | Map::Values(_))) => {
-                entries(f, map.iter(work), work)
+            Self::Map(map @ (MapValue::Json { .. } | MapValue::Values(_))) => {
+                write_entries(f, map.iter(work), work)
             }
-            Self::Object(object @ (Object::Json { .. } | Object::Values { .. })) => {
-                entries(f, object.iter(work), work)
+            Self::Object(object @ (ObjectValue::Json { .. } | ObjectValue::Values { .. })) => {
+                write_entries(f, object.iter(work), work)
             }
             Self::Optional(None) => f.write_str("optional.none()"),
             Self::Optional(Some(value)) => write!(f, "optional({})", value.display(work)),
@@ -135,16 +134,15 @@ impl<'a> Value<'a> {
     }
 }
 
-/// For messages outside of evaluations. An evaluation uses [`Value::display`], which counts the work
-/// and so has an end.
+/// For messages outside of evaluations. Evaluations use [`Value::display`], which limits the work.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &WorkBudget::unlimited())
     }
 }
 
-/// The text of a value, which takes work from an evaluation as it is written
-/// ([`Value::display`]). It ends early if no work remains.
+/// A value whose text takes work from an evaluation ([`Value::display`]). The text is truncated if
+/// no work remains.
 #[derive(Debug)]
 pub struct Display<'v, 'a> {
     value: &'v Value<'a>,
@@ -157,21 +155,22 @@ impl fmt::Display for Display<'_, '_> {
     }
 }
 
-/// A point in time as Go prints one: its zone as an offset, and again as a name where it has none.
-fn go_time(time: super::Timestamp) -> String {
+/// A point in time as Go prints it: its zone as an offset, and again as a name if the zone has no
+/// name.
+fn format_go_time(time: super::Timestamp) -> String {
     let text = time.to_string().replacen('T', " ", 1);
     if let Some(text) = text.strip_suffix('Z') {
         return format!("{text} +0000 UTC");
     }
-    // `+01:00` ends it.
+    // The text ends with `+01:00`.
     let (text, zone) = text.split_at(text.len() - 6);
     let zone = zone.replace(':', "");
     format!("{text} {zone} {zone}")
 }
 
-fn outcome(
+fn write_result(
     f: &mut fmt::Formatter<'_>,
-    value: super::Outcome<'_>,
+    value: super::ValueResult<'_>,
     work: &WorkBudget,
 ) -> fmt::Result {
     match value {
@@ -180,23 +179,23 @@ fn outcome(
     }
 }
 
-fn entries(
+fn write_entries(
     f: &mut fmt::Formatter<'_>,
-    entries: super::Entries<'_, '_>,
+    entries: super::MapEntries<'_, '_>,
     work: &WorkBudget,
 ) -> fmt::Result {
     f.write_str("{")?;
     for (at, (key, value)) in entries.enumerate() {
         if work.take(1).is_err() {
-            return f.write_str(MORE);
+            return f.write_str(ELLIPSIS);
         }
         write!(f, "{}{}: ", if at == 0 { "" } else { ", " }, key.display(work))?;
-        outcome(f, value, work)?;
+        write_result(f, value, work)?;
     }
     f.write_str("}")
 }
 
-/// A type in messages about values: of these no parameters are known.
+/// The text of a value's type in messages, without parameters.
 pub(crate) fn type_text(of: &Type) -> String {
     match of {
         Type::List(_) => "list(dyn)".to_owned(),

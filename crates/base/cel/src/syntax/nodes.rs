@@ -1,57 +1,58 @@
-//! Making nodes.
+//! Creation of nodes.
 
 use super::ast::{Comprehension, Expr, ExprKind, FieldEntry, Id, Literal, MapEntry, operator};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How deep trees may become: a chain of 250 operators, selections or calls, as in cel-go, which
-/// counts no other nodes. Here all are counted, macros expanded, so that every walk may recurse.
+/// The maximum depth of trees: a chain of 250 operators, selections or calls, as in cel-go, which
+/// counts no other nodes. Here all nodes count after macro expansion, so every function may
+/// recurse.
 pub const MAX_DEPTH: u16 = 251;
 
-/// How many nodes a tree may have. Only copies that macros make (`optMap` copies its target) take
-/// an expression there: the longest text without them stays below the half.
+/// The maximum number of nodes. Only macros that copy their target (`optMap`) reach it; the longest
+/// text without them has less than half.
 pub const MAX_NODES: u32 = 200_000;
 
-/// The name under which comprehensions of macros gather their result; no name in a text.
+/// The accumulator variable of macros, which no text can name.
 pub const ACCUMULATOR: &str = "@result";
 
-/// Gives nodes their numbers and sees to it that trees stay within their limits.
+/// Creates nodes with ids within the limits of trees.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    /// By number less one, how deep the tree below a node is; a leaf is 1 deep.
+    /// The depth of each node, by its id less one; a leaf has the depth 1.
     depths: Vec<u16>,
     names: HashSet<Arc<str>>,
-    /// The limit that was passed. Nothing sensible is made from then on.
-    pub(super) beyond: Option<&'static str>,
+    /// The message of an exceeded limit. Later nodes are meaningless.
+    pub(super) exceeded_limit: Option<&'static str>,
 }
 
 impl Nodes {
     pub(super) fn new() -> Self {
-        Self { depths: Vec::new(), names: HashSet::new(), beyond: None }
+        Self { depths: Vec::new(), names: HashSet::new(), exceeded_limit: None }
     }
 
     pub(super) fn last_id(&self) -> Id {
-        // As many as there are numbers below the limit, and those that a step passes it by.
+        // At most the limit, and the nodes of one step beyond it.
         u32::try_from(self.depths.len()).unwrap_or(u32::MAX)
     }
 
-    /// A name, shared with those that are like it.
+    /// A name; equal names share memory.
     pub(super) fn name(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.names.get(name) {
-            return Arc::clone(known);
+        if let Some(shared_name) = self.names.get(name) {
+            return Arc::clone(shared_name);
         }
         let new: Arc<str> = name.into();
         self.names.insert(Arc::clone(&new));
         new
     }
 
-    /// A number for what is no node of its own: an entry.
+    /// An id for an entry, which is not a node.
     pub(super) fn id(&mut self) -> Id {
         self.depths.push(0);
         self.last_id()
     }
 
-    /// A new node. Beyond a limit it is a leaf.
+    /// Creates a node; beyond a limit it is a leaf.
     pub(super) fn node(&mut self, at: u32, kind: ExprKind) -> Expr {
         let mut depth = 0;
         for_each_child(&kind, &mut |child: &Expr| {
@@ -63,7 +64,7 @@ impl Nodes {
         if depth >= MAX_DEPTH {
             self.too_deep();
         } else if id > MAX_NODES {
-            self.beyond.get_or_insert("expression size exceeds limit: 200000 nodes");
+            self.exceeded_limit.get_or_insert("expression size exceeds limit: 200000 nodes");
         } else {
             return Expr { id, at, kind };
         }
@@ -71,9 +72,9 @@ impl Nodes {
         Expr { id, at, kind: ExprKind::Literal(Literal::Null) }
     }
 
-    /// Notes that the tree is deeper than it may be.
+    /// Records that the tree is too deep.
     pub(super) fn too_deep(&mut self) {
-        self.beyond.get_or_insert("max recursion depth exceeded");
+        self.exceeded_limit.get_or_insert("max recursion depth exceeded");
     }
 
     pub(super) fn call(&mut self, at: u32, function: &str, args: Vec<Expr>) -> Expr {
@@ -82,22 +83,22 @@ impl Nodes {
     }
 }
 
-/// Calls with each node that is right below one of this kind.
-pub(super) fn for_each_child<'e>(kind: &'e ExprKind, see: &mut impl FnMut(&'e Expr)) {
+/// Calls `visit` for each child of a node.
+pub(super) fn for_each_child<'e>(kind: &'e ExprKind, visit: &mut impl FnMut(&'e Expr)) {
     match kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) => {}
-        ExprKind::Select { operand, .. } => see(operand),
+        ExprKind::Select { operand, .. } => visit(operand),
         ExprKind::Call { target, args, .. } => {
-            target.as_deref().into_iter().chain(args).for_each(see);
+            target.as_deref().into_iter().chain(args).for_each(visit);
         }
-        ExprKind::List { elements, .. } => elements.iter().for_each(see),
+        ExprKind::List { elements, .. } => elements.iter().for_each(visit),
         ExprKind::Map(entries) => {
             for entry in entries {
-                see(&entry.key);
-                see(&entry.value);
+                visit(&entry.key);
+                visit(&entry.value);
             }
         }
-        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| see(&field.value)),
+        ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| visit(&field.value)),
         ExprKind::Comprehension(comprehension) => {
             for part in [
                 &comprehension.range,
@@ -106,31 +107,31 @@ pub(super) fn for_each_child<'e>(kind: &'e ExprKind, see: &mut impl FnMut(&'e Ex
                 &comprehension.step,
                 &comprehension.result,
             ] {
-                see(part);
+                visit(part);
             }
         }
     }
 }
 
-/// Makes nodes for a macro: gives them numbers and the macro's place.
+/// Creates nodes for a macro, at the position of its call.
 #[derive(Debug)]
-pub struct Maker<'a> {
+pub struct NodeFactory<'a> {
     pub(super) nodes: &'a mut Nodes,
     pub(super) at: u32,
 }
 
-impl Maker<'_> {
-    /// The place of the macro: its parenthesis.
+impl NodeFactory<'_> {
+    /// The position of the macro's parenthesis.
     pub fn at(&self) -> u32 {
         self.at
     }
 
-    /// A new node at the macro's place.
+    /// Creates a node at the macro's position.
     pub fn node(&mut self, kind: ExprKind) -> Expr {
         self.nodes.node(self.at, kind)
     }
 
-    /// A value written out.
+    /// A literal.
     pub fn literal(&mut self, literal: Literal) -> Expr {
         self.node(ExprKind::Literal(literal))
     }
@@ -146,7 +147,7 @@ impl Maker<'_> {
         self.node(ExprKind::Ident(name))
     }
 
-    /// What the macro has gathered.
+    /// The accumulator of the macro.
     pub fn accumulator(&mut self) -> Expr {
         self.ident(ACCUMULATOR)
     }
@@ -169,24 +170,24 @@ impl Maker<'_> {
         self.call(operator::ADD, vec![accumulator, list])
     }
 
-    /// `condition ? step : accumulator`, without a condition the step.
+    /// `condition ? step : accumulator`; without a condition, the step.
     pub fn step_if(&mut self, condition: Option<Expr>, step: Expr) -> Expr {
         let Some(condition) = condition else { return step };
         let unchanged = self.accumulator();
         self.call(operator::CONDITIONAL, vec![condition, step, unchanged])
     }
 
-    /// A list written out.
+    /// A list literal.
     pub fn list(&mut self, elements: Vec<Expr>) -> Expr {
         self.node(ExprKind::List { elements, optional: Vec::new() })
     }
 
-    /// A loop.
+    /// A comprehension.
     pub fn comprehension(&mut self, comprehension: Comprehension) -> Expr {
         self.node(ExprKind::Comprehension(Box::new(comprehension)))
     }
 
-    /// A loop that never runs: `result`, in which `name` is `value`.
+    /// A comprehension without iterations: `result`, in which `name` is `value`.
     pub fn bind(&mut self, name: Arc<str>, value: Expr, result: Expr) -> Expr {
         let range = self.list(Vec::new());
         let condition = self.bool(false);
@@ -209,9 +210,9 @@ impl Maker<'_> {
         self.nodes.name(name)
     }
 
-    /// The same tree with new numbers.
+    /// A copy of a tree with new ids.
     pub fn copy(&mut self, expr: &Expr) -> Expr {
-        if self.nodes.beyond.is_some() {
+        if self.nodes.exceeded_limit.is_some() {
             return self.bool(false);
         }
         let kind = match &expr.kind {

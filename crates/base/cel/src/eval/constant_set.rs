@@ -1,30 +1,30 @@
-//! Sets of constants, for `x in ["a", "b"]`.
+//! Constant sets for `x in ["a", "b"]`.
 
-use crate::value::{List, Value, WorkBudget};
+use crate::value::{ListValue, Value, WorkBudget};
 
-/// Strings, numbers and truth values that something is looked for in; each kind in order.
+/// A set of strings, numbers and booleans; each kind is sorted.
 #[derive(Debug, Default)]
-pub(super) struct Set {
+pub(super) struct ConstantSet {
     strings: Vec<Box<str>>,
     ints: Vec<i128>,
-    /// Those that are no whole numbers, by their bits.
+    /// Doubles that are not whole numbers, by their bits.
     doubles: Vec<u64>,
     bools: [bool; 2],
 }
 
-/// A number as a set has it.
+/// A number in a set.
 enum Number {
     Whole(i128),
     Fraction(u64),
-    Nothing,
+    Nan,
 }
 
 impl Number {
     fn of(double: f64) -> Self {
-        // Whole numbers beyond this are no `int` and no `uint`, but equal to themselves as bits.
+        // Whole numbers from here on are neither `int` nor `uint`, but their bits are comparable.
         const END: f64 = 18_446_744_073_709_551_616.0;
         if double.is_nan() {
-            Self::Nothing
+            Self::Nan
         } else if double.fract() == 0.0 && double.abs() < END {
             #[expect(clippy::cast_possible_truncation, reason = "a whole number of few bits")]
             Self::Whole(double as i128)
@@ -34,10 +34,9 @@ impl Number {
     }
 }
 
-impl Set {
-    /// The set of the elements of a list; none if one is neither string nor number nor truth
-    /// value, which is not looked for in this way.
-    pub(super) fn of(list: &List<'_>) -> Option<Self> {
+impl ConstantSet {
+    /// The set of a list's elements; none if one is neither string nor number nor boolean.
+    pub(super) fn of(list: &ListValue<'_>) -> Option<Self> {
         let work = WorkBudget::unlimited();
         let mut set = Self::default();
         for value in list.iter(&work) {
@@ -49,7 +48,7 @@ impl Set {
                 Value::Double(double) => match Number::of(double) {
                     Number::Whole(int) => set.ints.push(int),
                     Number::Fraction(bits) => set.doubles.push(bits),
-                    Number::Nothing => {}
+                    Number::Nan => {}
                 },
                 _ => return None,
             }
@@ -60,12 +59,12 @@ impl Set {
         Some(set)
     }
 
-    /// Whether a value is equal to one of the set.
+    /// Whether a value equals an element of the set.
     pub(super) fn contains(&self, value: &Value<'_>) -> bool {
         let int = |int: i128| self.ints.binary_search(&int).is_ok();
         match value {
             Value::String(text) => {
-                self.strings.binary_search_by(|known| (**known).cmp(text.as_str())).is_ok()
+                self.strings.binary_search_by(|element| (**element).cmp(text.as_str())).is_ok()
             }
             Value::Int(value) => int((*value).into()),
             Value::Uint(value) => int((*value).into()),
@@ -73,7 +72,7 @@ impl Set {
             Value::Double(double) => match Number::of(*double) {
                 Number::Whole(value) => int(value),
                 Number::Fraction(bits) => self.doubles.binary_search(&bits).is_ok(),
-                Number::Nothing => false,
+                Number::Nan => false,
             },
             _ => false,
         }

@@ -1,10 +1,10 @@
-//! What is refused because of types, and in which words.
+//! Type errors and their messages.
 
-use super::{env, table};
+use super::{check_table, env};
 
 #[test]
-fn names_that_nobody_declared() {
-    table(
+fn undeclared_names_are_errors() {
+    check_table(
         &env(),
         &[
             ("y2", "1:1: undeclared reference to 'y2' (in container '')"),
@@ -20,8 +20,8 @@ fn names_that_nobody_declared() {
 }
 
 #[test]
-fn calls_that_no_overload_takes() {
-    table(
+fn calls_without_a_matching_overload_are_errors() {
+    check_table(
         &env(),
         &[
             ("i + s", "1:3: found no matching overload for '_+_' applied to '(int, string)'"),
@@ -84,8 +84,8 @@ fn calls_that_no_overload_takes() {
 }
 
 #[test]
-fn fields_of_what_has_none() {
-    table(
+fn field_selection_on_other_types_is_an_error() {
+    check_table(
         &env(),
         &[
             ("s.y", "1:2: type 'string' does not support field selection"),
@@ -100,8 +100,8 @@ fn fields_of_what_has_none() {
 }
 
 #[test]
-fn loops_over_what_has_no_elements_and_wrong_bodies() {
-    table(
+fn invalid_ranges_and_bodies_of_comprehensions_are_errors() {
+    check_table(
         &env(),
         &[
             (
@@ -136,8 +136,8 @@ fn loops_over_what_has_no_elements_and_wrong_bodies() {
 }
 
 #[test]
-fn lists_and_maps_whose_parts_differ() {
-    table(
+fn mixed_lists_and_maps_are_errors() {
+    check_table(
         &env(),
         &[
             ("[n, ts]", "1:5: expected type 'null' but found 'timestamp'"),
@@ -164,8 +164,8 @@ fn lists_and_maps_whose_parts_differ() {
 }
 
 #[test]
-fn optionals_where_there_are_none() {
-    table(
+fn invalid_uses_of_optionals_are_errors() {
+    check_table(
         &env(),
         &[
             ("s.?a", "1:2: type 'string' does not support field selection"),
@@ -210,8 +210,8 @@ fn optionals_where_there_are_none() {
 }
 
 #[test]
-fn library_types_and_names_of_types() {
-    table(
+fn invalid_uses_of_library_types_and_type_names_are_errors() {
+    check_table(
         &env(),
         &[
             (
