@@ -1,7 +1,7 @@
-//! Where the blobs of a catalog live: a table of compressed canonical JSON.
+//! Blob storage of a catalog: a table of compressed canonical JSON.
 //!
-//! Blobs are compressed one by one (as `pack` does it), so that reading one costs no more than that one. The table
-//! belongs to the catalog; neither a deleted file nor a changed one can be noticed through it.
+//! Each blob is compressed on its own, so that reading one costs no more than that one. The catalog
+//! owns the table, so later changes of the files do not show in it.
 
 use crate::{pack::Packed, problem::BlobName};
 use mainstay_gocompat::Base64Error;
@@ -10,7 +10,7 @@ use mainstay_yaml::YamlError;
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
-/// The place a blob was read from.
+/// The file and line of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// Path of the file below the catalog's folder, with `/` between the parts.
@@ -25,11 +25,11 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why something that is kept lazily could not be decoded. Loading has checked the blob itself, so
-/// this is about what a catalog is free to get wrong: the manifests inside a bundle.
+/// Why content that is decoded on demand could not be read. Loading has checked the blob itself,
+/// but not every manifest inside a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
-    /// The stored bytes do not unpack to what was stored; memory or snapshot is damaged.
+    /// The stored bytes cannot be decompressed; memory or snapshot is damaged.
     #[error("stored content of {schema} {name:?} is damaged")]
     Damaged {
         /// The schema of the blob.
@@ -37,7 +37,7 @@ pub enum ContentError {
         /// The name of the blob.
         name: Arc<str>,
     },
-    /// The catalog was loaded to be judged or listed: [`Keep::Facts`](crate::Keep::Facts).
+    /// The catalog was loaded without content: [`Keep::Facts`](crate::Keep::Facts).
     #[error("the content of {schema} {name:?} was not kept")]
     NotKept {
         /// The schema of the blob.
@@ -61,27 +61,27 @@ pub enum ContentError {
     },
 }
 
-/// A property of a bundle holds no manifest.
+/// Why a property of a bundle holds no manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It has no value.
+    /// The property has no value.
     #[error("no value")]
     NoValue,
-    /// Its value has no text as data.
+    /// The value has no text as `data`.
     #[error(transparent)]
     Property(#[from] serde_json::Error),
-    /// The data is no base64.
+    /// The data is not base64.
     #[error(transparent)]
     Base64(#[from] Base64Error),
-    /// What is in it is neither JSON nor YAML.
+    /// The decoded data is neither JSON nor YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// What is in it is no object.
+    /// The decoded data is not a Kubernetes object.
     #[error(transparent)]
     NotAnObject(#[from] NotAnObject),
 }
 
-/// One document of a catalog, kept compressed. Cheap to clone; holds the whole area alive.
+/// One document of a catalog, stored compressed. Cheap to clone; keeps the whole area alive.
 #[derive(Clone)]
 pub struct Blob {
     area: Arc<Area>,
@@ -94,7 +94,7 @@ impl Blob {
         &self.slot().schema
     }
 
-    /// The package the document says it belongs to; empty when it says none.
+    /// The package that the document names; empty when it names none.
     pub fn package(&self) -> &Arc<str> {
         &self.slot().package
     }
@@ -104,17 +104,18 @@ impl Blob {
         &self.slot().name
     }
 
-    /// What the document is called.
+    /// Schema, package and name of the document.
     pub fn called(&self) -> BlobName {
         self.slot().blob_name()
     }
 
-    /// Where the document stood when it was read.
+    /// The file and line of the document.
     pub fn origin(&self) -> &Origin {
         &self.slot().origin
     }
 
-    /// How many bytes [`Blob::json`] gives, without making them; 0 if the content was not kept.
+    /// The length of [`Blob::json`] in bytes, without decompressing; 0 if the content is not
+    /// stored.
     pub fn json_len(&self) -> usize {
         self.slot().packed.as_ref().map_or(0, |packed| packed.plain)
     }
@@ -134,7 +135,7 @@ impl Blob {
         serde_json::from_slice(&self.json()?).map_err(|_| self.damaged())
     }
 
-    /// Whether both are kept and hold the same document, which neither is unpacked for.
+    /// Whether both are stored and equal. Compares the compressed bytes.
     pub fn holds_the_same(&self, other: &Self) -> bool {
         self.slot().packed.is_some() && self.slot().packed == other.slot().packed
     }
@@ -156,21 +157,21 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// What the table knows about one blob.
+/// The table row of one blob.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) schema: Arc<str>,
     pub(crate) package: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) origin: Origin,
-    /// The document, if it is kept.
+    /// The document, if its content is stored.
     pub(crate) packed: Option<Packed>,
-    /// SHA-256 of the document, if it was asked for.
+    /// SHA-256 of the document, if it is computed.
     pub(crate) hash: Option<[u8; 32]>,
 }
 
 impl Slot {
-    /// What the blob is called.
+    /// Schema, package and name of the blob.
     pub(crate) fn blob_name(&self) -> BlobName {
         BlobName {
             schema: self.schema.clone(),

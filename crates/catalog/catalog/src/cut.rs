@@ -1,18 +1,19 @@
-//! Cutting a file into parts while it streams by: whole JSON values, or whole sections of YAML.
+//! Document splitter: divides a file into parts while it is read, into JSON values or YAML
+//! documents.
 //!
-//! A part is what a thread works on, and all of a file that has to be in memory at a time. Only
-//! files whose form is plain from their first byte are cut; about all others (byte-order marks,
-//! JSON that goes over into YAML, whatever breaks off) somebody has to think who sees them whole.
+//! A part is the unit of work of a thread, and the most of a file that is in memory at a time. Only
+//! files with a form that is clear from the first byte are split. A byte-order mark, JSON that
+//! continues as YAML, or a truncated file is irregular: the caller reads such a file as a whole.
 
 use crate::lint::HIDING_BLANKS;
 use mainstay_yaml::Format;
 use memchr::{memchr, memchr2, memchr3, memmem};
 use std::io::{self, Read};
 
-/// How many bytes are read at once, and roughly how long a part of small documents is.
+/// How many bytes are read at once; also roughly the length of a part of small documents.
 const CHUNK: usize = 128 << 10;
 
-/// How a line begins that ends a section, and what ends the line before it.
+/// The line that ends a YAML document, with the end of the line before it.
 const END: &[u8] = b"\n---";
 
 /// A part of a file.
@@ -20,31 +21,31 @@ const END: &[u8] = b"\n---";
 pub(crate) struct Piece {
     pub(crate) text: String,
     pub(crate) format: Format,
-    /// The line (from 1) on which it begins.
+    /// The line (from 1) on which the part begins.
     pub(crate) line: usize,
-    /// Where it begins in the file.
+    /// The offset of the part in the file, in bytes.
     pub(crate) offset: usize,
 }
 
-/// What comes next in a file.
+/// The next step through a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     Piece(Piece),
     End,
-    /// The file has to be looked at as a whole.
+    /// The file must be read as a whole.
     Odd,
 }
 
-/// A file on its way into parts.
+/// Reads a file and splits it into parts.
 pub(crate) struct Cutter<'s> {
     input: Box<dyn Read + Send + 's>,
     chunk: usize,
-    /// How much longer the file may be.
+    /// How many more bytes the file may have.
     left: u64,
     ended: bool,
-    /// What is read and not cut off yet.
+    /// The bytes that were read but not returned.
     held: Vec<u8>,
-    /// How far that was searched for an end.
+    /// How many of these bytes were searched for an end of a document.
     searched: usize,
     state: State,
     line: usize,
@@ -52,7 +53,7 @@ pub(crate) struct Cutter<'s> {
 }
 
 enum State {
-    /// Nothing but blanks was seen.
+    /// Only whitespace was read.
     Start,
     Yaml,
     Json {
@@ -62,16 +63,16 @@ enum State {
     },
 }
 
-/// How a search for ends of documents ended.
+/// The result of a search for the end of a document.
 enum Search {
-    /// The last one is here.
+    /// The offset behind the last end.
     Found(usize),
     None,
     Odd,
 }
 
 impl<'s> Cutter<'s> {
-    /// A file that may have `limit` bytes.
+    /// Splits an input of at most `limit` bytes.
     pub(crate) fn new(input: Box<dyn Read + Send + 's>, limit: u64) -> Self {
         Self {
             input,
@@ -86,7 +87,7 @@ impl<'s> Cutter<'s> {
         }
     }
 
-    /// The next part.
+    /// Reads the next part.
     pub(crate) fn next(&mut self) -> Cut {
         loop {
             if self.fill().is_err() {
@@ -96,7 +97,7 @@ impl<'s> Cutter<'s> {
                 State::Start => match self.held.iter().position(|b| !b.is_ascii_whitespace()) {
                     Some(at) => {
                         self.state = match self.held[at] {
-                            // Other tools do not see that this is JSON.
+                            // Other tools do not recognize JSON behind that many blanks.
                             b'{' if at >= HIDING_BLANKS => return Cut::Odd,
                             b'{' => State::Json { depth: 0, in_text: false },
                             b' '..=b'~' => State::Yaml,
@@ -104,7 +105,7 @@ impl<'s> Cutter<'s> {
                         };
                         continue;
                     }
-                    // Blanks are a document that is missing its content.
+                    // Only whitespace: a document without content.
                     None if self.ended && !self.held.is_empty() => return Cut::Odd,
                     None => Search::None,
                 },
@@ -120,7 +121,7 @@ impl<'s> Cutter<'s> {
         }
     }
 
-    /// Reads on. A file that is too long is an error.
+    /// Reads the next chunk. A file above the limit is an error.
     fn fill(&mut self) -> io::Result<()> {
         if self.ended {
             return Ok(());
@@ -132,8 +133,8 @@ impl<'s> Cutter<'s> {
         Ok(())
     }
 
-    /// Sections end with a line that begins with three dashes, as long as there is anything in
-    /// them. The line belongs to what it ends.
+    /// Searches for the last line that begins with three dashes, the end of a YAML document that is
+    /// not empty. The line belongs to the document that it ends.
     fn search_yaml(&mut self) -> Search {
         let mut found = Search::None;
         let mut at = self.searched.saturating_sub(END.len());
@@ -144,14 +145,14 @@ impl<'s> Cutter<'s> {
                 self.searched = tail;
                 break;
             };
-            // Dashes right behind are the first line of the next section, and end nothing.
+            // A second line of dashes begins the next document, and ends none.
             at = tail + length + 1;
             found = Search::Found(at);
         }
         found
     }
 
-    /// Values end where all braces are closed.
+    /// Searches for the last place at which all braces are closed.
     fn search_json(&mut self, mut depth: usize, mut in_text: bool) -> Search {
         let mut found = Search::None;
         let mut at = self.searched;
@@ -163,7 +164,7 @@ impl<'s> Cutter<'s> {
                         in_text = false;
                         at += quote + 1;
                     }
-                    // What is escaped may not have been read yet.
+                    // The escaped byte may belong to the next chunk.
                     Some(escape) => at += escape + 2,
                     None => at = self.held.len(),
                 }
@@ -197,7 +198,7 @@ impl<'s> Cutter<'s> {
         found
     }
 
-    /// Takes off what lies before `end`.
+    /// Takes the bytes before `end` as a part.
     fn cut(&mut self, end: usize) -> Cut {
         let rest = self.held.split_off(end);
         self.searched = self.searched.saturating_sub(end);
@@ -215,7 +216,7 @@ impl<'s> Cutter<'s> {
         }
     }
 
-    /// What is left when the file is over.
+    /// The step at the end of the file.
     fn last(&mut self) -> Cut {
         match self.state {
             State::Json { depth: 0, in_text: false } => Cut::End,
@@ -232,8 +233,8 @@ mod tests {
     use mainstay_yaml::{EmptyDocuments, Options, documents, part};
     use proptest::prelude::*;
 
-    /// All documents of a text that is cut in steps of `chunk` bytes, each with its line and bytes;
-    /// `None` if somebody has to see it as a whole.
+    /// All documents of a text that is read in chunks of `chunk` bytes, each with its line and byte
+    /// range; `None` if the file is irregular.
     fn cut(text: &[u8], chunk: usize) -> Option<Vec<(String, usize, std::ops::Range<usize>)>> {
         let mut cutter = Cutter::new(Box::new(text), 1 << 20);
         cutter.chunk = chunk;
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_files_are_cut_and_odd_ones_are_not() {
+    fn regular_files_are_split_and_irregular_ones_are_not() {
         let table: [(&[u8], Option<usize>); 15] = [
             (b"", Some(0)),
             (b"a: 1\n", Some(1)),
@@ -284,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_long_is_not_read_to_its_end() {
+    fn a_file_above_the_limit_is_not_read_to_its_end() {
         let mut cutter = Cutter::new(Box::new(std::io::repeat(b'{')), 1 << 20);
         assert_eq!(cutter.next(), Cut::Odd);
     }
 
     proptest! {
         #[test]
-        fn however_a_file_is_cut_its_documents_are_the_same(
+        fn splitting_does_not_change_the_documents_of_a_file(
             parts in prop::collection::vec(prop_oneof![
                 Just("---"), Just("\n"), Just("a: 1"), Just("--- # c"), Just("- x"), Just("{"),
                 Just("}"), Just("\"b\": "), Just("\"c\\\"\""), Just(","), Just(" "), Just("..."),

@@ -1,4 +1,4 @@
-//! What a catalog declares: its documents, one by one, before anything is put together.
+//! Declared documents: the documents of a catalog in order, before an index is built from them.
 
 use crate::{
     check::{self, Item},
@@ -15,14 +15,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The documents of a catalog as they were read, in the order of files and lines. Each is known
-/// to be of the shape that its schema asks for; whether they make a catalog is another question,
-/// which [`Declared::check`] answers.
+/// The documents of a catalog in the order of files and lines. Each has the shape of its schema.
+/// [`Declared::check`] finds out whether they make a catalog.
 #[derive(Debug, Default)]
 pub struct Declared {
     area: Arc<Area>,
     items: Vec<Item>,
-    /// Schemas, packages and files are few; each text is kept once.
+    /// Interned schemas, packages and file names.
     names: BTreeSet<Arc<str>>,
 }
 
@@ -30,7 +29,7 @@ impl Declared {
     /// Reads all documents of a tree of files.
     ///
     /// # Errors
-    /// Everything that cannot be read, or is not of the shape its schema asks for.
+    /// All documents that cannot be read, or do not have the shape of their schema.
     pub fn read(source: &dyn Source, options: &LoadOptions) -> Result<Self, LoadError> {
         let read = load::read(source, options, false)?;
         if read.problems.is_empty() {
@@ -39,10 +38,10 @@ impl Declared {
         Err(LoadError::new(read.problems, read.upstream))
     }
 
-    /// Takes documents that were made, not read.
+    /// Takes documents that were built in memory.
     ///
     /// # Errors
-    /// Every document that is not of the shape its schema asks for.
+    /// All documents that do not have the shape of their schema.
     pub fn of(documents: impl IntoIterator<Item = (Origin, Value)>) -> Result<Self, LoadError> {
         let mut declared = Self::default();
         let (mut problems, mut upstream) = (Vec::new(), None);
@@ -60,23 +59,23 @@ impl Declared {
         (0..self.items.len()).map(|slot| self.area.blob(slot))
     }
 
-    /// All documents, in order, each with what is known of it.
+    /// All documents in order, each with its facts.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = (Blob, &Facts)> {
         self.items.iter().map(|item| (self.area.blob(item.slot), &item.facts))
     }
 
-    /// Puts the documents together to a catalog.
+    /// Builds the catalog of the documents.
     ///
     /// # Errors
-    /// Everything that does not fit together, each with the line on which its document begins.
+    /// All findings of the checks, each with the line on which its document begins.
     pub fn check(self) -> Result<Arc<Catalog>, LoadError> {
         self.judge(None, Vec::new(), true, None)
     }
 
-    /// Puts together the packages that can be; the others are left out, each with its problems.
+    /// Builds a catalog of the sound packages, and returns the problems of the others.
     ///
-    /// This is for content from before there were catalogs in files, whose registry server asked less:
-    /// package names may be any text, and bundles of a package may have one version.
+    /// This is for content of SQLite catalogs, whose registry server was less strict: package names
+    /// may be any text, and bundles of a package may share a version.
     pub fn check_permissive(self) -> (Arc<Catalog>, Vec<Problem>) {
         let (mut catalog, mut findings, _) = self.build();
         findings
@@ -88,8 +87,8 @@ impl Declared {
         (Arc::new(catalog), place(None, findings.into_iter()))
     }
 
-    /// As [`Declared::check`], for documents that were read from `source`: problems have their
-    /// exact lines and columns, which takes another look at the files.
+    /// As [`Declared::check`], for documents that were read from `source`: problems have exact
+    /// lines and columns, at the cost of reading the files with problems again.
     ///
     /// # Errors
     /// As [`Declared::check`].
@@ -101,9 +100,9 @@ impl Declared {
         self.judge(Some((source, options)), Vec::new(), true, None)
     }
 
-    /// The tree of what upstream finds wrong with the index that these documents make, if anything is;
-    /// `more` are lines that only the reader of the documents knows, each below the nodes named. Unlike
-    /// [`Declared::check`], this does not look at what upstream asks of catalogs in files only.
+    /// The tree of upstream's findings about the index that these documents make, if there are any.
+    /// `more` adds lines that only the reader of the documents knows, each with its parent nodes.
+    /// Unlike [`Declared::check`], this leaves out rules that apply to file-based catalogs only.
     pub fn index_fault(
         &self,
         more: impl IntoIterator<Item = (Vec<String>, String)>,
@@ -116,8 +115,7 @@ impl Declared {
         words.tree()
     }
 
-    /// Takes over the documents of another one, behind those that are here already: several
-    /// references that are written together.
+    /// Appends the documents of another catalog: several references are written together.
     pub fn append(&mut self, other: Self) {
         let slots = Arc::try_unwrap(other.area).unwrap_or_else(|shared| Area::clone(&shared)).slots;
         for (slot, item) in slots.into_iter().zip(other.items) {
@@ -125,12 +123,12 @@ impl Declared {
         }
     }
 
-    /// The blobs with what they say.
+    /// The blobs with their facts.
     pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
         self.items.iter()
     }
 
-    /// What is known about the blob of an item.
+    /// The table row of an item.
     pub(crate) fn slot(&self, item: &Item) -> &Slot {
         &self.area.slots[item.slot]
     }
@@ -145,14 +143,14 @@ impl Declared {
                 }
             }
         }
-        // Somebody may hold blobs of what is here so far.
+        // A caller may hold blobs of the area.
         let area = Arc::make_mut(&mut self.area);
         self.items.push(Item { slot: area.slots.len(), bytes, facts });
         area.slots.push(slot);
     }
 
-    /// The catalog of all blobs, what is wrong with it, and what upstream says. Use it only if
-    /// nothing is wrong.
+    /// The catalog of all blobs, the findings, and upstream's report. The catalog is usable only if
+    /// there are no findings.
     pub(crate) fn build(self) -> (Catalog, Vec<Finding>, Option<String>) {
         let digest = digest(&self.area.slots);
         let area = self.area;
@@ -162,7 +160,7 @@ impl Declared {
         (catalog, outcome.findings, outcome.upstream.text())
     }
 
-    /// Why upstream does not take the documents for a catalog, if it does not.
+    /// Why upstream rejects the catalog, if it does.
     pub(crate) fn fault(self) -> Option<LoadError> {
         let (_, findings, upstream) = self.build();
         upstream.map(|upstream| LoadError::new(place(None, findings.into_iter()), Some(upstream)))
@@ -176,7 +174,7 @@ impl Declared {
         })
     }
 
-    /// The catalog, or all problems: those of reading, and those that the checks find.
+    /// Returns the catalog, or all problems of reading and of the checks.
     pub(crate) fn judge(
         self,
         source: Option<(&dyn Source, &LoadOptions)>,
@@ -194,18 +192,18 @@ impl Declared {
         }
         problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
         problems.dedup();
-        // What upstream would make of the rest of a file that only we refuse, nobody knows.
+        // Upstream's report on the rest is unknown for a file that only Mainstay refuses.
         Err(LoadError::new(problems, stopped.or(upstream.filter(|_| readable))))
     }
 }
 
-/// Gives findings their exact places, by reading the files once more.
+/// Turns findings into problems with exact places, by reading the files once more.
 pub(crate) fn place(
     source: Option<(&dyn Source, &LoadOptions)>,
     findings: impl Iterator<Item = Finding>,
 ) -> Vec<Problem> {
     let findings: Vec<Finding> = findings.collect();
-    // Each file is read once, and each document looked through once.
+    // Each file is read once, and each document parsed once.
     let place = |at: &usize| (&findings[*at].origin, findings[*at].bytes.start);
     let mut order: Vec<usize> = (0..findings.len()).collect();
     order.sort_by(|a, b| place(a).cmp(&place(b)));
@@ -236,7 +234,7 @@ pub(crate) fn place(
     findings.into_iter().zip(spots).map(problem).collect()
 }
 
-/// The hash over the sorted hashes of all blobs; empty if there are some without.
+/// The hash over the sorted hashes of all blobs; empty if a blob has no hash.
 fn digest(slots: &[Slot]) -> String {
     let hashes: Option<Vec<&[u8; 32]>> = slots.iter().map(|slot| slot.hash.as_ref()).collect();
     let Some(mut hashes) = hashes else { return String::new() };

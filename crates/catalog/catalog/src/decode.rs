@@ -1,7 +1,7 @@
-//! From a document's value to the facts that the model is made of.
+//! Decoding of catalog documents: from JSON values to the facts that the model is built of.
 //!
-//! The shapes are those of upstream's Go types, and so are the refusals: field names in any case,
-//! `null` for "not set", and a message that names type and field.
+//! The shapes are those of upstream's Go types, and so are the errors: field names in any case,
+//! `null` for an unset field, and a message that names type and field.
 
 use crate::{
     fold::get_in,
@@ -16,7 +16,7 @@ use mainstay_schema::gojson::DeclaredType;
 use mainstay_version::{ParseError, Version, parse_strict};
 use serde_json::{Map, Value};
 
-/// What a document of a known schema says.
+/// The facts of a document, by schema.
 #[derive(Debug)]
 pub(crate) enum Facts {
     Package(PackageFacts),
@@ -54,12 +54,12 @@ pub(crate) struct BundleFacts {
     pub(crate) objects: usize,
     /// How many `olm.csv.metadata` properties there are.
     pub(crate) metadatas: usize,
-    /// The `minKubeVersion` of the ClusterServiceVersion; empty if it says none.
+    /// The `minKubeVersion` of the ClusterServiceVersion; empty if it is unset.
     pub(crate) min_kube_version: String,
     pub(crate) related_images: Vec<String>,
-    /// What is wrong with properties, beside which the bundle is still known by name.
+    /// Malformed properties. The bundle is still known by its name.
     pub(crate) faults: Vec<ShapeError>,
-    /// What is wrong with the manifests, and how upstream says it.
+    /// Unreadable manifests, each with upstream's message.
     pub(crate) object_faults: Vec<(ShapeError, String)>,
 }
 
@@ -70,47 +70,47 @@ pub(crate) struct DeprecationFacts {
     pub(crate) message: String,
 }
 
-/// A value is not of the shape that its schema or its type asks for.
+/// A value does not have the shape of its schema or type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ShapeError {
-    /// Which value is of which shape, in Go's words.
+    /// The type and the expected type, in Go's words.
     pub(crate) message: String,
-    /// Where it stands in the document.
+    /// The place of the value in the document.
     pub(crate) path: Vec<Part>,
 }
 
 /// A bundle does not have one version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleVersionError {
-    /// Its properties cannot be read.
+    /// The properties cannot be read.
     #[error("parse properties for bundle {}: {source}", quote(bundle))]
     Properties {
         /// The bundle.
         bundle: String,
-        /// The first one that is not of its shape.
+        /// The first malformed property.
         source: ShapeError,
     },
-    /// It does not name one package.
+    /// There is no single `olm.package` property.
     #[error("bundle {} has multiple \"olm.package\" properties, expected exactly 1", quote(bundle))]
     NotOnePackage {
         /// The bundle.
         bundle: String,
     },
-    /// Its version is none.
+    /// The version is invalid.
     #[error("bundle {} has invalid version {}: {source}", quote(bundle), quote(version))]
     Version {
         /// The bundle.
         bundle: String,
         /// The version.
         version: String,
-        /// Why it is none.
+        /// Why the version is invalid.
         source: ParseError,
     },
 }
 
 impl BundleFacts {
-    /// The package and the version of a bundle that is called `name`.
+    /// The package and the version of the bundle `name`.
     pub(crate) fn version(&self, name: &str) -> Result<(&str, Version), BundleVersionError> {
         let bundle = || name.to_owned();
         if let Some(fault) = self.faults.first() {
@@ -129,7 +129,7 @@ impl BundleFacts {
 }
 
 impl ShapeError {
-    /// The same, seen from one level further out.
+    /// Prepends a part to the path.
     pub(crate) fn below(mut self, part: Part) -> Self {
         self.path.insert(0, part);
         self
@@ -138,14 +138,14 @@ impl ShapeError {
 
 type Fields = Map<String, Value>;
 
-/// Reads a document whose schema is known to be `schema`.
+/// Reads a document of the schema `schema`.
 pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, ShapeError> {
     let Some((shape, what)) = shape::of_document(schema) else { return Ok(Facts::Other) };
     shape::check_fields(fields, shape, false).map_err(|wrong| ShapeError {
         message: format!("parse {what}: {}", wrong.message),
         ..wrong
     })?;
-    // The shape is right: what is not there is not set.
+    // The shape was checked, so a missing field is an unset one.
     Ok(match what {
         "package" => {
             Facts::Package(PackageFacts { default_channel: text(fields, "defaultChannel") })
@@ -237,7 +237,7 @@ fn read_property(
         facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
     }
     if kind == CSV_METADATA {
-        // What is served of the two is the metadata; of several none is.
+        // Of several metadata properties upstream serves none, so the first one decides here.
         if facts.metadatas == 0 {
             shape::text(value, "minKubeVersion").clone_into(&mut facts.min_kube_version);
         }
@@ -248,10 +248,10 @@ fn read_property(
     Ok(())
 }
 
-/// What Go says where there is no text to read.
+/// Go's error for a missing JSON value.
 const NO_VALUE: &str = "unexpected end of JSON input";
 
-/// Checks that a manifest can be read, without keeping it. The fault comes with upstream's words.
+/// Checks that a manifest can be read. The error comes with upstream's message.
 fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, String)> {
     let in_value = |message: String, path| {
         let words = message.clone();
@@ -263,12 +263,12 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
         return Err((ShapeError { message: words.clone(), path: Vec::new() }, words));
     };
     let Some(data) = crate::fold::get(value, "data").and_then(Value::as_str) else {
-        // Not set, or of a wrong shape.
+        // The field is unset, or has another type.
         return shape::check(value, DeclaredType::Struct(&shape::BUNDLE_OBJECT))
             .map_err(|wrong| in_value(parse(&wrong.message), wrong.path));
     };
     let at_data = || vec![Part::Field("data")];
-    // Upstream takes what begins as JSON for JSON, and does not look any further.
+    // Upstream takes data that begins like JSON for JSON, and does not check the rest.
     if begins_with_brace(data) {
         return Ok(());
     }
@@ -287,8 +287,8 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
     Err((wrong, convert(&crate::syntax::of_text(&bytes, &error))))
 }
 
-/// Whether a text is faultless base64 of something that begins with a brace. Texts are judged by
-/// their signs, without decoding them: nearly all of a catalog is such text.
+/// Whether a text is valid base64 of data that begins with a brace. The check does not decode the
+/// text, because nearly all of a catalog is such text.
 fn begins_with_brace(base64: &str) -> bool {
     let text = base64.as_bytes();
     let body = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
@@ -298,10 +298,10 @@ fn begins_with_brace(base64: &str) -> bool {
             || byte == b'+'
             || byte == b'/'
     };
-    // A brace comes out of what begins so.
+    // These are the encodings of a leading brace.
     matches!(text, [b'e', b'w'..=b'z' | b'0'..=b'9' | b'+' | b'/', ..])
         && text.len().is_multiple_of(4)
-        // Short strides without an exit let the compiler look at many bytes at once.
+        // Short chunks without an early exit let the compiler vectorize the loop.
         && body.chunks(256).all(|part| part.iter().fold(true, |good, &byte| good & sign(byte)))
 }
 
@@ -312,7 +312,7 @@ mod tests {
     use mainstay_gocompat::decode_base64;
 
     #[test]
-    fn json_is_seen_through_its_base64() {
+    fn json_is_recognized_in_base64() {
         for text in ["{", "{}", "{\"a\": 1}", "{\u{0}", "{\u{7f}\u{7f}", "{ÿ"] {
             let encoded = STANDARD.encode(text);
             assert!(begins_with_brace(&encoded), "{text}");

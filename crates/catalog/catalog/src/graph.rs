@@ -1,4 +1,4 @@
-//! The shape that a channel's edges must have: one head, one chain, everything else skipped.
+//! Channel graphs: a channel has one head, one chain of `replaces`, and skips all other entries.
 
 use crate::{model::Entry, rule::Rule};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-/// What is wrong with a graph, and which entry shows it.
+/// A fault of a channel graph, and the entry that shows it.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) rule: Rule,
@@ -15,10 +15,10 @@ pub(crate) struct Fault {
     pub(crate) remedy: &'static str,
 }
 
-/// The index of the head: the one entry that nobody replaces or skips.
+/// The index of the channel head: the only entry that no other entry replaces or skips.
 ///
-/// From the head, the chain of `replaces` must reach every entry that is not skipped. It ends
-/// where the channel has no such entry, and where the replaced entry is skipped by somebody.
+/// From the head, the chain of `replaces` must reach every entry that is not skipped. The chain
+/// ends where the channel has no such entry, and where the replaced entry is skipped.
 pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Result<usize, Fault> {
     let skipped: BTreeSet<&str> =
         entries.iter().flat_map(|entry| entry.skips.iter().map(|skip| &**skip)).collect();
@@ -54,7 +54,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
     let mut position = BTreeMap::from([(head, 0)]);
     let mut at = head;
     loop {
-        // An entry that replaces nothing follows the one without a name, if there is one.
+        // An entry that replaces nothing follows the entry with the empty name, if there is one.
         let replaces = entries[at].replaces.as_deref().unwrap_or_default();
         let Some(&next) = by_name.get(replaces) else { break };
         if skipped.contains(replaces) {
@@ -110,7 +110,7 @@ mod tests {
     /// Entries: name, what it replaces, what it skips.
     type Graph<'g> = &'g [(&'g str, &'g str, &'g [&'g str])];
 
-    /// What is found in a graph.
+    /// The head of a graph, or the message of its fault.
     fn found(graph: Graph<'_>) -> Result<String, String> {
         let entries: Vec<Entry> = graph
             .iter()
@@ -145,10 +145,10 @@ mod tests {
                 &[("a", "b", &[]), ("b", "a", &[]), ("c", "b", &[])],
                 Err(format!("{cycle} b -> a -> b")),
             ),
-            // Who is skipped needs no chain, and ends one.
+            // A skipped entry needs no chain, and ends one.
             (&[("a", "", &[]), ("b", "", &["a"])], Ok("b")),
             (&[("a", "", &[]), ("b", "a", &[]), ("c", "b", &["b"])], Err(format!("{stranded} a"))),
-            // What replaces nothing follows what has no name.
+            // An entry that replaces nothing follows the entry with the empty name.
             (&[("", "", &[]), ("a", "", &[""])], Ok("a")),
             (
                 &[("", "", &[]), ("a", "", &[])],

@@ -1,4 +1,4 @@
-//! The least version of Kubernetes that a bundle needs, as its ClusterServiceVersion says it.
+//! `minKubeVersion` of a bundle: the minimum Kubernetes version in its ClusterServiceVersion.
 
 use crate::fold;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -9,9 +9,8 @@ use std::sync::LazyLock;
 
 const FIELD: &str = "minKubeVersion";
 
-/// What is in the base64 of a text that has the field's name in it, wherever in the text that is:
-/// groups of three bytes become four signs each, and the name begins in one of three places of a
-/// group.
+/// The base64 of the field's name at each alignment: base64 encodes three bytes as four characters,
+/// and the name begins at one of three offsets in a group.
 static SIGNS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
     [0, 1, 2].map(|from| {
         let whole = (FIELD.len() - from) / 3 * 3;
@@ -19,9 +18,9 @@ static SIGNS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
     })
 });
 
-/// The least version that a manifest asks for, if it is a ClusterServiceVersion that does.
+/// The `minKubeVersion` of a manifest, if it is a ClusterServiceVersion with one.
 ///
-/// Manifests are nearly all of a catalog, so only one that seems to have the field is opened.
+/// Manifests are nearly all of a catalog, so only those that may have the field are decoded.
 pub(crate) fn in_object(value: Option<&Value>) -> Option<String> {
     let data = fold::get(value?, "data")?.as_str()?;
     if !may_have(data) {
@@ -38,7 +37,7 @@ pub(crate) fn in_object(value: Option<&Value>) -> Option<String> {
         .flatten()
 }
 
-/// Whether the name of the field may be in what a base64 text stands for. Broken lines hide it.
+/// Whether a base64 text may contain the field's name. Line breaks hide it, so they count as yes.
 fn may_have(base64: &str) -> bool {
     let text = base64.as_bytes();
     memchr::memchr2(b'\n', b'\r', text).is_some()
@@ -52,7 +51,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_field_is_seen_through_base64_wherever_it_stands() {
+    fn field_name_is_found_in_base64_at_each_alignment() {
         for before in ["", "a", "ab", "abc"] {
             for after in ["", "x", "xy"] {
                 let has = STANDARD.encode(format!("{before}minKubeVersion{after}"));
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_version_of_an_operator_says_what_it_needs() {
+    fn only_a_cluster_service_version_has_a_min_kube_version() {
         let csv = r#"{"kind": "ClusterServiceVersion", "spec": {"minKubeVersion": "1.30.0"}}"#;
         let yaml = "kind: ClusterServiceVersion\nspec:\n  minKubeVersion: 1.30.0\n";
         let lines =

@@ -1,8 +1,8 @@
-//! Reading a tree of files into a catalog.
+//! Loading of a tree of files into a catalog.
 //!
-//! Documents are read and parsed by as many threads as there are cores, each down to what the model
-//! needs; the order of files and lines is restored before anything is judged, so that catalogs,
-//! digests and errors do not depend on the number of cores.
+//! As many threads as there are cores read and parse documents, down to the facts that the model
+//! needs. The order of files and lines is restored before the checks, so that catalogs, digests and
+//! errors do not depend on the number of cores.
 
 use crate::{
     Declared,
@@ -16,61 +16,59 @@ use crate::{
 };
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc};
 
-/// Bounds on what a catalog may be.
+/// Limits on the size of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one file.
+    /// The maximum size of a file, in bytes.
     pub file_bytes: u64,
-    /// Bytes of one scalar, such as one base64 manifest.
+    /// The maximum size of a scalar, such as a base64 manifest, in bytes.
     pub scalar_bytes: usize,
-    /// How many files there may be.
+    /// The maximum number of files.
     pub files: usize,
-    /// How deep values may nest. Above 127 documents are read on large stacks; what is kept of
-    /// documents could not be looked at again, so more counts with [`Keep::Facts`] only. Upstream reads
-    /// [`Limits::DEEPEST`].
+    /// The maximum nesting of values. Above 127 levels, documents are parsed on large stacks, and
+    /// their stored content could not be parsed again; so more counts with [`Keep::Facts`] only.
+    /// Upstream reads [`Limits::DEEPEST`].
     pub depth: usize,
 }
 
 impl Limits {
-    /// The nesting that upstream's readers allow.
+    /// The nesting that upstream's parsers allow.
     pub const DEEPEST: usize = 10_000;
 }
 
 impl Default for Limits {
-    /// Several times what published catalogs need: 512 MiB, 16 MiB, 100,000 files, 127
-    /// levels.
+    /// Several times what published catalogs need: 512 MiB, 16 MiB, 100,000 files, 127 levels.
     fn default() -> Self {
         Self { file_bytes: 512 << 20, scalar_bytes: 16 << 20, files: 100_000, depth: 127 }
     }
 }
 
-/// What a catalog keeps of its documents, beside what the index is made of.
+/// How much content of its documents a catalog stores beside the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// All of their content, compressed, and a digest over it: for catalogs that stay.
+    /// All content, compressed, with a digest: for catalogs that are served.
     #[default]
     All,
-    /// All of their content, compressed, but no digest: for those that are written once and let
-    /// go.
+    /// All content, compressed, without a digest: for catalogs that are written once.
     Light,
-    /// Nothing: for those that are judged or listed. [`Blob::json`](crate::Blob::json), and what
-    /// builds on it, is an error then.
+    /// No content: for catalogs that are only checked or listed. [`Blob::json`](crate::Blob::json)
+    /// and the functions that use it return an error.
     Facts,
 }
 
-/// How to load.
+/// Options for loading a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// Bounds on the input.
+    /// Limits on the input.
     pub limits: Limits,
-    /// How many threads may parse; as many as there are cores when not said.
+    /// How many threads parse; by default as many as there are cores.
     pub threads: Option<NonZeroUsize>,
-    /// What is kept of the documents.
+    /// How much content of the documents is stored.
     pub keep: Keep,
 }
 
 impl LoadOptions {
-    /// How deep values may nest: what is kept must be fit to be looked at again.
+    /// The maximum nesting of values. Stored content must be parsable again.
     pub(crate) fn depth(&self) -> usize {
         let usual = Limits::default().depth;
         if self.keep == Keep::Facts { self.limits.depth } else { self.limits.depth.min(usual) }
@@ -78,10 +76,10 @@ impl LoadOptions {
 }
 
 impl Catalog {
-    /// Loads the catalog in a folder. Blocks on files and burns CPU: not for async threads.
+    /// Loads the catalog in a folder. Blocks on files and uses the CPU: not for async threads.
     ///
     /// # Errors
-    /// Everything that is wrong with the content, each with its place. Nothing is loaded then.
+    /// All problems of the content, each with its place. Nothing is loaded then.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Arc<Self>, LoadError> {
         Self::load_from(&Folder::new(path), options)
     }
@@ -96,19 +94,19 @@ impl Catalog {
     }
 }
 
-/// What a tree of files gave.
+/// The content of a tree of files.
 pub(crate) struct TreeRead {
     pub(crate) declared: Declared,
     pub(crate) problems: Vec<Problem>,
-    /// No document was lost.
+    /// Whether every document was read.
     pub(crate) complete: bool,
-    /// Where upstream stops reading.
+    /// The message with which upstream stops reading.
     pub(crate) upstream: Option<String>,
-    /// What the files show beside that, if somebody asks.
+    /// The lint problems of the files, if a lint is requested.
     pub(crate) noted: Vec<Problem>,
 }
 
-/// Reads all documents of a tree. `looks` asks for what is noted.
+/// Reads all documents of a tree, with lint problems if `looks` is set.
 pub(crate) fn read(
     source: &dyn Source,
     options: &LoadOptions,
@@ -131,7 +129,7 @@ pub(crate) fn read(
     limit(&files, options).map_err(|error| {
         fail(error.to_string(), "put the catalog into a folder of its own", None)
     })?;
-    // Folder by folder: the order in which upstream comes across them.
+    // Sorted by path component, in the order of upstream's walk.
     files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
     let (mut problems, mut noted) = (Vec::new(), Vec::new());
     let files = without_ignored(source, files, options, &mut problems, &mut noted);
@@ -153,11 +151,11 @@ pub(crate) fn read(
     Ok(TreeRead { declared, problems, complete, upstream, noted })
 }
 
-/// The files of a tree that a catalog is read from, in the order of their paths: those that
-/// `.indexignore` leaves out are missing, and so is `.indexignore` itself.
+/// The files of a catalog in the order of their paths, without `.indexignore` files and the files
+/// that they ignore.
 ///
 /// # Errors
-/// When there is no such tree, there are too many files, or patterns cannot be read.
+/// If the tree does not exist, has too many files, or patterns cannot be read.
 pub fn catalog_files(
     source: &dyn Source,
     options: &LoadOptions,
@@ -174,13 +172,13 @@ pub fn catalog_files(
     Ok(files)
 }
 
-/// Refuses more files than there may be.
+/// Refuses more files than the limit.
 fn limit(files: &[SourceFile], options: &LoadOptions) -> Result<(), TreeError> {
     let (found, limit) = (files.len(), options.limits.files);
     if found > limit { Err(TreeError::TooManyFiles { found, limit }) } else { Ok(()) }
 }
 
-/// The files that belong to the catalog. Faults count only for those.
+/// The files that are not ignored. Faults of ignored files do not count.
 fn without_ignored(
     source: &dyn Source,
     files: Vec<SourceFile>,

@@ -1,6 +1,6 @@
-//! Channels as a diagram in the language of Mermaid, as upstream draws them.
+//! Mermaid diagrams of channels, byte for byte as upstream writes them.
 //!
-//! Names stand in it as they are: a diagram for people is drawn by `mainstay catalog graph`.
+//! Names are not escaped. `mainstay catalog graph` draws diagrams for people.
 
 use crate::{
     Rendition,
@@ -16,10 +16,10 @@ use std::{
     fmt::Write,
 };
 
-/// What is drawn, and how.
+/// The content and style of a diagram.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiagramOptions<'o> {
-    /// Draw only what leads to bundles at or above this one.
+    /// Draw only updates to bundles at or above the version of this bundle.
     pub minimum: Option<&'o str>,
     /// Draw only this package.
     pub package: Option<&'o str>,
@@ -27,22 +27,22 @@ pub struct DiagramOptions<'o> {
     pub semantics: bool,
 }
 
-/// Why there is no diagram.
+/// Why a diagram cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagramError {
     /// A document cannot be read back.
     #[error(transparent)]
     Content(#[from] WriteError),
-    /// A document is not of its shape.
+    /// A document does not have the shape of its schema.
     #[error(transparent)]
     Shape(#[from] ShapeError),
     /// A bundle does not have one version.
     #[error(transparent)]
     Version(#[from] BundleVersionError),
-    /// The minimum is no bundle of the catalog.
+    /// The catalog has no bundle of the minimum's name.
     #[error("unknown minimum edge name: {}", quote(name))]
     UnknownMinimum {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
 }
@@ -50,17 +50,17 @@ pub enum DiagramError {
 /// A diagram.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
-    /// Its text.
+    /// The diagram in Mermaid's language.
     pub text: String,
-    /// What was left out, a line each.
+    /// Warnings about what was left out.
     pub warnings: Vec<String>,
 }
 
 impl Rendition {
-    /// The channels with their updates, in the language of Mermaid, in upstream's bytes.
+    /// Draws the channels and their updates as a Mermaid diagram, in upstream's bytes.
     ///
     /// # Errors
-    /// A bundle without one version, a minimum that is no bundle, a document that cannot be read.
+    /// A bundle without a single version, an unknown minimum, or an unreadable document.
     pub fn diagram(&self, options: &DiagramOptions<'_>) -> Result<Diagram, DiagramError> {
         let source = Source::of(self)?;
         let mut drawing = Drawing::new(&source, options)?;
@@ -77,13 +77,13 @@ struct Channel {
     entries: Vec<EntryFacts>,
 }
 
-/// What a diagram is drawn of.
+/// The catalog content that a diagram shows.
 #[derive(Default)]
 struct Source {
     /// By name, in upstream's order.
     channels: Vec<Channel>,
     versions: HashMap<String, Version>,
-    /// Names of packages, of channels and of bundles that are deprecated, whatever the package.
+    /// Names of deprecated packages, channels and bundles, of any package.
     deprecated: [BTreeSet<String>; 3],
 }
 
@@ -133,25 +133,25 @@ impl Source {
         Ok(source)
     }
 
-    /// The version of a bundle; the least release for one that is not there.
+    /// The version of a bundle; 0.0.0 for an unknown one.
     fn version(&self, name: &str) -> Version {
         self.versions.get(name).cloned().unwrap_or_else(|| Version::new(0, 0, 0))
     }
 }
 
-/// A diagram in the making.
+/// A diagram under construction.
 struct Drawing<'d> {
     source: &'d Source,
     options: &'d DiagramOptions<'d>,
-    /// The version of the least bundle that is drawn, and its package.
+    /// The minimum bundle, its version and its package.
     floor: Option<(&'d str, Version, &'d str)>,
     packages: BTreeMap<&'d str, String>,
     deprecated_package: Option<&'d str>,
     deprecated_channels: Vec<String>,
-    /// Bundles by how they are shown.
+    /// Bundles by style class.
     classes: BTreeMap<&'static str, Vec<String>>,
     links: usize,
-    /// The numbers of the updates that would not be followed.
+    /// The numbers of updates that OLM would not follow.
     dead: Vec<String>,
     warnings: Vec<String>,
 }
@@ -186,7 +186,7 @@ impl<'d> Drawing<'d> {
         })
     }
 
-    /// The entries of a channel that are drawn; none if the channel is not.
+    /// The entries of a channel that are drawn; none if the channel is not drawn.
     fn entries(&self, channel: &Channel) -> Option<Vec<EntryFacts>> {
         let copy = |entry: &EntryFacts| EntryFacts {
             name: entry.name.clone(),
@@ -302,7 +302,7 @@ impl<'d> Drawing<'d> {
         self.packages.entry(package).or_default().push_str(&out);
     }
 
-    /// Counts an update; `dead` is whether it would not be followed.
+    /// Counts an update; `dead` marks it as one that OLM would not follow.
     fn link(&mut self, dead: bool) {
         if dead {
             self.dead.push(self.links.to_string());

@@ -1,4 +1,4 @@
-//! Values that are no documents of a catalog whatever their schema, in upstream's words.
+//! Document errors: values that are no catalog document of any schema, in upstream's words.
 
 use crate::golang;
 use mainstay_gocompat::json::is_same_field;
@@ -6,24 +6,24 @@ use mainstay_gocompat::values::json_kind;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The fields that say what a document is called.
+/// The fields that name a document.
 pub(crate) const NAMES: [&str; 3] = ["schema", "package", "name"];
 
-/// A value is no document of a catalog, whatever its schema.
+/// Why a value is no document of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// It is no object.
+    /// The value is not an object.
     #[error("{}", golang::no_object(found, shown))]
     NoObject {
-        /// What it is.
+        /// The type of the value.
         found: &'static str,
         /// The value as JSON.
         shown: String,
     },
-    /// Keys differ only in case: each as it is folded, with its spellings.
+    /// Keys that differ only in case: each folded key with its spellings.
     #[error("{}", duplicates(.0))]
     DuplicateKeys(Vec<(String, Vec<String>)>),
-    /// A field that says what the document is called is no text.
+    /// A field that names the document is not a text.
     #[error("{}", no_text(key, value))]
     NoText {
         /// The field.
@@ -33,18 +33,17 @@ pub enum DocumentError {
     },
 }
 
-/// How upstream begins to say what a field is that should be a text.
+/// The beginning of upstream's message for a field that must be a text.
 pub(crate) fn expected(key: &str) -> String {
     format!("expected value for key \"{key}\" to be a string, got ")
 }
 
-/// Upstream's words for a name that is no text.
+/// Upstream's message for a name that is not a text.
 pub(crate) fn no_text(key: &str, value: &Value) -> String {
     format!("{}{}: {}", expected(key), golang::print(value, true), golang::print(value, false))
 }
 
-/// Why upstream does not take a value for a document at all, whatever its schema. `shown` is the value
-/// as JSON.
+/// Why upstream does not accept a value as a document of any schema. `shown` is the value as JSON.
 pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Option<DocumentError> {
     let Value::Object(fields) = value else {
         return Some(DocumentError::NoObject { found: json_kind(value), shown: shown() });

@@ -1,11 +1,11 @@
-//! How a document is kept in memory: canonical JSON with its base64 opened, compressed.
+//! Compression of blobs: canonical JSON with decoded base64, compressed with LZ4.
 //!
-//! Base64 hides from a compressor that the manifests in it are nearly all alike, so long base64
-//! texts are kept as the bytes they stand for. What is compressed (and hashed) is a list of pieces,
-//! each with its length before it: text, bytes of a base64 text, text, …
+//! Base64 hides from a compressor that manifests are similar, so long base64 texts are stored
+//! decoded. The compressed (and hashed) form is a list of pieces, each after its length: text,
+//! decoded base64, text, …
 //!
-//! LZ4 and not Deflate: on published catalogs it takes a sixth more room and a sixth of the time,
-//! and reading a bundle of a megabyte takes less than a millisecond.
+//! LZ4 instead of Deflate: on published catalogs it takes a sixth more memory and a sixth of the
+//! time. Reading a bundle of a megabyte takes less than a millisecond.
 
 use crate::load::Keep;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -14,28 +14,28 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::io::Write;
 
-/// Documents shorter than this are kept as they are: the bookkeeping would eat the gain.
+/// Documents shorter than this, in bytes, are not compressed: the overhead would exceed the gain.
 const WORTH_PACKING: usize = 512;
-/// Base64 texts from this length on are stored as the bytes they stand for.
+/// Base64 texts from this length on, in bytes, are stored decoded.
 const WORTH_OPENING: usize = 512;
-/// Bytes of the length before a piece.
+/// The size of the length before a piece, in bytes.
 const LENGTH: usize = 4;
 
-/// A document as it is kept.
+/// A stored document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packed {
     pub(crate) stored: Box<[u8]>,
     /// Length of the canonical JSON.
     pub(crate) plain: usize,
-    /// Length of the pieces that `stored` holds compressed; 0 if it is the JSON itself.
+    /// Length of the uncompressed pieces; 0 if `stored` is the JSON itself.
     pub(crate) pieces: usize,
 }
 
-/// Packs documents, one after the other, in a buffer that is kept.
+/// Compresses documents one after the other, with a reused buffer.
 pub(crate) struct Packer {
     keep: Keep,
     pieces: Vec<u8>,
-    /// Where the length of the present piece stands.
+    /// The offset of the current piece's length.
     open: usize,
     plain: usize,
 }
@@ -45,7 +45,7 @@ impl Packer {
         Self { keep, pieces: Vec::new(), open: 0, plain: 0 }
     }
 
-    /// Packs a document and makes its hash, as far as they are kept.
+    /// Compresses and hashes a document, as far as [`Keep`] asks for.
     pub(crate) fn pack(
         &mut self,
         document: &Map<String, Value>,
@@ -72,10 +72,10 @@ impl Packer {
         self.pieces.extend_from_slice(&[0; LENGTH]);
     }
 
-    /// Ends the present piece; its length comes back.
+    /// Ends the current piece and returns its length.
     fn end(&mut self) -> usize {
         let length = self.pieces.len() - self.open - LENGTH;
-        // Values this long are refused while they are read.
+        // The reader refuses values of this length.
         let written = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
         self.pieces[self.open..self.open + LENGTH].copy_from_slice(&written);
         self.plain += length;
@@ -113,17 +113,17 @@ impl Packer {
             Value::Null => self.pieces.extend_from_slice(b"null"),
             Value::Bool(true) => self.pieces.extend_from_slice(b"true"),
             Value::Bool(false) => self.pieces.extend_from_slice(b"false"),
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             Value::Number(number) => drop(write!(self.pieces, "{number}")),
         }
     }
 
     fn text(&mut self, text: &str) {
-        // Neither texts nor memory make this fail.
+        // Writing a text to memory cannot fail.
         drop(serde_json::to_writer(&mut self.pieces, text));
     }
 
-    /// Writes a base64 text as what it stands for, if it is one that the encoder would write.
+    /// Writes a base64 text decoded, if encoding restores it exactly.
     fn opened(&mut self, text: &str) -> bool {
         if !text.len().is_multiple_of(4) || !text.ends_with(is_base64) {
             return false;
@@ -151,7 +151,7 @@ fn is_base64(sign: char) -> bool {
 }
 
 impl Packed {
-    /// The canonical JSON. `None`: this was not made by [`Packer`].
+    /// The canonical JSON; `None` if the content does not come from [`Packer`].
     pub(crate) fn unpack(&self) -> Option<Vec<u8>> {
         if self.pieces == 0 {
             return (self.stored.len() == self.plain).then(|| self.stored.to_vec());
@@ -190,8 +190,8 @@ impl Packed {
     }
 
     fn pieces(&self) -> Option<Vec<u8>> {
-        // A wrong length must not cost more memory than a right one: there are at most two pieces
-        // for each base64 text, and no byte of LZ4 stands for more than 255.
+        // A wrong length must not cost more memory than a right one: each base64 text makes at most
+        // two pieces, and a byte of LZ4 expands to at most 255.
         let longest =
             (self.plain + self.plain / 64 + LENGTH).min(self.stored.len().saturating_mul(256));
         if self.pieces > longest {
@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back(
+        fn compressed_documents_decompress_to_the_same_json(
             texts in prop::collection::vec(prop_oneof![
                 "[ -~]{0,40}",
                 prop::collection::vec(any::<u8>(), 0..2000).prop_map(|b| STANDARD.encode(b)),
@@ -228,7 +228,7 @@ mod tests {
             prop_assert_eq!(packed.plain, json.len());
             prop_assert_eq!(packed.unpack(), Some(json));
             prop_assert_eq!(packed.hash(), hash);
-            // Damage gives nothing, or at least no panic.
+            // Damaged content gives nothing, or at least no panic.
             let cut = cut.index(packed.stored.len());
             let damaged = Packed { stored: packed.stored[..cut].into(), ..packed.clone() };
             prop_assert!(damaged.unpack() != packed.unpack());

@@ -1,4 +1,4 @@
-//! Reading files: from bytes to blobs.
+//! Reading of catalog files: from bytes to blobs.
 
 use crate::{
     content::{Origin, Slot},
@@ -23,22 +23,22 @@ use mainstay_yaml::{
 use serde_json::{Map, Value};
 use std::{io, sync::Arc};
 
-/// Bytes of upstream's words that are kept.
+/// The maximum length of upstream's message, in bytes.
 const LONGEST_WORDS: usize = 1 << 20;
 
-/// How many problems of one file are told before its reading stops.
+/// How many problems of one file are reported before its reading stops.
 pub(crate) const MOST_PROBLEMS: usize = 10_000;
 
-/// What came out of one file.
+/// The content of one file.
 #[derive(Default)]
 pub(crate) struct FileRead {
     pub(crate) blobs: Vec<ReadBlob>,
     pub(crate) problems: Vec<Problem>,
-    /// Some of it could not be read.
+    /// Whether some documents could not be read.
     pub(crate) lost: bool,
-    /// Where upstream stops reading, in its words.
+    /// The message with which upstream stops reading.
     pub(crate) stop: Option<String>,
-    /// What the documents show beside that, if somebody asks.
+    /// The lint problems of the documents, if a lint is requested.
     pub(crate) noted: Vec<Problem>,
     lines: Lines,
 }
@@ -49,8 +49,8 @@ impl FileRead {
         self.lost = true;
     }
 
-    /// Notes upstream's words, if they are the first. They may repeat a whole document; beyond a
-    /// megabyte nobody reads them, and there may be many files.
+    /// Sets upstream's message, if it is the first one. It may repeat a whole document, so it is
+    /// truncated: many files may have one.
     fn stop(&mut self, words: impl FnOnce() -> String) {
         self.stop.get_or_insert_with(|| {
             let mut words = words();
@@ -70,7 +70,7 @@ pub(crate) struct ReadBlob {
     pub(crate) facts: decode::Facts,
 }
 
-/// Reads a file as a whole, with everything that is wrong with it. `looks` asks for what is noted.
+/// Reads a file as a whole, with all its problems. `looks` requests a lint.
 pub(crate) fn read_file(
     source: &dyn Source,
     file: &SourceFile,
@@ -147,8 +147,8 @@ pub(crate) fn read_file(
     read
 }
 
-/// The bytes of a file as documents are read from them. In a stream of JSON that has no other
-/// fault, upstream puts U+FFFD for each byte that belongs to no character, and so does this.
+/// The bytes from which documents are parsed. In a stream of JSON without other faults, upstream
+/// replaces each byte that is not UTF-8 with U+FFFD, and so does this function.
 pub(crate) fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
     if !is_json(&bytes) || std::str::from_utf8(&bytes).is_ok() {
         return bytes;
@@ -158,7 +158,7 @@ pub(crate) fn as_text(bytes: Vec<u8>, reading: &Options) -> Vec<u8> {
     if sound { text.into_bytes() } else { bytes }
 }
 
-/// The bytes of a file that was read, as places in it are counted.
+/// The bytes of a file as places in them are counted.
 pub(crate) fn as_read(bytes: Vec<u8>) -> Vec<u8> {
     if is_json(&bytes) && std::str::from_utf8(&bytes).is_err() {
         return exchanged(&bytes).into_bytes();
@@ -170,7 +170,7 @@ fn is_json(bytes: &[u8]) -> bool {
     bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// A text with U+FFFD for each byte that belongs to no character.
+/// A text with U+FFFD for each byte that is not UTF-8.
 fn exchanged(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + bytes.len() / 16);
     for chunk in bytes.utf8_chunks() {
@@ -180,7 +180,7 @@ fn exchanged(bytes: &[u8]) -> String {
     text
 }
 
-/// How documents are read. `looks` asks for what is lost in them.
+/// The parser options. `looks` asks for repeated keys.
 pub(crate) fn reading(options: &LoadOptions, looks: bool) -> Options {
     Options {
         duplicate_keys: if looks { DuplicateKeys::Note } else { DuplicateKeys::LastWins },
@@ -192,7 +192,7 @@ pub(crate) fn reading(options: &LoadOptions, looks: bool) -> Options {
     }
 }
 
-/// Reads a part of a file; `None` if there is anything wrong with it.
+/// Reads a part of a file; `None` if it has any problem.
 pub(crate) fn read_piece(
     piece: &Piece,
     path: &Arc<str>,
@@ -220,9 +220,9 @@ pub(crate) fn read_piece(
     Some(read.blobs)
 }
 
-/// The blob that a value stands for which somebody has made, with everything wrong about it.
+/// Decodes a value that was built in memory, with all its problems.
 pub(crate) fn blob_of(value: Value, origin: &Origin) -> FileRead {
-    // What is no object is shown as it would be written.
+    // The text of a value that is not an object is needed for the message.
     let shown = if value.is_object() { String::new() } else { value.to_string() };
     let (line, bytes, format) = (origin.line, 0..shown.len(), Format::Json);
     let document = Document { value, line, bytes, format, repeated: Vec::new() };
@@ -231,7 +231,7 @@ pub(crate) fn blob_of(value: Value, origin: &Origin) -> FileRead {
     read
 }
 
-/// Takes one document into what was read.
+/// Adds one document to the content of a file.
 fn take(
     document: Document,
     path: &Arc<str>,
@@ -254,7 +254,7 @@ fn take(
     }
 }
 
-/// Notes the manifests of a bundle that cannot be read: upstream opens them while it reads.
+/// Reports unreadable manifests of a bundle: upstream decodes manifests while it reads.
 fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut FileRead) {
     let decode::Facts::Bundle(facts) = &blob.facts else { return };
     let slot = &blob.slot;
@@ -279,7 +279,7 @@ fn object_faults(blob: &ReadBlob, path: &Arc<str>, bytes: &[u8], read: &mut File
     }
 }
 
-/// Which rule a text breaks that cannot be read, and what to do.
+/// The rule and the remedy for a syntax error.
 const fn syntax_remedy(fault: &YamlFault) -> (Rule, &'static str) {
     match fault {
         YamlFault::NotUtf8 { .. } | YamlFault::ControlCharacter => {
@@ -299,15 +299,15 @@ const fn syntax_remedy(fault: &YamlFault) -> (Rule, &'static str) {
     }
 }
 
-/// What is wrong with a document as a whole or with a part of it.
+/// A problem of a document, before its exact place is known.
 struct Fault {
     rule: Rule,
-    /// Which document it is, as far as that was read.
+    /// The name of the document, as far as it was read.
     blob: Option<BlobName>,
     wrong: decode::ShapeError,
     remedy: &'static str,
     bytes: std::ops::Range<usize>,
-    /// The same in upstream's words.
+    /// Upstream's message.
     upstream: String,
 }
 
@@ -337,7 +337,7 @@ fn shortened(value: &Value) -> String {
     text
 }
 
-/// Turns a document into a blob. `words` asks for upstream's.
+/// Turns a document into a blob. `words` asks for upstream's message.
 fn blob(
     document: Document,
     file: &Arc<str>,
@@ -350,7 +350,7 @@ fn blob(
         let wrong = decode::ShapeError { message, path: Vec::new() };
         Box::new(Fault { rule, blob: None, wrong, remedy, bytes: bytes.clone(), upstream })
     };
-    // Upstream's decoder of YAML says where its error comes from.
+    // Upstream's YAML decoder adds this context to its errors.
     let decoding = |message: &str| match format {
         Format::Yaml => format!("error unmarshaling JSON: while decoding JSON: {message}"),
         Format::Json => message.to_owned(),
@@ -364,7 +364,7 @@ fn blob(
         Value::Null => {
             let message = "object '' is missing root schema field".to_owned();
             let upstream = match format {
-                // It takes a look at the whole section, which may hold many such documents.
+                // Upstream decodes the whole section, which may hold many such documents.
                 Format::Yaml if words => syntax::of_nothing(&text[bytes.clone()], &message),
                 Format::Yaml => message.clone(),
                 Format::Json => "object 'null\n' is missing root schema field".to_owned(),
@@ -437,7 +437,7 @@ fn blob(
             bytes: bytes.clone(),
         })
     })?;
-    // The documents of a package carry its name as their name.
+    // The `name` of a package document is the name of its package.
     if schema == "olm.package" {
         package.clone_from(&name);
     }
@@ -453,7 +453,7 @@ fn blob(
     Ok(ReadBlob { slot, bytes, facts })
 }
 
-/// Gives the fields that are read lazily later the names they are looked up by.
+/// Renames the fields that are read on demand to their canonical names.
 fn canonical_bundle(fields: &mut Map<String, Value>) {
     rename(fields, &["properties"]);
     let Some(Value::Array(properties)) = fields.get_mut("properties") else { return };
@@ -480,12 +480,12 @@ fn rename(fields: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// How many lines a text has up to a place; cheap while the places grow.
+/// Counts the lines of a text up to an offset; cheap while offsets grow.
 #[derive(Default)]
 pub(crate) struct Lines {
     at: usize,
     breaks: usize,
-    /// Where the section begins that was looked through last, and the line of its document.
+    /// The start of the section that was located last, and the line of its document.
     section: Option<(usize, usize)>,
 }
 
@@ -505,7 +505,7 @@ impl Lines {
     }
 }
 
-/// Line and column of a part of a document that lies at `bytes` of a file and begins on `line`.
+/// Line and column of a part of the document at `bytes` of a file, which begins on `line`.
 fn spot(
     file: &[u8],
     lines: &mut Lines,
@@ -536,7 +536,7 @@ pub(crate) fn spots(
     spots_at(file, lines, bytes, line, &paths)
 }
 
-/// As [`spots`], for paths of any names.
+/// As [`spots`], for paths with any field names.
 pub(crate) fn spots_at(
     file: &[u8],
     lines: &mut Lines,
@@ -548,12 +548,12 @@ pub(crate) fn spots_at(
     let Some(text) = text.filter(|_| paths.iter().any(|path| !path.is_empty())) else {
         return vec![(line, None); paths.len()];
     };
-    // What is looked through is the first document of a section.
+    // Only the first document of a section can be located.
     if lines.section.is_some_and(|(start, first)| start == bytes.start && line > first) {
         return vec![(line, None); paths.len()];
     }
     lines.section = Some((bytes.start, line));
-    // The document may begin with comments: its bytes start on an earlier line than its text.
+    // Comments may precede the document: its bytes then start on an earlier line than its text.
     let first = lines.of(file, bytes.start);
     let found = locate_all(text, paths);
     let place = |(path, found): (&Vec<Step<'_>>, _)| match found {

@@ -1,14 +1,14 @@
-//! A catalog as one file, so that the last good content survives a restart.
+//! Catalog snapshots: a catalog as one file, so that the last sound content survives a restart.
 //!
 //! ```text
 //! magic (16 bytes) · SHA-256 of the rest · length of the table (8 bytes, little endian)
 //! table: JSON, one row per blob · the stored blobs as they are in memory
 //! ```
 //!
-//! Opening verifies the hash first, then unpacks and reads every blob and builds the model with
-//! the same checks as a folder: what was not sound cannot come back, and a later version of this
-//! program judges old content by its own rules. The file is written beside its place and renamed
-//! into it, so that a crash leaves the old one or the new one.
+//! Opening verifies the hash, then decompresses and decodes every blob, and builds the model with
+//! the same checks as a folder. So an unsound catalog cannot come back, and a later version of
+//! Mainstay checks old content by its own rules. The file is written beside its destination and
+//! renamed, so that a crash leaves the old file or the new one.
 
 use crate::{
     content::{Origin, Slot},
@@ -37,12 +37,12 @@ const LENGTH: usize = 8;
 /// Why a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Writing failed; the previous snapshot, if any, is still there.
+    /// Writing failed; a previous snapshot is unchanged.
     #[error("write the catalog snapshot {path}: {source}")]
     Write {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the file system.
         source: io::Error,
     },
     /// The file cannot be opened or read.
@@ -50,64 +50,64 @@ pub enum SnapshotError {
     Read {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// The file is not what was written: cut off, changed, or of another format.
+    /// The file is truncated, changed, or of another format.
     #[error(
-        "the catalog snapshot {path} is damaged: {source}; delete it, the folder is read again"
+        "the catalog snapshot {path} is damaged: {source}; delete it, and the folder is read again"
     )]
     Damaged {
         /// The file.
         path: String,
-        /// What does not fit.
+        /// The damage.
         source: Damage,
     },
 }
 
-/// What does not fit in a snapshot.
+/// The damage of a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// The file is none, or of another format.
+    /// The file is no snapshot, or of another format.
     #[error("it does not begin as a snapshot does")]
     Magic,
-    /// The file ends too early.
-    #[error("it is cut off")]
+    /// The file is truncated.
+    #[error("it is truncated")]
     CutOff,
-    /// The content is not what was written.
+    /// The checksum does not match.
     #[error("the checksum does not match the content")]
     Checksum,
-    /// The table is none.
+    /// The table is malformed.
     #[error(transparent)]
     Table(#[from] serde_json::Error),
-    /// A document does not unpack.
-    #[error("{schema} {name:?} does not unpack")]
+    /// A document cannot be decompressed.
+    #[error("{schema} {name:?} cannot be decompressed")]
     Unpack {
-        /// Its schema.
+        /// The schema of the document.
         schema: Arc<str>,
-        /// Its name.
+        /// The name of the document.
         name: Arc<str>,
     },
-    /// A document is no object.
+    /// A document is not an object.
     #[error("{schema} {name:?} is not an object")]
     NotAnObject {
-        /// Its schema.
+        /// The schema of the document.
         schema: Arc<str>,
-        /// Its name.
+        /// The name of the document.
         name: Arc<str>,
     },
-    /// A document is not of the shape that its schema asks for.
+    /// A document does not have the shape of its schema.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// A bundle holds a manifest that is none.
+    /// A bundle holds an unreadable manifest.
     #[error("a manifest in a bundle cannot be read")]
     Manifest,
-    /// The documents are no sound catalog.
+    /// The documents do not make a sound catalog.
     #[error("{message}")]
     Unsound {
-        /// The rule that the first finding is of.
+        /// The rule of the first finding.
         rule: Rule,
-        /// What it says.
+        /// The message of the first finding.
         message: String,
     },
 }
@@ -126,7 +126,7 @@ struct Row {
 }
 
 impl Catalog {
-    /// Writes the catalog to a file. Durable when it returns.
+    /// Writes the catalog to a file. The file is durable when this returns.
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
         let write = || -> io::Result<()> {
             let not_kept = || io::Error::other("the content of the catalog was not kept");
@@ -158,7 +158,7 @@ impl Catalog {
     /// Reads a catalog that [`Catalog::save`] wrote.
     ///
     /// # Errors
-    /// The file cannot be read, is not whole, or does not hold a sound catalog.
+    /// If the file cannot be read, is damaged, or does not hold a sound catalog.
     pub fn load_snapshot(path: &Path) -> Result<Arc<Self>, SnapshotError> {
         let name = || path.display().to_string();
         let bytes = read(path).map_err(|source| SnapshotError::Read { path: name(), source })?;
@@ -168,7 +168,7 @@ impl Catalog {
     }
 }
 
-/// The bytes of a file that [`Catalog::save`] wrote; nothing else is opened.
+/// Reads a regular file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = mainstay_files::open(path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));

@@ -1,8 +1,8 @@
-//! Reading all files: parts of them by as many threads as there are cores, in bounded memory.
+//! Parallel reading of all files: as many threads as there are cores, in bounded memory.
 //!
-//! One thread at a time cuts the next part off the file that is being read, which costs little;
-//! what it holds is parsed beside the others. A file with anything unusual or wrong about it is
-//! read once more and as a whole, so that what is said about it does not depend on how it was cut.
+//! One thread at a time splits the next part off the current file, which costs little; the parts
+//! are parsed in parallel. An irregular or wrong file is read again as a whole, so that its
+//! problems do not depend on the split.
 
 use crate::{
     cut::{Cut, Cutter, Piece},
@@ -19,8 +19,8 @@ use std::{
     },
 };
 
-/// Reads all files; results are in the order of the files. `looks` asks for what is noted: a file of
-/// which there is something to note is read as a whole.
+/// Reads all files; results are in the order of the files. `looks` requests a lint: a file with
+/// lint problems is read as a whole.
 pub(crate) fn read_all(
     source: &dyn Source,
     files: &[SourceFile],
@@ -62,10 +62,10 @@ pub(crate) fn read_all(
     results
 }
 
-/// Bytes of stack for each level of a value, more than a debug build takes.
+/// The stack for each level of a value, in bytes: more than a debug build takes.
 const PER_LEVEL: usize = 24 << 10;
 
-/// The stack that documents ask for, if an ordinary one will not do.
+/// The stack size that documents need, if it exceeds an ordinary one.
 fn stack(options: &LoadOptions) -> Option<usize> {
     let depth = options.depth();
     (depth > Limits::default().depth).then(|| depth.saturating_mul(PER_LEVEL))
@@ -77,8 +77,8 @@ fn can_be_had(stack: usize) -> bool {
     thread.is_ok_and(|thread| thread.join().is_ok())
 }
 
-/// Does the same on several threads, of which this is one unless they are to have a stack of their
-/// own size. Such memory is used only as far as values are deep.
+/// Runs `work` on several threads. The current thread is one of them, unless they need a larger
+/// stack. Stack memory is used only as far as values are nested.
 fn on_threads<T: Send>(
     threads: usize,
     stack: Option<usize>,
@@ -93,7 +93,7 @@ fn on_threads<T: Send>(
                 Some(bytes) => builder.stack_size(bytes),
                 None => builder,
             };
-            // A thread that cannot be had is work for the others.
+            // The other threads do the work of a thread that cannot start.
             others.extend(builder.spawn_scoped(scope, &work));
         }
         if others.is_empty() || stack.is_none() {
@@ -109,14 +109,14 @@ fn on_threads<T: Send>(
     })
 }
 
-/// What came out of one part.
+/// The content of one part.
 struct Read {
     file: usize,
     number: usize,
     blobs: Vec<ReadBlob>,
 }
 
-/// Reads parts until there are no more.
+/// Reads parts until the queue is empty.
 fn work<'q, 's: 'q>(
     queue: impl Fn() -> MutexGuard<'q, Queue<'s>>,
     options: &LoadOptions,
@@ -135,19 +135,19 @@ fn work<'q, 's: 'q>(
     }
 }
 
-/// The parts that nobody has taken yet.
+/// The parts that no thread has taken.
 struct Queue<'s> {
     source: &'s dyn Source,
     files: &'s [SourceFile],
     limit: u64,
-    /// The file that comes next.
+    /// The index of the next file.
     next: usize,
     open: Option<Open<'s>>,
-    /// Which files have to be read as a whole.
+    /// Which files must be read as a whole.
     odd: Vec<bool>,
 }
 
-/// A file that is being cut.
+/// A file that is being split.
 struct Open<'s> {
     cutter: Cutter<'s>,
     file: usize,
@@ -155,7 +155,7 @@ struct Open<'s> {
     parts: usize,
 }
 
-/// A part to be read.
+/// A part to read.
 struct Taken {
     file: usize,
     path: Arc<str>,
@@ -200,7 +200,7 @@ impl<'s> Queue<'s> {
         }
     }
 
-    /// Leaves a file to be read as a whole.
+    /// Marks a file as one to read as a whole.
     fn give_up(&mut self, file: usize) {
         self.odd[file] = true;
         if self.open.as_ref().is_some_and(|open| open.file == file) {

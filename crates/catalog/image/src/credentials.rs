@@ -1,9 +1,9 @@
-//! Names and passwords of registries: Docker's and containers' files, pull secrets, helpers.
+//! Registry credentials: files of Docker and of containers' tools, pull secrets, credential
+//! helpers.
 //!
-//! Keys are registries, or repositories and the folders above them; the closest one wins, and of two
-//! that are as close the one that was read first. A key may be written as an address
-//! (`https://index.docker.io/v1/`), as Docker does, and in pull secrets may have `*` for a part of a
-//! host, as Kubernetes allows.
+//! A key is a registry, a repository, or a path above repositories. The longest matching key wins;
+//! of equal ones, the first that was read. A key may be a URL (`https://index.docker.io/v1/`), as
+//! Docker writes it. In pull secrets it may have `*` in a part of the host, as Kubernetes allows.
 
 use crate::{reference::DEFAULT_DOMAIN, registry::Secret};
 use base64::Engine as _;
@@ -17,69 +17,69 @@ use std::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How long a helper may take, and how much it may say.
+/// The timeout of a helper, and the maximum length of its output in bytes.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_ANSWER: u64 = 64 << 10;
-/// How long a file may be.
+/// The maximum length of a file, in bytes.
 const LONGEST_FILE: u64 = 8 << 20;
 
-/// Why credentials cannot be read. What they are is never said.
+/// Why credentials cannot be read. The text never contains the credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be had.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be read.
         source: io::Error,
     },
-    /// It is no file of credentials.
-    #[error("{place} is no file of credentials (line {line}, column {column})")]
+    /// The content is not a credentials file.
+    #[error("{place} is not a credentials file (line {line}, column {column})")]
     Json {
-        /// Which.
+        /// The file.
         place: String,
-        /// Line, from one.
+        /// The line, from 1.
         line: usize,
-        /// Column, from one.
+        /// The column, from 1.
         column: usize,
     },
-    /// An entry is damaged.
+    /// An entry is malformed.
     #[error("{place}: the entry for {key:?} {why}")]
     Entry {
-        /// Which file.
+        /// The file.
         place: String,
-        /// Whose entry.
+        /// The key of the entry.
         key: String,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
-    /// A helper does not help.
+    /// A helper fails.
     #[error("credential helper {helper}: {why}")]
     Helper {
-        /// Which.
+        /// The helper.
         helper: String,
-        /// Why not.
+        /// Why it fails.
         why: String,
     },
 }
 
-/// How somebody is known to a registry.
+/// How a client authenticates at a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// By name and password.
+    /// User name and password.
     Password {
-        /// Name.
+        /// The user name.
         name: String,
-        /// Password.
+        /// The password.
         password: Secret,
     },
-    /// By a token that gets tokens.
+    /// An identity token, which is exchanged for access tokens.
     Identity(Secret),
 }
 
 impl Login {
-    /// What must not be shown.
+    /// The password or token.
     pub fn secret(&self) -> &Secret {
         match self {
             Self::Password { password, .. } => password,
@@ -94,14 +94,14 @@ enum Entry {
     Helper(String),
 }
 
-/// All that is known, from several files.
+/// The credentials of several files.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
-    /// Keys without scheme, in the order of reading, with the key as a helper is asked for it.
+    /// Keys without scheme, in the order of reading.
     entries: Vec<(String, Entry)>,
-    /// Helpers for whatever has no key.
+    /// Helpers for registries without a key.
     defaults: Vec<String>,
-    /// Where helpers lie; the search path if this is none.
+    /// The folder of the helpers; by default they are in `PATH`.
     helpers: Option<PathBuf>,
 }
 
@@ -128,14 +128,14 @@ struct Auth {
     identitytoken: Option<String>,
 }
 
-/// The files that hold credentials, the first one first, as containers' tools and Docker look for
-/// them. `lookup` reads a variable of the environment.
+/// The credentials files in the order in which Docker and containers' tools read them. `lookup`
+/// reads an environment variable.
 pub fn default_files(lookup: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let path = |name: &str, rest: &str| {
         lookup(name).filter(|value| !value.is_empty()).map(|value| Path::new(&value).join(rest))
     };
     if let Some(file) = path("REGISTRY_AUTH_FILE", "") {
-        // Joining with nothing leaves a slash.
+        // Joining with nothing appends a slash.
         return vec![file.components().collect()];
     }
     let config = path("XDG_CONFIG_HOME", "containers/auth.json")
@@ -147,12 +147,12 @@ pub fn default_files(lookup: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 }
 
 impl Keyring {
-    /// Nothing is known.
+    /// A keyring without credentials.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads those of some files that are there.
+    /// Reads the files that exist.
     pub fn from_files(paths: &[PathBuf]) -> Result<Self, CredentialsError> {
         let mut keyring = Self::default();
         for path in paths {
@@ -163,7 +163,7 @@ impl Keyring {
                 Err(error) => return Err(failed(error)),
             };
             if length > LONGEST_FILE {
-                return Err(failed(io::Error::other("it is too long")));
+                return Err(failed(io::Error::other("it is larger than 8 MiB")));
             }
             let bytes = std::fs::read(path).map_err(failed)?;
             keyring.add_file(&path.display().to_string(), &bytes)?;
@@ -171,11 +171,11 @@ impl Keyring {
         Ok(keyring)
     }
 
-    /// Adds a file's content: Docker's `config.json`, containers' `auth.json`, the value of a pull
-    /// secret (`.dockerconfigjson`), or the old form that has only what is below `auths`
-    /// (`.dockercfg`). `place` is how errors name it.
+    /// Adds the content of a file: Docker's `config.json`, containers' `auth.json`, the value of a
+    /// pull secret (`.dockerconfigjson`), or the old format with only the content of `auths`
+    /// (`.dockercfg`). `place` names the file in errors.
     pub fn add_file(&mut self, place: &str, bytes: &[u8]) -> Result<(), CredentialsError> {
-        // The text of an error of the parser could have a piece of a password in it.
+        // The text of a parser error could contain a part of a password.
         let wrong = |error: serde_json::Error| CredentialsError::Json {
             place: place.to_owned(),
             line: error.line(),
@@ -212,20 +212,20 @@ impl Keyring {
         Ok(())
     }
 
-    /// Adds a name and a password for a registry or a repository.
+    /// Adds a user name and password for a registry or a repository.
     pub fn add(&mut self, key: &str, name: &str, password: Secret) {
         let login = Login::Password { name: name.to_owned(), password };
         self.entries.push((normalized(key), Entry::Login(login)));
     }
 
-    /// Looks for helpers in a folder instead of the search path.
+    /// Uses the helpers in a folder instead of those in `PATH`.
     #[must_use]
     pub fn with_helpers_in(mut self, folder: PathBuf) -> Self {
         self.helpers = Some(folder);
         self
     }
 
-    /// How to log in for a repository, its registry included.
+    /// The credentials for a repository, whose name includes its registry.
     pub async fn login(&self, repository: &str) -> Result<Option<Login>, CredentialsError> {
         let mut best: Option<(usize, &Entry)> = None;
         for (key, entry) in &self.entries {
@@ -257,7 +257,7 @@ impl Keyring {
     }
 }
 
-/// A key without scheme, version and the other names of Docker's registry.
+/// A key without scheme and API version, with one name for Docker's registry.
 fn normalized(key: &str) -> String {
     let rest = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
     let rest = rest.strip_suffix("/v1").or_else(|| rest.strip_suffix("/v2")).unwrap_or(rest);
@@ -269,7 +269,7 @@ fn normalized(key: &str) -> String {
     path.map_or_else(|| domain.to_owned(), |path| format!("{domain}/{path}"))
 }
 
-/// How much of a repository's name a key covers, if it does.
+/// How specifically a key matches a repository; none if it does not match.
 fn closeness(key: &str, repository: &str) -> Option<usize> {
     let (key_domain, key_path) = key.split_once('/').unwrap_or((key, ""));
     let (domain, path) = repository.split_once('/').unwrap_or((repository, ""));
@@ -282,7 +282,8 @@ fn closeness(key: &str, repository: &str) -> Option<usize> {
     whole.then_some(2 * key_path.len() + usize::from(exact))
 }
 
-/// Whether a pattern covers a host: part by part, `*` for anything but a dot; ports are equal.
+/// Whether a pattern matches a host: part by part, with `*` for any characters but dots. Ports must
+/// be equal.
 fn covers(pattern: &str, domain: &str) -> bool {
     let port = |text: &str| text.split_once(':').map(|(_, port)| port.to_owned());
     let host = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
@@ -314,8 +315,8 @@ fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
                 base64::engine::GeneralPurposeConfig::new()
                     .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
             );
-            let bytes = engine.decode(text.trim()).map_err(|_| "is no base64")?;
-            let text = String::from_utf8(bytes).map_err(|_| "is no text")?;
+            let bytes = engine.decode(text.trim()).map_err(|_| "is not base64")?;
+            let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8 text")?;
             let (name, password) = text.split_once(':').ok_or("has no colon")?;
             (name.to_owned(), password.trim_matches('\0').to_owned())
         }
@@ -325,7 +326,7 @@ fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
         },
     };
     if name.contains(['\r', '\n']) || password.contains(['\r', '\n']) {
-        return Err("has a line break in it");
+        return Err("contains a line break");
     }
     if name == "<token>" {
         return Ok(Some(Login::Identity(Secret::new(password))));
@@ -333,7 +334,7 @@ fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
     Ok(Some(Login::Password { name, password: Secret::new(password) }))
 }
 
-/// A helper's name, which becomes part of a program's.
+/// Checks the name of a helper, which becomes part of a program's name.
 fn checked(helper: String) -> Result<String, CredentialsError> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !helper.is_empty() && helper.bytes().all(fine) {
@@ -351,7 +352,7 @@ struct Answer {
 }
 
 impl Keyring {
-    /// Asks a helper: `docker-credential-<name> get`, with the server on its standard input.
+    /// Runs a helper: `docker-credential-<name> get`, with the server on its standard input.
     async fn ask(&self, helper: &str, server: &str) -> Result<Option<Login>, CredentialsError> {
         let failed = |why: String| CredentialsError::Helper { helper: helper.to_owned(), why };
         let program = format!("docker-credential-{helper}");
@@ -368,7 +369,7 @@ impl Keyring {
                 .kill_on_drop(true)
                 .spawn()?;
             if let Some(mut input) = child.stdin.take() {
-                // One that does not listen has an answer nevertheless.
+                // A helper that does not read its input may answer nevertheless.
                 let _ = input.write_all(server.as_bytes()).await;
             }
             let mut said = Vec::new();
@@ -383,10 +384,10 @@ impl Keyring {
             .map_err(|error| failed(error.to_string()))?;
         if !status.success() {
             let none = String::from_utf8_lossy(&said).contains("credentials not found");
-            return if none { Ok(None) } else { Err(failed(format!("it ended with {status}"))) };
+            return if none { Ok(None) } else { Err(failed(format!("it exited with {status}"))) };
         }
         let answer: Answer = serde_json::from_slice(&said)
-            .map_err(|_| failed("its answer cannot be read".to_owned()))?;
+            .map_err(|_| failed("its output is not JSON with Username and Secret".to_owned()))?;
         login(Auth {
             username: Some(answer.username),
             password: Some(answer.secret),
@@ -400,6 +401,6 @@ impl Keyring {
                 other => other,
             })
         })
-        .map_err(|why| failed(format!("its answer {why}")))
+        .map_err(|why| failed(format!("its output {why}")))
     }
 }

@@ -1,5 +1,4 @@
-//! Getting an image as an administrator wants it: from the mirrors that are set, if the policy takes
-//! it.
+//! Image fetching: pulls an image from its mirrors, if the signature policy accepts it.
 
 use crate::{
     digest::Digest,
@@ -11,50 +10,50 @@ use crate::{
     store::Store,
 };
 
-/// The format of what cosign signs.
+/// The media type of a payload that cosign signs.
 const SIGNED: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// Where its signature is.
+/// The annotation with the signature of a payload.
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// How many signatures are looked at, and how long what they sign may be.
+/// How many signatures are checked, and the maximum length of a payload in bytes.
 const MOST: usize = 64;
 const LONGEST: u64 = 1 << 20;
 
-/// Why there is no image.
+/// Why an image cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The policy does not take it.
+    /// The policy refuses the image.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// Nobody has it.
+    /// No source has the image.
     #[error(transparent)]
     Mirror(#[from] MirrorError),
 }
 
-/// Gets images.
+/// Fetches images by mirror rules and a signature policy.
 #[derive(Clone)]
 pub struct Fetcher {
-    /// How registries are asked.
+    /// The client for registries.
     pub client: Client,
-    /// Where images come from.
+    /// The mirror rules.
     pub rules: Rules,
-    /// Which are taken.
+    /// The signature policy.
     pub policy: Policy,
-    /// Where they go.
+    /// The store for the images.
     pub store: Store,
-    /// How registries are reached of which no rule says it.
+    /// The security for registries without a rule.
     pub security: Security,
 }
 
 impl Fetcher {
-    /// Gets an image. What the policy refuses without looking is not asked for, and what it refuses
-    /// after looking at signatures is not kept under its name.
+    /// Fetches an image. An image that the policy refuses by its name is not requested. An image
+    /// that it refuses by its signatures is not stored under its name.
     ///
-    /// Signatures are looked for where the image comes from; they must name the image by the name
-    /// that is asked for, not by that of a mirror.
+    /// The source of the image must also have its signatures. They must name the image by
+    /// `reference`, not by the name at a mirror.
     pub async fn fetch(&self, reference: &Reference, want: &Want) -> Result<Pulled, FetchError> {
         let mut attempts = Vec::new();
         if !self.policy.needs_signatures(reference) {
-            // No requirement is left that looks at the digest.
+            // The remaining requirements do not depend on the digest.
             self.policy.judge(reference, &Digest::of(b""), &[])?;
         }
         for source in self.rules.sources(reference, self.security)? {
@@ -63,7 +62,7 @@ impl Fetcher {
                 Ok(pulled) => return Ok(pulled),
                 Err(Failed::Refused(refused)) => return Err(refused.into()),
                 Err(Failed::Registry(error)) => {
-                    tracing::debug!(%error, place, "the image could not be pulled from here");
+                    tracing::debug!(%error, place, "cannot pull the image from this source");
                     attempts.push((place, error));
                 }
             }
@@ -84,7 +83,7 @@ impl Fetcher {
             let (top, _) = client.resolve(&source.reference, source.security).await?;
             let signatures = signatures(client, source, &top.digest).await?;
             self.policy.judge(reference, &top.digest, &signatures)?;
-            // Exactly what was judged, whatever the tag means by now.
+            // The digest that the policy accepted, even if the tag has moved.
             wanted = source.reference.with_digest(top.digest);
         }
         Ok(client.pull_as(&wanted, reference, source.security, want, store).await?)
@@ -108,7 +107,7 @@ impl From<RegistryError> for Failed {
     }
 }
 
-/// The signatures that lie beside an image.
+/// The signatures of an image in its repository.
 async fn signatures(
     client: &Client,
     source: &Source,

@@ -76,8 +76,8 @@ impl<'i> Checker<'i> {
         }
     }
 
-    /// Checks one bundle by itself; `None` if it has no usable version. `lines` is what upstream
-    /// says in each channel.
+    /// Checks one bundle; `None` if it has no usable version. `lines` collects the findings that
+    /// upstream repeats in each channel of the bundle.
     fn bundle(
         &mut self,
         item: &'i Item,
@@ -100,7 +100,7 @@ impl<'i> Checker<'i> {
         }
         if facts.packages.len() != 1 {
             let count = facts.packages.len();
-            // A property that could not be read is a reason of its own.
+            // A property that cannot be read has its own finding.
             if facts.faults.is_empty() || count > 1 {
                 let message = format!(
                     "{context} must have exactly 1 \"olm.package\" property, found {count}"
@@ -197,7 +197,7 @@ impl<'i> Checker<'i> {
         }
     }
 
-    /// Notes what is wrong with a bundle as the member of a channel.
+    /// Reports a finding that upstream repeats in each channel of the bundle.
     fn line(
         &mut self,
         rule: Rule,

@@ -1,4 +1,4 @@
-//! The checks on `olm.deprecations`: what they name must exist, once, with a message.
+//! Checks of `olm.deprecations`: each deprecated object exists, is listed once, and has a message.
 
 use super::{Checker, Draft, Item, invalid};
 use crate::{

@@ -1,8 +1,9 @@
-//! From facts to the index, noticing everything that does not fit together.
+//! Checks of a catalog: they build the index from the facts of all blobs, and report what does not
+//! fit together.
 //!
-//! Upstream stops at the first thing it finds. Here every check runs, each on what is still
-//! meaningful: a bundle with a bad version does not also become a missing bundle, and a channel
-//! with duplicate entries is not also told that its graph is odd.
+//! Upstream stops at its first error. Here every check runs, each on input that is still
+//! meaningful: a bundle with a bad version is not also reported as missing, and a channel with
+//! duplicate entries is not also reported for its graph.
 
 mod bundles;
 mod deprecations;
@@ -26,42 +27,43 @@ use std::{
     sync::Arc,
 };
 
-/// One blob with what it says, in the order of files and lines.
+/// One blob and its facts, in the order of files and lines.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// Its place in the area.
+    /// The index of its slot in the area.
     pub(crate) slot: usize,
     /// The bytes of the document in its file.
     pub(crate) bytes: std::ops::Range<usize>,
     pub(crate) facts: Facts,
 }
 
-/// What the checks make of a catalog.
+/// The result of all checks.
 pub(crate) struct Outcome {
     pub(crate) packages: BTreeMap<Arc<str>, Package>,
     pub(crate) others: Vec<usize>,
     pub(crate) findings: Vec<Finding>,
-    /// What upstream says to this catalog.
+    /// What upstream reports for this catalog.
     pub(crate) upstream: Words,
 }
 
-/// A package while it is put together.
+/// A package under construction.
 struct Draft<'i> {
     item: &'i Item,
     default_channel: &'i str,
     deprecation: Option<Arc<str>>,
-    /// Channels by name; `None` for one that is there but unusable.
+    /// Channels by name; `None` for one that is declared but unusable.
     channels: BTreeMap<Arc<str>, (&'i Item, Option<Channel>)>,
     bundles: BTreeMap<Arc<str>, (&'i Item, Option<Bundle>)>,
     deprecated_by: Option<&'i Item>,
-    /// The channel that came last in the order of documents.
+    /// The last channel in the order of documents.
     last_channel: Option<&'i Arc<str>>,
-    /// What upstream says about bundles, once for each channel they are in.
+    /// Upstream's findings about bundles; each is repeated for each channel of the bundle.
     lines: BTreeMap<Arc<str>, Vec<String>>,
 }
 
 impl Draft<'_> {
-    /// Whether upstream makes a channel up: the default one, if there is none of that name.
+    /// Whether upstream creates this channel: it does so for a default channel that is not
+    /// declared.
     fn makes_up(&self, channel: &str) -> bool {
         !channel.is_empty()
             && channel == self.default_channel
@@ -79,13 +81,13 @@ struct Checker<'i> {
 const NO_IMAGE: &str = "bundle image must be set";
 const NO_NAME: &str = "name must be set";
 
-/// What upstream finds wrong with a bundle of which there is only the name.
+/// What upstream reports for a bundle of which only the name is known.
 const NOTHING_KNOWN: [&str; 2] =
     ["must be exactly one property with type \"olm.package\"", NO_IMAGE];
 
 const NO_ENTRIES: &str = "channel must contain at least one bundle";
 
-/// How many letters the name of a channel may differ from the one that was meant.
+/// How many letters of a channel name may differ for a suggestion.
 const MISTYPED: usize = 2;
 
 fn invalid(what: &str, name: &str) -> String {
@@ -115,7 +117,7 @@ pub(crate) fn build(items: &[Item], area: &Arc<Area>) -> Outcome {
 }
 
 impl<'i> Checker<'i> {
-    /// One allocation per name, however often it occurs.
+    /// Returns the shared copy of a name, so that each name is allocated once.
     fn intern(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return known.clone();
@@ -158,7 +160,7 @@ impl<'i> Checker<'i> {
         self.findings.push(finding);
     }
 
-    /// As [`Self::find`], for what an unread file could have held.
+    /// As [`Self::find`], for a finding that a file could refute that was not read.
     fn miss(
         &mut self,
         rule: Rule,
@@ -173,7 +175,7 @@ impl<'i> Checker<'i> {
         }
     }
 
-    /// As [`Self::find`], for what stops upstream with the same words.
+    /// As [`Self::find`], for a finding at which upstream stops with the same words.
     fn stop(
         &mut self,
         rule: Rule,
@@ -187,7 +189,7 @@ impl<'i> Checker<'i> {
         self.find(rule, item, path, message, remedy);
     }
 
-    /// As [`Self::miss`], for what stops upstream with the same words.
+    /// As [`Self::miss`], for a finding at which upstream stops with the same words.
     fn stop_miss(
         &mut self,
         rule: Rule,
@@ -201,7 +203,7 @@ impl<'i> Checker<'i> {
         self.miss(rule, item, path, message, remedy);
     }
 
-    /// As [`Self::find`], for what is a line in upstream's tree.
+    /// As [`Self::find`], for a finding that is a line in upstream's tree.
     fn find_below(
         &mut self,
         rule: Rule,
@@ -309,7 +311,7 @@ impl<'i> Checker<'i> {
         }
     }
 
-    /// The entries of one channel; `None` if its graph cannot be looked at.
+    /// The entries of one channel; `None` if its graph cannot be checked.
     fn channel(&mut self, item: &'i Item, facts: &'i ChannelFacts) -> Option<Channel> {
         let (package, name) = (self.package(item), self.name(item));
         let mut entries = Vec::with_capacity(facts.entries.len());
@@ -406,7 +408,7 @@ impl<'i> Checker<'i> {
         })
     }
 
-    /// The checks over a whole package; `None` if it cannot be used.
+    /// Checks a whole package; `None` if it cannot be used.
     fn finish(&mut self, name: &Arc<str>, draft: Draft<'i>) -> Option<Package> {
         let in_package = &*invalid("package", name);
         self.entries(name, in_package, &draft);
@@ -460,7 +462,7 @@ impl<'i> Checker<'i> {
         })
     }
 
-    /// The checks on entries and bundles belonging together.
+    /// Checks that each entry has a bundle, and each bundle an entry.
     fn entries(&mut self, name: &Arc<str>, in_package: &str, draft: &Draft<'i>) {
         let mut in_channels: BTreeSet<&str> = BTreeSet::new();
         for (channel, (item, _)) in &draft.channels {
@@ -477,8 +479,8 @@ impl<'i> Checker<'i> {
                 if !draft.bundles.contains_key(entry.name.as_str()) {
                     missing.insert(entry.name.as_str());
                     first.get_or_insert(index);
-                    // Upstream looks for bundles of the last channel only; those of others are
-                    // bundles of which it knows nothing.
+                    // Upstream stops at missing bundles of the last channel only. In other channels
+                    // it reports a bundle without any content.
                     for line in NOTHING_KNOWN {
                         self.words.line(&[in_package, in_channel, &in_bundle()], line);
                     }
@@ -559,7 +561,7 @@ impl<'i> Checker<'i> {
                 "give each bundle a version of its own",
             );
         }
-        // Upstream knows no version of entries without a bundle.
+        // Upstream takes 0.0.0 as the version of an entry without a bundle.
         for (item, _) in draft.channels.values() {
             let Facts::Channel(facts) = &item.facts else { continue };
             let unknown = facts.entries.iter().map(|entry| entry.name.as_str());

@@ -1,8 +1,8 @@
-//! Patterns for one name, and many of them at once.
+//! Glob patterns for one path component, and a state machine that matches many of them at once.
 
 use std::collections::HashMap;
 
-/// A pattern for one name.
+/// A pattern for one path component.
 pub(super) struct Glob(Vec<Token>);
 
 #[derive(Clone)]
@@ -20,7 +20,7 @@ struct Class {
 }
 
 impl Glob {
-    /// `None` for one that is malformed, which matches nothing.
+    /// Parses a pattern; `None` for a malformed one, which matches nothing.
     pub(super) fn new(text: &str) -> Option<Self> {
         let mut tokens = Vec::new();
         let mut signs = text.chars().peekable();
@@ -39,7 +39,7 @@ impl Glob {
         Some(Self(tokens))
     }
 
-    /// The one name that it stands for, if it has no wildcards.
+    /// The only name that the pattern matches, if it has no wildcards.
     pub(super) fn literal(&self) -> Option<String> {
         let sign = |token: &Token| match token {
             Token::Sign(sign) => Some(*sign),
@@ -55,7 +55,7 @@ impl Class {
     }
 }
 
-/// The ranges of a class up to its closing bracket. `None`: it is malformed.
+/// The ranges of a class up to its closing bracket; `None` if it is malformed.
 fn ranges(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
     let mut ranges = Vec::new();
     loop {
@@ -79,31 +79,31 @@ fn class_sign(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<ch
     }
 }
 
-/// Any number of patterns, each with a number. Those that begin alike share their beginning, so
-/// that a name is compared with what may still match only.
+/// Any number of patterns, each with a number. Patterns with a common prefix share its states, so
+/// that a name is compared only with patterns that may still match.
 #[derive(Default)]
 pub(super) struct Globs {
-    /// The first one is the beginning; there is none without patterns.
+    /// The first one is the start state; without patterns there is none.
     states: Vec<State>,
-    /// What signs lead to.
+    /// Transitions by character.
     signs: HashMap<(usize, char), usize>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What `*` leads to.
+    /// The state behind `*`.
     any: Option<usize>,
-    /// What `?` leads to.
+    /// The state behind `?`.
     one: Option<usize>,
     classes: Vec<(Class, usize)>,
-    /// It is behind a `*`, which may take more.
+    /// The state follows a `*`, which may match more.
     takes_more: bool,
     /// The number of the pattern that ends here.
     end: Option<usize>,
 }
 
 impl Globs {
-    /// Adds a pattern under a number, and returns the number that it has: it may be known already.
+    /// Adds a pattern under a number. Returns the number of an equal pattern, if there is one.
     pub(super) fn insert(&mut self, glob: Glob, number: usize) -> usize {
         let mut at = 0;
         if self.states.is_empty() {
@@ -160,7 +160,7 @@ impl Globs {
                     self.enter(*behind, &mut next);
                 }
             }
-            // What several ways lead to is gone on from once.
+            // Several transitions may lead to one state.
             next.sort_unstable();
             next.dedup();
             std::mem::swap(&mut now, &mut next);
@@ -169,7 +169,7 @@ impl Globs {
         found.extend(now.iter().filter_map(|at| self.states[*at].end));
     }
 
-    /// Adds a state, and what is behind the star that may take nothing.
+    /// Adds a state, and the state behind a `*` that matches nothing.
     fn enter(&self, at: usize, states: &mut Vec<usize>) {
         states.push(at);
         states.extend(self.states[at].any);

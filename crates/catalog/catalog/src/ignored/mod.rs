@@ -1,16 +1,15 @@
-//! `.indexignore`: which files are no part of the catalog.
+//! `.indexignore`: patterns of files that do not belong to the catalog.
 //!
-//! The patterns look like git's, and are read as upstream reads them: those of the whole tree are
-//! collected first, folders are not pruned, and for each file the last pattern that says anything
-//! decides. A deeper `!pattern` can therefore bring back a file below an ignored folder.
+//! The patterns look like git's, and mean what they mean to upstream. All patterns of the tree are
+//! read first, and folders are not pruned. For each file the last matching pattern decides, so a
+//! deeper `!pattern` can re-include a file below an ignored folder.
 //!
-//! A tree may have as many patterns as files, so patterns are not tried one by one. They are laid
-//! into one tree of names, where patterns that begin alike share their beginning, and a path is
-//! walked down in it:
+//! A tree may have as many patterns as files, so patterns are not tried one by one. They form one
+//! prefix tree of path components, and a path descends in it:
 //!
 //! ```text
-//! d/*.md          ─► d ─► *.md     (names that are written out are looked up,
-//! d/e/            ─► d ─► e         those with wildcards are told apart sign by sign)
+//! d/*.md          ─► d ─► *.md     (literal names are looked up,
+//! d/e/            ─► d ─► e         globs are matched character by character)
 //! *.txt, **/*.txt ─► ** ─► *.txt
 //! ```
 
@@ -22,27 +21,27 @@ use std::collections::{HashMap, HashSet};
 /// The name of the files with patterns; they are never read as content.
 pub(crate) const FILE: &str = ".indexignore";
 
-/// Bytes of patterns that a tree may have: several times what it takes to name each of the files
-/// that a catalog may have.
+/// How many bytes of patterns a tree may have: several times the length of all file names that a
+/// catalog may have.
 pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
-/// Steps that all files of a tree may take, some seconds of work. Only patterns that are made to
-/// be slow need more: usual ones take a few steps for each sign of a path.
+/// How many steps all files of a tree may take together, some seconds of work. Usual patterns take
+/// a few steps for each character of a path; only hostile ones need more.
 const MOST_STEPS: u64 = 1 << 28;
 
-/// The patterns take more steps than anybody shall wait for.
+/// The patterns exceed the limit of steps.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooSlow;
 
 /// All patterns of a tree.
 pub(crate) struct Ignored {
-    /// Where the patterns of a folder begin. Its name has a slash behind it.
+    /// The root nodes by folder. The name of a folder ends with a slash.
     folders: HashMap<String, usize>,
     nodes: Vec<Node>,
     /// How many patterns there are.
     patterns: usize,
     steps: u64,
-    /// How many steps there may be.
+    /// The limit of steps.
     most: u64,
 }
 
@@ -53,14 +52,14 @@ impl Default for Ignored {
     }
 }
 
-/// What a part of a pattern leads to.
+/// A node of the prefix tree.
 #[derive(Default)]
 struct Node {
-    /// What names lead to that are written out.
+    /// Children by literal name.
     names: HashMap<String, usize>,
-    /// What names with wildcards lead to.
+    /// Children by glob.
     globs: Globs,
-    /// What `**` leads to.
+    /// The child behind `**`.
     anywhere: Option<usize>,
     /// The last pattern that ends here.
     end: Option<Verdict>,
@@ -68,7 +67,7 @@ struct Node {
     folder: Option<Verdict>,
 }
 
-/// What a pattern says. The later one is the greater one.
+/// The effect of a pattern. The later pattern is the greater one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Verdict {
     pattern: usize,
@@ -76,8 +75,7 @@ struct Verdict {
 }
 
 impl Ignored {
-    /// Adds the patterns of one file. Files must be added in the order in which a walk through the
-    /// tree comes across them.
+    /// Adds the patterns of one file. Files must be added in the order of a walk through the tree.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let folder = path.strip_suffix(FILE).unwrap_or_default();
         let lines = text.split('\n').map(str::trim);
@@ -114,7 +112,7 @@ impl Ignored {
         *place = Some(verdict);
     }
 
-    /// Where the patterns of a folder begin.
+    /// The root node of a folder's patterns.
     fn root(&mut self, folder: &str) -> usize {
         let new = self.nodes.len();
         let root = *self.folders.entry(folder.to_owned()).or_insert(new);
@@ -124,10 +122,10 @@ impl Ignored {
         root
     }
 
-    /// Whether the file at `path` is left out.
+    /// Whether the file at `path` is ignored.
     ///
     /// # Errors
-    /// When the files that were asked for have taken too many steps together.
+    /// If all files together have taken too many steps.
     pub(crate) fn ignores(&mut self, path: &str) -> Result<bool, TooSlow> {
         let names: Vec<&str> = path.split('/').collect();
         let (mut last, mut length) = (None, 0);
@@ -141,17 +139,17 @@ impl Ignored {
         Ok(last.is_some_and(|verdict| !verdict.brings_back))
     }
 
-    /// What the last pattern says that is for a path of these names.
+    /// The effect of the last pattern that matches a path of these names.
     fn last(&mut self, root: usize, names: &[&str]) -> Result<Option<Verdict>, TooSlow> {
         let Self { nodes, steps, most, .. } = self;
         let mut last = None;
-        // A pattern begins at one place in the path only, and behind `**` it is the first one where
-        // its next part fits: so each node is come to once at most.
+        // A pattern begins at one place of the path, and behind `**` it continues at the first
+        // place where its next part matches: so each node is visited once at most.
         let (mut ahead, mut found, mut come_to) = (vec![(root, 0)], Vec::new(), HashSet::new());
         while let Some((at, taken)) = ahead.pop() {
             let node = &nodes[at];
             last = last.max(node.end);
-            // What is left behind the match lies in a folder that matches.
+            // The rest of the path lies in a folder that matches.
             if taken < names.len() {
                 last = last.max(node.folder);
             }
@@ -174,7 +172,7 @@ impl Ignored {
 }
 
 impl Node {
-    /// Adds what `name` leads to.
+    /// Adds the children that `name` leads to.
     fn behind(&self, name: &str, found: &mut Vec<usize>, steps: &mut u64) {
         *steps += 1;
         found.extend(self.names.get(name));
@@ -182,7 +180,7 @@ impl Node {
     }
 }
 
-/// One line that can match something.
+/// One line that can match a path.
 struct Pattern {
     brings_back: bool,
     only_folders: bool,
@@ -211,10 +209,10 @@ impl Pattern {
             let mut anywhere = false;
             for part in line.split('/') {
                 match part {
-                    // Nothing between two slashes takes back what was before it.
+                    // An empty part cancels a `**` before it.
                     "" => anywhere = false,
                     "**" => anywhere = true,
-                    // `**` beside something else, which nothing is.
+                    // `**` next to other characters matches nothing.
                     part if part.contains("**") => return None,
                     part => {
                         if std::mem::take(&mut anywhere) {
@@ -225,7 +223,7 @@ impl Pattern {
                 }
             }
         } else {
-            // Without slashes it stands for any name of the path.
+            // A pattern without slashes matches any component of the path.
             parts.extend([Part::Folders, Part::Name(Glob::new(line)?)]);
         }
         (!parts.is_empty()).then_some(Self { brings_back, only_folders, parts })

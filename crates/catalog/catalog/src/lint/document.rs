@@ -1,4 +1,4 @@
-//! What one document after the other shows, while a file is read.
+//! Lint of one document at a time, while a file is read.
 
 use super::{halves::halves, near::nearest, range};
 use crate::{
@@ -14,10 +14,10 @@ use mainstay_yaml::{Document, Format, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
-/// How many blanks may stand before a JSON stream for other tools to see that it is one.
+/// How many blanks before a JSON stream hide it from other tools.
 pub(crate) const HIDING_BLANKS: usize = 4096;
 
-/// The types of properties that somebody reads.
+/// The types of properties that some tool reads.
 const TYPES: [&str; 9] = [
     "olm.package",
     "olm.gvk",
@@ -32,17 +32,17 @@ const TYPES: [&str; 9] = [
 
 const SCHEMAS: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
 
-/// The documents of one file, looked at one by one.
+/// Lints the documents of one file, one after the other.
 pub(crate) struct Looker<'f> {
     file: Arc<str>,
     text: &'f [u8],
     lines: Lines,
-    /// The bytes and the form of the document before.
+    /// The byte range and the format of the previous document.
     last: Option<(Range<usize>, Format)>,
-    /// Where the last section begins that holds several documents, and whether its lines end with
-    /// CR alone.
+    /// The start of the last YAML section with several documents, and whether its lines end with CR
+    /// alone.
     returns: Option<(usize, bool)>,
-    /// Upstream does not take this file for a stream of JSON.
+    /// Why upstream does not recognize this file as a stream of JSON.
     hidden_json: Option<&'static str>,
     problems: Vec<Problem>,
 }
@@ -68,7 +68,7 @@ impl<'f> Looker<'f> {
         }
     }
 
-    /// The byte at `offset` belongs to no character; what was read has another sign for it.
+    /// Reports that U+FFFD replaces the byte at `offset`, which is not UTF-8 text.
     pub(crate) fn exchanged(&mut self, offset: usize) {
         let line = self.lines.of(self.text, offset);
         self.problems.push(Problem {
@@ -77,7 +77,7 @@ impl<'f> Looker<'f> {
             file: self.file.clone(),
             line: Some(line),
             column: None,
-            message: "there are bytes that are not UTF-8 text: U+FFFD is put for each".to_owned(),
+            message: "some bytes are not UTF-8 text: U+FFFD replaces each of them".to_owned(),
             remedy: "save the file as UTF-8".into(),
         });
     }
@@ -86,13 +86,13 @@ impl<'f> Looker<'f> {
         self.problems
     }
 
-    /// Looks at the next document, and says whether nothing is odd about it.
+    /// Checks the next document. Returns whether the file has no problem so far.
     pub(crate) fn finds_nothing(&mut self, document: &Document) -> bool {
         self.look_at(document);
         self.problems.is_empty()
     }
 
-    /// Looks at the next document of the file.
+    /// Checks the next document of the file.
     pub(crate) fn look_at(&mut self, document: &Document) {
         let blob = document.value.as_object().and_then(shape::called);
         let mut about = About { looker: self, document, blob, places: Vec::new() };
@@ -107,16 +107,16 @@ impl<'f> Looker<'f> {
     }
 }
 
-/// One document.
+/// The check of one document.
 struct About<'l, 'f, 'd> {
     looker: &'l mut Looker<'f>,
     document: &'d Document,
     blob: Option<BlobName>,
-    /// Which problems stand at which part of the document.
+    /// The index of each problem, with its path in the document.
     places: Vec<(usize, Vec<OwnStep>)>,
 }
 
-/// A [`Step`] that stays.
+/// An owned [`Step`].
 enum OwnStep {
     Field(String),
     Item(usize),
@@ -132,12 +132,11 @@ impl OwnStep {
 }
 
 impl About<'_, '_, '_> {
-    /// Whether so much was said of the file that nobody reads more.
+    /// Whether the file has so many problems that no more are reported.
     fn enough(&mut self) -> bool {
         let Looker { problems, file, .. } = &mut *self.looker;
         if problems.len() == MOST_PROBLEMS {
-            let message =
-                format!("there are {MOST_PROBLEMS} remarks on the file; there may be more");
+            let message = format!("the file has {MOST_PROBLEMS} lint problems; there may be more");
             let remedy = "correct these first";
             problems.push(Problem::of_file(Rule::AboveLimit, file.clone(), message, remedy));
         }
@@ -156,7 +155,7 @@ impl About<'_, '_, '_> {
         self.say_at(rule, (self.document.line, None), message, remedy);
     }
 
-    /// Finds the places of what was said, all in one pass over the document.
+    /// Finds the places of all reported problems, in one pass over the document.
     fn locate(self) {
         let Looker { text, lines, problems, .. } = self.looker;
         let paths: Vec<Vec<Step<'_>>> = self
@@ -192,7 +191,7 @@ impl About<'_, '_, '_> {
         });
     }
 
-    /// Whether other tools stop reading before this document.
+    /// Checks whether other tools stop reading before this document.
     fn lost(&mut self) {
         let Some((before, format)) = &self.looker.last else { return };
         let (why, remedy) = match (self.document.format, format, self.looker.hidden_json) {
@@ -217,7 +216,7 @@ impl About<'_, '_, '_> {
         self.say(Rule::LostDocument, &[], message, remedy);
     }
 
-    /// Keys that are there twice: of YAML the reader has noted them.
+    /// Reports repeated keys: those of YAML come from the reader.
     fn repeated(&mut self) {
         for repeated in &self.document.repeated {
             self.twice(&repeated.key, (repeated.line, None));
@@ -227,7 +226,7 @@ impl About<'_, '_, '_> {
         if self.document.format == Format::Json
             && let Some(json) = text.get(bytes.clone())
         {
-            // Columns are counted on from the key before, as lines are.
+            // Columns are counted from the previous key, as lines are.
             let (mut from, mut column) = (0, 1);
             for key in mainstay_yaml::repeated_keys(json) {
                 let start = bytes.start + key.start;
@@ -238,7 +237,7 @@ impl About<'_, '_, '_> {
                 let passed = &text[from..start];
                 let newline = passed.iter().rposition(|&byte| byte == b'\n');
                 let rest = newline.map_or(passed, |at| &passed[at + 1..]);
-                // Every character has one byte that continues none.
+                // Each character has one byte that is not a continuation byte.
                 let characters = rest.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
                 column = if newline.is_some() { 1 } else { column } + characters;
                 from = start;
@@ -248,7 +247,7 @@ impl About<'_, '_, '_> {
         }
     }
 
-    /// Escapes that stand for half of a character.
+    /// Reports escapes of unpaired surrogates.
     fn halves(&mut self) {
         let Looker { text, .. } = *self.looker;
         let bytes = self.document.bytes.clone();
@@ -259,8 +258,7 @@ impl About<'_, '_, '_> {
         for half in halves(json) {
             let escape = String::from_utf8_lossy(&json[half..half + 6]).into_owned();
             let line = self.looker.lines.of(text, bytes.start + half);
-            let message =
-                format!("{escape} is half of a character only: U+FFFD is put in its place");
+            let message = format!("{escape} is an unpaired surrogate: U+FFFD replaces it");
             let remedy = "write both halves, or the character itself";
             self.say_at(Rule::LostCharacter, (line, None), message, remedy);
         }
@@ -287,8 +285,8 @@ impl About<'_, '_, '_> {
         }
     }
 
-    /// What is odd about the fields of a value that stands at `path`. An unknown one breaks the
-    /// rule given, in what it is called, with the loss.
+    /// Checks the field names of the value at `path`. An unknown field breaks `rule`; the message
+    /// names the value as `called`, and the `loss`.
     fn odd(
         &mut self,
         value: &Value,
@@ -303,7 +301,7 @@ impl About<'_, '_, '_> {
         });
         for (path, declared, odd) in found {
             let (name, rule, message, remedy) = match odd {
-                // Of whole documents the reader says it.
+                // The reader reports them for whole documents.
                 Odd::Twice(..) if path.is_empty() => continue,
                 Odd::Unknown(name) => {
                     let below: String = path[depth..].iter().map(step_text).collect();
@@ -334,7 +332,7 @@ impl About<'_, '_, '_> {
         }
     }
 
-    /// A document of a schema that is not ours.
+    /// Checks a document of a custom schema.
     fn other(&mut self, schema: &str, fields: &Map<String, Value>) {
         if schema.starts_with("olm.") || nearest(schema, SCHEMAS, 2).is_some() {
             let message = format!("nothing reads documents of the schema {}", quote(schema));
@@ -384,8 +382,8 @@ impl About<'_, '_, '_> {
         }
     }
 
-    /// Whether properties have a type and a value; a value that is `null` is none, and one that is
-    /// not there counts if `missing` says so.
+    /// Checks that properties have a type and a value. A `null` value is reported; an absent value
+    /// only if `missing` is set.
     fn property_forms(&mut self, properties: &[Value], missing: bool) {
         for (index, property) in properties.iter().enumerate() {
             let path = [Step::Field("properties"), Step::Item(index)];
@@ -401,7 +399,7 @@ impl About<'_, '_, '_> {
     }
 
     fn properties(&mut self, properties: &[Value]) {
-        // A property of a bundle without any value is noticed when it is loaded.
+        // Loading reports a bundle property without any value.
         let is_bundle = self.blob.as_ref().is_some_and(|blob| &*blob.schema == "olm.bundle");
         self.property_forms(properties, !is_bundle);
         let is_metadata = |property: &(usize, &Value)| {
@@ -442,7 +440,7 @@ impl About<'_, '_, '_> {
                 self.requirement(value, &path);
             }
             if kind != "olm.package" && !seen.insert((kind, value.to_string())) {
-                let message = format!("property[{index}] of type {} is there already", quote(kind));
+                let message = format!("property[{index}] of type {} is a duplicate", quote(kind));
                 self.say(Rule::RepeatedProperty, &path[..2], message, "remove one of them");
             }
         }
@@ -462,7 +460,7 @@ impl About<'_, '_, '_> {
     }
 }
 
-/// Whether clients can ask for a schema or package of that name.
+/// Whether clients can request a schema or package of that name.
 fn can_be_asked_for(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner)

@@ -1,4 +1,4 @@
-//! Edges that lead nowhere, and entries from which none leads to the head.
+//! Lint of channel graphs: edges to unknown entries, and entries without an update to the head.
 
 use super::near::{digits, nearest};
 use crate::{
@@ -18,14 +18,14 @@ use std::{
     ops::Bound,
 };
 
-/// How many names are compared with one that is not there.
+/// How many names are compared with an unknown one.
 const CANDIDATES: usize = 50;
 
-/// How many entries a message names.
+/// How many entries a message lists.
 const NAMED: usize = 5;
 
-/// What is replaced or skipped, is not there, and is nearly the name of something that is.
-/// That it is not there is nothing bad by itself: old bundles are taken out of catalogs.
+/// Finds unknown names in `replaces` and `skips` that are similar to a known name. An unknown name
+/// alone is no fault: old bundles are removed from catalogs.
 pub(super) fn typos(declared: &Declared) -> Vec<Finding> {
     let mut known: HashMap<&str, Names<'_>> = HashMap::new();
     for item in declared.items() {
@@ -50,7 +50,7 @@ pub(super) fn typos(declared: &Declared) -> Vec<Finding> {
             for (name, field) in replaces.chain(skips) {
                 let Some(meant) = names.meant(name) else { continue };
                 let message = format!(
-                    "entry {} {field} {}, which is not there",
+                    "entry {} {field} {}, which does not exist",
                     quote(&entry.name),
                     quote(name)
                 );
@@ -74,7 +74,7 @@ pub(super) fn typos(declared: &Declared) -> Vec<Finding> {
 #[derive(Default)]
 struct Names<'a> {
     all: BTreeSet<&'a str>,
-    /// By their digits.
+    /// The names by their digits.
     alike: HashMap<String, BTreeSet<&'a str>>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What was meant by a name that is not there.
+    /// The known name that is similar to an unknown one.
     fn meant(&self, name: &str) -> Option<&'a str> {
         if name.is_empty() || self.all.contains(name) {
             return None;
@@ -95,17 +95,17 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Where the documents of channels lie in their files.
+/// The byte ranges of channel documents, by origin.
 pub(super) type Places = BTreeMap<Origin, std::ops::Range<usize>>;
 
-/// Where the documents of channels lie in their files.
+/// Collects the byte ranges of channel documents.
 pub(super) fn places(declared: &Declared) -> Places {
     let channels = declared.items().filter(|item| matches!(item.facts, Facts::Channel(_)));
     channels.map(|item| (declared.slot(item).origin.clone(), item.bytes.clone())).collect()
 }
 
-/// Channels with entries from which no update leads to the head. Each is replaced or skipped by
-/// something (else it would be a head itself), but only in circles beside the way.
+/// Finds channels with entries from which no update leads to the head. Each of them is replaced or
+/// skipped (otherwise it would be a head), but only in cycles away from the chain.
 pub(super) fn cut_off(catalog: &Catalog, places: &Places) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in catalog.packages() {
@@ -138,7 +138,7 @@ pub(super) fn cut_off(catalog: &Catalog, places: &Places) -> Vec<Finding> {
     findings
 }
 
-/// The entries of a channel that walking back from the head does not come across, by name.
+/// The names of entries that a walk back from the head does not reach.
 fn not_reached<'c>(package: &'c Package, channel: &'c Channel) -> Vec<&'c str> {
     let mut left: BTreeSet<&str> = BTreeSet::new();
     let mut by_version: BTreeMap<&Version, Vec<&str>> = BTreeMap::new();
@@ -155,7 +155,7 @@ fn not_reached<'c>(package: &'c Package, channel: &'c Channel) -> Vec<&'c str> {
         walk.extend(named.filter(|name| left.remove(*name)));
         let range = entry.skip_range.as_deref().and_then(|text| Range::parse(text).ok());
         for interval in range.iter().flat_map(|range| range.set().intervals()) {
-            // An interval ends above where it begins.
+            // The end of an interval is above its start.
             let end = interval.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let inside = by_version.range::<Version, _>((Bound::Included(&interval.from), end));
             let inside: Vec<&Version> = inside.map(|(version, _)| *version).collect();

@@ -1,8 +1,8 @@
-//! Escapes of a JSON text that stand for half of a character, which its value does not show.
+//! Unpaired surrogates in JSON escapes. The decoded value does not show them.
 
 use memchr::memchr;
 
-/// Where escapes stand that are half of a pair whose other half is not there.
+/// The offsets of escapes of unpaired surrogates.
 pub(super) fn halves(json: &[u8]) -> Vec<usize> {
     let code = |at: usize| {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -29,7 +29,7 @@ mod tests {
     use super::halves;
 
     #[test]
-    fn halves_of_characters_are_found_and_pairs_are_not() {
+    fn unpaired_surrogates_are_found_and_pairs_are_not() {
         let table: [(&str, &[usize]); 5] = [
             (r#"{"a":"\ud83d\ude00 \\ud800 \u0041"}"#, &[]),
             (r#"{"a":"\ud83d"}"#, &[6]),

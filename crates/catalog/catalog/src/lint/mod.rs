@@ -1,9 +1,9 @@
-//! What a catalog says and other tools lose, and what is allowed and rarely meant.
+//! Catalog lint: content that other tools lose, and content that is allowed but rarely intended.
 //!
-//! Loading finds everything for which a catalog is refused. That leaves out what a maintainer
-//! would like to know all the same: a misspelled field that rendering drops, a document that only
-//! some tools read, a range that holds nothing. [`inspect`] finds both, in one pass: documents are
-//! looked at while they are in the hands of the reader, graphs when all is put together.
+//! Loading reports everything for which a catalog is refused. A maintainer wants to know more: a
+//! misspelled field that rendering drops, a document that only some tools read, an empty version
+//! range. [`inspect`] reports both in one pass: it checks documents while they are read, and graphs
+//! when the catalog is built.
 
 mod document;
 mod graph;
@@ -16,19 +16,20 @@ pub(crate) use document::{HIDING_BLANKS, Looker};
 use crate::{LoadOptions, Source, declared::place, load, model::Catalog, problem::Problem};
 use std::sync::Arc;
 
-/// What there is to say about a catalog.
+/// The result of a lint.
 #[derive(Debug)]
 pub struct Inspection {
     /// All problems, errors and warnings, in the order of files and lines.
     pub problems: Vec<Problem>,
-    /// The catalog, if it can be used; there may be problems all the same.
+    /// The catalog, if it can be used; it may have problems nevertheless.
     pub catalog: Option<Arc<Catalog>>,
-    /// Every document was read. Otherwise what seems to be missing is not named: it may be in those
-    /// that were not.
+    /// Whether every document was read. Otherwise missing objects are not reported, because they
+    /// may be in a document that was not read.
     pub complete: bool,
 }
 
-/// Reads a tree of files as [`Catalog::load_from`] does, and says also what is lost or suspicious.
+/// Reads a tree of files as [`Catalog::load_from`] does, and also reports lost or suspicious
+/// content.
 pub fn inspect(source: &dyn Source, options: &LoadOptions) -> Inspection {
     let read = match load::read(source, options, true) {
         Ok(read) => read,
@@ -57,7 +58,7 @@ pub fn inspect(source: &dyn Source, options: &LoadOptions) -> Inspection {
     Inspection { problems, catalog, complete }
 }
 
-/// By place, then by what is wrong.
+/// Orders problems by place, then by rule and message.
 fn order(problem: &Problem) -> impl Ord {
     let Problem { file, line, column, rule, message, .. } = problem;
     (file.clone(), *line, *column, *rule, message.clone())

@@ -1,4 +1,4 @@
-//! Basic templates: a catalog with bundles that are named by their image alone.
+//! Basic templates: catalogs whose bundles are named only by their image.
 
 use super::{Bundled, Kind, TemplateError, input::Template};
 use crate::{Rendition, decode::Facts, write};
@@ -11,7 +11,7 @@ static SHAPE: DeclaredStruct = DeclaredStruct {
     fields: &[("schema", Field::Text)],
 };
 
-/// The documents of a template, with the bundles of its images.
+/// Renders a template: its documents, with the bundles of its images.
 pub(super) async fn render<E>(
     text: &[u8],
     images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,

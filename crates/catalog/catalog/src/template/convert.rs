@@ -1,4 +1,4 @@
-//! Catalogs as the templates they could have been made of.
+//! Conversion of catalogs to templates.
 
 use super::{ConvertError, DecodeError, Kind};
 use crate::{
@@ -11,13 +11,13 @@ use mainstay_gocompat::json::{Html, Numbers, Writer};
 use mainstay_yaml::{Format as Form, documents};
 use serde_json::{Map, Value, json};
 
-/// The template that the documents of a text could have been made of, as a text: of
-/// [`Kind::Basic`], bundles are reduced to their images; of [`Kind::Substitutes`], they stay, and
-/// nothing is substituted yet. Documents are not looked at beyond that. There is no way back to
-/// [`Kind::Semver`]; it is read as the latter.
+/// Converts the documents of a text to a template that renders to them. For [`Kind::Basic`],
+/// bundles are reduced to their images. For [`Kind::Substitutes`], bundles stay complete, without
+/// substitutions. A conversion to [`Kind::Semver`] is impossible; it gives the same as the latter.
+/// The documents are not checked otherwise.
 ///
 /// # Errors
-/// The first document that cannot be read, and what YAML cannot say.
+/// The first unreadable document, or a value that YAML cannot express.
 pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, ConvertError> {
     let entries = entries(kind, text)?;
     let mut out = String::new();
@@ -69,7 +69,7 @@ pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, Conver
     Ok(out)
 }
 
-/// The documents of a text, bundles reduced if they are to be; none at all if there are none.
+/// The documents of a text, with reduced bundles for a basic template; `None` without documents.
 fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, ConvertError> {
     let reading = read::reading(&LoadOptions::default(), false);
     let text = read::as_text(text.to_vec(), &reading);
@@ -81,7 +81,7 @@ fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, ConvertError> 
         })?;
         let value = document.value;
         if value.is_null() {
-            // Upstream cannot write what holds nothing.
+            // Upstream cannot write an empty document.
             if document.format == Form::Yaml {
                 let words = "json: error calling MarshalJSON for type *declcfg.Meta: unexpected end of JSON input";
                 let upstream = syntax::of_nothing(&text[document.bytes], words);

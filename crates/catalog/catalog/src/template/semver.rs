@@ -1,9 +1,9 @@
 //! Semver templates: channels and updates that follow from versions.
 //!
-//! Three groups of bundles (candidate, fast, stable) become channels by the major version, by the
-//! minor version, or both. In a channel only the last patch of each minor version has updates: it
-//! replaces the last patch of the minor version before, and skips everything below it in its major
-//! version that it does not replace.
+//! Three groups of bundles (candidate, fast, stable) become channels by major version, by minor
+//! version, or both. In a channel only the last patch of each minor version has updates. It
+//! replaces the last patch of the previous minor version, and skips all other lower versions of its
+//! major version.
 
 use super::{
     Bundled, DecodeError, Kind, SemverError, TemplateError, UnmarshalError, VersionsError,
@@ -53,14 +53,14 @@ static BUNDLE: DeclaredStruct = DeclaredStruct {
 /// The groups, the least stable first.
 const GROUPS: [&str; 3] = ["candidate", "fast", "stable"];
 
-/// What a channel is made for. The order is that of preference.
+/// The type of a channel, in the order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
     Major,
     Minor,
 }
 
-/// What a template says.
+/// The settings and images of a template.
 struct Template {
     major: bool,
     minor: bool,
@@ -69,7 +69,7 @@ struct Template {
     groups: [Vec<String>; 3],
 }
 
-/// The documents that follow from a template.
+/// Renders a template.
 pub(super) async fn render<E>(
     text: &[u8],
     images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
@@ -156,9 +156,9 @@ impl Template {
         Ok(Self { major, minor, preference, groups: GROUPS.map(images) })
     }
 
-    /// The channels of all groups, with entries that have no updates yet, and the name of the
-    /// default channel: that of the most stable group, among these the one whose first version is
-    /// the highest, and then the preferred kind.
+    /// The channels of all groups, with entries without updates, and the name of the default
+    /// channel. The most stable group wins, then the channel with the highest first version, then
+    /// the preferred type.
     fn channels(&self, groups: &[BTreeMap<String, Version>]) -> Channels {
         let mut channels: BTreeMap<String, Channel> = BTreeMap::new();
         let mut best = (0, Version::new(0, 0, 0), None::<(bool, Stream)>);
@@ -199,7 +199,7 @@ impl Template {
     }
 }
 
-/// The first document of a text, as one that is read strictly: no key twice.
+/// The first document of a text, parsed strictly: repeated keys are an error.
 fn document(text: &[u8]) -> Result<Value, SemverError> {
     let reading = Options {
         duplicate_keys: DuplicateKeys::Note,
@@ -221,7 +221,7 @@ fn document(text: &[u8]) -> Result<Value, SemverError> {
     }
 }
 
-/// The versions of a group's bundles by their names. All bundles of a template are of one package.
+/// The versions of a group's bundles by name. All bundles of a template belong to one package.
 fn versions(
     images: &[String],
     bundles: &BTreeMap<&str, Bundled>,
@@ -300,11 +300,11 @@ impl Channel {
     }
 }
 
-/// Gives the last patch of each minor version its updates, within one group, kind of channel and
+/// Sets the updates of the last patch of each minor version, within one group, channel type and
 /// major version.
 fn link(channels: &mut BTreeMap<String, Channel>) {
     let mut all: Vec<&mut Channel> = channels.values_mut().collect();
-    // A channel is all of a minor version or of a major one, so versions do not overlap.
+    // A channel holds all of a minor version or of a major one, so versions do not overlap.
     let first = |channel: &Channel| channel.entries.first().map(|entry| entry.version.clone());
     all.sort_by_cached_key(|channel| (channel.group, channel.stream, first(channel)));
     let mut run = None;
@@ -337,8 +337,7 @@ fn link(channels: &mut BTreeMap<String, Channel>) {
     }
 }
 
-/// The document of the package. Description and icon are those of the ClusterServiceVersion of
-/// `head`, as far as it has them.
+/// The package document. Description and icon come from the ClusterServiceVersion of `head`.
 fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Value {
     let mut document = json!({
         "schema": "olm.package",
@@ -355,7 +354,7 @@ fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Val
     document
 }
 
-/// The first of several icons; none if one of them is not of the shape of an icon.
+/// The first icon; none if any icon is malformed.
 fn icon(icons: &[Value]) -> Option<Value> {
     static ICON: DeclaredStruct = DeclaredStruct {
         name: "Icon",

@@ -1,4 +1,4 @@
-//! Substitutes templates: bundles that take the place of others in a catalog.
+//! Substitutes templates: bundles that substitute other bundles in the channels of a catalog.
 
 use super::{
     BundleReleaseError, Bundled, Kind, Role, SubstitutesError, SubstitutionError, input,
@@ -27,10 +27,10 @@ static SUBSTITUTE: DeclaredStruct = DeclaredStruct {
     fields: &[("name", Field::Text), ("base", Field::Text)],
 };
 
-/// The annotation of a ClusterServiceVersion that says which bundle it takes the place of.
+/// The annotation of a ClusterServiceVersion that names the bundle it substitutes.
 const ANNOTATION: &str = "olm.substitutesFor";
 
-/// The documents of a template, with its substitutions made one after the other.
+/// Renders a template: its documents, with the substitutions applied in order.
 pub(super) async fn render<E>(
     text: &[u8],
     images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
@@ -61,11 +61,11 @@ pub(super) async fn render<E>(
     catalog.finish().map_err(SubstitutesError::Finish)
 }
 
-/// A catalog in the making.
+/// A catalog under construction.
 struct Catalog {
-    /// All documents of the template, known ones in the form of their schema.
+    /// All documents of the template, in the form of their schema.
     documents: Vec<Value>,
-    /// Bundles that were put in.
+    /// The substitutes.
     added: Vec<Bundled>,
 }
 
@@ -76,7 +76,7 @@ impl Catalog {
         Ok(Self { documents: documents?, added: Vec::new() })
     }
 
-    /// All documents, those put in behind the others.
+    /// All documents, with the substitutes at the end.
     fn declare<E>(&self) -> Result<Declared, SubstitutionError<E>> {
         let added = self.added.iter().map(|added| added.bundle.json());
         let added: Result<Vec<Value>, serde_json::Error> =
@@ -94,7 +94,7 @@ impl Catalog {
         Ok(all)
     }
 
-    /// Puts the bundle of the image `name` in the place of the bundle `base`.
+    /// Substitutes the bundle `base` by the bundle of the image `name`.
     async fn substitute<E>(
         &mut self,
         name: &str,
@@ -161,7 +161,7 @@ impl Catalog {
     }
 }
 
-/// Puts an entry for `name` behind the others that takes over the updates of `base`.
+/// Appends an entry for `name` that takes over the updates of `base`.
 fn take_place(entries: &mut Vec<Value>, base: &str, name: &str) {
     let text = |entry: &Value, field: &str| entry[field].as_str().map(str::to_owned);
     let old = entries.len();
@@ -193,7 +193,7 @@ fn take_place(entries: &mut Vec<Value>, base: &str, name: &str) {
     }
 }
 
-/// Adds a name to what an entry skips.
+/// Adds a name to the `skips` of an entry.
 fn push(entry: &mut Map<String, Value>, name: &str) {
     let skips = entry.entry("skips").or_insert_with(|| json!([]));
     if !skips.is_array() {
@@ -204,8 +204,7 @@ fn push(entry: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Version and release of a bundle. `csv` is its ClusterServiceVersion, where that is known beside
-/// the document.
+/// Version and release of a bundle. `csv` is its ClusterServiceVersion, if it is known.
 fn version_release(
     document: &Value,
     csv: Option<&Value>,
@@ -239,15 +238,15 @@ fn version_release(
     if !release.is_empty() || build.is_empty() || !is_substitute(document, csv) {
         return Ok(VersionRelease::explicit(version, release)?);
     }
-    // Where a bundle says that it takes the place of another, its build metadata is its release.
+    // The build metadata of a substitute is its release.
     if let Err(source) = Release::parse(build) {
         return Err(BundleReleaseError::BuildMetadata { bundle: bundle(), source });
     }
     Ok(VersionRelease::legacy(version)?)
 }
 
-/// Whether a bundle says that it takes the place of another: in its ClusterServiceVersion, or else in
-/// the first property that may say it.
+/// Whether a bundle names a bundle that it substitutes, in its ClusterServiceVersion or else in the
+/// first property that may name it.
 fn is_substitute(document: &Value, csv: Option<&Value>) -> bool {
     let says = |object: &Value| {
         object["metadata"]["annotations"][ANNOTATION].as_str().is_some_and(|text| !text.is_empty())

@@ -97,13 +97,13 @@ fn every_rule_has_its_words_and_its_place() {
         (
             changed("\">=1.0.0 <1.1.0\"", "1.0.0 - 1.1.0"),
             &[
-                "c.yaml:19:14: error[range-misread] skipRange \"1.0.0 - 1.1.0\" is not read as it is written: \"-\" is passed over (write both ends as comparisons, such as \">=1.0.0 <=2.0.0\")",
+                "c.yaml:19:14: error[range-misread] skipRange \"1.0.0 - 1.1.0\" does not mean what it says: \"-\" is ignored (write both ends as comparisons, such as \">=1.0.0 <=2.0.0\")",
             ],
         ),
         (
             changed("\">=1.0.0 <1.1.0\"", "\">=1.1.0 <1.0.0\""),
             &[
-                "c.yaml:19:14: warning[empty-range] skipRange \">=1.1.0 <1.0.0\" holds no version (let the lower end be below the upper one, or remove it)",
+                "c.yaml:19:14: warning[empty-range] skipRange \">=1.1.0 <1.0.0\" contains no version (let the lower end be below the upper one, or remove it)",
             ],
         ),
         // Properties.
@@ -128,7 +128,7 @@ fn every_rule_has_its_words_and_its_place() {
         (
             changed(value, &format!("{value}\n- type: olm.package.required\n{value}")),
             &[
-                "c.yaml:48:3: warning[repeated-property] property[3] of type \"olm.package.required\" is there already (remove one of them)",
+                "c.yaml:48:3: warning[repeated-property] property[3] of type \"olm.package.required\" is a duplicate (remove one of them)",
             ],
         ),
         (
@@ -151,7 +151,7 @@ fn every_rule_has_its_words_and_its_place() {
         (
             changed("skips: [kiwi.v1.0.1]", "skips: [kiwi1.0.0]"),
             &[
-                "c.yaml:18:10: warning[edge-typo] entry \"kiwi.v1.1.0\" skips \"kiwi1.0.0\", which is not there (did you mean \"kiwi.v1.0.0\"?)",
+                "c.yaml:18:10: warning[edge-typo] entry \"kiwi.v1.1.0\" skips \"kiwi1.0.0\", which does not exist (did you mean \"kiwi.v1.0.0\"?)",
             ],
         ),
         (
@@ -279,8 +279,8 @@ fn what_is_exchanged_for_want_of_a_character_is_named() {
     assert_eq!(
         said_of(&[("c.json", file)]),
         [
-            "c.json:2: error[lost-character] there are bytes that are not UTF-8 text: U+FFFD is put for each (save the file as UTF-8)",
-            "c.json:4: error[lost-character] \\ud800 is half of a character only: U+FFFD is put in its place (write both halves, or the character itself)",
+            "c.json:2: error[lost-character] some bytes are not UTF-8 text: U+FFFD replaces each of them (save the file as UTF-8)",
+            "c.json:4: error[lost-character] \\ud800 is an unpaired surrogate: U+FFFD replaces it (write both halves, or the character itself)",
         ]
     );
     let files: Files = [("c.json", &file[..])].into_iter().collect();

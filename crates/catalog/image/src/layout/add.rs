@@ -1,5 +1,5 @@
-//! Adding images to a layout that is there, as other tools do: a name that is given again means the
-//! new image from then on, and what it meant before stays without a name.
+//! Adding images to an existing layout, as other tools do. A reused name refers to the new image;
+//! the old image stays in the layout without a name.
 
 use super::write::{VERSION, blobs, described, failed, write_folder};
 use super::{Folder, IMAGE_NAME, LayoutError, Parts, REF_NAME, document, is_layout};
@@ -15,11 +15,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes images, each with its name (which may be empty), into a layout in a folder, which is made if
-/// it is not there.
+/// Writes images, each with its name (which may be empty), into a layout in a folder. Creates the
+/// folder if it does not exist.
 ///
 /// # Errors
-/// What cannot be read or written. A folder with something else in it is left as it is.
+/// If something cannot be read or written. A folder with other content stays unchanged.
 pub fn put_folder(
     store: &Store,
     images: &[(String, Descriptor)],
@@ -39,7 +39,7 @@ pub fn put_folder(
     } else if !is_layout(&Folder(path.to_owned()))? {
         return Err(LayoutError::Exists(path.to_owned()));
     }
-    // Who adds at the same time waits; whoever only reads finds the index of before or after.
+    // Concurrent writers wait; readers see the index of before or after.
     let lock = File::open(&version).map_err(failed("cannot read", &version))?;
     lock.lock().map_err(failed("cannot lock", &version))?;
     let index = index(path, images)?;
@@ -49,15 +49,15 @@ pub fn put_folder(
     replace(&path.join("index.json"), |file| io::copy(&mut index.as_slice(), file).map(drop))
 }
 
-/// The index with the images in it.
+/// The index with the added images.
 fn index(path: &Path, images: &[(String, Descriptor)]) -> Result<Vec<u8>, LayoutError> {
     const NAME: &str = "index.json";
     let wrong = |error: serde_json::Error| document(path, NAME)(error.into());
     let read = Folder(path.to_owned()).bytes(NAME, manifest::LONGEST_MANIFEST)?;
-    // Fields that are not known here stay.
+    // Unknown fields are preserved.
     let mut index: Map<String, Value> = match read {
         Some(bytes) => {
-            // Held to what an index is first.
+            // This checks that the document is an index.
             let _: Index = serde_json::from_slice(&bytes).map_err(wrong)?;
             serde_json::from_slice(&bytes).map_err(wrong)?
         }
@@ -98,7 +98,7 @@ fn index(path: &Path, images: &[(String, Descriptor)]) -> Result<Vec<u8>, Layout
     Ok(bytes)
 }
 
-/// Takes the names of an entry away.
+/// Removes the names of an entry.
 fn unname(entry: &mut Value) {
     let Some(annotations) = entry.get_mut("annotations").and_then(Value::as_object_mut) else {
         return;
@@ -112,7 +112,7 @@ fn unname(entry: &mut Value) {
     }
 }
 
-/// Writes a blob that is not there in this length.
+/// Writes a blob, unless a file of its length exists.
 fn blob(store: &Store, path: &Path, digest: &Digest, length: u64) -> Result<(), LayoutError> {
     let folder = path.join("blobs");
     let target = path.join(super::blob_name(digest));
@@ -127,12 +127,12 @@ fn blob(store: &Store, path: &Path, digest: &Digest, length: u64) -> Result<(), 
     replace(&target, |file| io::copy(&mut from, file).map(drop))
 }
 
-/// Makes a folder, or makes sure that it is one: what is written below stays in the layout.
+/// Creates a folder, or checks that it is no symbolic link: files below must stay in the layout.
 fn own_folder(path: &Path) -> Result<(), LayoutError> {
     match path.symlink_metadata() {
         Ok(about) if about.is_dir() => Ok(()),
         Ok(_) => Err(failed("cannot write into", path)(io::Error::other(
-            "it is no folder of the layout",
+            "it is not a folder of the layout",
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir(path).map_err(failed("cannot make", path))
@@ -141,7 +141,7 @@ fn own_folder(path: &Path) -> Result<(), LayoutError> {
     }
 }
 
-/// Writes a file aside and puts it into its place.
+/// Writes a temporary file beside the target and renames it.
 fn replace(
     target: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,

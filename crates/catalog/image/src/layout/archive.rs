@@ -1,4 +1,4 @@
-//! Archives: the names in them, and where their content lies in the file.
+//! Tar archives with images: an index from names to the offsets of their content in the file.
 
 use super::{Content, LayoutError, Parts};
 use crate::{
@@ -13,12 +13,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How large an archive may be when it is not compressed.
+/// The maximum size of an uncompressed archive, in bytes.
 const LARGEST: u64 = 64 << 30;
-/// How many entries it may have, and how long their names may be together.
+/// How many entries an archive may have, and the maximum length of their names together in bytes.
 const MOST: usize = 100_000;
 const NAMES: usize = 16 << 20;
-/// How many links may lead to each other.
+/// How many links may refer to each other.
 const HOPS: usize = 8;
 
 enum Part {
@@ -26,8 +26,8 @@ enum Part {
     Link(String),
 }
 
-/// An archive whose parts are read where they lie; a compressed one is opened to a file first, which
-/// is gone afterwards.
+/// An archive whose parts are read in place. A compressed archive is decompressed to a temporary
+/// file first.
 pub(super) struct Archive {
     path: PathBuf,
     file: File,
@@ -59,7 +59,7 @@ fn too_many(path: &Path, what: &'static str, limit: u64) -> LayoutError {
     LayoutError::TooMany { path: path.to_owned(), what, limit }
 }
 
-/// A file without a name.
+/// A temporary file without a name.
 fn spool(store: &Store) -> Result<File, LayoutError> {
     let writer = store.writer(LARGEST)?;
     let file = writer.file().map_err(|source| LayoutError::Io {
@@ -67,7 +67,7 @@ fn spool(store: &Store) -> Result<File, LayoutError> {
         path: store.root().to_owned(),
         source,
     })?;
-    // Its name goes with the writer.
+    // The writer removes the name when it is dropped.
     Ok(file)
 }
 
@@ -76,7 +76,7 @@ fn list(path: &Path, file: &File) -> Result<BTreeMap<String, Part>, LayoutError>
     let mut reader = Reader::new(BufReader::new(file));
     let (mut parts, mut names) = (BTreeMap::new(), 0);
     while let Some(entry) = reader.next().map_err(wrong)? {
-        // Names that are no text are nothing a layout has.
+        // A layout has only names that are UTF-8 text.
         let Ok(name) = String::from_utf8(entry.name) else { continue };
         names += name.len() + entry.target.len();
         if parts.len() >= MOST {
@@ -90,7 +90,7 @@ fn list(path: &Path, file: &File) -> Result<BTreeMap<String, Part>, LayoutError>
             Kind::File => Part::File { at: reader.position(), size: entry.size },
             Kind::Symlink | Kind::Hardlink => {
                 let Ok(target) = String::from_utf8(entry.target) else { continue };
-                // Only within the archive: a name that is not in it leads nowhere.
+                // Links are resolved within the archive: other targets do not exist.
                 let folder = match entry.kind {
                     Kind::Symlink => name.rsplit_once('/').map_or("", |(folder, _)| folder),
                     _ => "",
@@ -104,7 +104,7 @@ fn list(path: &Path, file: &File) -> Result<BTreeMap<String, Part>, LayoutError>
     Ok(parts)
 }
 
-/// A name without `.`, `..` and slashes that mean nothing.
+/// A name without `.`, `..` and superfluous slashes.
 fn plain(name: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in name.split('/') {

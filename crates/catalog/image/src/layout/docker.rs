@@ -1,4 +1,4 @@
-//! Archives of `docker save`: a list of images, configurations, and layers that are not compressed.
+//! Archives of `docker save`: a list of images, configurations, and uncompressed layers.
 
 use super::{LayoutError, Named, Parts, document, missing};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
-/// An image of the list.
+/// An entry of the list of images.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Image {
@@ -55,7 +55,7 @@ fn read_image(store: &Store, parts: &dyn Parts, image: Image) -> Result<Named, L
         let compression = opened.compression();
         let mut diff = Hasher::new(wanted.algorithm());
         let mut buffer = vec![0; 1 << 16];
-        // Hashed first and stored afterwards, so that what is wrong never enters the store.
+        // The layer is hashed before it is stored, so that a wrong one never enters the store.
         loop {
             match opened.read(&mut buffer) {
                 Ok(0) => break,

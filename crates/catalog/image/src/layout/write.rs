@@ -1,4 +1,4 @@
-//! Writing layouts and archives: the same images and names give the same bytes.
+//! Reproducible writing of layouts and archives: the same images and names give the same bytes.
 
 use super::{IMAGE_NAME, LayoutError, REF_NAME, docker, missing};
 use crate::{
@@ -26,7 +26,7 @@ pub(super) fn failed<'p>(
     move |source| LayoutError::Io { what, path: path.to_owned(), source }
 }
 
-/// Every blob of some images, with its length, in the order of digests.
+/// All blobs of some images with their lengths, sorted by digest.
 pub(super) fn blobs(
     store: &Store,
     images: &[&Descriptor],
@@ -52,8 +52,8 @@ pub(super) fn blobs(
     Ok(found)
 }
 
-/// An image as the index of a layout names it. A whole reference is also given as containerd's name,
-/// its tag being the one in the layout.
+/// The entry of an image in the index of a layout. A whole reference is also written in
+/// containerd's annotation; its tag is the name in the layout.
 pub(super) fn described(name: &str, descriptor: &Descriptor) -> Descriptor {
     let mut descriptor = descriptor.clone();
     if !name.is_empty() {
@@ -78,8 +78,8 @@ fn index(images: &[(String, Descriptor)]) -> Result<Vec<u8>, LayoutError> {
     })
 }
 
-/// Writes images, each with its name (which may be empty), as a layout in a folder that does not
-/// exist yet. It is made aside and renamed.
+/// Writes images, each with its name (which may be empty), as a layout in a new folder. The folder
+/// is written under a temporary name and renamed.
 pub fn write_folder(
     store: &Store,
     images: &[(String, Descriptor)],
@@ -168,8 +168,8 @@ fn append(
     archive.append_data(&mut header, name, content.take(length))
 }
 
-/// Writes images, each with its names, as `docker save` does: `docker load` and `podman load` read
-/// it. Layers are written as they are when they are not compressed.
+/// Writes images, each with its names, in the format of `docker save`, which `docker load` and
+/// `podman load` read. Layers are written uncompressed.
 pub fn write_docker_archive(
     store: &Store,
     images: &[(Vec<String>, Descriptor)],
@@ -183,7 +183,7 @@ pub fn write_docker_archive(
     for (names, descriptor) in images {
         let manifest: Manifest = match store.document_of(descriptor)? {
             Document::Manifest(manifest) => manifest,
-            // The format has one image under a name.
+            // The format has one image for each name.
             Document::Index(_) => return Err(missing(path, "image for one platform")),
         };
         let bytes = store.bytes(&manifest.config.digest, crate::manifest::LONGEST_CONFIG)?;
@@ -194,7 +194,7 @@ pub fn write_docker_archive(
             if written.insert(name.clone()) {
                 let (file, _) = store.blob(&layer.digest)?;
                 let mut plain = compress::open(file).map_err(cannot())?;
-                // Its length must be known before its content is written.
+                // The length must be known before the content is written.
                 let mut spool = store.writer(u64::MAX)?.file().map_err(cannot())?;
                 let length = io::copy(&mut plain, &mut spool).map_err(cannot())?;
                 spool.rewind().map_err(cannot())?;

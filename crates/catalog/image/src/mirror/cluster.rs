@@ -1,25 +1,26 @@
-//! What a cluster says of mirrors, as rules.
+//! Mirror rules of a cluster: `ImageDigestMirrorSet`, `ImageTagMirrorSet`,
+//! `ImageContentSourcePolicy`.
 
 use super::{FileError, Mirror, Pulls, Rule, Rules, file::location};
 use serde_json::Value;
 
-/// Why an object is refused.
+/// Why a mirror object is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name}: {why}")]
 pub struct ClusterError {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Why.
+    /// Why it is invalid.
     pub why: String,
 }
 
 /// The rules of `ImageDigestMirrorSet`, `ImageTagMirrorSet` (`config.openshift.io/v1`) and
-/// `ImageContentSourcePolicy` (`operator.openshift.io/v1alpha1`); other kinds are passed over.
+/// `ImageContentSourcePolicy` (`operator.openshift.io/v1alpha1`); other kinds are ignored.
 ///
-/// Objects count in the order of their names, as the cluster does it. Mirrors of one source come
-/// together, each once; a source of which one object says `NeverContactSource` is blocked.
+/// As in the cluster, objects are applied in the order of their names. Mirrors of one source are
+/// merged without duplicates. One object with `NeverContactSource` blocks the source.
 pub fn from_objects<'o>(
     objects: impl IntoIterator<Item = &'o Value>,
 ) -> Result<Rules, ClusterError> {
@@ -56,7 +57,7 @@ pub fn from_objects<'o>(
                 None | Some("" | "AllowContactingSource") => false,
                 Some("NeverContactSource") => true,
                 Some(other) => {
-                    return Err(wrong(format!("mirrorSourcePolicy {other:?} is not known")));
+                    return Err(wrong(format!("mirrorSourcePolicy {other:?} is unknown")));
                 }
             };
             let place = rules.iter().position(|rule| rule.prefix == prefix);
@@ -71,7 +72,7 @@ pub fn from_objects<'o>(
                 let location =
                     location(mirror).map_err(|error: FileError| wrong(error.to_string()))?;
                 let mirror = Mirror { location, insecure: false, pulls };
-                // The source itself comes last anyway.
+                // The source itself comes last in any case.
                 if mirror.location != prefix && !rule.mirrors.contains(&mirror) {
                     rule.mirrors.push(mirror);
                 }

@@ -1,10 +1,10 @@
-//! Which images are taken: containers' `policy.json`, and cosign's signatures by key.
+//! Signature policies: containers' `policy.json`, and cosign signatures by key.
 //!
-//! A policy says for every name what must be true of an image: nothing, that it is refused, or that
-//! somebody signed it. The requirements of the closest scope hold, all of them; none is a mistake.
+//! A policy states requirements for each image name: none, refusal, or a signature. All
+//! requirements of the most specific scope must hold; an empty list is an error.
 //!
-//! What this does not do: PGP signatures (`signedBy`), and signatures without keys (Fulcio,
-//! Rekor). A policy that asks for them refuses the image and says so; it is never taken for less.
+//! PGP signatures (`signedBy`) and keyless signatures (Fulcio, Rekor) are not supported. A policy
+//! that requires them refuses the image with that reason; the requirement is never skipped.
 
 mod cosign;
 mod strict;
@@ -18,83 +18,83 @@ use std::collections::BTreeMap;
 /// Why a policy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// It is no JSON.
+    /// The policy is not JSON.
     #[error("the policy is not valid JSON (line {line}, column {column})")]
     Json {
-        /// Line, from one.
+        /// The line, from 1.
         line: usize,
-        /// Column, from one.
+        /// The column, from 1.
         column: usize,
     },
-    /// A key stands twice in an object.
-    #[error("the policy has a {0}, and nobody can say which one holds")]
+    /// An object has a duplicate key.
+    #[error("the policy has a {0}: remove one of them")]
     Duplicate(String),
-    /// A part is not what it must be.
+    /// A part is invalid.
     #[error("the policy's {place}: {why}")]
     Part {
-        /// Where.
+        /// The path of the part.
         place: String,
-        /// What is wrong.
+        /// Why it is invalid.
         why: String,
     },
 }
 
-/// What must be true of an image.
+/// A requirement for an image.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Requirement {
-    /// Nothing.
+    /// Every image is accepted.
     Accept,
-    /// It is refused.
+    /// Every image is refused.
     Reject,
-    /// It is signed by one of the keys.
+    /// One of the keys must have signed the image.
     Signed {
         /// The keys.
         keys: Vec<Key>,
-        /// What the signature must name.
+        /// The identity in the signature.
         identity: Identity,
     },
-    /// Something that is not supported: which, and so it is refused.
+    /// An unsupported requirement, by name. The image is refused.
     Unsupported(&'static str),
 }
 
-/// What a signature must name.
+/// The identity that a signature must name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Identity {
-    /// The repository and, unless the image is asked for by digest, the tag.
+    /// The repository, and the tag unless the reference has a digest.
     #[default]
     RepoDigestOrExact,
     /// The repository and the tag.
     Exact,
     /// The repository.
     Repository,
-    /// Another reference.
+    /// A fixed reference.
     ExactReference(Reference),
-    /// Another repository.
+    /// A fixed repository.
     ExactRepository(Reference),
-    /// The name, with one beginning for another.
+    /// The reference with a replaced prefix.
     Remap {
-        /// The beginning of the image's name.
+        /// The prefix of the image's name.
         prefix: String,
-        /// That of the signed one.
+        /// The prefix of the signed name.
         signed: String,
     },
 }
 
-/// Why an image is not taken.
+/// Why a policy refuses an image.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// The policy says so.
+    /// The policy rejects it.
     #[error("running image {0} is rejected by policy")]
     Rejected(String),
-    /// The policy asks for what cannot be judged.
-    #[error("the policy for {0} asks for {1}, which is not supported: the image is refused")]
+    /// The policy has an unsupported requirement.
+    #[error("the policy for {0} requires {1}, which is not supported: the image is refused")]
     Unsupported(String, &'static str),
-    /// No signature is good.
-    #[error("{image} is not signed as the policy asks{}", reasons(.why))]
+    /// No signature is valid.
+    #[error("{image} is not signed as the policy requires{}", reasons(.why))]
     Unsigned {
-        /// Which image.
+        /// The image.
         image: String,
-        /// Why each signature is not good.
+        /// Why each signature is invalid.
         why: Vec<SignatureError>,
     },
 }
@@ -107,30 +107,30 @@ fn reasons(why: &[SignatureError]) -> String {
     format!(": {}", why.join("; "))
 }
 
-/// A policy.
+/// A signature policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     default: Vec<Requirement>,
-    /// Those of images from registries, by scope.
+    /// Requirements for images from registries, by scope.
     scopes: BTreeMap<String, Vec<Requirement>>,
 }
 
-/// A signature of an image: what was signed, and the signature in base64.
+/// A signature of an image: the signed payload, and the signature in base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The bytes that were signed.
+    /// The signed bytes.
     pub payload: Vec<u8>,
     /// The annotation `dev.cosignproject.cosign/signature`.
     pub base64: String,
 }
 
 impl Policy {
-    /// Takes everything: what holds where there is no policy.
+    /// Accepts every image: the behavior without a policy.
     pub fn accept_anything() -> Self {
         Self { default: vec![Requirement::Accept], scopes: BTreeMap::new() }
     }
 
-    /// Reads a policy. Keys in files are read by `file`.
+    /// Parses a policy. `file` reads key files.
     pub fn read(
         bytes: &[u8],
         file: impl Fn(&str) -> std::io::Result<Vec<u8>>,
@@ -145,8 +145,8 @@ impl Policy {
         let only = |value: &Value, place: &str, known: &[&str]| match value.as_object() {
             None => Err(part(place, "must be an object")),
             Some(fields) => match fields.keys().find(|key| !known.contains(&key.as_str())) {
-                // A misspelt requirement must not be one that is not there.
-                Some(key) => Err(part(place, &format!("{key:?} is not known"))),
+                // A misspelled requirement must not be ignored.
+                Some(key) => Err(part(place, &format!("{key:?} is unknown"))),
                 None => Ok(()),
             },
         };
@@ -169,7 +169,7 @@ impl Policy {
         Ok(Self { default, scopes })
     }
 
-    /// What must be true of an image: the requirements of the closest scope.
+    /// The requirements for an image: those of the most specific scope.
     pub fn requirements(&self, reference: &Reference) -> &[Requirement] {
         let mut scope = reference.to_string();
         if let Some(found) = self.scopes.get(&scope) {
@@ -195,13 +195,13 @@ impl Policy {
         self.scopes.get("").map_or(&self.default, |found| found)
     }
 
-    /// Whether signatures must be fetched to judge an image.
+    /// Whether the requirements for an image include a signature.
     pub fn needs_signatures(&self, reference: &Reference) -> bool {
         let signed = |one: &Requirement| matches!(one, Requirement::Signed { .. });
         self.requirements(reference).iter().any(signed)
     }
 
-    /// Judges an image: all requirements must hold.
+    /// Checks an image: all requirements must hold.
     pub fn judge(
         &self,
         reference: &Reference,
@@ -246,7 +246,7 @@ fn requirements(
     file: &impl Fn(&str) -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<Requirement>, PolicyError> {
     let list = value.as_array().filter(|list| !list.is_empty());
-    let list = list.ok_or_else(|| part(place, "must be a list with something in it"))?;
+    let list = list.ok_or_else(|| part(place, "must be a list with at least one requirement"))?;
     list.iter().map(|one| requirement(one, place, file)).collect()
 }
 
@@ -274,13 +274,13 @@ fn requirement(
             "rekorPublicKeyData",
             "rekorPublicKeyDatas",
         ],
-        Some(other) => return Err(wrong(&format!("type {other:?} is not known"))),
+        Some(other) => return Err(wrong(&format!("type {other:?} is unknown"))),
         None => return Err(wrong("a requirement has no type")),
     };
     let fields = value.as_object().into_iter().flatten();
     for (name, _) in fields {
         if !known.contains(&name.as_str()) {
-            return Err(wrong(&format!("{name:?} is not known")));
+            return Err(wrong(&format!("{name:?} is unknown")));
         }
     }
     match value["type"].as_str() {
@@ -312,7 +312,7 @@ fn requirement(
         let bytes = if name.starts_with("keyPath") {
             file(text).map_err(|error| wrong(&format!("{name} {text:?}: {error}")))?
         } else {
-            cosign::base64(text).ok_or_else(|| wrong(&format!("{name} is no base64")))?
+            cosign::base64(text).ok_or_else(|| wrong(&format!("{name} is not base64")))?
         };
         keys.push(Key::from_pem(&bytes).map_err(|error| wrong(&format!("{name}: {error}")))?);
     }
@@ -342,6 +342,6 @@ fn identity(value: &Value, place: &str) -> Result<Identity, PolicyError> {
             let (prefix, signed) = (text("prefix")?.to_owned(), text("signedPrefix")?.to_owned());
             Identity::Remap { prefix, signed }
         }
-        _ => return Err(wrong("signedIdentity has a type that is not known")),
+        _ => return Err(wrong("signedIdentity has an unknown type")),
     })
 }

@@ -1,11 +1,10 @@
-//! JSON in which a key stands once: of a policy with two values for one key nobody can say which one
-//! its author believes in.
+//! JSON without duplicate keys. Of two values for one key in a policy, neither can be preferred.
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A value whose objects have each key once.
+/// A JSON value whose objects have unique keys.
 pub(super) struct Strict(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -68,5 +67,5 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// How the error of a key begins that stands twice.
+/// The beginning of the error for a duplicate key.
 pub(super) const DUPLICATE: &str = "duplicate key ";

@@ -1,4 +1,4 @@
-//! Pulling: documents first, then blobs, several at a time.
+//! Pulling images: documents first, then blobs in parallel.
 
 use super::{
     Client, Inner, RegistryError, Security,
@@ -16,29 +16,29 @@ use futures::{StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
 use http::header;
 use std::collections::BTreeMap;
 
-/// Which images of an index are pulled.
+/// The images of an index to pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// The one for a platform.
+    /// The image for a platform.
     Platform(Platform),
-    /// All.
+    /// All images.
     All,
 }
 
-/// What was pulled.
+/// A pulled image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
-    /// What the reference means: an image or an index.
+    /// The descriptor of the reference: an image or an index.
     pub top: Descriptor,
-    /// The image for the platform, if one was asked for.
+    /// The image for the requested platform, if one was requested.
     pub image: Option<Descriptor>,
 }
 
-/// How many bytes of blobs are written at once.
+/// How many bytes of a blob are written at once.
 const BATCH: usize = 256 << 10;
 
 impl Client {
-    /// What a reference means now, verified, without its parts.
+    /// Fetches and verifies the document of a reference, without its parts.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -58,7 +58,7 @@ impl Client {
         self.inner.document(&repository, &reference.wanted(), reference.digest(), None).await
     }
 
-    /// A short blob, verified, without a store.
+    /// Fetches and verifies a short blob, without a store.
     pub async fn bytes(
         &self,
         reference: &Reference,
@@ -84,8 +84,8 @@ impl Client {
         if wanted == found { Ok(bytes) } else { Err(StoreError::Digest { wanted, found }.into()) }
     }
 
-    /// Pulls an image into a store and lets its reference mean it there. What the store has is not
-    /// pulled again; what was begun earlier goes on.
+    /// Pulls an image into a store and sets its reference there. Stored content is not pulled
+    /// again, and an interrupted pull is resumed.
     pub async fn pull(
         &self,
         reference: &Reference,
@@ -96,7 +96,7 @@ impl Client {
         self.pull_as(reference, reference, security, want, store).await
     }
 
-    /// As [`Client::pull`], from a mirror: the image is known by `name` afterwards.
+    /// As [`Client::pull`], from a mirror: the store has the image under `name`.
     pub async fn pull_as(
         &self,
         reference: &Reference,
@@ -141,7 +141,7 @@ impl Client {
 }
 
 impl Inner {
-    /// Fetches a manifest or an index, and verifies it.
+    /// Fetches and verifies a manifest or an index.
     async fn document(
         &self,
         repository: &Repository,
@@ -168,7 +168,7 @@ impl Inner {
             }
         };
         let found = digest.map_or_else(|| Digest::of(&bytes), |digest| digest.same_of(&bytes));
-        // By tag, the registry's own word is held against it.
+        // For a tag, the digest that the registry announces must match.
         let said = said.and_then(|said| said.parse::<Digest>().ok());
         let said = said.filter(|said| said.algorithm() == found.algorithm());
         for wanted in digest.into_iter().chain(&said) {
@@ -195,7 +195,7 @@ impl Inner {
         Ok((descriptor, document, bytes))
     }
 
-    /// The document that an index names, from the store if it is there.
+    /// The document of an entry in an index, from the store if it has it.
     async fn child(
         &self,
         repository: &Repository,
@@ -218,7 +218,7 @@ impl Inner {
         Ok((document, bytes))
     }
 
-    /// Pulls the image of an index for a platform.
+    /// Pulls the image for a platform from an index.
     async fn one(
         &self,
         reference: &Reference,
@@ -276,7 +276,7 @@ impl Inner {
         })
     }
 
-    /// Pulls configuration and layers of a manifest, each once.
+    /// Pulls configuration and layers of a manifest, each blob once.
     async fn parts(
         &self,
         repository: &Repository,
@@ -294,7 +294,7 @@ impl Inner {
             .await
     }
 
-    /// Pulls a blob, going on after every interruption where it stopped.
+    /// Pulls a blob. Each attempt resumes where the previous one stopped.
     async fn blob(
         &self,
         repository: &Repository,
@@ -315,7 +315,7 @@ impl Inner {
         let (mut tries, mut again) = (0, true);
         loop {
             let before = writer.length();
-            // A store may have been left with all of it.
+            // An earlier pull may have stored the whole blob.
             if before < size || size == 0 {
                 let moved = self.some(repository, &url, &mut writer, size).await;
                 if let Err(error) = moved {
@@ -335,7 +335,7 @@ impl Inner {
                     self.settings.progress.finish();
                     return Ok(());
                 }
-                // What was found from earlier may be what is wrong.
+                // The resumed part may be wrong, so the blob is pulled once more from its start.
                 Err(RegistryError::Store(StoreError::Digest { .. })) if resumed && again => {
                     again = false;
                     let (opened, wanted) = (store.clone(), digest.clone());
@@ -346,7 +346,7 @@ impl Inner {
         }
     }
 
-    /// Pulls what is missing of a blob, in one answer.
+    /// Pulls the missing part of a blob, in one response.
     async fn some(
         &self,
         repository: &Repository,
@@ -365,7 +365,7 @@ impl Inner {
         let at = at.and_then(|text| text.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());
         if answer.status() == 416 || (answer.status() == 206 && at != Some(have)) {
             writer.restart()?;
-            let why = "the registry sends another part than it was asked for".to_owned();
+            let why = "the registry sends another range than the requested one".to_owned();
             return Err(RegistryError::Connection { url: display_url(url), why });
         }
         if answer.status() == 200 && have > 0 {
@@ -383,7 +383,7 @@ impl Inner {
                 batch.push(piece.clone());
             }
             if !batch.is_empty() && (ended || length >= BATCH) {
-                // The file is local: a quarter of a megabyte takes less time than handing it over.
+                // Writing 256 KiB to a local file takes less time than moving it to another thread.
                 for piece in batch.drain(..) {
                     writer.append(&piece)?;
                 }
@@ -393,7 +393,8 @@ impl Inner {
             match piece {
                 Ok(Some(_)) => {}
                 Ok(None) if writer.length() < size => {
-                    let why = format!("it ended after {} of {size} bytes", writer.length());
+                    let why =
+                        format!("the connection ended after {} of {size} bytes", writer.length());
                     return Err(RegistryError::Connection { url: display_url(url), why });
                 }
                 Ok(None) => return Ok(()),
@@ -403,7 +404,7 @@ impl Inner {
     }
 }
 
-/// Whether an answer broke off, so that asking again may help.
+/// Whether a transfer was interrupted, so that a retry may help.
 fn is_broken(error: &RegistryError) -> bool {
     matches!(error, RegistryError::Connection { .. } | RegistryError::Stalled { .. })
 }
@@ -413,7 +414,7 @@ async fn keep(store: &Store, digest: Digest, bytes: Vec<u8>) -> Result<(), Regis
     blocking(move || store.take(&mut bytes.as_slice(), &digest, None)).await
 }
 
-/// Work with files that may take long.
+/// Runs work with files on a thread that may block.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, RegistryError> {
@@ -428,13 +429,13 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The tags of a repository, page by page.
+/// Fetches the tags of a repository, page by page.
 pub(super) async fn tags(
     inner: &Inner,
     repository: &Repository,
 ) -> Result<Vec<String>, RegistryError> {
     const PAGES: usize = 1000;
-    /// Bytes of all names together.
+    /// The maximum length of all tags together, in bytes.
     const LONGEST: usize = 32 << 20;
     #[derive(serde::Deserialize)]
     struct Page {
@@ -450,20 +451,20 @@ pub(super) async fn tags(
         let bytes = inner.small(&url, answer, 4 << 20).await?;
         let page: Page = serde_json::from_slice(&bytes).map_err(|_| RegistryError::Answer {
             url: display_url(&url),
-            why: "the list of tags cannot be read".to_owned(),
+            why: "the list of tags is not valid JSON".to_owned(),
         })?;
         let before = tags.len();
         let page = page.tags.unwrap_or_default();
         length += page.iter().map(String::len).sum::<usize>();
         if length > LONGEST {
-            let why = format!("its tags have more than {LONGEST} bytes");
+            let why = format!("the list of tags has more than {LONGEST} bytes");
             return Err(RegistryError::Answer { url: display_url(&url), why });
         }
         tags.extend(page);
         let Some(next) = next.filter(|_| tags.len() > before) else { return Ok(tags) };
         url = follow(&url, &next)?;
         if !repository.is_at(&url) {
-            let why = "the list of tags goes on elsewhere".to_owned();
+            let why = "the next page of the list of tags is on another host".to_owned();
             return Err(RegistryError::Answer { url: display_url(&url), why });
         }
     }

@@ -1,4 +1,4 @@
-//! Pushing: blobs first, then documents, so that nothing is named before it is there.
+//! Pushing images: blobs first, then documents, so that a registry has all parts of a document.
 
 use super::{
     Client, Inner, RegistryError, Security,
@@ -15,8 +15,8 @@ use http::{Method, header};
 use std::collections::BTreeSet;
 
 impl Client {
-    /// Pushes an image or an index of a store under a reference. What the registry has is not pushed
-    /// again.
+    /// Pushes an image or an index of a store under a reference. Content that the registry has is
+    /// not pushed again.
     pub async fn push(
         &self,
         store: &Store,
@@ -75,7 +75,7 @@ impl Inner {
         })
     }
 
-    /// Uploads a blob, unless it is there. An upload that breaks off begins anew.
+    /// Uploads a blob, unless the registry has it. An interrupted upload starts again.
     async fn upload(
         &self,
         repository: &Repository,
@@ -98,7 +98,7 @@ impl Inner {
                     self.settings.progress.finish();
                     return Ok(());
                 }
-                // The upload's own address is gone: begin anew.
+                // The URL of the upload has expired: start again.
                 Err(error) if tries < self.settings.attempts && error.is_not_found() => {
                     self.wait(tries, &error, None).await;
                 }
@@ -120,10 +120,10 @@ impl Inner {
         let answer = self.send(repository, &begin).await?;
         let location = answer.headers().get(header::LOCATION);
         let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-            let why = "it does not say where to upload to".to_owned();
+            let why = "the response has no Location for the upload".to_owned();
             return Err(RegistryError::Answer { url: display_url(&begin.url), why });
         };
-        // A registry without TLS was asked at another address than at first.
+        // The response to a registry without TLS comes from another URL than the first one.
         let from = answer.extensions().get::<At>().map_or(begin.url.as_str(), |at| &at.0);
         let location = follow(from, location)?;
         let joint = if location.contains('?') { '&' } else { '?' };

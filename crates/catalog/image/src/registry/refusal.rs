@@ -1,4 +1,4 @@
-//! What a registry says when it refuses, without the secrets that it was told.
+//! Error responses of registries, without the secrets of the request.
 
 use super::{
     Inner, RegistryError, Secret,
@@ -8,7 +8,7 @@ use http::Response;
 use hyper::body::Incoming;
 
 impl Inner {
-    /// The error that an answer is, with what the registry says of it.
+    /// The error for a response, with the text of the registry.
     pub(super) async fn refused(
         &self,
         repository: &Repository,
@@ -25,7 +25,7 @@ impl Inner {
         };
         let list = errors["errors"].as_array().map(|list| list.iter().take(3).map(said));
         let mut detail = list.map(|list| list.collect::<Vec<_>>().join("; ")).unwrap_or_default();
-        // Whoever was told a secret might say it again.
+        // The registry may repeat a secret in its response.
         let login = self.settings.keyring.login(&repository.full).await.ok().flatten();
         let mut hidden: Vec<String> = Vec::new();
         hidden.extend(

@@ -1,4 +1,4 @@
-//! One request to a registry: who asks, where it leads, how often it is tried.
+//! Sending one request to a registry: authentication, redirects, retries.
 
 use super::{
     Inner, Progress, RegistryError, Secret, Security,
@@ -24,19 +24,19 @@ use std::{
     time::Duration,
 };
 
-/// How many other places one request may be sent to.
+/// How many redirects a request follows.
 const HOPS: usize = 5;
-/// How often nothing may come for long before a short answer is there.
+/// How many stall timeouts a short response may take in total.
 const DROPS: u32 = 5;
-/// How often one request may be asked who it is from: once for a token that has ended, and once more.
+/// How many challenges a request answers: one for an expired token, and one more.
 const CHALLENGES: usize = 2;
 
-/// A repository, and the way to it.
+/// A repository, and how to reach it.
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
     pub(super) host: String,
     pub(super) path: String,
-    /// With its registry, as credentials are looked up.
+    /// The name with its registry, as the key for credentials.
     pub(super) full: String,
     pub(super) security: Security,
 }
@@ -47,7 +47,7 @@ impl Repository {
         format!("{scheme}://{}/v2/{}/{rest}", self.host, self.path)
     }
 
-    /// Whether an address is one of the registry itself.
+    /// Whether a URL belongs to the registry itself.
     pub(super) fn is_at(&self, url: &str) -> bool {
         let Ok(uri) = url.parse::<Uri>() else { return false };
         let own = format!("{}://{}/", uri.scheme_str().unwrap_or_default(), self.host);
@@ -55,7 +55,7 @@ impl Repository {
     }
 }
 
-/// What is sent with a request; it can be sent again.
+/// The body of a request, which can be sent again.
 #[derive(Clone)]
 pub(super) enum Payload {
     None,
@@ -70,9 +70,9 @@ pub(super) struct Call<'c> {
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, String)>,
     pub(super) payload: Payload,
-    /// Whether it changes anything, for the scope of tokens.
+    /// Whether it writes, for the scope of tokens.
     pub(super) write: bool,
-    /// The answers that are none of an error.
+    /// The statuses that are not errors.
     pub(super) fine: &'c [u16],
 }
 
@@ -89,7 +89,7 @@ impl Call<'_> {
     }
 }
 
-/// An address without what may be a secret in it.
+/// A URL without the parts that may contain a secret.
 pub(super) fn display_url(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
@@ -99,7 +99,7 @@ pub(super) fn display_url(url: &str) -> String {
     whole.chars().filter(char::is_ascii_graphic).take(300).collect()
 }
 
-/// Host and port, with the port that the scheme means.
+/// Host and port, with the default port of the scheme.
 fn authority(uri: &Uri) -> (Option<String>, Option<u16>, Option<String>) {
     let default = match uri.scheme_str() {
         Some("https") => Some(443),
@@ -110,14 +110,14 @@ fn authority(uri: &Uri) -> (Option<String>, Option<u16>, Option<String>) {
     (host, uri.port_u16().or(default), uri.scheme_str().map(str::to_owned))
 }
 
-/// Where an answer leads, if anybody should go there.
+/// The target of a `Location` header, if it may be followed.
 pub(super) fn follow(from: &str, location: &str) -> Result<String, RegistryError> {
     let refused =
         |why| RegistryError::Redirect { url: display_url(from), to: display_url(location), why };
-    let base: Uri = from.parse().map_err(|_| refused("it cannot be read"))?;
+    let base: Uri = from.parse().map_err(|_| refused("it is not a valid URL"))?;
     let (scheme, host) = (base.scheme_str(), base.authority());
     let (Some(scheme), Some(host)) = (scheme, host) else {
-        return Err(refused("it cannot be read"));
+        return Err(refused("it is not a valid URL"));
     };
     let target = if location.starts_with("//") {
         format!("{scheme}:{location}")
@@ -138,10 +138,10 @@ pub(super) fn follow(from: &str, location: &str) -> Result<String, RegistryError
         (_, Some("http")) => return Err(refused("it is not encrypted")),
         _ => return Err(refused("it is not HTTP")),
     }
-    let uri: Uri = target.parse().map_err(|_| refused("it cannot be read"))?;
+    let uri: Uri = target.parse().map_err(|_| refused("it is not a valid URL"))?;
     let Some(authority) = uri.authority() else { return Err(refused("it has no host")) };
     if authority.as_str().contains('@') {
-        return Err(refused("it has a password in it"));
+        return Err(refused("it contains credentials"));
     }
     Ok(target)
 }
@@ -182,7 +182,7 @@ impl Payload {
 }
 
 impl Inner {
-    /// Sends a request until there is an answer to it, or none can be expected.
+    /// Sends a request, with retries and authentication.
     pub(super) async fn send(
         &self,
         repository: &Repository,
@@ -200,7 +200,7 @@ impl Inner {
                 Err(Trip::Final(error)) => return Err(error),
                 Err(Trip::NoTls(error)) => {
                     match call.url.strip_prefix("https://") {
-                        // An insecure registry may have no TLS; that is no attempt of its own.
+                        // An insecure registry may have no TLS, so plain HTTP is tried at once.
                         Some(rest) if repository.security == Security::Insecure => {
                             call.url = format!("http://{rest}");
                             continue;
@@ -225,15 +225,15 @@ impl Inner {
                 return Ok(answer);
             }
             if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
-                // Who is not the registry does not say where its passwords go.
-                let why = "it is not the registry, and has no business with its credentials";
+                // A redirect target must not obtain the credentials of the registry.
+                let why = "it is not the registry, so it does not get its credentials";
                 return Err(RegistryError::Unauthorized { url: display_url(&url), why });
             }
             if status == StatusCode::UNAUTHORIZED {
                 self.tokens.forget(&key);
                 challenges += 1;
                 if challenges > CHALLENGES {
-                    let why = "what was sent is not accepted";
+                    let why = "the token is not accepted";
                     return Err(RegistryError::Unauthorized { url: display_url(&url), why });
                 }
                 tries -= 1;
@@ -248,7 +248,7 @@ impl Inner {
         }
     }
 
-    /// Sends a request and follows where it leads.
+    /// Sends a request and follows redirects.
     async fn travel(
         &self,
         repository: &Repository,
@@ -256,12 +256,12 @@ impl Inner {
         secret: Option<&Secret>,
     ) -> Result<(Response<Incoming>, String), Trip> {
         let mut url = call.url.clone();
-        let home: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
+        let home: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
         self.transport.prepare(&home).await.map_err(Trip::Final)?;
-        // Whether this is the registry itself, whatever an upload's location says.
+        // Uploads may have a URL on another host, which gets no credentials.
         let registry = repository.is_at(&url);
         for _ in 0..=HOPS {
-            let uri: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
+            let uri: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
             let mut request = Request::builder().method(&call.method).uri(&uri);
             for (name, value) in &call.headers {
                 request = request.header(name, value);
@@ -271,8 +271,9 @@ impl Inner {
                 && registry
                 && authority(&uri) == authority(&home)
             {
-                let mut value = HeaderValue::from_str(secret.reveal())
-                    .map_err(|_| wrong(&url, "the credentials cannot be sent"))?;
+                let mut value = HeaderValue::from_str(secret.reveal()).map_err(|_| {
+                    wrong(&url, "the credentials have characters that a header cannot have")
+                })?;
                 value.set_sensitive(true);
                 request = request.header(header::AUTHORIZATION, value);
             }
@@ -291,18 +292,18 @@ impl Inner {
             }
             let location = answer.headers().get(header::LOCATION);
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-                return Err(wrong(&url, "it redirects nowhere"));
+                return Err(wrong(&url, "the redirect has no Location"));
             };
             let target = follow(&url, location).map_err(Trip::Final)?;
             if !matches!(call.method, Method::GET | Method::HEAD) {
-                let why = "only what is read is followed";
+                let why = "only GET and HEAD requests follow redirects";
                 let (url, to) = (display_url(&url), display_url(&target));
                 return Err(Trip::Final(RegistryError::Redirect { url, to, why }));
             }
             url = target;
         }
         let (url, to) = (display_url(&call.url), display_url(&url));
-        Err(Trip::Final(RegistryError::Redirect { url, to, why: "there are too many" }))
+        Err(Trip::Final(RegistryError::Redirect { url, to, why: "there are too many redirects" }))
     }
 
     async fn once(
@@ -350,7 +351,9 @@ impl Inner {
         let unauthorized = |why| RegistryError::Unauthorized { url: display_url(url), why };
         let values = headers.get_all(header::WWW_AUTHENTICATE).into_iter();
         let challenge = challenge::read(values.filter_map(|value| value.to_str().ok()))
-            .ok_or_else(|| unauthorized("it does not say how, or asks for what is not known"))?;
+            .ok_or_else(|| {
+                unauthorized("the registry names no authentication scheme, or an unknown one")
+            })?;
         let login = self.settings.keyring.login(&repository.full).await?;
         let now = self.settings.clock.stamp();
         match challenge {
@@ -368,12 +371,14 @@ impl Inner {
                 let uri: Option<Uri> = realm.parse().ok();
                 let fine = uri.is_some_and(|uri| match uri.scheme_str() {
                     Some("https") => true,
-                    // As little protected as the registry itself, which was asked for so.
+                    // Its security is that of the registry itself.
                     Some("http") => url.starts_with("http://"),
                     _ => false,
                 });
                 if !fine || realm.contains('@') {
-                    return Err(unauthorized("its token service cannot be trusted"));
+                    return Err(unauthorized(
+                        "its token service has no https URL, or one with credentials",
+                    ));
                 }
                 let actions = if key.2 { "pull,push" } else { "pull" };
                 let scope =
@@ -424,7 +429,7 @@ impl Inner {
             }
             None => {}
         }
-        // To the token service, credentials are its own: it is the host they are meant for.
+        // For the token service, the credentials are those of its own host.
         let host = call.url.split_once("://").map_or("", |(_, rest)| rest);
         let host = host.split(['/', '?']).next().unwrap_or_default().to_owned();
         let service = Repository { host, ..repository.clone() };
@@ -454,7 +459,9 @@ impl Inner {
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 let why = match login {
                     Some(_) => "the token service does not accept the credentials",
-                    None => "there are no credentials, and the token service gives nobody a token",
+                    None => {
+                        "there are no credentials, and the token service refuses anonymous tokens"
+                    }
                 };
                 return Err(RegistryError::Unauthorized { url: display_url(&call.url), why });
             }
@@ -462,7 +469,7 @@ impl Inner {
         }
     }
 
-    /// A short answer's bytes.
+    /// The bytes of a short response.
     pub(super) async fn small(
         &self,
         url: &str,
@@ -471,7 +478,7 @@ impl Inner {
     ) -> Result<Vec<u8>, RegistryError> {
         let too_long = || RegistryError::Answer {
             url: display_url(url),
-            why: format!("the answer has more than {limit} bytes"),
+            why: format!("the response has more than {limit} bytes"),
         };
         let mut body = answer.into_body();
         let mut bytes = Vec::new();
@@ -484,16 +491,16 @@ impl Inner {
             }
             Ok(bytes)
         };
-        // A drop now and then keeps it moving, and is still no answer.
+        // A slow trickle never stalls, so the whole response has a timeout, too.
         let patience = self.settings.stall.saturating_mul(DROPS);
         let in_time = tokio::time::timeout(patience, read).await;
         in_time.unwrap_or_else(|_| {
-            let why = format!("the answer was not there after {} s", patience.as_secs());
+            let why = format!("the response was not complete after {} s", patience.as_secs());
             Err(RegistryError::Answer { url: display_url(url), why })
         })
     }
 
-    /// The next piece of an answer, which must come in time.
+    /// The next chunk of a response, which must arrive before the stall timeout.
     pub(super) async fn piece(
         &self,
         url: &str,
@@ -519,17 +526,17 @@ impl Inner {
     }
 }
 
-/// The address that an answer came from: an extension of it.
+/// The URL of a response, as an extension of it.
 #[derive(Clone, Debug)]
 pub(super) struct At(pub(super) String);
 
-/// Why there is no answer.
+/// Why there is no response.
 enum Trip {
-    /// It will not help to ask again.
+    /// A retry does not help.
     Final(RegistryError),
-    /// There was no connection, perhaps for want of TLS.
+    /// The connection failed, perhaps because the registry has no TLS.
     NoTls(RegistryError),
-    /// It may go better next time.
+    /// A retry may help.
     Again(RegistryError),
 }
 
@@ -545,7 +552,7 @@ fn basic(login: &Login) -> Secret {
     Secret::new(base64::engine::general_purpose::STANDARD.encode(text))
 }
 
-/// The innermost reason of an error: the outer ones of HTTP libraries say little.
+/// The innermost cause of an error: the outer errors of HTTP libraries have little information.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -1,4 +1,4 @@
-//! Connections: proxies, TLS, HTTP/1.1 and HTTP/2.
+//! Connections to registries: proxies, TLS, HTTP/1.1 and HTTP/2.
 
 use super::certs::{CertError, CertFolders, Certificates};
 use super::proxy::Proxies;
@@ -31,18 +31,18 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
-/// A connection.
+/// A network connection.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Makes connections; tests make others than the network's.
+/// Opens connections. Tests implement it without a network.
 pub trait Dial: Send + Sync {
     /// Connects to a port of a host.
     fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
 }
 
-/// TCP.
+/// Opens TCP connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpDial;
 
@@ -60,14 +60,14 @@ impl Dial for TcpDial {
 /// The body of a request.
 pub(super) type Outgoing = BoxBody<Bytes, io::Error>;
 
-/// Keeps connections, those that verify certificates and those that do not apart.
+/// The HTTP clients. Connections with and without certificate verification are separate.
 pub(super) struct Transport {
     verified: legacy::Client<Connector, Outgoing>,
     unverified: legacy::Client<Connector, Outgoing>,
     special: Special,
 }
 
-/// Whose certificates are taken.
+/// How server certificates are verified.
 #[derive(Clone)]
 enum Judgement {
     Roots(Arc<RootCertStore>),
@@ -75,7 +75,7 @@ enum Judgement {
 }
 
 impl Judgement {
-    /// Settings of TLS, for a registry with certificates of its own or for all others.
+    /// The TLS configuration for a registry with its own certificates, or for all others.
     fn connector(&self, special: Option<&Certificates>) -> Result<TlsConnector, rustls::Error> {
         let builder = match self {
             Self::Anybody => mainstay_tls::judged(Anybody)?,
@@ -103,7 +103,7 @@ struct Special {
 }
 
 impl Special {
-    /// Those for the host that an address leads to.
+    /// The certificates for the host of a URL.
     async fn of(&self, uri: &Uri) -> Result<Option<Arc<Certificates>>, CertError> {
         if self.folders.is_empty() {
             return Ok(None);
@@ -160,7 +160,7 @@ impl Transport {
         })
     }
 
-    /// Makes sure that the certificates of a registry can be used, if there are some.
+    /// Checks that the certificates of a registry can be used, if it has its own.
     pub(super) async fn prepare(&self, uri: &Uri) -> Result<(), RegistryError> {
         if uri.scheme_str() == Some("https") {
             let found = self.special.of(uri).await;
@@ -185,7 +185,7 @@ impl Transport {
 #[derive(Clone)]
 struct Connector {
     dial: Arc<dyn Dial>,
-    /// For all but the special ones.
+    /// The TLS configuration for registries without their own certificates.
     tls: TlsConnector,
     judgement: Judgement,
     special: Special,
@@ -244,13 +244,15 @@ impl tower::Service<Uri> for Connector {
         Box::pin(async move {
             match tokio::time::timeout(patience, connector.connect(uri)).await {
                 Ok(connected) => connected,
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time")),
+                Err(_) => {
+                    Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within the timeout"))
+                }
             }
         })
     }
 }
 
-/// A connection, and which HTTP is spoken on it.
+/// A connection with its HTTP version.
 struct Line {
     io: TokioIo<Box<dyn Stream>>,
     http2: bool,

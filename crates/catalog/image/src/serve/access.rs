@@ -1,37 +1,37 @@
-//! Who may change what a registry has: whoever knows its account.
+//! Write access to a registry: the account and its credentials.
 //!
-//! Reading is for everybody who reaches the port, as in a public registry; what is not for everybody
-//! is not put into the store that is served. Writing needs the account's name and password, sent as
-//! `Basic` as `docker login` does. The base of the API asks for them in any case, because clients look
-//! there whether they are to send them at all; one that has none goes on without and reads.
+//! Everybody who reaches the port may read, as in a public registry; private images do not belong
+//! in the served store. Writing requires the account's name and password as `Basic` credentials,
+//! which `docker login` sends. The base of the API always requires them, because clients probe it
+//! to find out whether to send credentials. A client without credentials continues and reads.
 
 use crate::{digest::Digest, registry::Secret};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header};
 
-/// The name and the password with which a registry may be changed.
+/// The name and the password for changes of a registry.
 #[derive(Clone, Debug)]
 pub struct Account {
     name: String,
     password: Secret,
 }
 
-/// What a request says of whoever sends it.
+/// The result of checking the credentials of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// Nothing.
+    /// The request has no credentials.
     Nothing,
-    /// A name or a password that is not the account's.
+    /// The name or the password is wrong.
     Wrong,
-    /// The account.
+    /// The credentials are those of the account.
     Account,
 }
 
 impl Account {
-    /// An account with a password that nobody can guess.
+    /// An account with a random password.
     ///
     /// # Errors
-    /// The system has no randomness.
+    /// If the system has no randomness.
     pub fn random(name: &str) -> std::io::Result<Self> {
         let mut random = [0_u8; 32];
         getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -39,7 +39,7 @@ impl Account {
         Ok(Self { name: name.to_owned(), password })
     }
 
-    /// A file of credentials for these registries, as `docker login` and `podman login` write it.
+    /// A credentials file for these registries, as `docker login` and `podman login` write it.
     pub fn credentials_file(&self, registries: &[String]) -> String {
         let joined = STANDARD.encode(self.joined());
         let entry = serde_json::json!({ "auth": joined });
@@ -54,7 +54,7 @@ impl Account {
         format!("{}:{}", self.name, self.password.reveal())
     }
 
-    /// What a request shows.
+    /// Checks the credentials of a request.
     pub(super) fn credentials(&self, headers: &HeaderMap) -> Shown {
         let Some(value) = headers.get(header::AUTHORIZATION) else { return Shown::Nothing };
         let basic = value.to_str().ok().and_then(|text| {
@@ -64,11 +64,11 @@ impl Account {
         let Some(sent) = basic.and_then(|text| STANDARD.decode(text).ok()) else {
             return Shown::Wrong;
         };
-        // What containers' tools send that were asked and know nothing.
+        // Containers' tools send this after a challenge if they have no credentials.
         if sent == b":" {
             return Shown::Nothing;
         }
-        // Digests are compared, so that how long it takes says nothing of the password.
+        // Comparing digests hides the password from timing attacks.
         let same = Digest::of(&sent) == Digest::of(self.joined().as_bytes());
         if same { Shown::Account } else { Shown::Wrong }
     }
@@ -80,7 +80,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn only_the_name_and_password_of_the_account_are_the_account() {
+    fn only_the_name_and_password_of_the_account_are_accepted() {
         let account = Account::random("mainstay").unwrap();
         let other = Account::random("mainstay").unwrap();
         assert_ne!(account.joined(), other.joined());

@@ -1,4 +1,4 @@
-//! Answers, and the errors that the specification has names for.
+//! Responses of the registry, and the error codes of the distribution specification.
 
 use crate::{digest::Digest, manifest::Descriptor, store::StoreError};
 use bytes::Bytes;
@@ -6,12 +6,12 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use std::io;
 
-/// The body of an answer, which is sent as it is read from disk.
+/// The body of a response, which is read from disk while it is sent.
 pub type Body = BoxBody<Bytes, io::Error>;
 
 pub(super) type Outcome = Result<Response<Body>, Failure>;
 
-/// Codes of the distribution specification.
+/// Error codes of the distribution specification.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Code {
     BlobUnknown,
@@ -57,13 +57,13 @@ impl Code {
     }
 }
 
-/// A request that is refused.
+/// The error response to a request.
 #[derive(Debug)]
 pub(super) struct Failure {
     status: StatusCode,
     code: Code,
     why: String,
-    /// What was asked for.
+    /// The requested object.
     detail: Option<String>,
 }
 
@@ -72,8 +72,8 @@ impl Failure {
         Self { status, code, why: why.to_owned(), detail: None }
     }
 
-    /// A manifest that is not here, in the words of the distribution registry: clients leave a message
-    /// away that says no more than the code.
+    /// An unknown manifest, in the words of the distribution registry: clients hide a message that
+    /// only repeats the code.
     pub(super) fn manifest_unknown(wanted: impl std::fmt::Display) -> Self {
         let detail = Some(wanted.to_string());
         Self {
@@ -86,10 +86,14 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, code, why)
     }
 
-    /// A fault of ours: the log has what it is.
+    /// An internal error; the log has the details.
     pub(super) fn internal(error: impl std::fmt::Display) -> Self {
-        tracing::error!(%error, "the registry cannot answer");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Unknown, "the registry cannot answer")
+        tracing::error!(%error, "the registry cannot handle a request");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            Code::Unknown,
+            "the registry cannot handle the request",
+        )
     }
 
     pub(super) fn answer(&self) -> Response<Body> {
@@ -127,14 +131,14 @@ pub(super) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed()
 }
 
-/// An answer with a body.
+/// A response with a body.
 pub(super) fn answer(status: StatusCode, body: Body) -> Response<Body> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     answer
 }
 
-/// Sets a header; a value that cannot be one is left away.
+/// Sets a header; an invalid value is ignored.
 pub(super) fn put(answer: &mut Response<Body>, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(HeaderName::from_static(name), value);
@@ -158,7 +162,7 @@ pub(super) fn index(bytes: Vec<u8>) -> Response<Body> {
     typed(bytes, crate::manifest::media_type::OCI_INDEX)
 }
 
-/// One page of a list.
+/// A page of a list.
 pub(super) fn page(text: String, path: &str, more: Option<String>) -> Response<Body> {
     let mut answer = json(text);
     if let Some(more) = more {
@@ -190,7 +194,7 @@ pub(super) fn accepted() -> Response<Body> {
     answer(StatusCode::ACCEPTED, whole(Bytes::new()))
 }
 
-/// What every answer has; `HEAD` has no body, and yet its length.
+/// Adds the headers of every response. A response to `HEAD` has no body, but its length.
 pub(super) fn finish(mut answer: Response<Body>, head: bool) -> Response<Body> {
     put(&mut answer, "docker-distribution-api-version", "registry/2.0");
     if head {

@@ -1,4 +1,4 @@
-//! Blobs on their way out: from disk, piece by piece, perhaps a part of them.
+//! Blob downloads: streamed from disk, whole or in part.
 
 use super::answer::{self, Body, Code, Failure, Outcome};
 use crate::digest::Digest;
@@ -13,7 +13,7 @@ use std::{
     ops::Range,
 };
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const PIECE: u64 = 256 << 10;
 
 pub(super) fn blob(file: File, length: u64, digest: &Digest, headers: &HeaderMap) -> Outcome {
@@ -39,7 +39,7 @@ pub(super) fn blob(file: File, length: u64, digest: &Digest, headers: &HeaderMap
     Ok(answer)
 }
 
-/// Part of a file, as a body: one piece of it in memory at a time.
+/// A part of a file as a body, with one chunk in memory at a time.
 pub(crate) fn pieces(file: File, range: Range<u64>) -> Body {
     let state = (file, range, false);
     let stream = stream::try_unfold(state, |(mut file, range, sought)| async move {
@@ -72,7 +72,8 @@ enum Asked {
     Nothing,
 }
 
-/// What `Range` asks for. What is not understood asks for all, as the specification of HTTP has it.
+/// Parses `Range`. An unsupported range stands for the whole blob, as the HTTP specification
+/// demands.
 fn range(text: &str, length: u64) -> Asked {
     let Some((from, to)) = text.strip_prefix("bytes=").and_then(|text| text.split_once('-')) else {
         return Asked::All;
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_as_http_has_them() {
+    fn ranges_are_parsed_as_http_defines_them() {
         for (text, want) in [
             ("bytes=0-3", Asked::Part(0..4)),
             ("bytes=4-", Asked::Part(4..10)),

@@ -1,16 +1,16 @@
-//! The OCI distribution API over a store.
+//! Registry server: the OCI distribution API over a store.
 //!
-//! One handler, a plain function of a request, that any server or test can call: docker, podman,
-//! skopeo and oras push to it and pull from it. A repository of the API is one of the store in a
-//! registry whose name is given, or that a client names in `?ns=` as containerd does of mirrors. What
-//! the store has of other registries can be had by their names as folders ([`Settings::folders`]), as
-//! in `localhost:5000/quay.io/folder/name`.
+//! The registry is one request handler, which any server or test can call: docker, podman, skopeo
+//! and oras push to it and pull from it. Its repositories belong to one registry name in the store,
+//! or to the one that a client names in `?ns=`, as containerd does for mirrors. Images that the
+//! store has of other registries are available under the registry as a path
+//! ([`Settings::folders`]), as in `localhost:5000/quay.io/folder/name`.
 //!
-//! Where there is an [`Account`], only who knows it changes anything.
+//! With an [`Account`], only its owner may change anything.
 //!
-//! What this does not do: ask who reads, or speak TLS. It is for loopback, and for a port whose owner
-//! looks after that. Blobs are not deleted by request; [`Store::collect`] removes those that
-//! nothing names.
+//! The registry does not authenticate readers, and does not speak TLS. It is for loopback, or
+//! behind a server that does both. Blobs are not deleted by request; [`Store::collect`] removes
+//! unreferenced ones.
 
 mod access;
 mod answer;
@@ -36,28 +36,28 @@ use mainstay_clock::Clock;
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task, time::Duration};
 use uploads::Uploads;
 
-/// How a registry behaves.
+/// Settings of a registry server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The registry that repositories belong to, such as `localhost:5000`.
     pub domain: String,
-    /// Whether anything may be changed.
+    /// Whether clients may change anything.
     pub writable: bool,
-    /// Who may change it; everybody if this is none.
+    /// The account that may change it; without one, everybody may.
     pub account: Option<Account>,
-    /// How long a blob may be, in bytes.
+    /// The maximum size of a blob, in bytes.
     pub largest: u64,
-    /// How many uploads may be open.
+    /// The maximum number of open uploads.
     pub uploads: usize,
-    /// How long one may rest before it is given up, and a sender may send nothing.
+    /// How long a client may send nothing. An upload expires after 60 times as long.
     pub patience: Duration,
-    /// Whether a first folder with a dot in its name is a registry: `quay.io/folder/name` is then
-    /// what the store has of `quay.io`, and not a folder of this registry.
+    /// Whether a first path component with a dot is a registry: `quay.io/folder/name` is then the
+    /// store's image of `quay.io`, and not a repository of this registry.
     pub folders: bool,
 }
 
 impl Settings {
-    /// A registry that takes what it is sent.
+    /// A writable registry without an account.
     pub fn new(domain: &str) -> Self {
         Self {
             domain: domain.to_owned(),
@@ -70,7 +70,7 @@ impl Settings {
         }
     }
 
-    /// The name of a repository in the store: that of a client, in the registry that it is in.
+    /// The store's name of a repository that a client names.
     fn repository_of(&self, domain: Option<&str>, name: &str) -> Result<String, Failure> {
         match domain {
             Some(domain) => repository(domain, name),
@@ -83,9 +83,9 @@ impl Settings {
         }
     }
 
-    /// The name under which the store has what clients know by `reference`, if that is a name in one
-    /// of the registries `addresses`, which are this one: the same name in [`Settings::domain`], or
-    /// in another registry ([`Settings::folders`]). Other names stay what they are.
+    /// The name under which the store has `reference`, if its registry is one of `addresses`, which
+    /// are addresses of this registry. That is the same name in [`Settings::domain`], or in another
+    /// registry ([`Settings::folders`]). Other references stay unchanged.
     pub fn stored(&self, reference: &Reference, addresses: &[String]) -> Reference {
         if !addresses.iter().any(|address| address == reference.domain()) {
             return reference.clone();
@@ -96,7 +96,7 @@ impl Settings {
     }
 }
 
-/// A registry. Clones are the same one.
+/// A registry server. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Registry {
     inner: Arc<Inner>,
@@ -109,7 +109,7 @@ struct Inner {
     uploads: Uploads,
 }
 
-/// What a path asks for.
+/// The route of a path.
 enum Route<'p> {
     Base,
     Catalog,
@@ -121,7 +121,7 @@ enum Route<'p> {
     Referrers(&'p str, &'p str),
 }
 
-/// Names may have slashes, so a path is read from its end.
+/// Finds the route of a path. Repository names contain slashes, so the path is parsed from its end.
 fn route(path: &str) -> Option<Route<'_>> {
     let path = path.strip_prefix("/v2")?;
     if matches!(path, "" | "/") {
@@ -156,7 +156,7 @@ fn route(path: &str) -> Option<Route<'_>> {
     }
 }
 
-/// A parameter of a query, decoded.
+/// A decoded parameter of a query.
 fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
     query?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -165,13 +165,13 @@ fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
 }
 
 impl Registry {
-    /// A registry of what a store has.
+    /// A registry server for a store.
     pub fn new(store: Store, settings: Settings, clock: Clock) -> Self {
         let uploads = Uploads::new(store.clone(), &settings, clock);
         Self { inner: Arc::new(Inner { store, settings, uploads }) }
     }
 
-    /// Answers a request.
+    /// Handles a request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -216,8 +216,8 @@ impl Inner {
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
         let route = route(path);
         if let Some(account) = &self.settings.account {
-            // An upload that is under way is its writer's; and clients look at the base to see
-            // whether they are to say who they are.
+            // Only writers may read the status of uploads, and clients probe the base to find out
+            // whether to send credentials.
             let open = reads
                 && !matches!(route, Some(Route::Base | Route::Uploads(_) | Route::Upload(..)));
             match account.credentials(&parts.headers) {
@@ -227,7 +227,11 @@ impl Inner {
             }
         }
         let Some(route) = route else {
-            return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, "no such page"));
+            return Err(Failure::new(
+                StatusCode::NOT_FOUND,
+                Code::NameUnknown,
+                "there is no such resource",
+            ));
         };
         if !reads && !self.settings.writable {
             let why = "this registry is read-only";
@@ -303,7 +307,7 @@ impl Inner {
         }
     }
 
-    /// A document's bytes, which are few.
+    /// The bytes of a manifest.
     async fn small<B>(&self, mut body: B) -> Result<Vec<u8>, Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -346,7 +350,7 @@ impl Inner {
             None => Digest::of(bytes),
         };
         for part in document.parts() {
-            // Layers that only lie elsewhere are nobody's to push.
+            // Layers with URLs are stored elsewhere, and need not be pushed.
             if self.store.size_of(&part.digest)?.is_none() && part.urls.is_empty() {
                 let why = format!("{} is not in the registry", part.digest);
                 let code = match document {
@@ -384,8 +388,8 @@ impl Inner {
         Err(Failure::manifest_unknown(wanted.wanted()))
     }
 
-    /// A manifest that a repository's tags lead to: what was not pushed, but put into the store,
-    /// is known by tag only.
+    /// A manifest below a tag of the repository. Images that were stored without a push have only a
+    /// tag.
     fn below_tags(&self, repository: &str, digest: &Digest) -> Result<Option<Descriptor>, Failure> {
         let reference: Result<Reference, _> = repository.parse();
         let Ok(reference) = reference else { return Ok(None) };
@@ -415,7 +419,7 @@ impl Inner {
     fn manifest(&self, wanted: &Reference) -> Outcome {
         let descriptor = self.find(wanted)?;
         let bytes = match self.store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST) {
-            // Of an index, not every image need be here.
+            // The store may have an index without all of its images.
             Err(StoreError::NoBlob(digest)) => {
                 return Err(Failure::manifest_unknown(digest));
             }
@@ -454,7 +458,7 @@ impl Inner {
         let own = domain.unwrap_or(&self.settings.domain);
         let of = |one: String| match one.split_once('/') {
             Some((registry, name)) if registry == own => Some(name.to_owned()),
-            // Only what can be asked for by that name.
+            // Only repositories that are available under that name.
             Some((registry, _)) => {
                 let shown = domain.is_none()
                     && self.settings.folders
@@ -507,7 +511,7 @@ impl Inner {
     }
 }
 
-/// A refusal by whoever stands before a registry, in the form of its own.
+/// An error response for servers in front of a registry, in the format of the registry.
 pub fn denied(status: StatusCode, why: &str) -> Response<Body> {
     answer::finish(Failure::new(status, Code::Denied, why).answer(), false)
 }
@@ -520,7 +524,7 @@ fn unauthorized(shown: Shown) -> Failure {
     Failure::new(StatusCode::UNAUTHORIZED, Code::Unauthorized, why)
 }
 
-/// A repository of the store.
+/// The name of a repository in the store.
 fn repository(domain: &str, name: &str) -> Result<String, Failure> {
     let fine = reference::is_domain(domain)
         && name.split('/').all(reference::is_component)
@@ -538,7 +542,7 @@ fn digest_of(text: &str) -> Result<Digest, Failure> {
     })
 }
 
-/// What a manifest is asked for by: a digest or a tag.
+/// The reference of a manifest: by digest or tag.
 fn wanted_of(repository: &str, wanted: &str) -> Result<Reference, Failure> {
     let wanted = crate::url::decode(wanted);
     let text = if wanted.contains(':') {
@@ -552,14 +556,14 @@ fn wanted_of(repository: &str, wanted: &str) -> Result<Reference, Failure> {
     })
 }
 
-/// Part of a sorted list, and the last one of it if there is more.
+/// A page of a sorted list, and the parameters of the next page.
 fn page(all: Vec<String>, query: Option<&str>) -> Result<(Vec<String>, Option<String>), Failure> {
     let last = parameter(query, "last");
     let after = |one: &String| last.as_ref().is_none_or(|last| one > last);
     let mut rest: Vec<String> = all.into_iter().filter(after).collect();
     let Some(most) = parameter(query, "n") else { return Ok((rest, None)) };
     let Ok(most) = most.parse::<usize>() else {
-        return Err(Failure::bad(Code::PaginationNumberInvalid, "n is no number"));
+        return Err(Failure::bad(Code::PaginationNumberInvalid, "n is not a number"));
     };
     let more = rest.len() > most;
     rest.truncate(most);

@@ -1,4 +1,4 @@
-//! Blobs on their way in: in one piece, or in several by several requests.
+//! Blob uploads: in one request, or in several.
 
 use super::{
     Settings,
@@ -16,9 +16,9 @@ use mainstay_clock::Clock;
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-/// How many times a sender's patience an upload may rest between two requests.
+/// After how many stall timeouts without a request an upload expires.
 const RESTS: u32 = 60;
-/// How much is written at once.
+/// How many bytes are written at once.
 const BATCH: usize = 1 << 20;
 
 type Shared = Arc<tokio::sync::Mutex<Option<Writer>>>;
@@ -39,7 +39,7 @@ pub(super) struct Uploads {
     open: Mutex<BTreeMap<String, Upload>>,
 }
 
-/// The next piece of a body that is sent.
+/// The next chunk of a request body.
 pub(super) async fn frame<B>(body: &mut B, patience: Duration) -> Result<Option<Bytes>, Failure>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -89,7 +89,7 @@ impl Uploads {
                 let status = StatusCode::TOO_MANY_REQUESTS;
                 return Err(Failure::new(status, Code::TooManyRequests, why));
             }
-            // A place is taken before the file is made.
+            // The lock is held while the file is created, so that the limit holds.
             let writer = self.store.writer(self.largest)?;
             let writer = Arc::new(tokio::sync::Mutex::new(Some(writer)));
             open.insert(id.clone(), Upload { writer, used: now });
@@ -150,7 +150,7 @@ impl Uploads {
         commit(writer, digest).await
     }
 
-    /// A blob in one request.
+    /// Uploads a blob in one request.
     pub(super) async fn whole<B>(&self, digest: &Digest, body: B) -> Result<(), Failure>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
@@ -169,7 +169,8 @@ impl Uploads {
         }
     }
 
-    /// Appends what is sent. What came before a sender stopped stays: it may go on from there.
+    /// Appends the body of a request. An interrupted body stays in the upload, so that the client
+    /// can resume.
     async fn fill<B>(
         &self,
         slot: &mut Option<Writer>,

@@ -1,35 +1,35 @@
-//! Removing what nothing names.
+//! Garbage collection of the store: removes unreferenced content.
 
 use super::{Store, StoreError, io_error, names};
 use crate::digest::Digest;
 use jiff::{SignedDuration, Timestamp};
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
-/// What becomes of manifests that are known by digest only.
+/// How the collection treats manifests without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untagged {
-    /// They are roots, as tags are.
+    /// They are roots, like tags.
     Keep,
-    /// They are forgotten, unless something else names them.
+    /// They are removed, unless other content references them.
     Forget,
 }
 
-/// What a collection removed.
+/// The result of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// How many blobs.
+    /// The number of removed blobs.
     pub blobs: usize,
-    /// How many bytes they had.
+    /// The size of removed blobs, in bytes.
     pub bytes: u64,
-    /// How many unfinished writes.
+    /// The number of removed unfinished writes.
     pub unfinished: usize,
 }
 
 impl Store {
-    /// Removes content that no reference leads to, and writes that nobody finished.
+    /// Removes content without a reference, and unfinished writes.
     ///
-    /// What was written or asked for less than `grace` before `now` stays: somebody may be about to
-    /// name it. A manifest that says something of one that stays (its `subject`) stays as well.
+    /// Content that was written or used less than `grace` before `now` stays, because a client may
+    /// be about to reference it. A manifest whose `subject` stays also stays.
     pub fn collect(
         &self,
         now: Timestamp,
@@ -49,7 +49,7 @@ impl Store {
                 self.mark(descriptor.digest, &mut marked)?;
             }
         }
-        // Those that say something of a manifest that stays, and of these again.
+        // Manifests whose subject stays, repeatedly.
         loop {
             let mut grown = false;
             for (_, descriptor) in &later {
@@ -94,8 +94,8 @@ impl Store {
         Ok(collected)
     }
 
-    /// Marks a document and all it names. Parts that are not there (an index of which one platform
-    /// was pulled) are nobody's fault.
+    /// Marks a document and all its parts. Missing parts are ignored: an index may be pulled for
+    /// one platform only.
     fn mark(&self, digest: Digest, marked: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
         let mut open = vec![digest];
         while let Some(digest) = open.pop() {
@@ -104,8 +104,8 @@ impl Store {
             }
             let document = match self.document(&digest) {
                 Ok(document) => document,
-                // No document, so a blob; or none at all; or damaged, so that it names nothing that
-                // could be trusted.
+                // A blob that is no document, a missing blob, or a damaged one, whose references
+                // cannot be trusted.
                 Err(
                     StoreError::Document { .. } | StoreError::NoBlob(_) | StoreError::Digest { .. },
                 ) => continue,
@@ -121,7 +121,7 @@ impl Store {
     }
 }
 
-/// When a file was last written or used.
+/// The time at which a file was last written or used.
 fn age(path: &Path) -> Result<Option<Timestamp>, StoreError> {
     match fs::metadata(path).and_then(|file| file.modified()) {
         Ok(at) => Ok(Timestamp::try_from(at).ok()),
@@ -130,7 +130,7 @@ fn age(path: &Path) -> Result<Option<Timestamp>, StoreError> {
     }
 }
 
-/// Removes a file that was not used since `before`; its length.
+/// Removes a file that was not used since `before`, and returns its length.
 fn remove(path: &Path, before: Timestamp) -> Result<Option<u64>, StoreError> {
     if age(path)?.is_none_or(|at| at >= before) {
         return Ok(None);

@@ -1,18 +1,19 @@
-//! A content-addressed store on disk.
+//! Content store: a content-addressed store of images on disk.
 //!
 //! ```text
-//! blobs/sha256/<hex>                                  content, whatever it is
-//! partial/                                            what is being written, or was when the power went
+//! blobs/sha256/<hex>                                  content
+//! partial/                                            unfinished writes
 //! references/<registry>/<path…>/_tags/<tag>           descriptors of manifests
 //! references/<registry>/<path…>/_digests/<digest>
 //! ```
 //!
-//! A file below `blobs` has the content its name says: it is written aside, flushed, and renamed. The
-//! process may be killed at any instant, and several may write at once. Nothing is kept in memory.
-//! No component of a repository's path begins with `_`, so tags and repositories cannot collide.
+//! A file below `blobs` always has the content of its digest: it is written to a temporary file,
+//! flushed, and renamed. The process may be killed at any moment, and several processes may write
+//! at once. Nothing is cached in memory. No component of a repository's path begins with `_`, so
+//! tags and repositories cannot collide.
 //!
-//! What this does not do: look at content again that it has once taken, except for documents, which
-//! are verified whenever they are read, and where [`Store::verify`] is called.
+//! Stored content is not verified again, except for documents, which are verified whenever they are
+//! read, and by [`Store::verify`].
 
 mod collect;
 mod write;
@@ -32,56 +33,56 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why the store cannot do what is asked of it.
+/// Why an operation on the store fails.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system refuses.
+    /// The file system fails.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it fails.
         source: io::Error,
     },
-    /// No such content.
+    /// The blob does not exist.
     #[error("there is no blob {0}")]
     NoBlob(Digest),
-    /// No such reference.
+    /// The reference does not exist.
     #[error("there is no image {0}")]
     NoImage(String),
-    /// Content that is not what its name says.
+    /// The content does not match its digest.
     #[error("the content has digest {found}, not {wanted}")]
     Digest {
-        /// What was asked for.
+        /// The expected digest.
         wanted: Digest,
-        /// What it is.
+        /// The digest of the content.
         found: Digest,
     },
-    /// Content of another length than announced.
+    /// The content does not have its announced size.
     #[error("the content of {digest} has {found} bytes, not {wanted}")]
     Size {
-        /// Whose.
+        /// The digest.
         digest: Digest,
-        /// What was announced.
+        /// The announced size, in bytes.
         wanted: u64,
-        /// What came, or how far it was read.
+        /// The size of the content, or of the part that was read.
         found: u64,
     },
-    /// More than the writer was opened for.
+    /// The content exceeds the limit of the writer.
     #[error("the content is longer than {0} bytes")]
     TooLong(u64),
-    /// A document that cannot be read.
+    /// A document cannot be parsed.
     #[error("{digest}: {source}")]
     Document {
-        /// Which.
+        /// The document.
         digest: Digest,
-        /// Why not.
+        /// Why it cannot be parsed.
         source: ManifestError,
     },
-    /// A manifest was named whose content is not there.
-    #[error("{0} names {1}, which is not there")]
+    /// A manifest references missing content.
+    #[error("{0} refers to {1}, which is not in the store")]
     Missing(Digest, Digest),
 }
 
@@ -92,15 +93,15 @@ pub(crate) fn io_error<'p>(
     move |source| StoreError::Io { what, path: path.to_owned(), source }
 }
 
-/// A store. Clones are the same store.
+/// A content store. Clones use the same folder.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
 }
 
 impl Store {
-    /// Opens the store in a folder, which is made if it is not there. What is made is for its owner
-    /// only: images may be private.
+    /// Opens the store in a folder, which is created if it does not exist. New files and folders
+    /// are only for their owner: images may be private.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let store = Self { root: root.into() };
         for folder in ["blobs/sha256", "blobs/sha512", "partial", "references"] {
@@ -110,17 +111,17 @@ impl Store {
         Ok(store)
     }
 
-    /// Its folder.
+    /// The folder of the store.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where content lies, or would.
+    /// The path of a blob, existing or not.
     pub fn blob_path(&self, digest: &Digest) -> PathBuf {
         self.root.join("blobs").join(digest.algorithm().name()).join(digest.hex())
     }
 
-    /// The length of content that is there. Asking counts as use: it will not be collected soon.
+    /// The size of a blob, if it exists. This marks it as used, which protects it from collection.
     pub fn size_of(&self, digest: &Digest) -> Result<Option<u64>, StoreError> {
         let path = self.blob_path(digest);
         let file = match File::open(&path) {
@@ -133,7 +134,7 @@ impl Store {
         Ok(Some(length))
     }
 
-    /// Opens content, with its length.
+    /// Opens a blob. Returns the file and its size.
     pub fn blob(&self, digest: &Digest) -> Result<(File, u64), StoreError> {
         let path = self.blob_path(digest);
         let file = File::open(&path).map_err(|error| match error.kind() {
@@ -144,7 +145,7 @@ impl Store {
         Ok((file, length))
     }
 
-    /// Content that is no longer than `limit`, verified.
+    /// The verified bytes of a blob of at most `limit` bytes.
     pub fn bytes(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, StoreError> {
         let (file, length) = self.blob(digest)?;
         let document = |source| StoreError::Document { digest: digest.clone(), source };
@@ -160,7 +161,7 @@ impl Store {
         }
     }
 
-    /// Reads content through and compares it with its name.
+    /// Reads a blob and verifies its digest.
     pub fn verify(&self, digest: &Digest) -> Result<(), StoreError> {
         let (mut file, _) = self.blob(digest)?;
         let path = self.blob_path(digest);
@@ -177,7 +178,7 @@ impl Store {
         if found == wanted { Ok(()) } else { Err(StoreError::Digest { wanted, found }) }
     }
 
-    /// Stores bytes.
+    /// Stores bytes as a blob.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of(bytes);
         if self.size_of(&digest)? != Some(bytes.len() as u64) {
@@ -188,7 +189,7 @@ impl Store {
         Ok(digest)
     }
 
-    /// Stores a document that is written as JSON, without spaces, fields in their order.
+    /// Stores a document as compact JSON, with fields in their order.
     pub fn put_json<T: serde::Serialize>(
         &self,
         media_type: &str,
@@ -202,7 +203,7 @@ impl Store {
         Ok(Descriptor::of(media_type, &bytes))
     }
 
-    /// Takes content that some reader has, for which `digest` and `size` were announced.
+    /// Stores the content of a reader, and verifies digest and size.
     pub fn take(
         &self,
         reader: &mut dyn Read,
@@ -233,7 +234,7 @@ impl Store {
         self.document_as(digest, None)
     }
 
-    /// Reads a manifest or an index that a descriptor names with its format.
+    /// Reads the manifest or index of a descriptor, which states its media type.
     pub fn document_of(&self, descriptor: &Descriptor) -> Result<Document, StoreError> {
         self.document_as(&descriptor.digest, Some(&descriptor.media_type))
     }
@@ -276,12 +277,12 @@ impl Store {
         self.reference_path(&reference.repository(), reference.tag(), reference.digest())
     }
 
-    /// What a reference means: by its digest if it has one, else by its tag.
+    /// The manifest of a reference: by its digest if it has one, else by its tag.
     pub fn resolve(&self, reference: &Reference) -> Result<Option<Descriptor>, StoreError> {
         read_descriptor(&self.path_of(reference))
     }
 
-    /// Lets a reference mean a manifest that is there. One with tag and digest is set both ways.
+    /// Sets a reference to a stored manifest. For a reference with tag and digest, both are set.
     pub fn set(&self, reference: &Reference, descriptor: &Descriptor) -> Result<(), StoreError> {
         if self.size_of(&descriptor.digest)?.is_none() {
             return Err(StoreError::NoBlob(descriptor.digest.clone()));
@@ -315,7 +316,7 @@ impl Store {
         write::sync_folder(path)
     }
 
-    /// Forgets a reference: the digest if it has one, else the tag. False if it was not known.
+    /// Removes a reference: its digest if it has one, else its tag. Returns whether it existed.
     pub fn forget(&self, reference: &Reference) -> Result<bool, StoreError> {
         let path = self.path_of(reference);
         match fs::remove_file(&path) {
@@ -325,18 +326,18 @@ impl Store {
         }
     }
 
-    /// The tags of a repository, such as `docker.io/library/busybox`, in order.
+    /// The sorted tags of a repository, such as `docker.io/library/busybox`.
     pub fn tags(&self, repository: &str) -> Result<Vec<String>, StoreError> {
         names(&self.repository(repository).join("_tags"))
     }
 
-    /// The manifests of a repository that are known by digest, in order.
+    /// The sorted digests of a repository's manifests that are referenced by digest.
     pub fn digests(&self, repository: &str) -> Result<Vec<Digest>, StoreError> {
         let names = names(&self.repository(repository).join("_digests"))?;
         Ok(names.iter().filter_map(|name| name.replacen('-', ":", 1).parse().ok()).collect())
     }
 
-    /// All references, in order, with what they mean.
+    /// All references in order, with their descriptors.
     pub fn references(&self) -> Result<Vec<(Reference, Descriptor)>, StoreError> {
         let mut found = Vec::new();
         for repository in self.repositories()? {
@@ -354,7 +355,7 @@ impl Store {
         Ok(found)
     }
 
-    /// All repositories, in order, registries included.
+    /// All repositories in order, with their registries.
     pub fn repositories(&self) -> Result<Vec<String>, StoreError> {
         let mut found = Vec::new();
         let mut open: Vec<String> = names(&self.root.join("references"))?;
@@ -371,13 +372,13 @@ impl Store {
     }
 }
 
-/// Makes a folder, and those above it that are not there, for their owner only.
+/// Creates a folder and its missing parents, only for their owner.
 fn make_folder(folder: &Path) -> Result<(), StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(io_error("cannot make", folder))
 }
 
-/// What is in a folder, in order; nothing if there is none.
+/// The sorted names in a folder; empty if the folder does not exist.
 fn names(folder: &Path) -> Result<Vec<String>, StoreError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! Writing content: aside, flushed, renamed.
+//! Writing blobs: to a temporary file, which is flushed and renamed.
 
 use super::{Store, StoreError, io_error};
 use crate::digest::{Algorithm, Digest, Hasher, hex};
@@ -10,21 +10,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Mode of files: for their owner only.
+/// The mode of files: for their owner only.
 const OWNER_FILE: u32 = 0o600;
 
-/// Marks a file as used now.
+/// Marks a file as used now, by its modification time.
 pub(super) fn touch(file: &File) -> io::Result<()> {
     let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
     let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
     match rustix::fs::futimens(file, &times) {
-        // On a file system that cannot be written to nothing is collected either.
+        // A read-only file system needs no mark, because nothing is collected there.
         Ok(()) | Err(rustix::io::Errno::ROFS | rustix::io::Errno::PERM) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Makes the entry of a file in its folder last.
+/// Flushes the entry of a file in its folder.
 pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     let folder = path.parent().unwrap_or(path);
     File::open(folder)
@@ -32,7 +32,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
         .map_err(io_error("cannot flush", folder))
 }
 
-/// A new file nobody else knows.
+/// Creates a temporary file with a random name.
 pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
     let folder = root.join("partial");
     let mut random = [0; 16];
@@ -45,8 +45,8 @@ pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
     Ok((file.map_err(io_error("cannot make", &path))?, path))
 }
 
-/// Content that is being written. Dropped before [`Writer::commit`] it is gone, unless it can be
-/// resumed.
+/// A blob that is being written. Dropping it before [`Writer::commit`] removes the content, unless
+/// it can be resumed.
 #[derive(Debug)]
 pub struct Writer {
     store: Store,
@@ -55,27 +55,27 @@ pub struct Writer {
     hasher: Hasher,
     length: u64,
     limit: u64,
-    /// Whether what was written so far shall outlive the writer.
+    /// Whether the file stays when the writer is dropped.
     keep: bool,
 }
 
 impl Store {
-    /// A writer for at most `limit` bytes, named by SHA-256.
+    /// A writer for at most `limit` bytes, with a SHA-256 digest.
     pub fn writer(&self, limit: u64) -> Result<Writer, StoreError> {
         self.writer_of(Algorithm::Sha256, limit)
     }
 
-    /// A writer for at most `limit` bytes.
+    /// A writer for at most `limit` bytes, with a digest of an algorithm.
     pub fn writer_of(&self, algorithm: Algorithm, limit: u64) -> Result<Writer, StoreError> {
         let (file, path) = aside(&self.root)?;
         let hasher = Hasher::new(algorithm);
         Ok(Writer { store: self.clone(), file, path, hasher, length: 0, limit, keep: false })
     }
 
-    /// A writer that goes on where an earlier one for the same content stopped, also one of a process
-    /// that is gone. While somebody else writes the same content, the writer is a fresh one.
+    /// A writer that continues an unfinished write of the same content, also of a process that has
+    /// ended. While another writer has the content, the new one starts from nothing.
     ///
-    /// [`Writer::length`] says how much is there; it was read and hashed again.
+    /// [`Writer::length`] is the size of the existing part, which is read and hashed again.
     pub fn resume(&self, digest: &Digest, limit: u64) -> Result<Writer, StoreError> {
         let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
         let path = self.root.join("partial").join(name);
@@ -107,8 +107,7 @@ impl Store {
     }
 }
 
-/// Whether a path still leads to the file that was opened by it: somebody may have finished it in
-/// between.
+/// Whether a path still leads to the opened file: another process may have committed it meanwhile.
 fn same(file: &File, path: &Path) -> bool {
     let named = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
     let opened = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
@@ -116,18 +115,18 @@ fn same(file: &File, path: &Path) -> bool {
 }
 
 impl Writer {
-    /// How many bytes there are so far.
+    /// The number of bytes so far.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The file itself, for content that shall never have a name: it is gone with the last handle
-    /// once the writer is dropped.
+    /// The file itself, for content that never gets a name: dropping the writer removes the name,
+    /// and closing the last handle removes the content.
     pub(crate) fn file(self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// More content.
+    /// Appends content.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         if bytes.len() as u64 > self.limit.saturating_sub(self.length) {
             self.keep = false;
@@ -139,7 +138,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Throws away what there is and begins again.
+    /// Discards the content and starts again.
     pub fn restart(&mut self) -> Result<(), StoreError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(io_error("cannot empty", &self.path))?;
@@ -148,7 +147,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes it content of the store, if it is what was announced. What is not is thrown away.
+    /// Moves the content into the store, if it has the announced digest and size. Otherwise the
+    /// content is removed.
     pub fn commit(
         mut self,
         wanted: Option<&Digest>,
@@ -171,7 +171,8 @@ impl Writer {
         let target = self.store.blob_path(&found);
         self.file.sync_all().map_err(io_error("cannot flush", &self.path))?;
         fs::rename(&self.path, &target).map_err(io_error("cannot write", &target))?;
-        // The name is gone: the next one must not be removed for it.
+        // The file was renamed, so dropping the writer must not remove another file at its old
+        // path.
         self.keep = true;
         sync_folder(&target)?;
         Ok(found)

@@ -171,7 +171,7 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
         (
             "it takes connections and says nothing",
             boxed(Box::new(silent)),
-            "nothing moved for 30 s",
+            "no data was transferred for 30 s",
         ),
         ("it hangs up", boxed(Box::new(gone)), "r.test/v2/a/manifests/v1: "),
         (
@@ -196,7 +196,7 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 Duration::from_secs(1),
             ))),
-            "nothing moved for 30 s",
+            "no data was transferred for 30 s",
         ),
         (
             "an answer byte by byte",
@@ -205,7 +205,7 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
                 " ",
                 Duration::from_secs(20),
             ))),
-            "the answer was not there after 150 s",
+            "the response was not complete after 150 s",
         ),
         (
             "two lengths",
@@ -254,7 +254,10 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
     let net = Net::default();
     net.raw("r.test", 443, silent);
     let error = pull_with(net.settings(), Security::Tls).await.unwrap_err();
-    assert!(error.contains("no connection in time") && net.lines().len() <= 4, "{error}");
+    assert!(
+        error.contains("no connection within the timeout") && net.lines().len() <= 4,
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -287,7 +290,7 @@ async fn lists_of_tags_end_and_stay_with_their_registry() {
         ("<http://r.test.evil.test/v2/a/tags/list>; rel=\"next\"", "goes on elsewhere"),
         ("<file:///etc/passwd>; rel=\"next\"", "it is not HTTP"),
         // The same page for ever, one megabyte each.
-        ("</v2/a/tags/list?last=x>; rel=\"next\"", "its tags have more than"),
+        ("</v2/a/tags/list?last=x>; rel=\"next\"", "the list of tags has more than"),
     ] {
         let net = Net::default();
         net.host("r.test", 80, None, move |_| {
@@ -332,7 +335,7 @@ async fn pushes_that_nobody_wants_end() {
                 "PUT" => (307, "location: http://evil.test/"),
                 _ => (404, "x: y"),
             },
-            "only what is read is followed",
+            "only GET and HEAD requests follow redirects",
         ),
         (
             "a manifest that is refused",
@@ -393,9 +396,21 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
         std::os::unix::fs::symlink(&secret, path).unwrap();
     };
     let cases: Vec<(&str, Harm<'_>, &str)> = vec![
-        ("a pipe as index", Box::new(|folder| pipe(&folder.join("index.json"))), "it is no file"),
-        ("a pipe as version", Box::new(|folder| pipe(&folder.join("oci-layout"))), "it is no file"),
-        ("a pipe as blob", Box::new(|folder| pipe(&folder.join(&blob))), "it is no file"),
+        (
+            "a pipe as index",
+            Box::new(|folder| pipe(&folder.join("index.json"))),
+            "it is not a regular file",
+        ),
+        (
+            "a pipe as version",
+            Box::new(|folder| pipe(&folder.join("oci-layout"))),
+            "it is not a regular file",
+        ),
+        (
+            "a pipe as blob",
+            Box::new(|folder| pipe(&folder.join(&blob))),
+            "it is not a regular file",
+        ),
         ("indexes in each other", Box::new(nested), "deeper in each other"),
         (
             "another file as index",
@@ -476,7 +491,7 @@ fn what_is_added_to_a_layout_stays_in_it() {
         fs::write(folder.join("oci-layout"), version).unwrap();
         link(&outside, &folder.join(at));
         let error = layout::put_folder(&store, &images, &folder).expect_err(name).to_string();
-        assert!(error.contains("it is no folder of the layout"), "{name}: {error}");
+        assert!(error.contains("it is not a folder of the layout"), "{name}: {error}");
         assert!(!folder.join("index.json").exists(), "{name}");
     }
     // Links in the places of files are replaced, not written through.

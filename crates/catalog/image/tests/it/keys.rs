@@ -76,11 +76,11 @@ fn what_is_wrong_is_said_without_what_it_is() {
         ("{\"auths\": {\"a\": {\"auth\": s3cret}}}".to_owned(), "line 1, column"),
         (
             json!({"auths": {"a": {"auth": "s3cret!"}}}).to_string(),
-            "the entry for \"a\" is no base64",
+            "the entry for \"a\" is not base64",
         ),
         (json!({"auths": {"a": auth("s3cret")}}).to_string(), "has no colon"),
         (json!({"auths": {"a": auth("n:s3cret\r\nx")}}).to_string(), "line break"),
-        (json!({"auths": "s3cret"}).to_string(), "no file of credentials"),
+        (json!({"auths": "s3cret"}).to_string(), "not a credentials file"),
         (json!({"credsStore": "../../s3cret"}).to_string(), "other characters"),
         (json!({"credHelpers": {"a": "x y"}}).to_string(), "other characters"),
     ] {
@@ -257,7 +257,10 @@ async fn a_socks_proxy_is_told_who_asks_and_finds_the_host_itself() {
             }
             Err(error) => {
                 let error = error.to_string();
-                assert!(!fine && error.starts_with("the proxy refuses: "), "{error}");
+                assert!(
+                    !fine && error.starts_with("the proxy refuses the connection: "),
+                    "{error}"
+                );
                 assert!(!error.contains("s3cret"), "{error}");
             }
         }

@@ -167,7 +167,7 @@ fn hostile_layouts_are_refused() {
                 ("index.json", &image(media::OCI_INDEX, &Digest::of(lost.as_bytes()), lost.len())),
                 (&blob(&lost), &lost),
             ]),
-            "could mean two things",
+            "so it is ambiguous",
         ),
         ("large", oci(&[("oci-layout", &" ".repeat(5000))]), "4096 are allowed"),
         ("wrong layer", docker(&layer, &Digest::of(b"other"), false), "has diff id"),

@@ -170,7 +170,7 @@ fn what_a_cluster_says_becomes_rules() {
         (json!({"mirrors": ["a.test"]}), "has no source"),
         (json!({"source": "https://a.test"}), "not a location"),
         (json!({"source": "a.test", "mirrors": ["b c"]}), "not a location"),
-        (json!({"source": "a.test", "mirrorSourcePolicy": "Perhaps"}), "is not known"),
+        (json!({"source": "a.test", "mirrorSourcePolicy": "Perhaps"}), "is unknown"),
     ] {
         let object = json!({"kind": "ImageDigestMirrorSet", "metadata": {"name": "n"}, "spec": {"imageDigestMirrors": [entry]}});
         let error = mirror::from_objects([&object]).unwrap_err().to_string();
@@ -435,12 +435,12 @@ fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
         json!({"default": [one]})
     };
     for (text, says) in [
-        (json!({}), "default: must be a list with something in it"),
-        (json!({"default": []}), "must be a list with something in it"),
+        (json!({}), "default: must be a list with at least one requirement"),
+        (json!({"default": []}), "must be a list with at least one requirement"),
         (json!({"default": [{}]}), "has no type"),
-        (json!({"default": [{"type": "accept"}]}), "type \"accept\" is not known"),
-        (json!({"default": [{"type": "reject"}], "transport": {}}), "\"transport\" is not known"),
-        (json!({"default": [{"type": "reject", "but": 1}]}), "\"but\" is not known"),
+        (json!({"default": [{"type": "accept"}]}), "type \"accept\" is unknown"),
+        (json!({"default": [{"type": "reject"}], "transport": {}}), "\"transport\" is unknown"),
+        (json!({"default": [{"type": "reject", "but": 1}]}), "\"but\" is unknown"),
         (
             json!({"default": [{"type": "reject"}], "transports": {"docker": {"a.test": []}}}),
             "transports.docker",
@@ -448,7 +448,7 @@ fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
         (signed(json!({})), "needs one of keyPath"),
         (signed(json!({"keyPath": "a", "keyData": "b"})), "needs one of keyPath"),
         (signed(json!({"keyPath": "lost"})), "keyPath \"lost\": "),
-        (signed(json!({"keyData": "!"})), "is no base64"),
+        (signed(json!({"keyData": "!"})), "is not base64"),
         (signed(json!({"keyData": "YQ=="})), "it is not a public key in PEM"),
         (signed(json!({"keyDatas": []})), "is empty"),
         (signed(json!({"keyData": "YQ==", "keydata": "x"})), "\"keydata\" is not known"),

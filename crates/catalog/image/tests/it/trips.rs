@@ -460,7 +460,10 @@ async fn a_proxy_is_asked_for_a_tunnel_with_its_own_password() {
             Ok((found, _)) => assert!(fine && found.digest == image.digest),
             Err(error) => {
                 let error = format!("{error} {error:?}");
-                assert!(!fine && error.contains("the proxy refuses with status 407"), "{error}");
+                assert!(
+                    !fine && error.contains("the proxy refuses the connection with status 407"),
+                    "{error}"
+                );
                 assert!(!error.contains("s3cret"), "{error}");
             }
         }

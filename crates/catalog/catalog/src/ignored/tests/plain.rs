@@ -1,22 +1,23 @@
-//! One pattern by itself, read in the plainest way: what the tree of names is measured against.
+//! Reference implementation of `.indexignore`: one pattern at a time. Tests compare the prefix tree
+//! with it.
 
 /// One line.
 pub(super) struct Pattern {
-    /// The folder it is for, with a slash behind it.
+    /// The folder of the pattern, with a slash at its end.
     folder: String,
     pub(super) brings_back: bool,
     only_folders: bool,
-    /// It has slashes: its parts stand for a path from the folder on, not for any name.
+    /// The pattern has slashes: it matches a path from the folder on, not any component.
     is_path: bool,
     parts: Vec<Part>,
 }
 
 enum Part {
-    /// Nothing between two slashes.
+    /// The empty part between two slashes.
     Empty,
     /// `**`: any number of folders.
     Folders,
-    /// `**` beside something else, which nothing is.
+    /// `**` next to other characters, which matches nothing.
     Never,
     Name(Glob),
 }
@@ -54,11 +55,11 @@ impl Pattern {
                 .position(|found| matches!(name, Some(Part::Name(glob)) if glob.matches(found)));
             found.map(|at| at + 1)
         };
-        // What is left behind the match lies in a folder that matches.
+        // The rest of the path lies in a folder that matches.
         end.is_some_and(|end| !self.only_folders || end < names.len())
     }
 
-    /// How many names the parts of a path stand for; `None` if they do not.
+    /// How many components the path pattern matches; `None` if it does not match.
     fn end_of_path(&self, names: &[&str]) -> Option<usize> {
         let (mut at, mut matched, mut anywhere) = (0, false, false);
         let last = self.parts.len().saturating_sub(1);
@@ -88,7 +89,7 @@ impl Pattern {
     }
 }
 
-/// A pattern for one name; `None` for one that is malformed, which matches nothing.
+/// A pattern for one path component; `None` for a malformed one, which matches nothing.
 struct Glob(Option<Vec<Token>>);
 
 enum Token {
@@ -127,7 +128,7 @@ impl Glob {
         let Some(tokens) = &self.0 else { return false };
         let name: Vec<char> = name.chars().collect();
         let (mut token, mut at) = (0, 0);
-        // Where the last star stands, and how far it has been taken to reach.
+        // The last star, and how far it reaches.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match tokens.get(token) {
@@ -163,7 +164,7 @@ impl Token {
     }
 }
 
-/// The ranges of a class up to its closing bracket. `None`: it is malformed.
+/// The ranges of a class up to its closing bracket; `None` if it is malformed.
 fn ranges(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
     let mut ranges = Vec::new();
     loop {
