@@ -1,19 +1,19 @@
-//! A reader of tar archives that believes nothing.
+//! Tar reader for untrusted archives.
 //!
-//! Why one of our own: archives come from strangers, and a library's convenience (long names of any
-//! length, sparse files) is what a bomb uses. Headers are decoded by the `tar` crate; what may
-//! follow what, and how much of it, is decided here. The formats are those that image tools write:
-//! ustar, PAX and GNU.
+//! The crate has its own reader because archives are untrusted, and a library's convenience (long
+//! names of any length, sparse files) makes archive bombs possible. The `tar` crate decodes
+//! headers; this module limits their order and length. The supported formats are those of image
+//! tools: ustar, PAX and GNU.
 
 use std::io::{self, Read};
 use tar::{EntryType, Header};
 
 const SIZE: usize = 512;
 const BLOCK: u64 = SIZE as u64;
-/// How long the headers that extend an entry may be, all together.
+/// The maximum length of the headers that extend an entry together, in bytes.
 const LONGEST_EXTENSION: u64 = 1 << 20;
 
-/// What an entry makes.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -22,48 +22,48 @@ pub enum Kind {
     Folder,
     /// A symbolic link.
     Symlink,
-    /// One more name of a file.
+    /// A hard link.
     Hardlink,
-    /// A device, a named pipe or anything else that is not content; the byte of its type.
+    /// A device, a named pipe or anything else without content; the byte of its type.
     Other(u8),
 }
 
 /// An entry's header, with its extensions applied.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The name as it is written.
+    /// The name as it is in the archive.
     pub name: Vec<u8>,
-    /// What it makes.
+    /// The type of the entry.
     pub kind: Kind,
     /// How many bytes of content follow.
     pub size: u64,
-    /// Where a link leads, as it is written.
+    /// The target of a link, as it is in the archive.
     pub target: Vec<u8>,
-    /// The permissions.
+    /// The mode.
     pub mode: u32,
 }
 
 /// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TarError {
-    /// The bytes cannot be had, or end too early.
+    /// The bytes cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It ends in the middle.
+    /// The archive is truncated.
     #[error("the archive ends within an entry")]
     Truncated,
-    /// A header is no header.
+    /// A header is malformed.
     #[error("the archive has a damaged header: {0}")]
     Header(&'static str),
-    /// An extension is longer than any real one.
+    /// An extension is too long.
     #[error("the archive has a header extension of {0} bytes")]
     Extension(u64),
 }
 
-/// Reads entries one after the other.
+/// Reads the entries of an archive in order.
 pub struct Reader<R> {
     inner: R,
-    /// What is left of the present entry's content, and of the padding behind it.
+    /// The unread bytes of the current entry's content, and of the padding behind it.
     left: u64,
     padding: u64,
     ended: bool,
@@ -84,8 +84,8 @@ impl<R: Read> Reader<R> {
         Self { inner, left: 0, padding: 0, ended: false, position: 0, global: Overrides::default() }
     }
 
-    /// The next entry; what was not read of the one before is skipped. None at the end, after which
-    /// nothing more is read: [`Reader::into_inner`] has the rest.
+    /// The next entry; unread content of the previous one is skipped. None at the end of the
+    /// archive, after which nothing is read: [`Reader::into_inner`] has the rest.
     #[expect(clippy::should_implement_trait, reason = "entries borrow nothing but can fail")]
     pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
         let mut overrides = self.global.clone();
@@ -137,7 +137,7 @@ impl<R: Read> Reader<R> {
             Some(size) => size,
             None => header.entry_size().map_err(|_| TarError::Header("its size"))?,
         };
-        // Only files have content; sizes of the others are noise that some writers leave.
+        // Only files have content; the sizes of other entries are left over by some writers.
         let size = if matches!(kind, Kind::File | Kind::Other(_)) { size } else { 0 };
         if size > u64::MAX - BLOCK {
             return Err(TarError::Header("its size"));
@@ -149,7 +149,7 @@ impl<R: Read> Reader<R> {
             None => header.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default(),
         };
         let mode = header.mode().map_err(|_| TarError::Header("its mode"))? & 0o7777;
-        // Before ustar, a folder was a file whose name ends so.
+        // Before ustar, a folder was a file whose name ends with a slash.
         let kind = if kind == Kind::File && name.ends_with(b"/") { Kind::Folder } else { kind };
         Ok(Entry { name, kind, size, target, mode })
     }
@@ -171,7 +171,7 @@ impl<R: Read> Reader<R> {
             while filled < block.len() {
                 match self.inner.read(&mut block[filled..]) {
                     Ok(0) if filled == 0 => {
-                        // Two empty blocks are the end; that and nothing else is what Go takes, too.
+                        // The end of the input without two empty blocks, which Go accepts, too.
                         self.ended = true;
                         return Ok(None);
                     }
@@ -216,19 +216,19 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// How many bytes of the archive lie before what is read next; after [`Reader::next`] that is
-    /// where the entry's content begins.
+    /// The offset of the next byte that is read; after [`Reader::next`] that is the start of the
+    /// entry's content.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// What lies below; at the end, what follows the archive.
+    /// The underlying reader; at the end, it has the bytes behind the archive.
     pub fn into_inner(self) -> R {
         self.inner
     }
 }
 
-/// The content of the present entry.
+/// Reads the content of the current entry.
 impl<R: Read> Read for Reader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
@@ -253,7 +253,7 @@ impl Overrides {
     }
 }
 
-/// The records of a PAX header, `LENGTH KEY=VALUE\n`.
+/// Parses the records of a PAX header, `LENGTH KEY=VALUE\n`.
 fn pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
     const WRONG: TarError = TarError::Header("its PAX records");
     let mut found = Overrides::default();
@@ -274,7 +274,7 @@ fn pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
                 let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 found.size = Some(size.ok_or(WRONG)?);
             }
-            // Sparse files mean other content than the archive has.
+            // The content of a sparse file differs from that in the archive.
             _ if key.starts_with(b"GNU.sparse.") => {
                 return Err(TarError::Header("a sparse file"));
             }

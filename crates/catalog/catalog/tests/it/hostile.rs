@@ -1,7 +1,7 @@
-//! Input that wants to cost much: memory and time stay in proportion to it, and what is said is
-//! short and has its place.
+//! Hostile input: time and memory stay proportional to its size, and errors are short and have a
+//! place.
 //!
-//! `MAINSTAY_DEEP` makes everything as large as it can get; without it the same shapes are small.
+//! `MAINSTAY_DEEP` makes all inputs as large as possible; without it the same shapes are small.
 
 use mainstay_catalog::{
     Catalog, Files, Keep, Limits, LoadError, LoadOptions, Source, SourceFile, TreeError,
@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-/// A size: the first one usually, the second one when there is time.
+/// A size: the first one by default, the second one with `MAINSTAY_DEEP`.
 fn size(usual: usize, deep: usize) -> usize {
     #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
     if std::env::var_os("MAINSTAY_DEEP").is_some() { deep } else { usual }
@@ -35,7 +35,7 @@ fn load(text: &str) -> Result<Arc<Catalog>, LoadError> {
     loaded
 }
 
-/// Sound, or what is said first. (A file with very many problems begins with saying that.)
+/// `sound`, or the first problems. (The first one may report that there are too many.)
 fn verdict(text: &str) -> String {
     match load(text) {
         Ok(_) => "sound".to_owned(),
@@ -64,14 +64,14 @@ fn package(entries: &str, bundles: usize) -> String {
     text
 }
 
-/// What it is called, how an entry of it is written, and what is said to it.
+/// The name of a shape, its entries by number, and the expected result.
 type Shape = (&'static str, Box<dyn Fn(usize) -> String>, &'static str);
 
 #[test]
-fn channels_of_any_shape_are_judged_however_long_they_are() {
+fn long_channels_of_any_shape_are_checked() {
     let n = size(800, 100_000);
     let after = |at: usize| format!("- {{name: v{at}, replaces: v{}}}\n", at.wrapping_sub(1));
-    // Any two numbers that have nothing in common with n do.
+    // Each step is coprime with n.
     let anywhere = move |at: usize, step: usize| (at * step + 7) % n;
     let shapes: [Shape; 8] = [
         (
@@ -131,7 +131,7 @@ fn channels_of_any_shape_are_judged_however_long_they_are() {
 }
 
 #[test]
-fn many_of_everything_cost_no_more_than_in_proportion() {
+fn cost_is_proportional_to_the_number_of_documents() {
     let n = size(300, 100_000);
     let many = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<String>();
     let one = package("- name: v0\n", 1);
@@ -222,7 +222,7 @@ fn many_of_everything_cost_no_more_than_in_proportion() {
 }
 
 #[test]
-fn yaml_that_explodes_is_refused_and_long_values_are_read() {
+fn exploding_yaml_is_refused_and_long_values_are_read() {
     let n = size(20_000, 10_000_000);
     let nested = size(5_000, 200_000);
     let long = "x".repeat(n);
@@ -264,7 +264,7 @@ fn yaml_that_explodes_is_refused_and_long_values_are_read() {
         let said = verdict(&text);
         assert!(said.contains(expected), "{what}: {}", said.chars().take(300).collect::<String>());
     }
-    // A merge brings each key once: this one ends, whatever it is called.
+    // Merges must end; their result does not matter.
     let _ = load(&merges);
 }
 
@@ -281,7 +281,7 @@ fn a_file_above_the_limit_is_not_read() {
 }
 
 #[test]
-fn more_patterns_than_anybody_writes_are_refused() {
+fn too_many_indexignore_patterns_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("c.yaml"), package("- name: v0\n", 1)).unwrap();
     fs::create_dir(folder.path().join("d")).unwrap();
@@ -296,7 +296,7 @@ fn more_patterns_than_anybody_writes_are_refused() {
 }
 
 #[test]
-fn a_line_as_long_as_a_file_may_be_is_named_and_so_is_a_file_of_nothing() {
+fn huge_line_and_huge_file_of_zeros_are_reported() {
     let length = size(3 << 20, 500 << 20);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("line"), "schema: x\na: ".to_owned() + &"x".repeat(length))
@@ -312,7 +312,7 @@ fn a_line_as_long_as_a_file_may_be_is_named_and_so_is_a_file_of_nothing() {
 }
 
 #[test]
-fn what_never_ends_is_not_opened() {
+fn pipes_and_devices_are_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status();
     if !made.is_ok_and(|status| status.success()) {
@@ -329,7 +329,7 @@ fn what_never_ends_is_not_opened() {
 }
 
 #[test]
-fn folders_that_may_not_be_looked_into_are_named() {
+fn unreadable_folders_and_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("c.yaml"), package("- name: v0\n", 1)).unwrap();
     let closed = folder.path().join("closed");
@@ -354,7 +354,7 @@ fn folders_that_may_not_be_looked_into_are_named() {
     ran("a folder without permission");
 }
 
-/// Files that are another thing each time they are opened.
+/// A source whose file has other content each time it is opened.
 struct Moving {
     texts: Vec<String>,
     opened: AtomicUsize,
@@ -379,7 +379,7 @@ impl Source for Moving {
 }
 
 #[test]
-fn files_that_change_while_they_are_read_give_a_verdict_all_the_same() {
+fn files_that_change_during_loading_give_a_result() {
     let sound = package("- name: v0\n", 1);
     let wrong = package("- name: v0\n- name: v1\n- {name: é, skips: [\"\"]}\n", 2);
     let texts = [
@@ -406,7 +406,7 @@ fn files_that_change_while_they_are_read_give_a_verdict_all_the_same() {
 }
 
 #[test]
-fn a_folder_as_deep_as_it_gets_and_full_of_files_is_read_or_named() {
+fn deep_folders_are_refused_and_many_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join(vec!["d"; 100].join("/"));
     fs::create_dir_all(&deep).unwrap();
@@ -421,10 +421,10 @@ fn a_folder_as_deep_as_it_gets_and_full_of_files_is_read_or_named() {
     assert_eq!(catalog.others().len(), n);
 }
 
-/// Upstream's bound is the only one where nothing of a document is looked at again; elsewhere deep
-/// values are refused, with their place.
+/// Upstream's limit applies only if no content is stored; otherwise deep values are refused with
+/// their place.
 #[test]
-fn values_are_judged_to_the_depth_that_upstream_reads() {
+fn values_are_checked_to_the_depth_of_upstream() {
     let flow = |depth: usize| format!("schema: a\nx: {}{}\n", "[".repeat(depth), "]".repeat(depth));
     let json = |depth: usize| {
         format!("{{\"schema\": \"a\", \"x\": {}{}}}", "[".repeat(depth), "]".repeat(depth))

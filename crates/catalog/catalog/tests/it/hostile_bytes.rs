@@ -1,5 +1,4 @@
-//! Published catalogs, damaged: every byte may be any other, any part may be gone. Nothing panics,
-//! and what is refused is named with its file, its line and a remedy.
+//! Damaged published catalogs: nothing panics, and each problem has file, line and remedy.
 
 use crate::properties::Dice;
 use mainstay_catalog::{Catalog, Files, LoadOptions};
@@ -9,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many damaged catalogs are looked at.
+/// How many damaged catalogs are loaded.
 fn rounds() -> usize {
     #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
     if std::env::var_os("MAINSTAY_DEEP").is_some() { 20_000 } else { 250 }
 }
 
-/// Bytes that mean something to somebody.
+/// Bytes with a meaning in YAML or JSON.
 const SIGNS: &[&[u8]] = &[
     b"\n",
     b" ",
@@ -60,8 +59,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Some documents of a file, as they are written; half of the time nobody knows their schema, so that
-/// only their syntax is judged.
+/// Some documents of a file as they are written; in half of the samples with custom schemas, so
+/// that only their syntax is checked.
 fn sample(dice: &mut Dice, file: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(file);
     let small: Vec<&str> = text
@@ -83,7 +82,7 @@ fn sample(dice: &mut Dice, file: &[u8]) -> Vec<u8> {
 fn damage(dice: &mut Dice, text: &mut Vec<u8>) {
     let mut at = dice.below(text.len());
     if dice.below(2) == 0 {
-        // The beginnings of lines decide most.
+        // The beginnings of lines have the most influence.
         at += text[at..].iter().position(|&byte| byte == b'\n').unwrap_or(0);
         at = (at + dice.below(6)).min(text.len() - 1);
     }
@@ -102,7 +101,7 @@ fn damage(dice: &mut Dice, text: &mut Vec<u8>) {
 }
 
 #[test]
-fn damaged_catalogs_are_read_or_named_with_their_place() {
+fn damaged_catalogs_load_or_give_problems_with_places() {
     let mut all = Vec::new();
     let mut folders = Vec::new();
     for archive in ["catalog-certified-v4.14", "catalog-community-v4.19"] {
@@ -129,7 +128,7 @@ fn damaged_catalogs_are_read_or_named_with_their_place() {
             !error.problems.is_empty() && !error.upstream().is_empty(),
             "seed {seed}:\n{shown}"
         );
-        // What is missing at the end is missing on the line behind it. Lines end as YAML has it.
+        // A problem at the end of the text is on the line behind it. Line ends are those of YAML.
         let ends = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
         let lines = shown.split(ends).count() + 1;
         for problem in &error.problems {

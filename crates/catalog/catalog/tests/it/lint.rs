@@ -1,9 +1,9 @@
-//! What other tools lose without a word, and what is rarely meant: each rule once.
+//! Catalog lint: each rule once, for content that other tools lose or that is rarely intended.
 
 use crate::SOUND;
 use mainstay_catalog::{Files, LoadOptions, Severity, inspect};
 
-/// What is said about one file, one problem a line: place, severity, rule, message, remedy.
+/// The problems of files, one a line: place, severity, rule, message, remedy.
 fn said_of(files: &[(&str, &[u8])]) -> Vec<String> {
     let files: Files = files.iter().copied().collect();
     let inspection = inspect(&files, &LoadOptions::default());
@@ -30,12 +30,12 @@ fn added(document: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_sound_catalog_has_nothing_to_say() {
+fn sound_catalog_has_no_lint_problems() {
     assert_eq!(said(SOUND), [""; 0]);
 }
 
 #[test]
-fn every_rule_has_its_words_and_its_place() {
+fn each_lint_rule_reports_message_and_place() {
     let value = "  value: {packageName: fern, versionRange: \">=1.0.0\"}";
     let table: &[(Vec<String>, &[&str])] = &[
         // Fields.
@@ -195,7 +195,7 @@ fn every_rule_has_its_words_and_its_place() {
 }
 
 #[test]
-fn documents_that_other_tools_do_not_read_are_named() {
+fn documents_that_other_tools_do_not_read_are_reported() {
     let lost = |why: &str, remedy: &str| {
         format!(
             "error[lost-document] other tools do not read this document: there is {why} ({remedy})"
@@ -228,7 +228,7 @@ fn documents_that_other_tools_do_not_read_are_named() {
 }
 
 #[test]
-fn keys_that_are_there_twice_are_named_in_json_too() {
+fn repeated_keys_in_json_are_reported() {
     let text = "{\"schema\":\"a\"}\n{\"schema\":\"b\",\n \"x\":{\"y\":1,\n\"y\":2}}\n";
     assert_eq!(
         said(text),
@@ -239,7 +239,7 @@ fn keys_that_are_there_twice_are_named_in_json_too() {
 }
 
 #[test]
-fn patterns_behind_a_mark_are_named() {
+fn byte_order_mark_in_indexignore_is_reported() {
     let files: [(&str, &[u8]); 3] = [
         (".indexignore", b"\xef\xbb\xbf*.md\n"),
         ("README.md", b"hello"),
@@ -254,7 +254,7 @@ fn patterns_behind_a_mark_are_named() {
 }
 
 #[test]
-fn what_loading_refuses_is_said_too_and_once() {
+fn lint_reports_load_errors_once() {
     let broken = SOUND.replacen("version: 1.0.0", "version: 1.x", 1).replacen("icon:", "icom:", 1);
     let files: Files = [("c.yaml", broken.as_bytes())].into_iter().collect();
     let inspection = inspect(&files, &LoadOptions::default());
@@ -263,7 +263,7 @@ fn what_loading_refuses_is_said_too_and_once() {
     assert!(inspection.catalog.is_none());
     let blob = inspection.problems[1].blob.as_ref().map(ToString::to_string);
     assert_eq!(blob.as_deref(), Some("olm.bundle kiwi kiwi.v1.0.0"));
-    // Warnings alone leave a catalog that can be used.
+    // A catalog with warnings only can be used.
     let files: Files = [("c.yaml", SOUND.replace(">=1.0.0 <1.1.0", ">=1.0.0 <1.0.0").into_bytes())]
         .into_iter()
         .collect();
@@ -273,7 +273,7 @@ fn what_loading_refuses_is_said_too_and_once() {
 }
 
 #[test]
-fn what_is_exchanged_for_want_of_a_character_is_named() {
+fn replaced_characters_are_reported() {
     let file =
         b"{\"schema\": \"x\",\n\"a\": \"\xe2\x82\"}\n{\"schema\": \"x\",\n \"a\": \"\\ud800\"}";
     assert_eq!(
@@ -291,7 +291,7 @@ fn what_is_exchanged_for_want_of_a_character_is_named() {
         .map(|blob| blob.value().unwrap()["a"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(texts, ["\u{fffd}\u{fffd}", "\u{fffd}"]);
-    // Where the rest is no JSON either, the bytes are what is wrong.
+    // If the rest is not JSON either, the bytes are the problem.
     let files: Files = [("c.json", &b"{a: \"\xff\"}"[..])].into_iter().collect();
     let refused = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default());
     assert!(refused.unwrap_err().headline().contains("is not UTF-8 text"));

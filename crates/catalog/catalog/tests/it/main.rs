@@ -26,7 +26,7 @@ fn load(files: &[(&str, &str)]) -> Result<Arc<Catalog>, LoadError> {
     Catalog::load_from(&files, &LoadOptions::default())
 }
 
-/// A sound catalog of one package: two channels, three bundles, everything that can be said.
+/// A sound catalog of one package, with two channels, three bundles and all kinds of documents.
 const SOUND: &str = r#"---
 schema: olm.package
 name: kiwi

@@ -1,4 +1,4 @@
-//! What a sound catalog offers.
+//! The index of a sound catalog.
 
 use crate::{SOUND, load};
 use mainstay_catalog::{
@@ -33,7 +33,7 @@ fn packages_channels_entries_and_bundles_are_indexed() {
 }
 
 #[test]
-fn small_properties_are_at_hand_and_large_ones_decoded_when_asked() {
+fn small_properties_are_stored_and_large_ones_decoded_on_demand() {
     let catalog = load(&[("c.yaml", SOUND)]).unwrap();
     let bundle = catalog.bundle("kiwi", "kiwi.v1.1.0").unwrap();
     let kinds: Vec<&str> = bundle.properties.iter().map(|property| &*property.kind).collect();
@@ -63,7 +63,7 @@ fn small_properties_are_at_hand_and_large_ones_decoded_when_asked() {
 }
 
 #[test]
-fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
+fn bundle_has_its_min_kube_version() {
     // kind: ClusterServiceVersion, spec: {minKubeVersion: 1.30.0}
     let object = "{type: olm.bundle.object, value: {data: eyJraW5kIjogIkNsdXN0ZXJTZXJ2aWNlVmVyc2lvbiIsICJzcGVjIjogeyJtaW5LdWJlVmVyc2lvbiI6ICIxLjMwLjAifX0=}}";
     let metadata = "{type: olm.csv.metadata, value: {minKubeVersion: 1.31.0}}";
@@ -73,7 +73,7 @@ fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
         (vec![], None),
         (vec![object], Some("1.30.0")),
         (vec![metadata], Some("1.31.0")),
-        // What is served of the two is the metadata.
+        // The metadata takes precedence, as in serving.
         (vec![object, metadata], Some("1.31.0")),
         (vec![metadata, object], Some("1.31.0")),
         (vec![silent, object], None),
@@ -97,7 +97,7 @@ fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
 }
 
 #[test]
-fn documents_of_unknown_schemas_are_kept() {
+fn documents_of_custom_schemas_are_stored() {
     let catalog = load(&[("c.yaml", SOUND)]).unwrap();
     let [note] = catalog.others() else { panic!("{:?}", catalog.others()) };
     assert_eq!(&**note.schema(), "example.com.notes");
@@ -105,7 +105,7 @@ fn documents_of_unknown_schemas_are_kept() {
 }
 
 #[test]
-fn the_digest_is_over_content_and_not_over_files() {
+fn digest_covers_content_and_not_files() {
     let one = load(&[("c.yaml", SOUND)]).unwrap();
     let mut documents: Vec<&str> = SOUND.split("---\n").filter(|part| !part.is_empty()).collect();
     documents.reverse();
@@ -125,7 +125,7 @@ fn the_digest_is_over_content_and_not_over_files() {
 }
 
 #[test]
-fn field_names_may_be_written_in_any_case() {
+fn field_names_match_in_any_case() {
     let text = SOUND
         .replace("properties:", "Properties:")
         .replace("type:", "TYPE:")
@@ -138,12 +138,12 @@ fn field_names_may_be_written_in_any_case() {
 }
 
 #[test]
-fn an_empty_folder_is_a_catalog() {
+fn empty_folder_is_a_catalog() {
     assert_eq!(load(&[]).unwrap().packages().len(), 0);
 }
 
 #[test]
-fn documents_can_be_had_before_they_are_put_together() {
+fn documents_can_be_declared_before_the_catalog_is_built() {
     let files: Files = [("c.yaml", SOUND)].into_iter().collect();
     let options = LoadOptions::default();
     let declared = Declared::read(&files, &options).unwrap();
@@ -153,14 +153,14 @@ fn documents_can_be_had_before_they_are_put_together() {
     assert_eq!(blobs[0], pair("olm.package", "kiwi"));
     assert_eq!(blobs[7], pair("example.com.notes", ""));
     assert_eq!(blobs.len(), 8);
-    // Made again from their values, they are the same catalog.
+    // Their values declare the same catalog again.
     let values = declared.blobs().map(|blob| (blob.origin().clone(), blob.value().unwrap()));
     let again = Declared::of(values).unwrap().check().unwrap();
     assert_eq!(again.digest(), declared.check_in(&files, &options).unwrap().digest());
 }
 
 #[test]
-fn documents_of_wrong_shape_are_not_declared_and_catalogs_that_do_not_fit_together_are() {
+fn malformed_documents_are_not_declared_and_inconsistent_ones_are() {
     let options = LoadOptions::default();
     let files: Files = [("c.yaml", "schema: olm.bundle\nimage: 5\n")].into_iter().collect();
     let error = Declared::read(&files, &options).unwrap_err();
@@ -175,7 +175,7 @@ fn documents_of_wrong_shape_are_not_declared_and_catalogs_that_do_not_fit_togeth
 }
 
 #[test]
-fn what_is_not_kept_is_said_so_and_everything_else_is_there() {
+fn content_that_is_not_stored_gives_an_error() {
     let files: Files = [("c.yaml", SOUND)].into_iter().collect();
     let keep = |keep| LoadOptions { keep, ..LoadOptions::default() };
     let all = Catalog::load_from(&files, &keep(Keep::All)).unwrap();
@@ -196,14 +196,14 @@ fn what_is_not_kept_is_said_so_and_everything_else_is_there() {
 }
 
 #[test]
-fn what_is_appended_comes_behind_what_is_there() {
+fn append_adds_documents_at_the_end() {
     let read = |name: &str| {
         let text = SOUND.replace("kiwi", name);
         let files: Files = [("c.yaml", text.as_str())].into_iter().collect();
         Declared::read(&files, &LoadOptions::default()).unwrap()
     };
     let mut both = read("kiwi");
-    // Whoever holds a blob keeps it.
+    // A held blob stays valid.
     let held = both.blobs().next().unwrap();
     both.append(read("emu"));
     let packages: Vec<_> = both

@@ -1,15 +1,15 @@
-//! Properties of catalogs that are made up: how files are cut, ordered and written decides nothing.
+//! Properties of random catalogs: splitting, order and formatting of files have no influence.
 //!
-//! Everything follows from a seed, so a failure comes again and names what to look at.
+//! A seed determines each catalog, so a failure can be repeated.
 
 use mainstay_catalog::{Catalog, Declared, Files, Format, LoadError, LoadOptions, Rendition};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
-/// How many catalogs are made.
+/// How many random catalogs are tested.
 const SEEDS: u64 = 120;
 
-/// Numbers that follow from a seed (`SplitMix64`).
+/// Random numbers from a seed (`SplitMix64`).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
         usize::try_from(self.next() % end.max(1) as u64).unwrap()
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// Returns true once in so many times.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -42,7 +42,7 @@ impl Dice {
     }
 }
 
-/// The documents of a catalog, with now and then something wrong.
+/// The documents of a random catalog, some with a fault.
 fn catalog(dice: &mut Dice) -> Vec<Value> {
     let mut documents = Vec::new();
     for package in 0..=dice.below(3) {
@@ -127,7 +127,7 @@ fn channel(dice: &mut Dice, package: &str, channel: &str, versions: &[String]) -
 }
 
 fn versions_of(versions: &[String]) -> &[&str] {
-    // Any of the first few: what is skipped may be there or not.
+    // Some of them exist, and some do not.
     const SOME: &[&str] = &["0.0.0", "0.1.0", "1.0.0", "1.1.0"];
     &SOME[..versions.len().min(SOME.len())]
 }
@@ -153,7 +153,7 @@ fn bundle(dice: &mut Dice, package: &str, version: &str) -> Value {
     blob
 }
 
-/// The same documents in other files, another order, and other handwriting.
+/// The same documents in other files, order and formatting.
 fn written(dice: &mut Dice, mut documents: Vec<Value>) -> Vec<(String, String)> {
     dice.shuffle(&mut documents);
     let files = 1 + dice.below(4);
@@ -176,7 +176,7 @@ fn written(dice: &mut Dice, mut documents: Vec<Value>) -> Vec<(String, String)> 
     named.collect()
 }
 
-/// The keys of an object in any order.
+/// The fields of an object in random order.
 fn keys<'v>(
     dice: &mut Dice,
     fields: &'v serde_json::Map<String, Value>,
@@ -186,7 +186,7 @@ fn keys<'v>(
     fields
 }
 
-/// JSON with blanks here and there.
+/// Writes JSON with random blanks.
 fn scribble(dice: &mut Dice, value: &Value, out: &mut String) {
     let gap = |dice: &mut Dice| dice.one(&["", "", " ", "\n  "]);
     match value {
@@ -215,7 +215,7 @@ fn scribble(dice: &mut Dice, value: &Value, out: &mut String) {
     }
 }
 
-/// YAML in blocks, each ending its line; at times a part of it as JSON.
+/// Writes YAML in blocks, each ending its line, some values as JSON.
 fn block(dice: &mut Dice, value: &Value, indent: usize, out: &mut String) {
     let blanks = |out: &mut String, count: usize| out.extend(std::iter::repeat_n(' ', count));
     match value {
@@ -270,8 +270,8 @@ fn load(files: &[(String, String)]) -> Result<Arc<Catalog>, LoadError> {
     Catalog::load_from(&files, &LoadOptions::default())
 }
 
-/// What does not depend on places: the digest, or what is wrong. Upstream stops at the first thing
-/// it comes across, unless that is a tree of all that is wrong with the model.
+/// The result without places: the digest, or the problems. Upstream stops at its first error, which
+/// depends on the order, unless it reports the tree of all findings.
 fn judged(files: &[(String, String)]) -> Result<String, (BTreeSet<String>, String)> {
     load(files).map(|catalog| catalog.digest().to_owned()).map_err(|error| {
         let problems =
@@ -282,7 +282,7 @@ fn judged(files: &[(String, String)]) -> Result<String, (BTreeSet<String>, Strin
 }
 
 #[test]
-fn how_a_catalog_is_cut_ordered_and_written_decides_nothing() {
+fn result_does_not_depend_on_files_order_and_formatting() {
     let (mut sound, mut wrong) = (0, 0);
     for seed in 0..SEEDS {
         let mut dice = Dice(seed);
@@ -305,7 +305,7 @@ fn how_a_catalog_is_cut_ordered_and_written_decides_nothing() {
     assert!(sound > 30 && wrong > 30, "{sound} sound, {wrong} wrong: the dice are loaded");
 }
 
-/// A catalog written as a whole.
+/// A whole catalog as it is written.
 fn rendered(files: &[(String, String)], format: Format) -> String {
     let files: Files = files.iter().cloned().collect();
     let declared = Declared::read(&files, &LoadOptions::default()).unwrap();
@@ -315,7 +315,7 @@ fn rendered(files: &[(String, String)], format: Format) -> String {
 }
 
 #[test]
-fn what_is_written_does_not_depend_on_how_it_was_and_is_written_so_again() {
+fn rendering_does_not_depend_on_formatting_and_is_stable() {
     let formats = [("json", Format::Json), ("yaml", Format::Yaml)];
     let mut sound = 0;
     for seed in 0..SEEDS {
@@ -330,7 +330,7 @@ fn what_is_written_does_not_depend_on_how_it_was_and_is_written_so_again() {
         for (_, format) in formats {
             let text = rendered(&files, format);
             assert_eq!(rendered(&others, format), text, "seed {seed}: {files:#?} {others:#?}");
-            // Written again from what was written, in this form and in the other.
+            // The written catalog gives the same text again, from either format.
             for (name, first) in formats {
                 let again = vec![(format!("c.{name}"), rendered(&files, first))];
                 assert_eq!(rendered(&again, format), text, "seed {seed} by {name}");

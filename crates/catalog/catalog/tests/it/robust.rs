@@ -1,4 +1,4 @@
-//! No content panics: catalogs that are nearly sound, with parts exchanged.
+//! Robustness: nearly sound catalogs with exchanged parts do not panic.
 
 use crate::{SOUND, load};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn files_cut_anywhere_and_put_together_anyhow_do_not_panic(
+    fn truncated_and_concatenated_files_do_not_panic(
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Templates: what comes of them, and what is said of those that are wrong.
+//! Catalog templates: rendering and errors.
 
 use futures::FutureExt as _;
 use mainstay_bundle::{DeclaredBundle, DeclaredProperty};
@@ -6,7 +6,7 @@ use mainstay_catalog::template::{Bundled, Kind, TemplateError, convert};
 use mainstay_catalog::{Format, Rendition};
 use serde_json::{Value, json};
 
-/// There is no image of a name.
+/// The error for an image that does not exist.
 #[derive(Debug)]
 struct NoImage(String);
 
@@ -43,11 +43,11 @@ fn render(kind: Kind, template: &Value) -> Result<Rendition, TemplateError<NoIma
 
 fn render_text(kind: Kind, template: &str) -> Result<Rendition, TemplateError<NoImage>> {
     let images = &mut async |image: &str| bundled(image);
-    // Nothing waits: the images are made here.
+    // The images need no waiting.
     kind.render(template.as_bytes(), images).now_or_never().unwrap()
 }
 
-/// The documents of a rendition that are no bundles.
+/// The documents of a rendition except bundles.
 fn documents(rendition: &Rendition) -> Vec<Value> {
     let mut text = Vec::new();
     rendition.write(Format::Json, &mut text).unwrap();
@@ -55,8 +55,8 @@ fn documents(rendition: &Rendition) -> Vec<Value> {
     all.map(Result::unwrap).filter(|document| document["schema"] != "olm.bundle").collect()
 }
 
-/// The entries of a channel that have updates: `NAME < REPLACES; SKIPS`, without what all names
-/// have in common.
+/// The entries of a channel with updates: `NAME < REPLACES; SKIPS`, without the common prefix of
+/// names.
 fn edges(documents: &[Value], channel: &str) -> Vec<String> {
     let is_it = |document: &&Value| document["name"] == channel;
     let entries = documents.iter().find(is_it).unwrap()["entries"].as_array().unwrap();
@@ -94,7 +94,7 @@ const VERSIONS: [&str; 16] = [
 ];
 
 #[test]
-fn the_last_patch_of_each_minor_version_has_the_updates() {
+fn last_patch_of_each_minor_version_has_the_updates() {
     let template = json!({
         "schema": "olm.semver",
         "generateMajorChannels": true,
@@ -118,7 +118,7 @@ fn the_last_patch_of_each_minor_version_has_the_updates() {
     for (channel, expected) in in_major {
         assert_eq!(edges(&documents, channel), expected, "{channel}");
     }
-    // Channels of minor versions have the same updates, also from bundles that they do not hold.
+    // Channels of minor versions have the same updates, also from bundles of other channels.
     assert_eq!(edges(&documents, "stable-v1.2"), ["1.2.1 < 1.1.0; "]);
     assert_eq!(edges(&documents, "stable-v2.3"), ["2.3.2 < 2.1.1; 2.1.0 2.3.1"]);
     let package = &documents[0];
@@ -128,7 +128,7 @@ fn the_last_patch_of_each_minor_version_has_the_updates() {
 }
 
 #[test]
-fn the_default_channel_is_of_the_most_stable_group_and_the_highest_first_version() {
+fn default_channel_has_the_most_stable_group_and_highest_first_version() {
     let (major, minor) = ("generateMajorChannels", "generateMinorChannels");
     let preference = "defaultChannelTypePreference";
     for (fields, default) in [
@@ -140,7 +140,7 @@ fn the_default_channel_is_of_the_most_stable_group_and_the_highest_first_version
             json!({ "stable": group(&["1.0.0"]), major: true, minor: true, preference: "major" }),
             "stable-v1",
         ),
-        // The channel of the major version begins lower than the last of a minor version.
+        // The first version of the major channel is lower than that of the last minor channel.
         (
             json!({
                 "stable": group(&["1.0.0", "1.1.0"]), major: true, minor: true, preference: "major"
@@ -157,7 +157,7 @@ fn the_default_channel_is_of_the_most_stable_group_and_the_highest_first_version
 }
 
 #[test]
-fn a_semver_template_is_read_strictly_and_numbers_may_be_texts() {
+fn semver_template_is_parsed_strictly_and_numbers_may_be_texts() {
     let decoding = "render: unable to read file: error unmarshaling JSON: while decoding JSON: ";
     let reading = "render: unable to read file: ";
     let post = "render: unable to post-process bundle info: ";
@@ -210,7 +210,7 @@ fn a_semver_template_is_read_strictly_and_numbers_may_be_texts() {
 }
 
 #[test]
-fn the_schema_says_which_kind_a_template_is() {
+fn schema_determines_the_kind_of_a_template() {
     for kind in Kind::ALL {
         assert_eq!(Kind::of(format!("schema: {}", kind.schema()).as_bytes()), Ok(kind));
         assert_eq!(Kind::named(kind.name()), Some(kind));
@@ -234,7 +234,7 @@ fn the_schema_says_which_kind_a_template_is() {
 }
 
 #[test]
-fn a_basic_template_has_bundles_by_image_and_everything_else_as_it_is() {
+fn basic_template_renders_images_and_keeps_other_documents() {
     let template = json!({ "schema": "olm.template.basic", "entries": [
         { "schema": "olm.bundle", "image": "a.v1.0.0", "name": "forgotten" },
         { "schema": "x", "package": "a", "y": 1 },
@@ -258,7 +258,7 @@ fn a_basic_template_has_bundles_by_image_and_everything_else_as_it_is() {
                 "{unmarshal}json: cannot unmarshal object into Go struct field BasicTemplateData.entries of type []*declcfg.Meta"
             ),
         ),
-        // Every document is looked at before any is taken.
+        // All documents are checked first.
         (
             json!([{ "a": 1 }, { "x": 1, "X": 2 }]),
             format!("{unmarshal}duplicate keys for key \"x\": [X x]"),
@@ -269,7 +269,7 @@ fn a_basic_template_has_bundles_by_image_and_everything_else_as_it_is() {
     }
 }
 
-/// A template with a chain of three bundles and substitutions.
+/// A template with a chain of four bundles and substitutions.
 fn substitutes(substitutions: &Value) -> Value {
     let bundle = |version: &str| {
         let value = json!({ "packageName": "a", "version": version });
@@ -291,14 +291,14 @@ fn substitutes(substitutions: &Value) -> Value {
 }
 
 #[test]
-fn a_substitute_takes_over_the_updates_of_its_base_and_skips_it() {
+fn substitute_takes_over_the_updates_of_its_base_and_skips_it() {
     let template = substitutes(&json!([{ "name": "a.v1.1.1", "base": "a.v1.1.0" }]));
     let documents = documents(&render(Kind::Substitutes, &template).unwrap());
     assert_eq!(
         edges(&documents, "c"),
         ["1.2.0 < 1.1.1; 1.1.0", "1.3.0 < 1.2.0; 1.0.0 1.1.1", "1.1.1 < 1.0.0; 0.9.0 1.1.0"]
     );
-    // One after the other: what was put in can be a base.
+    // Substitutions apply in order: a substitute can be a base.
     let template = substitutes(&json!([
         { "name": "a.v1.1.1", "base": "a.v1.1.0" },
         { "name": "a.v1.1.2", "base": "a.v1.1.1" },
@@ -308,7 +308,7 @@ fn a_substitute_takes_over_the_updates_of_its_base_and_skips_it() {
 }
 
 #[test]
-fn substitutions_are_refused_one_by_one() {
+fn invalid_substitutions_are_refused() {
     let one = |name: &str, base: &str| json!([{ "name": name, "base": base }]);
     let error = |base: &str, name: &str, why: &str| {
         format!("render: error processing substitution \"{base}\" -> \"{name}\": {why}")
@@ -351,7 +351,7 @@ fn substitutions_are_refused_one_by_one() {
 }
 
 #[test]
-fn catalogs_become_templates_with_bundles_by_image() {
+fn catalogs_convert_to_templates() {
     let catalog = "schema: olm.bundle\nname: x\nimage: <a>\nproperties: []\n---\nb: 1.0\na: 1e21\n";
     let basic = convert(Kind::Basic, catalog.as_bytes(), Format::Json).unwrap();
     let expected = "{\n    \"schema\": \"olm.template.basic\",\n    \"entries\": [\n        {\n            \
@@ -363,7 +363,7 @@ fn catalogs_become_templates_with_bundles_by_image() {
         empty,
         "---\nentries: null\nschema: olm.template.substitutes\nsubstitutions: []\n\n"
     );
-    // There and back: nothing but the bundles is another thing.
+    // Converting a rendered template restores its entries.
     let back = render_text(
         Kind::Basic,
         "schema: olm.template.basic\nentries: [{schema: olm.bundle, image: a.v1.0.0}]",

@@ -1,4 +1,4 @@
-//! Catalogs as upstream writes them.
+//! Writing of catalogs as upstream writes them.
 
 use mainstay_catalog::{
     Declared, Files, Format, Keep, Level, LoadOptions, MigrateError, Part, Rendition, WriteError,
@@ -28,7 +28,7 @@ fn json_of(document: &(impl ToString + ?Sized)) -> Value {
 }
 
 #[test]
-fn known_schemas_have_the_form_of_upstream_and_the_order_of_its_fields() {
+fn known_schemas_are_written_in_upstreams_form_and_field_order() {
     let package = json!({
         "schema": "olm.package", "name": "kiwi", "x": 1, "defaultchannel": "stable",
         "icon": {"base64data": "QU\nJD", "x": 1},
@@ -74,7 +74,7 @@ fn known_schemas_have_the_form_of_upstream_and_the_order_of_its_fields() {
 }
 
 #[test]
-fn manifests_stand_behind_the_other_properties() {
+fn manifests_are_written_behind_other_properties() {
     let property = |kind: &str| json!({"type": kind, "value": {}});
     let kinds = ["olm.csv.metadata", "z", "olm.bundle.object", "a"];
     let bundle = json!({
@@ -90,7 +90,7 @@ fn manifests_stand_behind_the_other_properties() {
 }
 
 #[test]
-fn numbers_are_those_of_double_precision() {
+fn numbers_are_written_in_double_precision() {
     for (number, in_json, in_yaml) in [
         ("1.0", "1", "1"),
         ("1e3", "1000", "1000"),
@@ -117,7 +117,7 @@ fn numbers_are_those_of_double_precision() {
 }
 
 #[test]
-fn documents_come_package_by_package_and_kind_by_kind() {
+fn documents_are_ordered_by_package_and_kind() {
     let documents = [
         json!({"schema": "z", "name": "rest"}),
         json!({"schema": "olm.deprecations", "package": "b", "entries": []}),
@@ -141,7 +141,7 @@ fn documents_come_package_by_package_and_kind_by_kind() {
 }
 
 #[test]
-fn characters_that_upstream_cannot_write_as_yaml_stop_it_behind_what_is_written() {
+fn invalid_yaml_characters_stop_writing_after_earlier_documents() {
     let rendition = of(
         "{\"schema\": \"s\", \"package\": \"a\"}\n{\"schema\": \"s\", \"package\": \"b\", \"v\": \"\\u007f\"}",
     );
@@ -167,7 +167,7 @@ fn with_csv(image: &str, csv: &Value, more: &Value) -> String {
 }
 
 #[test]
-fn manifests_give_way_to_what_clients_show_of_them() {
+fn migration_replaces_manifests_by_csv_metadata() {
     let csv = json!({
         "kind": "ClusterServiceVersion",
         "metadata": {"name": "p.v1", "annotations": {"a": "<b>"}},
@@ -195,8 +195,8 @@ fn manifests_give_way_to_what_clients_show_of_them() {
             json!({"type": "olm.csv.metadata", "value": metadata}),
         ]
     );
-    // Again is no change, and neither is what has no image, no ClusterServiceVersion or such a
-    // property already.
+    // A second migration changes nothing. Bundles without an image, without a ClusterServiceVersion
+    // or with metadata are not migrated.
     rendition.migrate(Level::LAST).unwrap();
     assert_eq!(kinds(&rendition), migrated);
     let has_it = json!({"type": "olm.csv.metadata", "value": {}});
@@ -221,7 +221,7 @@ fn manifests_give_way_to_what_clients_show_of_them() {
 }
 
 #[test]
-fn levels_have_names() {
+fn migration_levels_have_names() {
     for level in Level::ALL {
         assert_eq!(Level::named(level.name()), Ok(level));
     }
@@ -230,7 +230,7 @@ fn levels_have_names() {
     assert_eq!(unknown.to_string(), "unknown migration level \"x\"");
 }
 
-/// Any value, with texts that YAML has to be careful with. Numbers are exact in any type.
+/// Any value, with texts that YAML must quote. Numbers are exact in any type.
 fn values() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         "[ -~]{0,12}",
@@ -256,7 +256,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The documents of a catalog, each with a schema and name of its own.
+/// The documents of a catalog, each with its own schema and name.
 fn documents() -> impl Strategy<Value = Vec<Value>> {
     let document =
         (0..6_u8, "[a-c]", values(), values()).prop_map(|(kind, package, one, other)| {
@@ -279,7 +279,7 @@ fn documents() -> impl Strategy<Value = Vec<Value>> {
         for (at, document) in documents.iter_mut().enumerate() {
             let named = format!("n{at:02}");
             match document["schema"].as_str() {
-                // There is one of each in a package.
+                // A package has one of each.
                 Some("olm.package" | "olm.deprecations") => {
                     let field =
                         if document["schema"] == "olm.package" { "name" } else { "package" };
@@ -295,7 +295,7 @@ fn documents() -> impl Strategy<Value = Vec<Value>> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read_and_written_again(documents in documents()) {
+    fn written_catalog_can_be_read_and_written_again(documents in documents()) {
         let text: Vec<String> = documents.iter().map(Value::to_string).collect();
         let first = of(&text.join("\n"));
         let (json, yaml) = (written(&first, Format::Json), written(&first, Format::Yaml));
@@ -307,13 +307,13 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_files_and_documents_does_not_matter(
+    fn order_of_files_and_documents_does_not_matter(
         documents in documents().prop_shuffle(),
         shuffled in any::<prop::sample::Index>(),
         files in 1..4_usize,
     ) {
         let text: Vec<String> = documents.iter().map(Value::to_string).collect();
-        // What belongs to no package keeps the order it was read in.
+        // Documents without a package keep their order.
         let rest = |document: &&Value| document["package"].is_null() && document["schema"] != "olm.package";
         prop_assume!(documents.iter().filter(rest).count() < 2);
         let mut turned = text.clone();

@@ -1,4 +1,4 @@
-//! What an archive can be large in.
+//! Limits on the size of archives.
 
 use super::UnpackError;
 use crate::{
@@ -11,29 +11,29 @@ use std::{
     rc::Rc,
 };
 
-/// How large an image may be when it is unpacked.
+/// The limits of an unpacked image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all layers together, not compressed.
+    /// Bytes of all uncompressed layers together.
     pub bytes: u64,
-    /// How many times larger than its compressed form a layer may be …
+    /// How many times larger than its compressed form a layer may be,
     pub ratio: u64,
-    /// … once it has unpacked to this many bytes.
+    /// once it has more than this number of uncompressed bytes.
     pub ratio_from: u64,
     /// Entries of all layers together.
     pub entries: usize,
     /// Bytes of all names together.
     pub names: usize,
-    /// Folders above each other.
+    /// The nesting of folders.
     pub depth: usize,
-    /// Bytes of a part of a name.
+    /// Bytes of a component of a name.
     pub component: usize,
     /// Bytes of a name.
     pub path: usize,
 }
 
 impl Default for Limits {
-    /// What the largest published catalogs need ten times over.
+    /// Ten times what the largest published catalogs need.
     fn default() -> Self {
         Self {
             bytes: 8 << 30,
@@ -48,7 +48,7 @@ impl Default for Limits {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 pub(super) struct Counted<R> {
     inner: R,
     count: Rc<Cell<u64>>,
@@ -72,12 +72,12 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A text that says what there is too much of; it travels as an I/O error through the readers.
+/// The exceeded limit, as an I/O error that passes through the readers.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct TooMuch(String);
 
-/// Hashes what a layer unpacks to, and stops when it is too much.
+/// Hashes the content of a layer, and stops at a limit.
 pub(super) struct Guard<R> {
     inner: R,
     consumed: Rc<Cell<u64>>,
@@ -88,7 +88,7 @@ pub(super) struct Guard<R> {
 }
 
 impl<R> Guard<R> {
-    /// `consumed` counts what the layer was read from, `before` is what earlier layers had.
+    /// `consumed` counts the compressed bytes of the layer, `before` is the size of earlier layers.
     pub(super) fn new(
         inner: R,
         consumed: Rc<Cell<u64>>,
@@ -99,7 +99,7 @@ impl<R> Guard<R> {
         Self { inner, consumed, limits, before, made: 0, hasher: Hasher::new(algorithm) }
     }
 
-    /// What all layers had so far, and the hasher of this one.
+    /// The size of all layers so far, and the hasher of this one.
     pub(super) fn finish(self) -> (u64, Hasher) {
         (self.before + self.made, self.hasher)
     }
@@ -124,7 +124,7 @@ impl<R: Read> Read for Guard<R> {
     }
 }
 
-/// What an error of a reader means.
+/// The meaning of a reader's error.
 pub(super) fn error(layer: usize, error: io::Error) -> UnpackError {
     let inner = error.get_ref();
     if let Some(TooMuch(why)) = inner.and_then(|inner| inner.downcast_ref()) {

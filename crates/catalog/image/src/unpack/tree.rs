@@ -1,9 +1,9 @@
-//! What was unpacked so far, in memory: what names are judged against.
+//! Tree of unpacked entries: names and links are checked against it.
 
 use super::{Limits, Refusal};
 use std::{collections::BTreeMap, ops::Bound};
 
-/// What a path is.
+/// The type of an unpacked path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     File,
@@ -14,18 +14,18 @@ pub(super) enum Made {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     made: Made,
-    /// Whether the present layer made it, or made it anew.
+    /// Whether the current layer made it, or replaced it.
     new: bool,
 }
 
-/// All paths, without a slash at either end.
+/// All unpacked paths, without a slash at either end.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<Vec<u8>, Node>,
-    /// How many entries were read, and how long their names are.
+    /// The number of entries that were read, and the length of their names.
     pub(super) seen: usize,
     pub(super) names: usize,
-    /// What all layers unpack to.
+    /// The uncompressed size of all layers.
     pub(super) volume: u64,
 }
 
@@ -43,19 +43,19 @@ impl Tree {
         self.nodes.get(path).map(|node| node.made)
     }
 
-    /// Whether the present layer has made it.
+    /// Whether the current layer made the path.
     pub(super) fn is_new(&self, path: &[u8]) -> bool {
         self.nodes.get(path).is_some_and(|node| node.new)
     }
 
-    /// Whether the present layer has made it, and not as a folder.
+    /// Whether the current layer made the path as anything but a folder.
     pub(super) fn is_new_other(&self, path: &[u8]) -> bool {
         self.nodes
             .get(path)
             .is_some_and(|node| node.new && !matches!(node.made, Made::Folder { .. }))
     }
 
-    /// Notes what was made. The folders above it belong to the present layer from now on.
+    /// Records a path. Its parent folders belong to the current layer from now on.
     pub(super) fn make(&mut self, path: Vec<u8>, made: Made) {
         let mut above = split(&path).0;
         while !above.is_empty() {
@@ -80,7 +80,7 @@ impl Tree {
         self.nodes.iter().map(|(path, node)| (path.as_slice(), node.made))
     }
 
-    /// The folders that a path in `folder` needs and that are not there, the highest first.
+    /// The missing parents of a path in `folder`, the highest first.
     pub(super) fn parents(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
         let mut missing = Vec::new();
         let ends = folder.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -98,14 +98,14 @@ impl Tree {
         Ok(missing)
     }
 
-    /// A path and all that is below it, as far as earlier layers made it; the highest first.
+    /// A path and everything below it that earlier layers made, the highest first.
     pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, Made)> {
         let itself = self.nodes.get_key_value(path).filter(|(_, node)| !node.new);
         let itself = itself.map(|(path, node)| (path.clone(), node.made));
         itself.into_iter().chain(self.children_below(path)).collect()
     }
 
-    /// All that is below a folder, as far as earlier layers made it; the highest first.
+    /// Everything below a folder that earlier layers made, the highest first.
     pub(super) fn children_below(&self, folder: &[u8]) -> Vec<(Vec<u8>, Made)> {
         let range = if folder.is_empty() {
             (Bound::Unbounded, Bound::Unbounded)
@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-/// Folder and last part of a path.
+/// Folder and last component of a path.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(place) => (&path[..place], &path[place + 1..]),
@@ -132,7 +132,7 @@ pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-/// A name as an archive has it, without `.` and doubled slashes.
+/// A name of an archive without `.` and repeated slashes.
 pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
     if name.len() > limits.path {
         return Err(Refusal::LongName(limits.path));
@@ -170,12 +170,11 @@ pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
     Ok(path)
 }
 
-/// That a symbolic link at `path` stays inside, whatever lies on its way.
+/// Checks that the symbolic link at `path` stays inside the folder.
 ///
-/// No folder above `path` is a link, so `..` at the beginning of its target leads to real folders
-/// and is counted. What leads down after that can only pass links that stay inside themselves. After
-/// it has led down, `..` would mean the folder above wherever such a link leads, which cannot be
-/// counted: that is refused.
+/// No parent of `path` is a link, so each leading `..` of the target leads to a real folder and can
+/// be counted. A name after that can only pass links that stay inside. A `..` behind a name would
+/// start at the target of such a link and cannot be counted, so it is refused.
 pub(super) fn leads_inside(path: &[u8], target: &[u8]) -> Result<(), Refusal> {
     let text = || String::from_utf8_lossy(target).chars().take(200).collect();
     if target.is_empty() || target.contains(&0) || target.len() > 4096 {

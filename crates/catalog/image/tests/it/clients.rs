@@ -1,4 +1,4 @@
-//! Clients that others have written, where they are at hand.
+//! Third-party clients against our registry, if they are installed.
 
 use crate::layouts::sample;
 use hyper::service::service_fn;
@@ -17,7 +17,7 @@ use mainstay_image::{
 use std::{convert::Infallible, path::Path};
 use tokio::{net::TcpListener, process::Command};
 
-/// Runs skopeo; what it says.
+/// Runs skopeo and returns its output.
 async fn skopeo(folder: &Path, arguments: &[&str]) -> String {
     let policy = folder.join("policy.json");
     std::fs::write(&policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#).unwrap();
@@ -83,7 +83,7 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
     let said = skopeo(root, &["inspect", "--raw", "--tls-verify=false", &target]).await;
     assert_eq!(said.as_bytes(), ours.bytes(&index.digest, 1 << 20).unwrap());
 
-    // Mounted, pulled in three forms, and read again by us.
+    // Images are mounted, pulled in three formats, and read again.
     let other = format!("docker://{domain}/other:v1");
     let options = ["copy", "--src-tls-verify=false", "--dest-tls-verify=false"];
     skopeo(root, &[&options[..], &["--all", &target, &other]].concat()).await;
@@ -101,7 +101,7 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
             assert_eq!(read[0].descriptor.digest, amd.digest, "{form}");
         }
     }
-    // And what we write, it reads.
+    // skopeo reads archives that this crate writes.
     for form in ["oci-archive", "docker-archive"] {
         let path = root.join(format!("ours {form}.tar"));
         let file = std::fs::File::create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Damaged input of every kind: an error or an answer, never a panic, and nothing outside.
+//! Damaged input: an error or a result, never a panic, and no change outside.
 
 use crate::tarball::{archive, file, folder, gzip, hardlink, long_name, pax, symlink, zstd};
 use mainstay_image::{
@@ -13,7 +13,7 @@ use mainstay_image::{
 };
 use std::fs;
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -24,7 +24,7 @@ impl Numbers {
         usize::try_from(self.0 % below.max(1) as u64).unwrap()
     }
 
-    /// Bytes with a few places changed, cut or doubled.
+    /// Bytes with some places changed, truncated or repeated.
     fn damaged(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.next(4) {
@@ -48,7 +48,7 @@ impl Numbers {
     }
 }
 
-/// A header's checksum made right again, so that damage is not noticed there.
+/// Repairs the checksums of headers, so that the damage gets past that check.
 fn mended(mut bytes: Vec<u8>) -> Vec<u8> {
     for block in bytes.chunks_exact_mut(512) {
         if &block[257..262] == b"ustar" {
@@ -61,7 +61,7 @@ fn mended(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_layers_stay_in_their_folder() {
+fn damaged_layers_write_only_into_their_folder() {
     let good = archive(&[
         folder("d"),
         file("d/a", "some content"),
@@ -107,7 +107,7 @@ fn damaged_layers_stay_in_their_folder() {
 }
 
 #[test]
-fn damaged_texts_are_errors() {
+fn damaged_texts_do_not_panic() {
     let hex = "a".repeat(64);
     let manifest = format!(
         r#"{{"schemaVersion":2,"config":{{"digest":"sha256:{hex}","size":1}},"layers":[]}}"#
@@ -135,7 +135,7 @@ fn damaged_texts_are_errors() {
 }
 
 #[test]
-fn damaged_archives_leave_nothing_unfinished() {
+fn damaged_archives_leave_no_partial_files() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("store")).unwrap();
     let image = crate::layouts::sample(&store, "text");

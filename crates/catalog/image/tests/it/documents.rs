@@ -1,4 +1,4 @@
-//! Manifests, indexes and configurations.
+//! Image manifests, indexes and configurations.
 
 use mainstay_image::manifest::{Config, Document, Manifest, media_type as media};
 use serde_json::json;
@@ -10,7 +10,7 @@ fn part(size: i64) -> serde_json::Value {
 }
 
 #[test]
-fn documents_that_could_mean_two_things_are_refused() {
+fn ambiguous_documents_are_refused() {
     let manifest = |extra: serde_json::Value| {
         let mut value = json!({"schemaVersion": 2, "config": part(2), "layers": [part(3)]});
         value.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
@@ -75,7 +75,7 @@ fn documents_that_could_mean_two_things_are_refused() {
 }
 
 #[test]
-fn a_configuration_has_the_layers_of_its_manifest() {
+fn configuration_must_have_the_layers_of_its_manifest() {
     let text = json!({"schemaVersion": 2, "config": part(2), "layers": [part(3)]}).to_string();
     let Ok(Document::Manifest(manifest)) = Document::read(text.as_bytes(), None) else { panic!() };
     let read = |value: serde_json::Value, manifest: &Manifest| {

@@ -1,5 +1,4 @@
-//! Hosts that do not speak HTTP as they should, folders that are no layouts, and what is heard of all
-//! that in logs.
+//! Hosts that do not speak HTTP correctly, folders that are no layouts, and secrets in logs.
 
 use crate::net::{Net, answer};
 use crate::strangers::{LAYER, PASSWORD, honest, path, pull_with, with_password};
@@ -31,7 +30,7 @@ use tracing::{
     subscriber::DefaultGuard,
 };
 
-/// Indexes in each other: each by its digest, and the digest of the outermost.
+/// Nested indexes by digest, and the digest of the outermost one.
 pub(crate) fn chain(length: usize) -> (BTreeMap<String, Vec<u8>>, String) {
     let mut documents = BTreeMap::new();
     let mut inner = Descriptor::of(media::OCI_INDEX, b"nothing");
@@ -44,7 +43,7 @@ pub(crate) fn chain(length: usize) -> (BTreeMap<String, Vec<u8>>, String) {
     (documents, inner.digest.to_string())
 }
 
-/// Everything that is logged on this thread.
+/// The log of this thread.
 #[derive(Clone, Default)]
 pub(crate) struct Heard(Arc<Mutex<String>>);
 
@@ -73,14 +72,14 @@ impl Subscriber for Heard {
     fn exit(&self, _: &Id) {}
 }
 
-/// Hears everything, at every level, until the guard goes.
+/// Records the log at every level, until the guard is dropped.
 pub(crate) fn listen() -> (Heard, DefaultGuard) {
     let heard = Heard::default();
     let guard = tracing::subscriber::set_default(heard.clone());
     (heard, guard)
 }
 
-/// Whatever was heard has no password, no token and no signature of an address in it.
+/// Checks that the log contains no password, no token and no signature of a URL.
 pub(crate) fn nothing_secret(heard: &Heard) {
     let heard = heard.0.lock().unwrap();
     let basic = base64::engine::general_purpose::STANDARD.encode(format!("somebody:{PASSWORD}"));
@@ -90,7 +89,7 @@ pub(crate) fn nothing_secret(heard: &Heard) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_logged_of_a_refusal_has_no_secret_in_it() {
+async fn log_of_a_refused_request_contains_no_secret() {
     let (heard, _listening) = listen();
     let net = Net::default();
     net.host("r.test", 80, None, |request| {
@@ -117,7 +116,7 @@ async fn what_is_logged_of_a_refusal_has_no_secret_in_it() {
 
 type Serve = fn(DuplexStream) -> BoxFuture<'static, ()>;
 
-/// Sends something once a request has begun, and then holds the line or lets it go.
+/// Sends a text after the first byte of a request, and then holds or closes the connection.
 fn says<T: Into<Vec<u8>>>(
     text: T,
     holds: bool,
@@ -136,7 +135,7 @@ fn says<T: Into<Vec<u8>>>(
     }
 }
 
-/// Sends a beginning and then one thing again and again, for as long as somebody listens.
+/// Sends a text, and then another one repeatedly, until the client closes the connection.
 fn repeats(
     first: &'static str,
     again: &'static str,
@@ -155,7 +154,7 @@ fn repeats(
 }
 
 #[tokio::test(start_paused = true)]
-async fn hosts_that_do_not_speak_http_are_given_up() {
+async fn client_gives_up_on_hosts_that_do_not_speak_http() {
     const HEAD: &str =
         "HTTP/1.1 200 OK\r\ncontent-type: application/vnd.oci.image.manifest.v1+json\r\n";
     let none = Duration::ZERO;
@@ -261,7 +260,7 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_registry_says_where_its_passwords_go() {
+async fn credentials_are_sent_only_for_challenges_of_the_registry() {
     let net = Net::default();
     net.host("r.test", 80, None, |request| {
         if path(request).ends_with(Digest::of(LAYER).hex()) {
@@ -279,17 +278,23 @@ async fn only_the_registry_says_where_its_passwords_go() {
     });
     net.host("evil.test", 80, None, |_| answer(200, &[], r#"{"token":"t"}"#));
     let error = pull_with(with_password(&net), Security::Plain).await.unwrap_err();
-    assert!(error.contains("no business with its credentials"), "{error}");
+    assert!(error.contains("it does not get its credentials"), "{error}");
     assert!(net.lines().iter().all(|line| !line.contains("evil.test")), "{:?}", net.lines());
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_of_tags_end_and_stay_with_their_registry() {
+async fn tag_lists_are_limited_and_stay_on_their_registry() {
     for (link, says) in [
-        ("<http://evil.test/v2/a/tags/list?x=://r.test/>; rel=\"next\"", "goes on elsewhere"),
-        ("<http://r.test.evil.test/v2/a/tags/list>; rel=\"next\"", "goes on elsewhere"),
+        (
+            "<http://evil.test/v2/a/tags/list?x=://r.test/>; rel=\"next\"",
+            "the next page of the list of tags is on another host",
+        ),
+        (
+            "<http://r.test.evil.test/v2/a/tags/list>; rel=\"next\"",
+            "the next page of the list of tags is on another host",
+        ),
         ("<file:///etc/passwd>; rel=\"next\"", "it is not HTTP"),
-        // The same page for ever, one megabyte each.
+        // The same page repeatedly, one megabyte each.
         ("</v2/a/tags/list?last=x>; rel=\"next\"", "the list of tags has more than"),
     ] {
         let net = Net::default();
@@ -306,11 +311,11 @@ async fn lists_of_tags_end_and_stay_with_their_registry() {
     }
 }
 
-/// What is answered to a method: a status and a header.
+/// The response to a method: a status and a header.
 type Script = fn(&str) -> (u16, &'static str);
 
 #[tokio::test(start_paused = true)]
-async fn pushes_that_nobody_wants_end() {
+async fn refused_pushes_end() {
     let cases: [(&str, Script, &str); 6] = [
         ("too many requests, for ever", |_| (429, "x: y"), "429"),
         (
@@ -321,7 +326,7 @@ async fn pushes_that_nobody_wants_end() {
         (
             "nowhere to upload to",
             |method| if method == "POST" { (202, "x: y") } else { (404, "x: y") },
-            "does not say where to upload",
+            "the response has no Location for the upload",
         ),
         (
             "an upload that is always gone",
@@ -364,11 +369,11 @@ async fn pushes_that_nobody_wants_end() {
     }
 }
 
-/// What is done to a layout.
+/// A change that makes a layout invalid.
 type Harm<'h> = Box<dyn Fn(&std::path::Path) + 'h>;
 
 #[test]
-fn folders_that_are_no_layouts_are_refused_without_waiting() {
+fn invalid_layout_folders_are_refused_without_blocking() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(place.path().join("store")).unwrap();
     let good = place.path().join("good");
@@ -411,7 +416,7 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
             Box::new(|folder| pipe(&folder.join(&blob))),
             "it is not a regular file",
         ),
-        ("indexes in each other", Box::new(nested), "deeper in each other"),
+        ("indexes in each other", Box::new(nested), "nested deeper than"),
         (
             "another file as index",
             Box::new(|folder| instead(&folder.join("index.json"))),
@@ -438,11 +443,11 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
     }
     pipe(&place.path().join("pipe"));
     let error = layout::read(&store, &place.path().join("pipe")).unwrap_err().to_string();
-    assert!(error.contains("neither file nor folder"), "{error}");
+    assert!(error.contains("neither a file nor a folder"), "{error}");
 }
 
 #[test]
-fn what_is_added_to_a_layout_stays_in_it() {
+fn images_are_added_only_inside_the_layout() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(place.path().join("store")).unwrap();
     let image = crate::layouts::sample(&store, "text");
@@ -494,7 +499,7 @@ fn what_is_added_to_a_layout_stays_in_it() {
         assert!(error.contains("it is not a folder of the layout"), "{name}: {error}");
         assert!(!folder.join("index.json").exists(), "{name}");
     }
-    // Links in the places of files are replaced, not written through.
+    // Links are replaced by files, and their targets stay unchanged.
     let folder = place.path().join("links");
     fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
     fs::write(folder.join("oci-layout"), version).unwrap();

@@ -1,4 +1,4 @@
-//! Layouts and archives.
+//! Image layouts and archives.
 
 use crate::tarball::{archive, file, gzip, symlink};
 use mainstay_image::{
@@ -28,7 +28,7 @@ fn names(read: &[Named]) -> Vec<String> {
 }
 
 #[test]
-fn the_same_files_make_the_same_bytes() {
+fn same_files_give_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = Vec::new();
     for round in ["one", "two"] {
@@ -46,7 +46,7 @@ fn the_same_files_make_the_same_bytes() {
 }
 
 #[test]
-fn images_go_out_and_come_back() {
+fn images_are_written_and_read_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("store")).unwrap();
     let (first, second) = (sample(&store, "first"), sample(&store, "second"));
@@ -55,7 +55,7 @@ fn images_go_out_and_come_back() {
     let images = [("v1".to_owned(), index.clone()), ("quay.io/a/b:v2".to_owned(), second.clone())];
     let (as_folder, as_archive) = (folder.path().join("layout"), folder.path().join("layout.tar"));
     layout::write_folder(&store, &images, &as_folder).unwrap();
-    assert!(layout::write_folder(&store, &images, &as_folder).is_err(), "it is there already");
+    assert!(layout::write_folder(&store, &images, &as_folder).is_err(), "the folder exists");
     layout::write_archive(&store, &images, fs::File::create(&as_archive).unwrap()).unwrap();
     let packed = folder.path().join("layout.tar.gz");
     fs::write(&packed, gzip(&fs::read(&as_archive).unwrap())).unwrap();
@@ -75,7 +75,7 @@ fn images_go_out_and_come_back() {
 }
 
 #[test]
-fn archives_of_docker_are_read_and_written() {
+fn docker_archives_are_read_and_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("store")).unwrap();
     let image = sample(&store, "text");
@@ -94,7 +94,7 @@ fn archives_of_docker_are_read_and_written() {
     assert_eq!(fs::read_to_string(target.join("manifests/csv.yaml")).unwrap(), "text");
 }
 
-/// A Docker archive with one layer, by parts that a case may change.
+/// A Docker archive with one layer, configurable for cases.
 fn docker(layer: &[u8], diff: &Digest, link: bool) -> Vec<u8> {
     let config = json!({"rootfs": {"type": "layers", "diff_ids": [diff]}}).to_string();
     let list = json!([{"Config": "c.json", "RepoTags": null, "Layers": ["x/layer.tar"]}]);
@@ -197,7 +197,7 @@ fn hostile_layouts_are_refused() {
     assert_eq!(layout::read(&store, &path).unwrap().len(), 1, "links within the archive are read");
 }
 
-/// Files left of unfinished writes.
+/// The number of unfinished writes.
 fn count(root: &Path) -> usize {
     fs::read_dir(root.join("partial")).unwrap().count()
 }

@@ -1,4 +1,4 @@
-//! References and platforms.
+//! Image references and platforms.
 
 use mainstay_image::{
     platform::Platform,
@@ -8,7 +8,7 @@ use mainstay_image::{
 const HEX: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 #[test]
-fn names_get_the_defaults_that_docker_gives_them() {
+fn references_get_dockers_defaults() {
     let digest = format!("sha256:{HEX}");
     let cases = [
         ("busybox", "docker.io/library/busybox", "busybox"),
@@ -44,7 +44,7 @@ fn names_get_the_defaults_that_docker_gives_them() {
 }
 
 #[test]
-fn what_is_no_name_is_refused_in_the_known_words() {
+fn invalid_references_give_the_usual_errors() {
     let format = "invalid reference format";
     let long = format!("quay.io/{}", "a/".repeat(130) + "a");
     let cases: [(String, &str); 22] = [
@@ -80,7 +80,7 @@ fn what_is_no_name_is_refused_in_the_known_words() {
 }
 
 #[test]
-fn the_closest_image_that_runs_is_chosen() {
+fn closest_runnable_image_is_chosen() {
     let cases: &[(&str, &[&str], Option<usize>)] = &[
         ("linux/amd64", &["linux/arm64", "linux/amd64"], Some(1)),
         ("linux/amd64", &["linux/arm64", "windows/amd64"], None),

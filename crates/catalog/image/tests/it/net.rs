@@ -1,4 +1,4 @@
-//! A network within the test: hosts by name, scripted or ours, over pipes in memory.
+//! In-memory network for tests: hosts by name, scripted or with our registry.
 
 use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture};
@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) type Body = BoxBody<Bytes, io::Error>;
 type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// What a host does with a connection that does not speak HTTP as it should.
+/// What a host does with a connection without correct HTTP.
 type Raw = Arc<dyn Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Clone)]
@@ -38,7 +38,7 @@ struct Host {
     tls: Option<TlsAcceptor>,
 }
 
-/// Everything a test talks to, and what was asked of it.
+/// The hosts of a test, and the requests that they received.
 #[derive(Clone, Default)]
 pub(crate) struct Net {
     hosts: Arc<Mutex<BTreeMap<(String, u16), Host>>>,
@@ -46,7 +46,7 @@ pub(crate) struct Net {
     log: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) line: String,
@@ -59,12 +59,12 @@ impl Asked {
     }
 }
 
-/// A certificate for a host, and who signed it.
+/// A TLS acceptor with a certificate for a host, and its CA.
 pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
     certificate_asking(host, None)
 }
 
-/// The same of a host that wants to see a certificate of an authority.
+/// As [`certificate`], for a host that requires client certificates of a CA.
 pub(crate) fn certificate_asking(
     host: &str,
     authority: Option<CertificateDer<'static>>,
@@ -94,7 +94,7 @@ pub(crate) fn certificate_asking(
 }
 
 impl Net {
-    /// A host that answers what a function says.
+    /// Adds a host that responds with the result of a function.
     pub(crate) fn host<F>(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, answer: F)
     where
         F: Fn(&Request<Incoming>) -> Response<Body> + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl Net {
         self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
     }
 
-    /// A host that is one of our registries.
+    /// Adds a host with our registry.
     pub(crate) fn registry(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, ours: Registry) {
         let log = Arc::clone(&self.log);
         let name_of = name.to_owned();
@@ -134,7 +134,7 @@ impl Net {
         self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
     }
 
-    /// A host that does with connections what a function says.
+    /// Adds a host that handles connections with a function.
     pub(crate) fn raw(
         &self,
         name: &str,
@@ -209,7 +209,7 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed()
 }
 
-/// An answer; headers as `name: value`.
+/// A response; headers as `name: value`.
 pub(crate) fn answer(status: u16, headers: &[&str], body: impl Into<Bytes>) -> Response<Body> {
     with_body(status, headers, full(body))
 }
@@ -223,16 +223,16 @@ pub(crate) fn with_body(status: u16, headers: &[&str], body: Body) -> Response<B
     answer.body(body).unwrap()
 }
 
-/// A body that sends something and then nothing, without an end.
+/// A body that sends some bytes and then stalls.
 pub(crate) fn stalling(bytes: impl Into<Bytes>) -> Body {
     let first = futures::stream::iter([Ok(Frame::data(bytes.into()))]);
     BoxBody::new(StreamBody::new(first.chain(futures::stream::pending())))
 }
 
-/// A body that breaks off.
+/// A body that is interrupted.
 pub(crate) fn breaking(bytes: impl Into<Bytes>) -> Body {
     let first = futures::stream::iter([Ok(Frame::data(bytes.into()))]);
-    // What was sent has arrived by then.
+    // The client has received the first bytes by then.
     let broken = futures::stream::once(async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Err(io::Error::other("broken"))

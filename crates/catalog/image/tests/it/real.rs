@@ -1,5 +1,5 @@
-//! A registry that others have written, where it is at hand: Debian's `docker-registry`, with TLS,
-//! with names and passwords, and with a service that gives tokens.
+//! Our client against a third-party registry, if it is installed: Debian's `docker-registry`, with
+//! TLS, with passwords, and with a token service.
 
 use crate::{
     layouts::sample,
@@ -34,7 +34,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// `kiwi:fruit`, by bcrypt as the registry wants it.
+/// `kiwi:fruit` as a bcrypt hash, which the registry requires.
 const HTPASSWD: &str = "kiwi:$2b$05$u6NEnvFg6AAbVBZbQOoBSeYhPCz99j6d8I0pX/i6X01iySF4oUb/m\n";
 
 /// A running registry; killed when dropped.
@@ -43,7 +43,7 @@ struct Running {
     address: String,
 }
 
-/// A certificate and its key in files.
+/// Files with a certificate and its key.
 struct Files {
     certificate: String,
     key: String,
@@ -65,9 +65,9 @@ fn files(folder: &Path, name: &str) -> Files {
     Files { certificate, key, authority: made.cert.der().clone(), pair: pair.unwrap() }
 }
 
-/// Starts the registry on a free port of loopback, and returns when it takes connections.
+/// Starts the registry on a free port of loopback, and returns when it listens.
 async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> Running {
-    // Free a moment ago: nobody else on this machine takes it at random.
+    // The port was free a moment ago; another process is unlikely to take it.
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let mut http = json!({"addr": address});
     if let Some(tls) = tls {
@@ -103,7 +103,7 @@ async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> R
             break;
         }
     }
-    // Somebody has to take what else it says.
+    // The rest of the log must be read, so that the registry does not block.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
     Running { _child: child, address }
 }
@@ -127,7 +127,7 @@ fn login(address: &str, password: &str) -> Value {
     json!({"auths": {address: {"auth": joined}}})
 }
 
-/// Pushes two platforms under a tag, pulls them into an empty store, and compares.
+/// Pushes an index of two platforms, pulls it into an empty store, and compares.
 async fn there_and_back(client: &Client, address: &str, security: Security, folder: &Path) {
     let ours = Store::open(folder.join("ours")).unwrap();
     let back = tempfile::tempdir_in(folder).unwrap();
@@ -137,7 +137,7 @@ async fn there_and_back(client: &Client, address: &str, security: Security, fold
     let index = ours.put_json(media_type::OCI_INDEX, &Index::oci(vec![amd, arm])).unwrap();
     let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     client.push(&ours, &index, &reference, security).await.unwrap();
-    // What is there already is not sent again, and mounted where that can be.
+    // Existing blobs are not sent again, and mounted where possible.
     client.push(&ours, &index, &reference, security).await.unwrap();
     let pulled = client.pull(&reference, security, &Want::All, &back).await.unwrap();
     assert_eq!(pulled.top.digest, index.digest);
@@ -162,7 +162,7 @@ fn is_here() -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_registry_without_tls_and_with_it() {
+async fn docker_registry_works_with_and_without_tls() {
     if !is_here() {
         return;
     }
@@ -170,7 +170,7 @@ async fn a_real_registry_without_tls_and_with_it() {
     let root = folder.path();
     let plain = start(root, "plain", Value::Null, None).await;
     there_and_back(&client(&[], None), &plain.address, Security::Plain, root).await;
-    // One that has nothing yet, so that everything has to be sent.
+    // An empty registry, so that all blobs are sent.
     let other = start(root, "other", Value::Null, None).await;
     there_and_back(&client(&[], None), &other.address, Security::Insecure, root).await;
     let files = files(root, "tls");
@@ -178,7 +178,7 @@ async fn a_real_registry_without_tls_and_with_it() {
     let trusting = client(&[&files.authority], None);
     there_and_back(&trusting, &tls.address, Security::Tls, root).await;
     there_and_back(&client(&[], None), &tls.address, Security::Insecure, root).await;
-    // A certificate that nobody vouches for ends it.
+    // An untrusted certificate is an error.
     let reference: Reference = format!("{}/fruit/kiwi:v1", tls.address).parse().unwrap();
     let error = client(&[], None).resolve(&reference, Security::Tls).await.unwrap_err();
     assert!(matches!(error, RegistryError::Connection { .. }), "{error}");
@@ -186,7 +186,7 @@ async fn a_real_registry_without_tls_and_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_registry_that_asks_for_a_name_and_a_password() {
+async fn docker_registry_works_with_passwords() {
     if !is_here() {
         return;
     }
@@ -210,7 +210,7 @@ async fn a_real_registry_that_asks_for_a_name_and_a_password() {
     mainstay_testdata::ran("our client against docker-registry, with a name and a password");
 }
 
-/// A token as the registry wants it: a JWT with the certificate of its key.
+/// A token for the registry: a JWT with the certificate of its key.
 fn token(files: &Files, service: &str, scopes: &str) -> String {
     let access: Vec<Value> = scopes
         .split(' ')
@@ -234,7 +234,7 @@ fn token(files: &Files, service: &str, scopes: &str) -> String {
     format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
 }
 
-/// Answers whoever shows the password with a token for what it asks.
+/// Responds to requests with the password with a token for the requested scope.
 fn grant(files: &Files, request: &Request<Incoming>) -> http::Response<crate::net::Body> {
     let wanted = format!("Basic {}", STANDARD.encode("kiwi:fruit"));
     let shown = request.headers().get(header::AUTHORIZATION);
@@ -255,7 +255,7 @@ fn grant(files: &Files, request: &Request<Incoming>) -> http::Response<crate::ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_registry_whose_tokens_come_from_elsewhere() {
+async fn docker_registry_works_with_a_token_service() {
     if !is_here() {
         return;
     }

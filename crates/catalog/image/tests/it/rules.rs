@@ -1,4 +1,4 @@
-//! Mirrors, policies and signatures.
+//! Mirror rules, signature policies and signatures.
 
 use crate::{
     layouts::sample,
@@ -37,7 +37,7 @@ fn sources(rules: &Rules, text: &str) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn the_longest_prefix_decides_where_images_come_from() {
+fn longest_prefix_decides_the_sources_of_an_image() {
     let rules = mirror::from_toml(
         r#"
         unqualified-search-registries = ["quay.io"]
@@ -114,7 +114,7 @@ fn the_longest_prefix_decides_where_images_come_from() {
 }
 
 #[test]
-fn files_that_could_be_misunderstood_are_refused() {
+fn ambiguous_registries_conf_is_refused() {
     for (text, says) in [
         ("[registries.search]\nregistries = []", "of version 1"),
         ("[[registry]]\nblocked = true", "neither prefix nor location"),
@@ -146,7 +146,7 @@ fn files_that_could_be_misunderstood_are_refused() {
 }
 
 #[test]
-fn what_a_cluster_says_becomes_rules() {
+fn mirror_sets_of_a_cluster_become_rules() {
     let objects = [
         json!({"kind": "ImageDigestMirrorSet", "metadata": {"name": "b"}, "spec": {"imageDigestMirrors": [
             {"source": "quay.io/org", "mirrors": ["two.test/org", "one.test/org"], "mirrorSourcePolicy": "NeverContactSource"},
@@ -184,7 +184,7 @@ fn fetcher(net: &Net, store: Store, rules: &str, policy: Policy) -> Fetcher {
     Fetcher { client: net.client(), rules, policy, store, security: Security::Plain }
 }
 
-/// A registry `good.test` with the image `org/a:b`.
+/// Adds the registry `good.test` with the image `org/a:b`.
 fn good(net: &Net, folder: &std::path::Path) -> (Store, Descriptor) {
     let theirs = Store::open(folder.join("theirs")).unwrap();
     let image = sample(&theirs, "text");
@@ -200,7 +200,7 @@ const MIRRORS: &str = "[[registry]]\nlocation = \"far.test\"\nblocked = true\n\
      [[registry.mirror]]\nlocation = \"good.test\"\ninsecure = true";
 
 #[tokio::test(start_paused = true)]
-async fn the_next_place_is_asked_when_one_does_not_have_it() {
+async fn next_source_is_tried_when_one_does_not_have_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let net = Net::default();
     let (_, image) = good(&net, folder.path());
@@ -219,7 +219,7 @@ async fn the_next_place_is_asked_when_one_does_not_have_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_is_kept_only_if_the_policy_takes_it() {
+async fn image_is_stored_only_if_the_policy_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let net = Net::default();
     let (theirs, image) = good(&net, folder.path());
@@ -229,7 +229,7 @@ async fn an_image_is_kept_only_if_the_policy_takes_it() {
     let refuse = Policy::read(br#"{"default": [{"type": "reject"}]}"#, |_| unreachable!()).unwrap();
     let refused = fetcher(&net, store.clone(), MIRRORS, refuse).fetch(&reference, &Want::All).await;
     assert!(matches!(refused, Err(FetchError::Refused(Refused::Rejected(_)))));
-    assert!(net.log().is_empty(), "nobody is asked");
+    assert!(net.log().is_empty(), "no registry gets a request");
 
     let (key, pem) = key();
     let fetcher = fetcher(&net, store.clone(), MIRRORS, signed_policy(&pem, &json!(null)));
@@ -237,7 +237,7 @@ async fn an_image_is_kept_only_if_the_policy_takes_it() {
     assert!(error.contains("it has no signature"), "{error}");
     assert!(store.references().unwrap().is_empty());
 
-    // Signed under the name that is asked for, beside the image in the mirror.
+    // The signature names the requested reference, and is stored beside the image in the mirror.
     let signature = sign(&key, "far.test/org/a:b", &image.digest.to_string(), COSIGN);
     theirs.put(&signature.payload).unwrap();
     theirs.put(b"{}").unwrap();
@@ -255,7 +255,7 @@ async fn an_image_is_kept_only_if_the_policy_takes_it() {
     assert_eq!(store.resolve(&reference).unwrap().unwrap().digest, image.digest);
 }
 
-/// A key pair, and its public half in PEM.
+/// A key pair, and its public key in PEM.
 fn key() -> (EcdsaKeyPair, String) {
     let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
     let random = SystemRandom::new();
@@ -283,7 +283,7 @@ fn signed_policy(pem: &str, identity: &serde_json::Value) -> Policy {
 }
 
 #[test]
-fn a_signature_is_good_by_key_digest_and_name() {
+fn signature_is_valid_by_key_digest_and_identity() {
     let ((ours, pem), (theirs, _)) = (key(), key());
     let digest = Digest::of(b"image");
     let text = digest.to_string();
@@ -387,7 +387,7 @@ fn a_signature_is_good_by_key_digest_and_name() {
 }
 
 #[test]
-fn the_closest_scope_of_a_policy_decides() {
+fn most_specific_scope_of_a_policy_applies() {
     let text = json!({
         "default": [{"type": "reject"}],
         "transports": {
@@ -428,7 +428,7 @@ fn the_closest_scope_of_a_policy_decides() {
 }
 
 #[test]
-fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
+fn invalid_policy_is_refused() {
     let signed = |fields: serde_json::Value| {
         let mut one = json!({"type": "sigstoreSigned"});
         one.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -451,7 +451,7 @@ fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
         (signed(json!({"keyData": "!"})), "is not base64"),
         (signed(json!({"keyData": "YQ=="})), "it is not a public key in PEM"),
         (signed(json!({"keyDatas": []})), "is empty"),
-        (signed(json!({"keyData": "YQ==", "keydata": "x"})), "\"keydata\" is not known"),
+        (signed(json!({"keyData": "YQ==", "keydata": "x"})), "\"keydata\" is unknown"),
     ] {
         let lost = |_: &str| Err(std::io::ErrorKind::NotFound.into());
         let error = Policy::read(text.to_string().as_bytes(), lost).unwrap_err().to_string();
@@ -466,7 +466,7 @@ fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
 }
 
 #[test]
-fn policy_with_a_key_twice_is_refused_wherever_the_key_is() {
+fn policy_with_a_duplicate_key_is_refused() {
     let accept = r#"[{"type": "insecureAcceptAnything"}]"#;
     let reject = r#"[{"type": "reject"}]"#;
     for (text, key) in [
@@ -487,7 +487,7 @@ fn policy_with_a_key_twice_is_refused_wherever_the_key_is() {
             r#"{"default": [{"type": "reject", "type": "insecureAcceptAnything"}]}"#.to_owned(),
             "type",
         ),
-        // An escape is the same key.
+        // An escaped key is the same key.
         (format!(r#"{{"default": {reject}, "def\u0061ult": {accept}}}"#), "default"),
     ] {
         let error = Policy::read(text.as_bytes(), |_| unreachable!()).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The store.
+//! The content store.
 
 use mainstay_image::{
     digest::{Algorithm, Digest},
@@ -32,7 +32,7 @@ fn image(store: &Store, layer: &str) -> Descriptor {
 }
 
 #[test]
-fn what_is_not_what_was_announced_leaves_nothing() {
+fn content_with_a_wrong_digest_or_size_is_not_stored() {
     let (_folder, store) = store();
     let wanted = Digest::of(b"content");
     let mut writer = store.writer(100).unwrap();
@@ -58,13 +58,13 @@ fn what_is_not_what_was_announced_leaves_nothing() {
 }
 
 #[test]
-fn a_write_goes_on_where_it_stopped() {
+fn unfinished_write_is_resumed() {
     let (_folder, store) = store();
     let wanted = Digest::of(b"content");
     let mut writer = store.resume(&wanted, 7).unwrap();
     assert_eq!(writer.length(), 0);
     writer.append(b"con").unwrap();
-    // Somebody else at the same time begins anew, aside.
+    // A concurrent writer starts from nothing, in a separate file.
     let mut other = store.resume(&wanted, 7).unwrap();
     assert_eq!(other.length(), 0);
     other.append(b"content").unwrap();
@@ -75,7 +75,7 @@ fn a_write_goes_on_where_it_stopped() {
     writer.append(b"tent").unwrap();
     writer.commit(Some(&wanted), Some(7)).unwrap();
     assert_eq!((store.bytes(&wanted, 7).unwrap(), partial(&store)), (b"content".to_vec(), 0));
-    // What turns out wrong is not kept.
+    // Content with a wrong digest is removed.
     let mut writer = store.resume(&wanted, 7).unwrap();
     writer.append(b"CONTENT").unwrap();
     writer.commit(Some(&wanted), Some(7)).unwrap_err();
@@ -83,7 +83,7 @@ fn a_write_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn damage_is_noticed_when_documents_are_read() {
+fn damaged_documents_are_refused() {
     let (_folder, store) = store();
     let image = image(&store, "layer");
     fs::write(store.blob_path(&image.digest), b"{}").unwrap();
@@ -93,7 +93,7 @@ fn damage_is_noticed_when_documents_are_read() {
 }
 
 #[test]
-fn references_mean_manifests() {
+fn references_resolve_to_manifests() {
     let (_folder, store) = store();
     let image = image(&store, "layer");
     let tagged = reference("quay.io/org/name:v1");
@@ -113,7 +113,7 @@ fn references_mean_manifests() {
 }
 
 #[test]
-fn what_nothing_names_is_collected_after_its_grace() {
+fn unreferenced_content_is_collected_after_its_grace_period() {
     let (_folder, store) = store();
     let (kept, lost) = (image(&store, "kept"), image(&store, "lost"));
     let index = store.put_json(media::OCI_INDEX, &Index::oci(vec![kept.clone()])).unwrap();
@@ -140,11 +140,11 @@ fn what_nothing_names_is_collected_after_its_grace() {
     );
     assert_eq!(store.resolve(&by_digest).unwrap(), None);
     store.verify(&Digest::of(b"kept")).unwrap();
-    store.document(&about.digest).expect("it says something of one that stays");
+    store.document(&about.digest).expect("its subject stays");
 }
 
 #[test]
-fn many_write_the_same_at_once() {
+fn concurrent_writes_of_the_same_content_succeed() {
     let (_folder, store) = store();
     std::thread::scope(|scope| {
         for number in 0..8 {

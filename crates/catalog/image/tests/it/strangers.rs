@@ -1,4 +1,4 @@
-//! Registries that mean harm, or are in trouble.
+//! Hostile and failing registries.
 
 use crate::net::{Body, Net, answer, breaking, certificate, stalling, with_body};
 use http::{Request, Response};
@@ -21,7 +21,7 @@ use tokio::time::Duration;
 pub(crate) const PASSWORD: &str = "correct-horse-battery";
 pub(crate) const LAYER: &[u8] = b"0123456789";
 
-/// A manifest of one layer, without configuration worth the name.
+/// A manifest with one layer and an empty configuration.
 pub(crate) fn manifest() -> Vec<u8> {
     let config = Descriptor::of(media::OCI_EMPTY, b"{}");
     let layer = Descriptor::of(media::OCI_LAYER, LAYER);
@@ -32,7 +32,7 @@ pub(crate) fn path(request: &Request<Incoming>) -> &str {
     request.uri().path()
 }
 
-/// What an honest registry answers.
+/// The responses of an honest registry.
 pub(crate) fn honest(request: &Request<Incoming>) -> Response<Body> {
     let path = path(request);
     if path.contains("/manifests/") {
@@ -56,7 +56,7 @@ pub(crate) fn with_password(net: &Net) -> Settings {
     Settings { keyring: Arc::new(keyring), ..net.settings() }
 }
 
-/// Pulls `r.test/a:v1`, and says how it went; nothing unfinished or wrong may be left.
+/// Pulls `r.test/a:v1` and returns the error; nothing unfinished or wrong may be left.
 pub(crate) async fn pull_with(settings: Settings, security: Security) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
@@ -84,7 +84,7 @@ pub(crate) async fn pull_with(settings: Settings, security: Security) -> Result<
 
 type Script = Box<dyn Fn(&Request<Incoming>, usize) -> Response<Body> + Send + Sync>;
 
-/// How a script is judged: what the pull says, and how often at most anybody was asked.
+/// A script with the expected error and the maximum number of requests.
 struct Case {
     name: &'static str,
     script: Script,
@@ -101,7 +101,7 @@ fn case(
     Case { name, script: Box::new(script), says, most }
 }
 
-/// An answer instead of a manifest.
+/// A response in place of the manifest.
 fn instead(
     text: &'static str,
     media: &'static str,
@@ -115,7 +115,7 @@ fn instead(
     }
 }
 
-/// An answer instead of the layer; `count` says how often it was asked for before.
+/// A response in place of the layer; the script gets the number of earlier requests.
 fn layer(
     script: impl Fn(&Request<Incoming>, usize) -> Response<Body> + Send + Sync + 'static,
 ) -> impl Fn(&Request<Incoming>, usize) -> Response<Body> + Send + Sync + 'static {
@@ -140,24 +140,31 @@ fn cases() -> Vec<Case> {
     };
     vec![
         case("honest", None, 3, |request, _| honest(request)),
-        // Who asks.
+        // Authentication.
         case("a loop of tokens", Some("the token is not accepted"), 5, token(r#"{"token":"t0k"}"#)),
         case("a loop of passwords", Some("the credentials are not accepted"), 2, |_, _| {
             answer(401, &[BASIC], "")
         }),
-        case("no challenge", Some("it does not say how"), 1, |_, _| answer(401, &[], "")),
-        case("an unknown challenge", Some("it does not say how"), 1, |_, _| {
+        case("no challenge", Some("names no authentication scheme"), 1, |_, _| {
+            answer(401, &[], "")
+        }),
+        case("an unknown challenge", Some("names no authentication scheme"), 1, |_, _| {
             answer(401, &["www-authenticate: Negotiate"], "")
         }),
         case("a token service elsewhere", Some("its token service has no https URL"), 1, |_, _| {
             answer(401, &["www-authenticate: Bearer realm=\"ftp://r.test/token\""], "")
         }),
-        case("a token service with a name in it", Some("cannot be trusted"), 1, |_, _| {
+        case("a token service with a name in it", Some("or one with credentials"), 1, |_, _| {
             answer(401, &["www-authenticate: Bearer realm=\"http://r.test@evil.test/\""], "")
         }),
-        case("a token that is none", Some("no token"), 2, token(r#"{"token":"a\r\nb: c"}"#)),
+        case(
+            "a token that is none",
+            Some("invalid characters"),
+            2,
+            token(r#"{"token":"a\r\nb: c"}"#),
+        ),
         case("an answer without a token", Some("has no token"), 2, token(r#"{"token":""}"#)),
-        case("an answer that is no answer", Some("cannot be read"), 2, token("<html>")),
+        case("an answer that is no answer", Some("is not valid JSON"), 2, token("<html>")),
         case(
             "a token service that refuses",
             Some("does not accept the credentials"),
@@ -185,7 +192,7 @@ fn cases() -> Vec<Case> {
                 answer(401, &[BASIC], "")
             }
         }),
-        // Trouble.
+        // Errors.
         case("too many requests, for ever", Some("429"), 4, |_, _| answer(429, &[], "")),
         case("trouble, for ever", Some("502"), 4, |_, _| answer(502, &[], "<html>")),
         case("asked to wait for ever", Some("503"), 4, |_, _| {
@@ -206,7 +213,7 @@ fn cases() -> Vec<Case> {
                 "{\"errors\":[{\"code\":\"DENIED\",\"message\":\"\\u001b[31mred\\n\"}]}",
             )
         }),
-        // Silence.
+        // Stalls.
         case("a manifest that stalls", Some("no data was transferred for 30 s"), 4, |_, _| {
             with_body(200, &[], stalling("{"))
         }),
@@ -217,7 +224,7 @@ fn cases() -> Vec<Case> {
             layer(|_, _| with_body(200, &[], stalling(""))),
         ),
         case("an error that stalls", Some("403"), 1, |_, _| with_body(403, &[], stalling("{"))),
-        // Other places.
+        // Redirects.
         case("a loop of redirects", Some("there are too many redirects"), 6, |_, _| {
             answer(307, &["location: /v2/a/manifests/v1"], "")
         }),
@@ -408,7 +415,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_are_not_believed_and_not_asked_for_ever() {
+async fn hostile_registries_are_not_trusted_and_retries_are_limited() {
     let (heard, _listening) = crate::hostile::listen();
     let mut wrong = Vec::new();
     for Case { name, script, says, most } in cases() {
@@ -435,7 +442,7 @@ async fn strangers_are_not_believed_and_not_asked_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_stay_with_their_registry() {
+async fn credentials_are_sent_only_to_their_registry() {
     let net = Net::default();
     net.host("r.test", 80, None, |request| {
         let sent = request.headers().get("authorization");
@@ -457,7 +464,7 @@ async fn credentials_stay_with_their_registry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_tls_nobody_is_led_to_plain_http() {
+async fn redirects_from_tls_to_plain_http_are_refused() {
     let headers: [(&str, &[&str], &str); 2] = [
         ("302", &["location: http://r.test/v2/"], "it is not encrypted"),
         (
@@ -479,7 +486,7 @@ async fn from_tls_nobody_is_led_to_plain_http() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_is_waited_for_as_long_as_it_asks() {
+async fn retry_after_is_respected_up_to_a_limit() {
     for (header, at_least) in [
         ("retry-after: 40", 40),
         ("retry-after: Thu, 01 Jan 1970 00:00:40 GMT", 39),
@@ -503,7 +510,7 @@ async fn a_registry_is_waited_for_as_long_as_it_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_asked_for_once() {
+async fn token_is_requested_once() {
     let net = Net::default();
     net.host("r.test", 80, None, |request| match path(request) {
         "/token" => {
@@ -526,7 +533,7 @@ async fn a_token_is_asked_for_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_begun_goes_on_in_the_next_pull() {
+async fn interrupted_pull_is_resumed_by_the_next_one() {
     let net = Net::default();
     net.host("r.test", 80, None, |request| match request.headers().get("range") {
         _ if !is_layer(request) => honest(request),
@@ -549,7 +556,7 @@ async fn what_was_begun_goes_on_in_the_next_pull() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn uploads_go_only_where_they_may() {
+async fn uploads_to_invalid_locations_are_refused() {
     for (location, says) in [
         ("ftp://r.test/upload", "it is not HTTP"),
         ("http://name:s3cret@r.test/upload", "it contains credentials"),

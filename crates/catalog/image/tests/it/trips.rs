@@ -1,4 +1,4 @@
-//! Our client and our registry: what is pushed is what is pulled.
+//! Our client with our registry: pulling returns the pushed bytes.
 
 use crate::{
     layouts::sample,
@@ -30,7 +30,7 @@ fn registry(folder: &Path, domain: &str) -> (Store, Registry) {
     (store.clone(), Registry::new(store, serve::Settings::new(domain), clock))
 }
 
-/// Two platforms under one name.
+/// An index of two platforms.
 fn both(store: &Store) -> Descriptor {
     let mut arm = sample(store, "for arm");
     arm.platform = Some(Platform::linux("arm64"));
@@ -47,7 +47,7 @@ fn blobs(store: &Store) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_pushed_is_pulled_byte_for_byte() {
+async fn pushed_image_is_pulled_unchanged() {
     for (security, port) in [(Security::Plain, 80), (Security::Tls, 443), (Security::Insecure, 443)]
     {
         let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ async fn what_is_pushed_is_pulled_byte_for_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn untrusted_certificate_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (_, registry) = registry(folder.path(), "r.test");
     let net = Net::default();
@@ -107,8 +107,8 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_is_made_again_is_reported_before_the_wait() {
-    // Nothing listens.
+async fn retry_is_reported_before_the_wait() {
+    // No host listens.
     let net = Net::default();
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&errors);
@@ -128,7 +128,7 @@ async fn an_attempt_that_is_made_again_is_reported_before_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_insecure_registry_may_have_no_tls() {
+async fn insecure_registry_may_have_no_tls() {
     let folder = tempfile::tempdir().unwrap();
     let (store, registry) = registry(folder.path(), "r.test:5000");
     let image = sample(&store, "text");
@@ -141,7 +141,7 @@ async fn an_insecure_registry_may_have_no_tls() {
     assert!(net.client().resolve(&reference, Security::Tls).await.is_err());
 }
 
-/// A request to our registry, without a connection.
+/// Sends a request to our registry without a connection.
 async fn ask(
     registry: &Registry,
     method: &str,
@@ -161,7 +161,7 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn the_registry_answers_as_the_specification_says() {
+async fn registry_follows_the_distribution_specification() {
     let folder = tempfile::tempdir().unwrap();
     let (store, registry) = registry(folder.path(), "r.test");
     let (config, layer) = (b"{}", b"0123456789");
@@ -169,7 +169,7 @@ async fn the_registry_answers_as_the_specification_says() {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
 
     assert_eq!(ask(&registry, "GET", "/v2/", &[], b"").await.0, 200);
-    // In one request, and in pieces.
+    // Uploads in one request, and in chunks.
     let path = format!("/v2/a/b/blobs/uploads/?digest={config_digest}");
     assert_eq!(ask(&registry, "POST", &path, &[], config).await.0, 201);
     let (status, headers, _) = ask(&registry, "POST", "/v2/a/b/blobs/uploads/", &[], b"").await;
@@ -188,7 +188,7 @@ async fn the_registry_answers_as_the_specification_says() {
         (status, headers["docker-content-digest"].to_str().unwrap()),
         (201, &*layer_digest.to_string())
     );
-    assert_eq!(ask(&registry, "PUT", &path, &[], b"").await.0, 404, "the upload is over");
+    assert_eq!(ask(&registry, "PUT", &path, &[], b"").await.0, 404, "the upload has ended");
 
     let blob = format!("/v2/a/b/blobs/{layer_digest}");
     let (status, headers, body) =
@@ -199,7 +199,7 @@ async fn the_registry_answers_as_the_specification_says() {
     let (status, headers, body) = ask(&registry, "HEAD", &blob, &[], b"").await;
     assert_eq!((status, headers["content-length"].to_str().unwrap(), body.len()), (200, "10", 0));
     assert_eq!(ask(&registry, "DELETE", &blob, &[], b"").await.0, 405);
-    // Mounting from another repository, and what is not there to be mounted.
+    // Mounting from another repository, with an existing and a missing blob.
     let mount = format!("/v2/c/blobs/uploads/?mount={layer_digest}&from=a/b");
     assert_eq!(ask(&registry, "POST", &mount, &[], b"").await.0, 201);
     let mount = format!("/v2/c/blobs/uploads/?mount={}&from=a/b", Digest::of(b"lost"));
@@ -225,7 +225,7 @@ async fn the_registry_answers_as_the_specification_says() {
     );
     let (_, _, body) = ask(&registry, "GET", "/v2/_catalog", &[], b"").await;
     assert_eq!(text(&body), r#"{"repositories":["a/b"]}"#);
-    // Of another registry, for which this one is a mirror.
+    // The repository of another registry, for which this one is a mirror.
     let (status, ..) = ask(&registry, "GET", "/v2/a/b/manifests/v1?ns=other.test", &[], b"").await;
     assert_eq!(status, 404);
 
@@ -245,7 +245,7 @@ async fn the_registry_answers_as_the_specification_says() {
         let index: Index = serde_json::from_slice(&body).unwrap();
         assert_eq!(index.manifests.len(), count, "{kind}");
     }
-    // A tag goes alone; a digest goes with its tags.
+    // Deleting a tag keeps other tags; deleting a digest removes its tags.
     assert_eq!(ask(&registry, "DELETE", "/v2/a/b/manifests/v2", &[], b"").await.0, 202);
     assert_eq!(store.tags("r.test/a/b").unwrap(), ["v1", "v3"]);
     let path = format!("/v2/a/b/manifests/{digest}");
@@ -255,7 +255,7 @@ async fn the_registry_answers_as_the_specification_says() {
 }
 
 #[tokio::test]
-async fn the_registry_refuses_with_the_codes_of_the_specification() {
+async fn registry_returns_the_error_codes_of_the_specification() {
     let folder = tempfile::tempdir().unwrap();
     let (_, registry) = registry(folder.path(), "r.test");
     let hex = "a".repeat(64);
@@ -309,7 +309,7 @@ async fn the_registry_refuses_with_the_codes_of_the_specification() {
 }
 
 #[tokio::test]
-async fn changing_a_registry_with_an_account_needs_its_name_and_password() {
+async fn writing_to_a_registry_with_an_account_requires_its_password() {
     use mainstay_image::credentials::Keyring;
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
@@ -366,7 +366,7 @@ async fn changing_a_registry_with_an_account_needs_its_name_and_password() {
     }
     assert!(store.resolve(&"r.test/a:v1".parse().unwrap()).unwrap().is_some());
 
-    // Our own client says who it is when it is asked.
+    // Our client sends its credentials after a challenge.
     let net = Net::default();
     net.registry("r.test", 80, None, registry);
     let (ours, reference) = (Store::open(folder.path().join("ours")).unwrap(), "r.test/c:v1");
@@ -384,7 +384,7 @@ async fn changing_a_registry_with_an_account_needs_its_name_and_password() {
 }
 
 #[test]
-fn what_a_store_makes_is_for_its_owner_only() {
+fn store_files_are_accessible_only_to_their_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("deep/store")).unwrap();
@@ -403,7 +403,7 @@ fn what_a_store_makes_is_for_its_owner_only() {
     assert!(seen > 10, "{seen}");
 }
 
-/// A proxy in front of a network: what it was asked, and what it answers.
+/// A proxy in front of a network: its status line, and the requests that it received.
 struct Tunnel {
     net: Net,
     asked: Arc<Mutex<Vec<String>>>,
@@ -435,7 +435,7 @@ impl Dial for Tunnel {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proxy_is_asked_for_a_tunnel_with_its_own_password() {
+async fn proxy_tunnel_is_requested_with_the_proxy_password() {
     for (status, fine) in [("200 OK", true), ("407 Proxy Authentication Required", false)] {
         let folder = tempfile::tempdir().unwrap();
         let (store, registry) = registry(folder.path(), "r.test");
@@ -474,13 +474,17 @@ async fn a_proxy_is_asked_for_a_tunnel_with_its_own_password() {
         );
         assert!(asked.contains("Proxy-Authorization: Basic bmFtZTpzM2NyZXQ=\r\n"), "{asked}");
         for asked in net.log() {
-            assert_eq!(asked.header("proxy-authorization"), None, "the registry is not told");
+            assert_eq!(
+                asked.header("proxy-authorization"),
+                None,
+                "the registry does not get the proxy's credentials"
+            );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_folder_with_a_dot_is_a_registry_where_that_is_asked_for() {
+async fn first_path_component_with_a_dot_is_a_registry_with_folders() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     for name in ["localhost/kiwi:v1", "quay.io/fruit/kiwi:v2", "other:5000/fig:v3"] {
