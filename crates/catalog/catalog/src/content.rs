@@ -3,7 +3,7 @@
 //! Each blob is compressed on its own, so that reading one costs no more than that one. The catalog
 //! owns the table, so later changes of the files do not show in it.
 
-use crate::{pack::Packed, problem::BlobName};
+use crate::{compression::CompressedBlob, problem::BlobName};
 use mainstay_gocompat::Base64Error;
 use mainstay_object::NotAnObject;
 use mainstay_yaml::YamlError;
@@ -12,14 +12,14 @@ use std::{fmt, sync::Arc};
 
 /// The file and line of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
+pub struct BlobOrigin {
     /// Path of the file below the catalog's folder, with `/` between the parts.
     pub file: Arc<str>,
     /// The line (from 1) on which the document begins.
     pub line: usize,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for BlobOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -28,7 +28,7 @@ impl fmt::Display for Origin {
 /// Why content that is decoded on demand could not be read. Loading has checked the blob itself,
 /// but not every manifest inside a bundle.
 #[derive(Debug, thiserror::Error)]
-pub enum ContentError {
+pub enum BlobError {
     /// The stored bytes cannot be decompressed; memory or snapshot is damaged.
     #[error("stored content of {schema} {name:?} is damaged")]
     Damaged {
@@ -57,13 +57,13 @@ pub enum ContentError {
         /// The position of the property in the bundle's list.
         index: usize,
         /// What is wrong with it.
-        source: ManifestError,
+        source: BundleManifestError,
     },
 }
 
 /// Why a property of a bundle holds no manifest.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+pub enum BundleManifestError {
     /// The property has no value.
     #[error("no value")]
     NoValue,
@@ -105,44 +105,44 @@ impl Blob {
     }
 
     /// Schema, package and name of the document.
-    pub fn called(&self) -> BlobName {
+    pub fn blob_name(&self) -> BlobName {
         self.slot().blob_name()
     }
 
     /// The file and line of the document.
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &BlobOrigin {
         &self.slot().origin
     }
 
     /// The length of [`Blob::json`] in bytes, without decompressing; 0 if the content is not
     /// stored.
     pub fn json_len(&self) -> usize {
-        self.slot().packed.as_ref().map_or(0, |packed| packed.plain)
+        self.slot().compressed.as_ref().map_or(0, |compressed| compressed.plain)
     }
 
     /// The document as compact JSON with sorted keys.
-    pub fn json(&self) -> Result<Vec<u8>, ContentError> {
+    pub fn json(&self) -> Result<Vec<u8>, BlobError> {
         let slot = self.slot();
-        let Some(packed) = &slot.packed else {
+        let Some(compressed) = &slot.compressed else {
             let (schema, name) = (slot.schema.clone(), slot.name.clone());
-            return Err(ContentError::NotKept { schema, name });
+            return Err(BlobError::NotKept { schema, name });
         };
-        packed.unpack().ok_or_else(|| self.damaged())
+        compressed.decompress().ok_or_else(|| self.damaged())
     }
 
     /// The document as a value.
-    pub fn value(&self) -> Result<Value, ContentError> {
+    pub fn value(&self) -> Result<Value, BlobError> {
         serde_json::from_slice(&self.json()?).map_err(|_| self.damaged())
     }
 
     /// Whether both are stored and equal. Compares the compressed bytes.
-    pub fn holds_the_same(&self, other: &Self) -> bool {
-        self.slot().packed.is_some() && self.slot().packed == other.slot().packed
+    pub fn has_equal_content(&self, other: &Self) -> bool {
+        self.slot().compressed.is_some() && self.slot().compressed == other.slot().compressed
     }
 
-    pub(crate) fn damaged(&self) -> ContentError {
+    pub(crate) fn damaged(&self) -> BlobError {
         let slot = self.slot();
-        ContentError::Damaged { schema: slot.schema.clone(), name: slot.name.clone() }
+        BlobError::Damaged { schema: slot.schema.clone(), name: slot.name.clone() }
     }
 
     fn slot(&self) -> &Slot {
@@ -163,9 +163,9 @@ pub(crate) struct Slot {
     pub(crate) schema: Arc<str>,
     pub(crate) package: Arc<str>,
     pub(crate) name: Arc<str>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: BlobOrigin,
     /// The document, if its content is stored.
-    pub(crate) packed: Option<Packed>,
+    pub(crate) compressed: Option<CompressedBlob>,
     /// SHA-256 of the document, if it is computed.
     pub(crate) hash: Option<[u8; 32]>,
 }

@@ -4,10 +4,10 @@
 //! `null` for an unset field, and a message that names type and field.
 
 use crate::{
-    fold::get_in,
-    least,
+    case_fold::get_in,
+    min_kube_version,
     model::{BUNDLE_OBJECT, CSV_METADATA},
-    problem::Part,
+    problem::PathPart,
     shape,
 };
 use mainstay_gocompat::decode_base64;
@@ -77,7 +77,7 @@ pub struct ShapeError {
     /// The type and the expected type, in Go's words.
     pub(crate) message: String,
     /// The place of the value in the document.
-    pub(crate) path: Vec<Part>,
+    pub(crate) path: Vec<PathPart>,
 }
 
 /// A bundle does not have one version.
@@ -130,7 +130,7 @@ impl BundleFacts {
 
 impl ShapeError {
     /// Prepends a part to the path.
-    pub(crate) fn below(mut self, part: Part) -> Self {
+    pub(crate) fn below(mut self, part: PathPart) -> Self {
         self.path.insert(0, part);
         self
     }
@@ -141,9 +141,9 @@ type Fields = Map<String, Value>;
 /// Reads a document of the schema `schema`.
 pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, ShapeError> {
     let Some((shape, what)) = shape::of_document(schema) else { return Ok(Facts::Other) };
-    shape::check_fields(fields, shape, false).map_err(|wrong| ShapeError {
-        message: format!("parse {what}: {}", wrong.message),
-        ..wrong
+    shape::check_fields(fields, shape, false).map_err(|error| ShapeError {
+        message: format!("parse {what}: {}", error.message),
+        ..error
     })?;
     // The shape was checked, so a missing field is an unset one.
     Ok(match what {
@@ -201,17 +201,19 @@ fn bundle(fields: &Fields) -> BundleFacts {
             Value::Object(property) => (text(property, "type"), get_in(property, "value")),
             _ => (String::new(), None),
         };
-        let below =
-            |wrong: ShapeError| wrong.below(Part::Item(index)).below(Part::Field("properties"));
+        let below = |error: ShapeError| {
+            error.below(PathPart::Item(index)).below(PathPart::Field("properties"))
+        };
         if kind == BUNDLE_OBJECT {
             facts.objects += 1;
-            if let Err((wrong, upstream)) = check_object(index, value) {
-                facts.object_faults.push((below(wrong), upstream));
+            if let Err((error, upstream)) = check_object(index, value) {
+                facts.object_faults.push((below(error), upstream));
             } else if facts.metadatas == 0 && facts.min_kube_version.is_empty() {
-                facts.min_kube_version = least::in_object(value).unwrap_or_default();
+                facts.min_kube_version =
+                    min_kube_version::find_in_object(value).unwrap_or_default();
             }
-        } else if let Err(wrong) = read_property(&mut facts, index, kind, value) {
-            facts.faults.push(below(wrong));
+        } else if let Err(error) = read_property(&mut facts, index, kind, value) {
+            facts.faults.push(below(error));
         }
     }
     facts
@@ -228,8 +230,8 @@ fn read_property(
         return Err(ShapeError { message: parse(NO_VALUE), path: Vec::new() });
     };
     if let Some(shape) = shape::of_property(&kind) {
-        shape::check(value, shape).map_err(|wrong| {
-            ShapeError { message: parse(&wrong.message), ..wrong }.below(Part::Field("value"))
+        shape::check(value, shape).map_err(|error| {
+            ShapeError { message: parse(&error.message), ..error }.below(PathPart::Field("value"))
         })?;
     }
     if kind == "olm.package" {
@@ -255,19 +257,19 @@ const NO_VALUE: &str = "unexpected end of JSON input";
 fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, String)> {
     let in_value = |message: String, path| {
         let words = message.clone();
-        (ShapeError { message, path }.below(Part::Field("value")), words)
+        (ShapeError { message, path }.below(PathPart::Field("value")), words)
     };
     let parse = |why: &str| format!("parse property at index {index} as bundle object: {why}");
     let Some(value) = value else {
         let words = parse(NO_VALUE);
         return Err((ShapeError { message: words.clone(), path: Vec::new() }, words));
     };
-    let Some(data) = crate::fold::get(value, "data").and_then(Value::as_str) else {
+    let Some(data) = crate::case_fold::get(value, "data").and_then(Value::as_str) else {
         // The field is unset, or has another type.
         return shape::check(value, DeclaredType::Struct(&shape::BUNDLE_OBJECT))
-            .map_err(|wrong| in_value(parse(&wrong.message), wrong.path));
+            .map_err(|error| in_value(parse(&error.message), error.path));
     };
-    let at_data = || vec![Part::Field("data")];
+    let at_data = || vec![PathPart::Field("data")];
     // Upstream takes data that begins like JSON for JSON, and does not check the rest.
     if begins_with_brace(data) {
         return Ok(());
@@ -283,8 +285,8 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
     };
     let convert =
         |why: &str| format!("convert bundle object property at index {index} to JSON: yaml: {why}");
-    let (wrong, _) = in_value(convert(&error.to_string()), at_data());
-    Err((wrong, convert(&crate::syntax::of_text(&bytes, &error))))
+    let (fault, _) = in_value(convert(&error.to_string()), at_data());
+    Err((fault, convert(&crate::syntax::of_text(&bytes, &error))))
 }
 
 /// Whether a text is valid base64 of data that begins with a brace. The check does not decode the
@@ -292,7 +294,7 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
 fn begins_with_brace(base64: &str) -> bool {
     let text = base64.as_bytes();
     let body = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
-    let sign = |byte: u8| {
+    let is_base64_character = |byte: u8| {
         (byte | 0x20).wrapping_sub(b'a') < 26
             || byte.wrapping_sub(b'0') < 10
             || byte == b'+'
@@ -302,7 +304,7 @@ fn begins_with_brace(base64: &str) -> bool {
     matches!(text, [b'e', b'w'..=b'z' | b'0'..=b'9' | b'+' | b'/', ..])
         && text.len().is_multiple_of(4)
         // Short chunks without an early exit let the compiler vectorize the loop.
-        && body.chunks(256).all(|part| part.iter().fold(true, |good, &byte| good & sign(byte)))
+        && body.chunks(256).all(|part| part.iter().fold(true, |valid, &byte| valid & is_base64_character(byte)))
 }
 
 #[cfg(test)]
@@ -316,8 +318,11 @@ mod tests {
         for text in ["{", "{}", "{\"a\": 1}", "{\u{0}", "{\u{7f}\u{7f}", "{ÿ"] {
             let encoded = STANDARD.encode(text);
             assert!(begins_with_brace(&encoded), "{text}");
-            for odd in [&encoded[1..], &format!("{encoded}a"), &encoded.replace('e', "!")] {
-                assert!(!begins_with_brace(odd) || decode_base64(odd).is_ok(), "{odd}");
+            for malformed in [&encoded[1..], &format!("{encoded}a"), &encoded.replace('e', "!")] {
+                assert!(
+                    !begins_with_brace(malformed) || decode_base64(malformed).is_ok(),
+                    "{malformed}"
+                );
             }
         }
         for text in ["", "a: 1", "z{", "|"] {

@@ -13,7 +13,7 @@
 //! Files are split at document boundaries while they are read, and as many threads as there are
 //! cores parse the parts. So neither a large file nor many of them are in memory at once. Only an
 //! irregular or wrong file is read as a whole, so that its problems do not depend on the split.
-//! [`Keep`] selects how much of the documents stays in memory: all, or what checks and lists need.
+//! [`KeptContent`] selects how much of the documents stays in memory: all, or what checks and lists need.
 //!
 //! The same checks report in two forms. Ours names all problems with their places;
 //! [`LoadError::upstream`] is the message of upstream's `opm` for that catalog.
@@ -34,54 +34,55 @@
 //! This crate does not fetch images, render bundles, watch folders (the owner of a catalog source
 //! does), or resolve dependencies.
 
+mod case_fold;
 mod check;
+mod compression;
 mod content;
-mod cut;
 mod declared;
 mod decode;
-mod fold;
-mod golang;
+mod document_error;
+mod go_format;
 mod graph;
-mod ignored;
-mod least;
+mod indexignore;
 mod lint;
 mod load;
 mod mermaid;
 mod migrate;
+mod min_kube_version;
 mod model;
-mod odd;
 mod order;
-mod pack;
+mod parallel_read;
 mod problem;
 mod read;
 mod rule;
 mod shape;
 mod snapshot;
 mod source;
+mod splitter;
 mod syntax;
 pub mod template;
 mod upstream;
 mod value;
-mod work;
 mod write;
 
-pub use content::{Blob, ContentError, ManifestError, Origin};
-pub use declared::Declared;
+pub use content::{Blob, BlobError, BlobOrigin, BundleManifestError};
+pub use declared::CatalogDocuments;
 pub use decode::{BundleVersionError, ShapeError};
-pub use lint::{Inspection, inspect};
-pub use load::{Keep, Limits, LoadOptions, catalog_files};
+pub use document_error::CatalogDocumentError;
+pub use lint::{LintReport, lint_catalog};
+pub use load::{KeptContent, Limits, LoadOptions, catalog_files};
 pub use mainstay_formats::reference::fault as reference_fault;
 pub use mainstay_gocompat::Base64Error;
 pub use mermaid::{Diagram, DiagramError, DiagramOptions};
-pub use migrate::{Level, MigrateError, UnknownLevel};
+pub use migrate::{MigrateError, MigrationLevel, UnknownMigrationLevel};
 pub use model::{
-    Api, Bundle, Catalog, Channel, Entry, Icon, Package, PackageRequirement, Property, RelatedImage,
+    Bundle, BundleApi, BundleProperty, Catalog, CatalogEntry, Channel, Package, PackageIcon,
+    PackageRequirement, RelatedImage,
 };
-pub use odd::DocumentError;
 pub use order::ChannelOrder;
-pub use problem::{BlobName, LoadError, Problem};
-pub use rule::{Rule, Severity};
-pub use snapshot::{Damage, SnapshotError};
-pub use source::{Files, Folder, Source, SourceFile, TreeError};
+pub use problem::{BlobName, CatalogProblem, LoadError};
+pub use rule::{CatalogRule, Severity};
+pub use snapshot::{SnapshotDamage, SnapshotError};
+pub use source::{FileSource, FolderSource, MemorySource, SourceFile, TreeError};
 pub use value::{json_fault, json_stream_fault, property_fault};
-pub use write::{Format, Part, Rendition, WriteError};
+pub use write::{CatalogFormat, PackageDocuments, Rendition, WriteError};

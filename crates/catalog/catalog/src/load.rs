@@ -5,14 +5,14 @@
 //! errors do not depend on the number of cores.
 
 use crate::{
-    Declared,
-    ignored::{self, Ignored, TooSlow},
+    CatalogDocuments,
+    indexignore::{self, IgnorePatterns, PatternLimitExceeded},
     model::Catalog,
-    problem::{LoadError, Problem},
-    read::FileRead,
-    rule::Rule,
-    source::{Folder, Source, SourceFile, TreeError, plain},
-    work::read_all,
+    parallel_read::read_files,
+    problem::{CatalogProblem, LoadError},
+    read::FileContent,
+    rule::CatalogRule,
+    source::{FileSource, FolderSource, SourceFile, TreeError, plain},
 };
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc};
 
@@ -26,7 +26,7 @@ pub struct Limits {
     /// The maximum number of files.
     pub files: usize,
     /// The maximum nesting of values. Above 127 levels, documents are parsed on large stacks, and
-    /// their stored content could not be parsed again; so more counts with [`Keep::Facts`] only.
+    /// their stored content could not be parsed again; so more counts with [`KeptContent::Facts`] only.
     /// Upstream reads [`Limits::DEEPEST`].
     pub depth: usize,
 }
@@ -45,7 +45,7 @@ impl Default for Limits {
 
 /// How much content of its documents a catalog stores beside the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeptContent {
     /// All content, compressed, with a digest: for catalogs that are served.
     #[default]
     All,
@@ -64,14 +64,18 @@ pub struct LoadOptions {
     /// How many threads parse; by default as many as there are cores.
     pub threads: Option<NonZeroUsize>,
     /// How much content of the documents is stored.
-    pub keep: Keep,
+    pub keep: KeptContent,
 }
 
 impl LoadOptions {
     /// The maximum nesting of values. Stored content must be parsable again.
     pub(crate) fn depth(&self) -> usize {
         let usual = Limits::default().depth;
-        if self.keep == Keep::Facts { self.limits.depth } else { self.limits.depth.min(usual) }
+        if self.keep == KeptContent::Facts {
+            self.limits.depth
+        } else {
+            self.limits.depth.min(usual)
+        }
     }
 }
 
@@ -81,41 +85,49 @@ impl Catalog {
     /// # Errors
     /// All problems of the content, each with its place. Nothing is loaded then.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Arc<Self>, LoadError> {
-        Self::load_from(&Folder::new(path), options)
+        Self::load_from(&FolderSource::new(path), options)
     }
 
     /// Loads the catalog in any tree of files.
     ///
     /// # Errors
     /// As [`Catalog::load`].
-    pub fn load_from(source: &dyn Source, options: &LoadOptions) -> Result<Arc<Self>, LoadError> {
+    pub fn load_from(
+        source: &dyn FileSource,
+        options: &LoadOptions,
+    ) -> Result<Arc<Self>, LoadError> {
         let read = read(source, options, false)?;
-        read.declared.judge(Some((source, options)), read.problems, read.complete, read.upstream)
+        read.declared.into_catalog(
+            Some((source, options)),
+            read.problems,
+            read.complete,
+            read.upstream,
+        )
     }
 }
 
 /// The content of a tree of files.
-pub(crate) struct TreeRead {
-    pub(crate) declared: Declared,
-    pub(crate) problems: Vec<Problem>,
+pub(crate) struct TreeContent {
+    pub(crate) declared: CatalogDocuments,
+    pub(crate) problems: Vec<CatalogProblem>,
     /// Whether every document was read.
     pub(crate) complete: bool,
     /// The message with which upstream stops reading.
     pub(crate) upstream: Option<String>,
     /// The lint problems of the files, if a lint is requested.
-    pub(crate) noted: Vec<Problem>,
+    pub(crate) lint_problems: Vec<CatalogProblem>,
 }
 
-/// Reads all documents of a tree, with lint problems if `looks` is set.
+/// Reads all documents of a tree, with lint problems if `lint` is set.
 pub(crate) fn read(
-    source: &dyn Source,
+    source: &dyn FileSource,
     options: &LoadOptions,
-    looks: bool,
-) -> Result<TreeRead, LoadError> {
+    lint: bool,
+) -> Result<TreeContent, LoadError> {
     let name = source.name();
     let fail = |message: String, remedy: &'static str, upstream: Option<String>| {
         LoadError::new(
-            vec![Problem::of_file(Rule::NoCatalog, name.as_str(), message, remedy)],
+            vec![CatalogProblem::of_file(CatalogRule::NoCatalog, name.as_str(), message, remedy)],
             upstream,
         )
     };
@@ -126,20 +138,20 @@ pub(crate) fn read(
         };
         fail(error.to_string(), "give the path of a folder with a catalog", Some(upstream))
     })?;
-    limit(&files, options).map_err(|error| {
+    check_file_count(&files, options).map_err(|error| {
         fail(error.to_string(), "put the catalog into a folder of its own", None)
     })?;
     // Sorted by path component, in the order of upstream's walk.
     files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
-    let (mut problems, mut noted) = (Vec::new(), Vec::new());
-    let files = without_ignored(source, files, options, &mut problems, &mut noted);
+    let (mut problems, mut lint_problems) = (Vec::new(), Vec::new());
+    let files = without_ignored(source, files, options, &mut problems, &mut lint_problems);
     let mut complete = problems.is_empty();
-    let mut declared = Declared::default();
+    let mut declared = CatalogDocuments::default();
     let mut upstream = None;
-    for read in read_all(source, &files, options, looks) {
-        let FileRead { blobs, problems: found, lost, stop, noted: more, .. } = read;
+    for read in read_files(source, &files, options, lint) {
+        let FileContent { blobs, problems: found, lost, stop, lint_problems: more, .. } = read;
         problems.extend(found);
-        noted.extend(more);
+        lint_problems.extend(more);
         complete &= !lost;
         if upstream.is_none() {
             upstream = stop;
@@ -148,7 +160,7 @@ pub(crate) fn read(
             declared.add(blob);
         }
     }
-    Ok(TreeRead { declared, problems, complete, upstream, noted })
+    Ok(TreeContent { declared, problems, complete, upstream, lint_problems })
 }
 
 /// The files of a catalog in the order of their paths, without `.indexignore` files and the files
@@ -157,15 +169,15 @@ pub(crate) fn read(
 /// # Errors
 /// If the tree does not exist, has too many files, or patterns cannot be read.
 pub fn catalog_files(
-    source: &dyn Source,
+    source: &dyn FileSource,
     options: &LoadOptions,
 ) -> Result<Vec<SourceFile>, TreeError> {
     let mut files = source.files()?;
-    limit(&files, options)?;
+    check_file_count(&files, options)?;
     files.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
-    let (mut problems, mut noted) = (Vec::new(), Vec::new());
-    let mut files = without_ignored(source, files, options, &mut problems, &mut noted);
-    if let Some(Problem { file, message, .. }) = problems.into_iter().next() {
+    let (mut problems, mut lint_problems) = (Vec::new(), Vec::new());
+    let mut files = without_ignored(source, files, options, &mut problems, &mut lint_problems);
+    if let Some(CatalogProblem { file, message, .. }) = problems.into_iter().next() {
         return Err(TreeError::Patterns { file, message });
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -173,69 +185,74 @@ pub fn catalog_files(
 }
 
 /// Refuses more files than the limit.
-fn limit(files: &[SourceFile], options: &LoadOptions) -> Result<(), TreeError> {
+fn check_file_count(files: &[SourceFile], options: &LoadOptions) -> Result<(), TreeError> {
     let (found, limit) = (files.len(), options.limits.files);
     if found > limit { Err(TreeError::TooManyFiles { found, limit }) } else { Ok(()) }
 }
 
 /// The files that are not ignored. Faults of ignored files do not count.
 fn without_ignored(
-    source: &dyn Source,
+    source: &dyn FileSource,
     files: Vec<SourceFile>,
     options: &LoadOptions,
-    problems: &mut Vec<Problem>,
-    noted: &mut Vec<Problem>,
+    problems: &mut Vec<CatalogProblem>,
+    lint_problems: &mut Vec<CatalogProblem>,
 ) -> Vec<SourceFile> {
-    let is_patterns = |path: &str| path.rsplit('/').next() == Some(ignored::FILE);
+    let is_patterns = |path: &str| path.rsplit('/').next() == Some(indexignore::FILE);
     let (patterns, files): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| is_patterns(&file.path));
-    let mut ignored = Ignored::default();
-    let mut left = ignored::MOST_BYTES.min(options.limits.file_bytes);
+    let mut ignored = IgnorePatterns::default();
+    let mut remaining = indexignore::MAX_BYTES.min(options.limits.file_bytes);
     for file in patterns {
         let read = match file.fault {
             Some((message, remedy)) => Err((message, remedy)),
-            None => source.read(&file.path, left).map_err(|error| {
+            None => source.read(&file.path, remaining).map_err(|error| {
                 if error.kind() == io::ErrorKind::FileTooLarge {
-                    let limit = ignored::MOST_BYTES.min(options.limits.file_bytes);
+                    let limit = indexignore::MAX_BYTES.min(options.limits.file_bytes);
                     let message = format!("the patterns of the tree are above {limit} bytes");
                     return (message, "write fewer patterns, for whole folders".into());
                 }
                 (plain(&error), "make it readable, or remove it".into())
             }),
         };
-        left = left.saturating_sub(read.as_ref().map_or(0, |text| text.len() as u64));
+        remaining = remaining.saturating_sub(read.as_ref().map_or(0, |text| text.len() as u64));
         match read.map(String::from_utf8) {
             Ok(Ok(text)) => {
-                let marked = text.strip_prefix('\u{feff}');
-                ignored.add(&file.path, marked.unwrap_or(&text));
-                if marked.is_some() {
-                    noted.push(Problem::of_file(
-                        Rule::IgnoreFile,
+                let without_mark = text.strip_prefix('\u{feff}');
+                ignored.add(&file.path, without_mark.unwrap_or(&text));
+                if without_mark.is_some() {
+                    lint_problems.push(CatalogProblem::of_file(
+                        CatalogRule::IgnoreFile,
                         file.path,
                         "other tools lose the first pattern: there is a byte-order mark before it",
                         "save the file without it",
                     ));
                 }
             }
-            Ok(Err(_)) => problems.push(Problem::of_file(
-                Rule::IgnoreFile,
+            Ok(Err(_)) => problems.push(CatalogProblem::of_file(
+                CatalogRule::IgnoreFile,
                 file.path,
                 "the patterns are not UTF-8 text",
                 "save the file as UTF-8",
             )),
             Err((message, remedy)) => {
-                problems.push(Problem::of_file(Rule::IgnoreFile, file.path, message, remedy));
+                problems.push(CatalogProblem::of_file(
+                    CatalogRule::IgnoreFile,
+                    file.path,
+                    message,
+                    remedy,
+                ));
             }
         }
     }
-    let mut kept = Vec::with_capacity(files.len());
+    let mut stored = Vec::with_capacity(files.len());
     for file in files {
         match ignored.ignores(&file.path) {
             Ok(true) => {}
-            Ok(false) => kept.push(file),
-            Err(TooSlow) => {
-                problems.push(Problem::of_file(
-                    Rule::AboveLimit,
+            Ok(false) => stored.push(file),
+            Err(PatternLimitExceeded) => {
+                problems.push(CatalogProblem::of_file(
+                    CatalogRule::AboveLimit,
                     file.path,
                     "the patterns in .indexignore take too long to compare with all files up to this one",
                     "write fewer patterns with several wildcards in a name",
@@ -244,5 +261,5 @@ fn without_ignored(
             }
         }
     }
-    kept
+    stored
 }

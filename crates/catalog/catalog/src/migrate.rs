@@ -18,14 +18,14 @@ use std::borrow::Cow;
 
 /// The target of a migration: this level, after all levels before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum MigrationLevel {
     /// No migration.
     None,
     /// `olm.bundle.object` becomes `olm.csv.metadata`.
     CsvMetadata,
 }
 
-impl Level {
+impl MigrationLevel {
     /// All levels in order.
     pub const ALL: [Self; 2] = [Self::None, Self::CsvMetadata];
 
@@ -44,21 +44,21 @@ impl Level {
     ///
     /// # Errors
     /// If no level has the name.
-    pub fn named(name: &str) -> Result<Self, UnknownLevel> {
+    pub fn parse(name: &str) -> Result<Self, UnknownMigrationLevel> {
         if name == "all" {
             return Ok(Self::LAST);
         }
         Self::ALL
             .into_iter()
             .find(|level| level.name() == name)
-            .ok_or_else(|| UnknownLevel { name: name.to_owned() })
+            .ok_or_else(|| UnknownMigrationLevel { name: name.to_owned() })
     }
 }
 
 /// No migration level has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown migration level {}", quote(name))]
-pub struct UnknownLevel {
+pub struct UnknownMigrationLevel {
     /// The name.
     pub name: String,
 }
@@ -79,13 +79,13 @@ impl Rendition {
     ///
     /// # Errors
     /// The first bundle that cannot be migrated. Bundles before it stay migrated.
-    pub fn migrate(&mut self, level: Level) -> Result<(), MigrateError> {
-        if level < Level::CsvMetadata {
+    pub fn migrate(&mut self, level: MigrationLevel) -> Result<(), MigrateError> {
+        if level < MigrationLevel::CsvMetadata {
             return Ok(());
         }
         for item in self.items_mut().iter_mut().filter(|item| item.has_objects) {
             let Content::Read(blob) = &item.content else { continue };
-            if let Some(bundle) = migrated(blob)? {
+            if let Some(bundle) = remove_manifests(blob)? {
                 item.content = Content::Made(bundle.json().into());
                 item.has_objects = false;
             }
@@ -95,7 +95,7 @@ impl Rendition {
 }
 
 /// The bundle without its manifests; `None` if it needs no migration.
-fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
+fn remove_manifests(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
     let document = blob.value().map_err(WriteError::from)?;
     let bundle = shape("olm.bundle", document);
     let list = |name: &str| bundle[name].as_array().map_or(&[][..], Vec::as_slice);
@@ -103,15 +103,15 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
     let properties = list("properties");
     let is = |property: &Value, kind: &str| property["type"] == kind;
     let mut objects = properties.iter().filter(|property| is(property, BUNDLE_OBJECT));
-    let Some(csv) = objects.find_map(|property| csv_of(&property["value"])) else {
+    let Some(csv) = objects.find_map(|property| find_csv(&property["value"])) else {
         return Ok(None);
     };
     let value = csv_metadata(&csv)?;
     if properties.iter().any(|property| is(property, CSV_METADATA)) {
         return Ok(None);
     }
-    let kept = properties.iter().filter(|property| !is(property, BUNDLE_OBJECT));
-    let kept = kept.map(|property| DeclaredProperty {
+    let stored = properties.iter().filter(|property| !is(property, BUNDLE_OBJECT));
+    let stored = stored.map(|property| DeclaredProperty {
         kind: text(property, "type"),
         value: mainstay_gocompat::json::value(&property["value"], Html::Plain, Numbers::Float),
     });
@@ -122,20 +122,20 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
         name: text(&bundle, "name"),
         package: text(&bundle, "package"),
         image: text(&bundle, "image"),
-        properties: kept.chain([metadata]).collect(),
+        properties: stored.chain([metadata]).collect(),
         related_images: list("relatedImages").iter().map(image).collect(),
     }))
 }
 
 /// The ClusterServiceVersion in a property's value, if it holds one.
-pub(crate) fn csv_of(value: &Value) -> Option<Value> {
+pub(crate) fn find_csv(value: &Value) -> Option<Value> {
     #[derive(Deserialize)]
     struct Head<'h> {
         #[serde(borrow)]
         kind: Option<Cow<'h, str>>,
     }
     const KIND: &str = "ClusterServiceVersion";
-    let bytes = decode_base64(crate::fold::get(value, "data")?.as_str()?).ok()?;
+    let bytes = decode_base64(crate::case_fold::get(value, "data")?.as_str()?).ok()?;
     // Parsing JSON is faster than YAML, and most manifests are of other kinds.
     if let Ok(head) = serde_json::from_slice::<Head<'_>>(&bytes) {
         let found = head.kind? == KIND && !is_json_only(&bytes);

@@ -4,8 +4,8 @@
 //! has its bundle, each channel one head, each bundle one version.
 
 use crate::{
-    content::{Area, Blob, ContentError, ManifestError, Slot},
-    fold,
+    case_fold,
+    content::{Area, Blob, BlobError, BundleManifestError, Slot},
     order::ChannelOrder,
 };
 use mainstay_object::Object;
@@ -77,7 +77,8 @@ impl Catalog {
 
     /// Bytes of memory that the (compressed) blobs occupy.
     pub fn stored_bytes(&self) -> usize {
-        let stored = |slot: &Slot| slot.packed.as_ref().map_or(0, |packed| packed.stored.len());
+        let stored =
+            |slot: &Slot| slot.compressed.as_ref().map_or(0, |compressed| compressed.stored.len());
         self.area.slots.iter().map(stored).sum()
     }
 }
@@ -126,20 +127,21 @@ impl Package {
     }
 
     /// The description, empty when there is none. Decompresses the package's document.
-    pub fn description(&self) -> Result<String, ContentError> {
+    pub fn description(&self) -> Result<String, BlobError> {
         let blob = self.blob.value()?;
-        Ok(fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
+        Ok(case_fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
     }
 
     /// The icon, if there is one. Decompresses the package's document.
-    pub fn icon(&self) -> Result<Option<Icon>, ContentError> {
+    pub fn icon(&self) -> Result<Option<PackageIcon>, BlobError> {
         let blob = self.blob.value()?;
-        let Some(icon) = fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
+        let Some(icon) = case_fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
             return Ok(None);
         };
-        let text =
-            |field| fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Some(Icon { base64data: text("base64data"), mediatype: text("mediatype") }))
+        let text = |field| {
+            case_fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        Ok(Some(PackageIcon { base64data: text("base64data"), mediatype: text("mediatype") }))
     }
 
     /// The document that declares the package.
@@ -150,7 +152,7 @@ impl Package {
 
 /// The icon of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Icon {
+pub struct PackageIcon {
     /// The image in base64.
     pub base64data: String,
     /// The media type, such as `image/svg+xml`. It is not checked.
@@ -166,7 +168,7 @@ pub struct Channel {
     pub package: Arc<str>,
     /// The deprecation message of the channel.
     pub deprecation: Option<Arc<str>>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<CatalogEntry>,
     pub(crate) by_name: BTreeMap<Arc<str>, usize>,
     /// All names in the `skips` of entries.
     pub(crate) skipped: BTreeSet<Arc<str>>,
@@ -176,17 +178,17 @@ pub struct Channel {
 
 impl Channel {
     /// The entries in the order of the file.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
     /// The entry of that name.
-    pub fn entry(&self, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str) -> Option<&CatalogEntry> {
         self.by_name.get(name).map(|&index| &self.entries[index])
     }
 
     /// The one entry that no other entry replaces or skips.
-    pub fn head(&self) -> &Entry {
+    pub fn head(&self) -> &CatalogEntry {
         &self.entries[self.head]
     }
 
@@ -203,7 +205,7 @@ impl Channel {
 
 /// A bundle in a channel, with the edges that lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The name of the bundle, which exists in the package.
     pub name: Arc<str>,
     /// The bundle that this one replaces; it need not exist.
@@ -229,7 +231,7 @@ pub struct Bundle {
     pub image: Arc<str>,
     /// All properties except the large ones (`olm.bundle.object`, `olm.csv.metadata`), in file
     /// order.
-    pub properties: Vec<Property>,
+    pub properties: Vec<BundleProperty>,
     /// The minimum Kubernetes version, as the ClusterServiceVersion or the first `olm.csv.metadata`
     /// writes it.
     pub min_kube_version: Option<Arc<str>>,
@@ -242,14 +244,14 @@ pub struct Bundle {
 
 /// A small property of a bundle: a type, and a JSON value as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Property {
+pub struct BundleProperty {
     /// The type, such as `olm.gvk`.
     pub kind: Arc<str>,
     /// The value as compact JSON with sorted keys.
     pub json: Box<str>,
 }
 
-impl Property {
+impl BundleProperty {
     /// The value, decoded.
     pub fn value(&self) -> Value {
         self.decode().unwrap_or(Value::Null)
@@ -263,7 +265,7 @@ impl Property {
 
 /// The group, version and kind of an API in a property.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Api {
+pub struct BundleApi {
     /// The API group.
     pub group: String,
     /// The version in the group.
@@ -272,9 +274,9 @@ pub struct Api {
     pub kind: String,
 }
 
-impl<'de> Deserialize<'de> for Api {
+impl<'de> Deserialize<'de> for BundleApi {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let [group, version, kind] = fold::texts(from, ["group", "version", "kind"])?;
+        let [group, version, kind] = case_fold::texts(from, ["group", "version", "kind"])?;
         Ok(Self { group, version, kind })
     }
 }
@@ -290,7 +292,8 @@ pub struct PackageRequirement {
 
 impl<'de> Deserialize<'de> for PackageRequirement {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let [package_name, version_range] = fold::texts(from, ["packageName", "versionRange"])?;
+        let [package_name, version_range] =
+            case_fold::texts(from, ["packageName", "versionRange"])?;
         Ok(Self { package_name, version_range })
     }
 }
@@ -327,23 +330,23 @@ struct ObjectData<'a> {
 
 impl Bundle {
     /// The properties of one type, in file order.
-    pub fn properties_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Property> {
+    pub fn properties_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a BundleProperty> {
         self.properties.iter().filter(move |property| *property.kind == *kind)
     }
 
     /// The APIs that this bundle provides (`olm.gvk`).
-    pub fn provided_apis(&self) -> impl Iterator<Item = Api> {
-        self.properties_of("olm.gvk").filter_map(Property::decode)
+    pub fn provided_apis(&self) -> impl Iterator<Item = BundleApi> {
+        self.properties_of("olm.gvk").filter_map(BundleProperty::decode)
     }
 
     /// The APIs that this bundle requires (`olm.gvk.required`).
-    pub fn required_apis(&self) -> impl Iterator<Item = Api> {
-        self.properties_of("olm.gvk.required").filter_map(Property::decode)
+    pub fn required_apis(&self) -> impl Iterator<Item = BundleApi> {
+        self.properties_of("olm.gvk.required").filter_map(BundleProperty::decode)
     }
 
     /// The packages that this bundle requires (`olm.package.required`).
     pub fn required_packages(&self) -> impl Iterator<Item = PackageRequirement> {
-        self.properties_of("olm.package.required").filter_map(Property::decode)
+        self.properties_of("olm.package.required").filter_map(BundleProperty::decode)
     }
 
     /// How many manifests the catalog carries for this bundle; with none they are only in the
@@ -359,18 +362,18 @@ impl Bundle {
 
     /// The manifests that the catalog carries, in file order. Each call decompresses and parses
     /// them again.
-    pub fn objects(&self) -> Result<Vec<Object>, ContentError> {
+    pub fn objects(&self) -> Result<Vec<Object>, BlobError> {
         let mut objects = Vec::with_capacity(self.object_count);
         let json = self.blob.json()?;
         self.each_manifest(&json, |bytes| {
-            objects.push(made_of(bytes)?);
+            objects.push(parse_object(bytes)?);
             Ok(true)
         })?;
         Ok(objects)
     }
 
     /// The first ClusterServiceVersion among the manifests, which is the one that upstream takes.
-    pub fn csv(&self) -> Result<Option<Object>, ContentError> {
+    pub fn csv(&self) -> Result<Option<Object>, BlobError> {
         const KIND: &str = "ClusterServiceVersion";
         let json = self.blob.json()?;
         let mut csv = None;
@@ -379,14 +382,14 @@ impl Bundle {
             if kind_of(bytes).is_some_and(|kind| kind != KIND) {
                 return Ok(true);
             }
-            csv = Some(made_of(bytes)?).filter(|object| object.kind() == KIND);
+            csv = Some(parse_object(bytes)?).filter(|object| object.kind() == KIND);
             Ok(csv.is_none())
         })?;
         Ok(csv)
     }
 
     /// The value of the first `olm.csv.metadata` property.
-    pub fn csv_metadata(&self) -> Result<Option<Value>, ContentError> {
+    pub fn csv_metadata(&self) -> Result<Option<Value>, BlobError> {
         let json = self.blob.json()?;
         let mut found = None;
         self.each_property(&json, |_, kind, value| {
@@ -399,15 +402,16 @@ impl Bundle {
     }
 
     /// The images that the bundle lists as used.
-    pub fn related_images(&self) -> Result<Vec<RelatedImage>, ContentError> {
+    pub fn related_images(&self) -> Result<Vec<RelatedImage>, BlobError> {
         let blob = self.blob.value()?;
-        let images = fold::get(&blob, "relatedImages").and_then(Value::as_array);
+        let images = case_fold::get(&blob, "relatedImages").and_then(Value::as_array);
         Ok(images
             .into_iter()
             .flatten()
             .map(|image| {
-                let text =
-                    |field| fold::get(image, field).and_then(Value::as_str).unwrap_or_default();
+                let text = |field| {
+                    case_fold::get(image, field).and_then(Value::as_str).unwrap_or_default()
+                };
                 RelatedImage { name: text("name").to_owned(), image: text("image").to_owned() }
             })
             .collect())
@@ -422,8 +426,8 @@ impl Bundle {
     fn each_property(
         &self,
         json: &[u8],
-        mut visit: impl FnMut(usize, &str, Option<&RawValue>) -> Result<bool, ContentError>,
-    ) -> Result<(), ContentError> {
+        mut visit: impl FnMut(usize, &str, Option<&RawValue>) -> Result<bool, BlobError>,
+    ) -> Result<(), BlobError> {
         // Go accepts field names in any case. Loading has renamed the fields of properties to their
         // canonical names, so this borrowed form sees all of them.
         let parts: Properties<'_> =
@@ -440,25 +444,27 @@ impl Bundle {
     fn each_manifest(
         &self,
         json: &[u8],
-        mut visit: impl FnMut(&[u8]) -> Result<bool, ManifestError>,
-    ) -> Result<(), ContentError> {
+        mut visit: impl FnMut(&[u8]) -> Result<bool, BundleManifestError>,
+    ) -> Result<(), BlobError> {
         self.each_property(json, |index, kind, value| {
             if kind != BUNDLE_OBJECT {
                 return Ok(true);
             }
-            bytes_of(value).and_then(|bytes| visit(&bytes)).map_err(|source| ContentError::Object {
-                package: self.package.clone(),
-                bundle: self.name.clone(),
-                index,
-                source,
+            decode_manifest(value).and_then(|bytes| visit(&bytes)).map_err(|source| {
+                BlobError::Object {
+                    package: self.package.clone(),
+                    bundle: self.name.clone(),
+                    index,
+                    source,
+                }
             })
         })
     }
 }
 
 /// Decodes the base64 manifest in an `olm.bundle.object` value.
-fn bytes_of(value: Option<&RawValue>) -> Result<Vec<u8>, ManifestError> {
-    let value = value.ok_or(ManifestError::NoValue)?;
+fn decode_manifest(value: Option<&RawValue>) -> Result<Vec<u8>, BundleManifestError> {
+    let value = value.ok_or(BundleManifestError::NoValue)?;
     let data: ObjectData<'_> = serde_json::from_str(value.get())?;
     Ok(mainstay_gocompat::decode_base64(&data.data)?)
 }
@@ -473,7 +479,7 @@ fn kind_of(bytes: &[u8]) -> Option<String> {
 }
 
 /// Parses a manifest in JSON or YAML.
-fn made_of(bytes: &[u8]) -> Result<Object, ManifestError> {
+fn parse_object(bytes: &[u8]) -> Result<Object, BundleManifestError> {
     let manifest: Value = match serde_json::from_slice(bytes) {
         Ok(manifest) => manifest,
         // Upstream parses all manifests as YAML; JSON is a faster path to the same value.

@@ -4,16 +4,16 @@
 //! problem uses that message: scripts and search engines know it.
 
 use crate::{
-    content::Origin,
-    rule::{Rule, Severity},
+    content::BlobOrigin,
+    rule::{CatalogRule, Severity},
 };
 use std::{borrow::Cow, fmt, sync::Arc};
 
 /// One problem of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct CatalogProblem {
     /// The rule that is broken.
-    pub rule: Rule,
+    pub rule: CatalogRule,
     /// The document with the problem, as far as it is known.
     pub blob: Option<BlobName>,
     /// The file, below the catalog's folder; the folder itself where no file can be named.
@@ -53,14 +53,14 @@ impl fmt::Display for BlobName {
     }
 }
 
-impl Problem {
+impl CatalogProblem {
     /// The severity of the rule.
     pub fn severity(&self) -> Severity {
         self.rule.severity()
     }
 
     pub(crate) fn of_file(
-        rule: Rule,
+        rule: CatalogRule,
         file: impl Into<Arc<str>>,
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
@@ -77,7 +77,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         for number in [self.line, self.column].into_iter().flatten() {
@@ -96,13 +96,13 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
     /// The problems.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<CatalogProblem>,
     /// Upstream's message, if it has one.
     upstream: Option<String>,
 }
 
 impl LoadError {
-    pub(crate) fn new(problems: Vec<Problem>, upstream: Option<String>) -> Self {
+    pub(crate) fn new(problems: Vec<CatalogProblem>, upstream: Option<String>) -> Self {
         Self { problems, upstream }
     }
 
@@ -142,7 +142,7 @@ impl std::error::Error for LoadError {}
 
 /// A part of a path in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PathPart {
     Field(&'static str),
     Item(usize),
 }
@@ -150,13 +150,13 @@ pub(crate) enum Part {
 /// A problem inside a blob, before its exact line is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    pub(crate) rule: Rule,
+    pub(crate) rule: CatalogRule,
     pub(crate) blob: BlobName,
-    pub(crate) origin: Origin,
+    pub(crate) origin: BlobOrigin,
     /// The bytes of the document in its file.
     pub(crate) bytes: std::ops::Range<usize>,
     /// The path in the document.
-    pub(crate) path: Vec<Part>,
+    pub(crate) path: Vec<PathPart>,
     pub(crate) message: String,
     pub(crate) remedy: Cow<'static, str>,
     /// The problem may follow from a file that could not be read.

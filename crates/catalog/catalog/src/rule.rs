@@ -34,11 +34,11 @@ macro_rules! rules {
         /// A rule for catalogs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Rule {
+        pub enum CatalogRule {
             $(#[doc = $about] $rule,)*
         }
 
-        impl Rule {
+        impl CatalogRule {
             /// All rules.
             pub const ALL: &'static [Self] = &[$(Self::$rule,)*];
 
@@ -185,13 +185,13 @@ rules! {
 
 #[cfg(test)]
 mod tests {
-    use super::Rule;
+    use super::CatalogRule;
     use std::collections::BTreeSet;
 
     #[test]
     fn rules_have_unique_ids_and_a_sentence() {
         let mut ids = BTreeSet::new();
-        for rule in Rule::ALL {
+        for rule in CatalogRule::ALL {
             let id = rule.id();
             assert!(ids.insert(id), "{id} is a duplicate");
             let good = |c: char| c.is_ascii_lowercase() || c == '-';

@@ -2,9 +2,9 @@
 //! have, and the errors of Go's decoder for them.
 
 use crate::{
+    case_fold,
     decode::ShapeError,
-    fold,
-    problem::{BlobName, Part},
+    problem::{BlobName, PathPart},
 };
 use DeclaredType::{Bytes, Int, List, Raw, Struct, Table, Text};
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType, Mismatch};
@@ -125,39 +125,39 @@ static CHANNEL: DeclaredStruct = DeclaredStruct {
 };
 
 /// A field name that Go's decoder silently ignores or merges.
-pub(crate) enum Odd<'v> {
+pub(crate) enum FieldNameFault<'v> {
     /// The type has no such field.
     Unknown(&'v str),
     /// The field is present in two spellings.
-    Twice(&'v str, &'v str),
+    Repeated(&'v str, &'v str),
 }
 
 /// Visits a value of a struct, and reports each faulty field name with the path to its object and
 /// the struct of that object. Declared structs are finite, so the recursion is bounded.
-pub(crate) fn odd_fields<'v>(
+pub(crate) fn visit_field_faults<'v>(
     declared: &'static DeclaredStruct,
     value: &'v Value,
     path: &mut Vec<Step<'static>>,
-    found: &mut impl FnMut(&[Step<'static>], &'static DeclaredStruct, Odd<'v>),
+    found: &mut impl FnMut(&[Step<'static>], &'static DeclaredStruct, FieldNameFault<'v>),
 ) {
     let Value::Object(object) = value else { return };
-    let mut seen: Vec<(&str, &'v str)> = Vec::new();
+    let mut present: Vec<(&str, &'v str)> = Vec::new();
     for (name, value) in object {
         let Some((field, ty)) = declared.field(name) else {
-            found(path, declared, Odd::Unknown(name));
+            found(path, declared, FieldNameFault::Unknown(name));
             continue;
         };
-        if let Some((_, first)) = seen.iter().find(|(known, _)| known == field) {
-            found(path, declared, Odd::Twice(first, name));
+        if let Some((_, first)) = present.iter().find(|(present_field, _)| present_field == field) {
+            found(path, declared, FieldNameFault::Repeated(first, name));
         }
-        seen.push((field, name));
+        present.push((field, name));
         path.push(Step::Field(field));
         match (ty, value) {
-            (Struct(inner), value) => odd_fields(inner, value, path, found),
+            (Struct(inner), value) => visit_field_faults(inner, value, path, found),
             (List(Struct(inner)), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
                     path.push(Step::Item(index));
-                    odd_fields(inner, item, path, found);
+                    visit_field_faults(inner, item, path, found);
                     path.pop();
                 }
             }
@@ -213,17 +213,17 @@ pub(crate) const FIELDS: [&str; 10] = [
 ];
 
 /// Schema, package and name of a document; none without a schema.
-pub(crate) fn called(fields: &Map<String, Value>) -> Option<BlobName> {
-    let text = |field| fold::get_in(fields, field).and_then(Value::as_str).unwrap_or_default();
+pub(crate) fn blob_name(fields: &Map<String, Value>) -> Option<BlobName> {
+    let text = |field| case_fold::get_in(fields, field).and_then(Value::as_str).unwrap_or_default();
     let (schema, name) = (text("schema"), text("name"));
     let package = if schema == "olm.package" { name } else { text("package") };
-    let called = || BlobName { schema: schema.into(), package: package.into(), name: name.into() };
-    (!schema.is_empty()).then(called)
+    let name = || BlobName { schema: schema.into(), package: package.into(), name: name.into() };
+    (!schema.is_empty()).then(name)
 }
 
 /// The text of a field of a checked value; empty when it is unset.
 pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
+    case_fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Checks the type of a value. The error has Go's words and the path.
@@ -244,8 +244,8 @@ impl From<Box<Mismatch>> for ShapeError {
     fn from(mismatch: Box<Mismatch>) -> Self {
         let mut names = mismatch.fields.into_iter();
         let part = |step: &gojson::Step| match step {
-            gojson::Step::Field(_) => names.next().map(Part::Field),
-            gojson::Step::Item(index) => Some(Part::Item(*index)),
+            gojson::Step::Field(_) => names.next().map(PathPart::Field),
+            gojson::Step::Item(index) => Some(PathPart::Item(*index)),
         };
         // A value below a key of a map is located by the field of the map.
         let path = mismatch.path.iter().map_while(part).collect();

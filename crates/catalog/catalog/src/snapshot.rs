@@ -11,14 +11,14 @@
 //! renamed, so that a crash leaves the old file or the new one.
 
 use crate::{
-    content::{Origin, Slot},
-    declared::Declared,
+    compression::CompressedBlob,
+    content::{BlobOrigin, Slot},
+    declared::CatalogDocuments,
     decode::{self, ShapeError},
     model::Catalog,
-    pack::Packed,
     problem::Finding,
-    read::ReadBlob,
-    rule::Rule,
+    read::DecodedBlob,
+    rule::CatalogRule,
 };
 use mainstay_files::{Draft, Durability};
 use serde::{Deserialize, Serialize};
@@ -61,13 +61,13 @@ pub enum SnapshotError {
         /// The file.
         path: String,
         /// The damage.
-        source: Damage,
+        source: SnapshotDamage,
     },
 }
 
 /// The damage of a snapshot.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub enum SnapshotDamage {
     /// The file is no snapshot, or of another format.
     #[error("it does not begin as a snapshot does")]
     Magic,
@@ -106,7 +106,7 @@ pub enum Damage {
     #[error("{message}")]
     Unsound {
         /// The rule of the first finding.
-        rule: Rule,
+        rule: CatalogRule,
         /// The message of the first finding.
         message: String,
     },
@@ -130,23 +130,28 @@ impl Catalog {
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
         let write = || -> io::Result<()> {
             let not_kept = || io::Error::other("the content of the catalog was not kept");
-            let kept: Option<Vec<_>> =
-                self.area.slots.iter().map(|slot| Some((slot, slot.packed.as_ref()?))).collect();
-            let kept = kept.ok_or_else(not_kept)?;
-            let rows: Vec<Row> = kept.iter().map(|(slot, packed)| row(slot, packed)).collect();
+            let stored: Option<Vec<_>> = self
+                .area
+                .slots
+                .iter()
+                .map(|slot| Some((slot, slot.compressed.as_ref()?)))
+                .collect();
+            let stored = stored.ok_or_else(not_kept)?;
+            let rows: Vec<Row> =
+                stored.iter().map(|(slot, compressed)| row(slot, compressed)).collect();
             let table = serde_json::to_vec(&rows)?;
             let length = (table.len() as u64).to_le_bytes();
             let mut hash = Sha256::new().chain_update(length).chain_update(&table);
-            for (_, packed) in &kept {
-                hash.update(&packed.stored);
+            for (_, compressed) in &stored {
+                hash.update(&compressed.stored);
             }
             let mut draft = Draft::begin(path)?;
             let mut out = BufWriter::new(&mut draft);
             for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
                 out.write_all(part)?;
             }
-            for (_, packed) in &kept {
-                out.write_all(&packed.stored)?;
+            for (_, compressed) in &stored {
+                out.write_all(&compressed.stored)?;
             }
             out.flush()?;
             drop(out);
@@ -176,64 +181,65 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn row(slot: &Slot, packed: &Packed) -> Row {
+fn row(slot: &Slot, compressed: &CompressedBlob) -> Row {
     Row {
         schema: slot.schema.clone(),
         package: slot.package.clone(),
         name: slot.name.clone(),
         file: slot.origin.file.clone(),
         line: slot.origin.line,
-        stored: packed.stored.len(),
-        plain: packed.plain,
-        pieces: packed.pieces,
+        stored: compressed.stored.len(),
+        plain: compressed.plain,
+        pieces: compressed.pieces,
     }
 }
 
-fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, Damage> {
-    let body = bytes.strip_prefix(MAGIC).ok_or(Damage::Magic)?;
-    let (hash, body) = body.split_at_checked(HASH).ok_or(Damage::CutOff)?;
+fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, SnapshotDamage> {
+    let body = bytes.strip_prefix(MAGIC).ok_or(SnapshotDamage::Magic)?;
+    let (hash, body) = body.split_at_checked(HASH).ok_or(SnapshotDamage::CutOff)?;
     if hash != &Sha256::digest(body)[..]
         && !mainstay_fault::is_on("damage-of-snapshots-is-not-noticed")
     {
-        return Err(Damage::Checksum);
+        return Err(SnapshotDamage::Checksum);
     }
-    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or(Damage::CutOff)?;
+    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or(SnapshotDamage::CutOff)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    let (table, mut area) = body.split_at_checked(length).ok_or(Damage::CutOff)?;
+    let (table, mut area) = body.split_at_checked(length).ok_or(SnapshotDamage::CutOff)?;
     let rows: Vec<Row> = serde_json::from_slice(table)?;
-    let mut collected = Declared::default();
+    let mut collected = CatalogDocuments::default();
     for row in rows {
-        let (stored, rest) = area.split_at_checked(row.stored).ok_or(Damage::CutOff)?;
+        let (stored, rest) = area.split_at_checked(row.stored).ok_or(SnapshotDamage::CutOff)?;
         area = rest;
         let called = || (row.schema.clone(), row.name.clone());
-        let packed = Packed { stored: stored.into(), plain: row.plain, pieces: row.pieces };
+        let compressed =
+            CompressedBlob { stored: stored.into(), plain: row.plain, pieces: row.pieces };
         let damaged = || {
             let (schema, name) = called();
-            Damage::Unpack { schema, name }
+            SnapshotDamage::Unpack { schema, name }
         };
-        let hash = packed.hash().ok_or_else(damaged)?;
-        let plain = packed.unpack().ok_or_else(damaged)?;
+        let hash = compressed.hash().ok_or_else(damaged)?;
+        let plain = compressed.decompress().ok_or_else(damaged)?;
         let Ok(Value::Object(fields)) = serde_json::from_slice(&plain) else {
             let (schema, name) = called();
-            return Err(Damage::NotAnObject { schema, name });
+            return Err(SnapshotDamage::NotAnObject { schema, name });
         };
         let facts = decode::facts(&row.schema, &fields)?;
         let slot = Slot {
             schema: row.schema,
             package: row.package,
             name: row.name,
-            origin: Origin { file: row.file, line: row.line },
-            packed: Some(packed),
+            origin: BlobOrigin { file: row.file, line: row.line },
+            compressed: Some(compressed),
             hash: Some(hash),
         };
-        collected.add(ReadBlob { slot, bytes: 0..0, facts });
+        collected.add(DecodedBlob { slot, bytes: 0..0, facts });
     }
     if collected.has_object_faults() {
-        return Err(Damage::Manifest);
+        return Err(SnapshotDamage::Manifest);
     }
     let (catalog, findings, _) = collected.build();
     match findings.into_iter().next() {
         None => Ok(catalog),
-        Some(Finding { rule, message, .. }) => Err(Damage::Unsound { rule, message }),
+        Some(Finding { rule, message, .. }) => Err(SnapshotDamage::Unsound { rule, message }),
     }
 }

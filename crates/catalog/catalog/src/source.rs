@@ -55,7 +55,7 @@ pub enum TreeError {
 }
 
 /// A tree of files.
-pub trait Source: Sync {
+pub trait FileSource: Sync {
     /// The name of the tree in messages.
     fn name(&self) -> String;
 
@@ -85,11 +85,11 @@ pub trait Source: Sync {
 
 /// A folder of the file system, as a source.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct FolderSource {
     root: PathBuf,
 }
 
-impl Folder {
+impl FolderSource {
     /// The folder at `root`; this reads nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -185,7 +185,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
     text[..end].to_lowercase()
 }
 
-impl Source for Folder {
+impl FileSource for FolderSource {
     fn name(&self) -> String {
         self.root.display().to_string()
     }
@@ -212,17 +212,17 @@ impl Source for Folder {
 
 /// Files in memory: the contents of an archive, or of a test.
 #[derive(Clone, Debug, Default)]
-pub struct Files {
+pub struct MemorySource {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
+impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for MemorySource {
     fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
         Self { files: files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect() }
     }
 }
 
-impl Source for Files {
+impl FileSource for MemorySource {
     fn name(&self) -> String {
         "the catalog".to_owned()
     }

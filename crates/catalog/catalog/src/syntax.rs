@@ -3,7 +3,7 @@
 //! These functions run only after an error: they parse the text again, to find the place at which
 //! Go's decoders stop. That is not always where our parsers stop.
 
-use crate::golang;
+use crate::go_format;
 use mainstay_yaml::{NodeFault, Options, YamlError, YamlFault, sections};
 
 /// How many bytes upstream searches for the brace that makes a text JSON.
@@ -113,7 +113,7 @@ fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
     let from = "error converting YAML to JSON:";
     if null {
         let value = read(line.split_once(": ")?.1)?;
-        let value = golang::syntax(&value);
+        let value = go_format::syntax(&value);
         let key = "unsupported map key of type: %!s(<nil>), key: <nil>";
         return Some(format!("{from} {key}, value: {value}"));
     }
@@ -121,7 +121,7 @@ fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
         let value = read(&line[..=at])?;
         (value.is_array() || value.is_object()).then_some(value)
     })?;
-    Some(format!("{from} yaml: invalid map key: {}", golang::syntax(&key)))
+    Some(format!("{from} yaml: invalid map key: {}", go_format::syntax(&key)))
 }
 
 /// Upstream's message for text behind the first value of a document. Upstream ignores that text,
@@ -135,7 +135,7 @@ fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
     match value {
         Ok(value) if !value.is_object() && !value.is_null() => {
             let found = mainstay_gocompat::values::json_kind(&value);
-            let words = golang::no_object(found, &golang::json(&value, true));
+            let words = go_format::not_an_object(found, &go_format::json(&value, true));
             Some(format!("error unmarshaling JSON: while decoding JSON: {words}"))
         }
         _ => None,

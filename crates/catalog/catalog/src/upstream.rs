@@ -19,8 +19,8 @@ pub(crate) enum Stage {
 
 /// The report of upstream.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    stop: Option<((Stage, usize), String)>,
+pub(crate) struct UpstreamReport {
+    fatal: Option<((Stage, usize), String)>,
     tree: Node,
 }
 
@@ -29,18 +29,18 @@ struct Node {
     children: BTreeMap<String, Self>,
 }
 
-impl Words {
+impl UpstreamReport {
     /// Records that upstream stops at the document number `item`. The first error of a document
     /// counts.
-    pub(crate) fn stop(&mut self, stage: Stage, item: usize, text: &str) {
+    pub(crate) fn set_fatal(&mut self, stage: Stage, item: usize, text: &str) {
         let rank = (stage, item);
-        if self.stop.as_ref().is_none_or(|(first, _)| rank < *first) {
-            self.stop = Some((rank, text.to_owned()));
+        if self.fatal.as_ref().is_none_or(|(first, _)| rank < *first) {
+            self.fatal = Some((rank, text.to_owned()));
         }
     }
 
     /// Adds a line to the tree, below the named nodes.
-    pub(crate) fn line(&mut self, below: &[&str], text: &str) {
+    pub(crate) fn add_line(&mut self, below: &[&str], text: &str) {
         let mut node = &mut self.tree;
         for name in below.iter().copied().chain([text]) {
             if !node.children.contains_key(name) {
@@ -52,15 +52,15 @@ impl Words {
     }
 
     /// The whole report; `None` if upstream reports nothing.
-    pub(crate) fn text(self) -> Option<String> {
-        if let Some((_, text)) = self.stop {
+    pub(crate) fn into_message(self) -> Option<String> {
+        if let Some((_, text)) = self.fatal {
             return Some(text);
         }
-        self.tree()
+        self.into_tree()
     }
 
     /// The tree alone, without an error that stops upstream before it.
-    pub(crate) fn tree(self) -> Option<String> {
+    pub(crate) fn into_tree(self) -> Option<String> {
         if self.tree.children.is_empty() {
             return None;
         }

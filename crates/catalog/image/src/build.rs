@@ -5,9 +5,9 @@
 
 use crate::{
     digest::{Digest, Hasher},
-    manifest::{Config, Descriptor, Index, Manifest, media_type},
+    manifest::{Descriptor, ImageConfig, ImageIndex, ImageManifest, media_type},
     platform::Platform,
-    store::{self, Store, StoreError},
+    store::{self, ImageStore, ImageStoreError},
 };
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use std::{
@@ -18,16 +18,16 @@ use tar::{EntryType, Header};
 
 /// The files of a layer by name. Names are relative, with `/` between the parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files(BTreeMap<String, (u32, Vec<u8>)>);
+pub struct LayerFiles(BTreeMap<String, (u32, Vec<u8>)>);
 
 /// A file of a layer cannot have this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a name for a file in an image")]
-pub struct NameError(String);
+pub struct LayerNameError(String);
 
-impl Files {
+impl LayerFiles {
     /// Adds a file with mode 0644; it replaces one of the same name.
-    pub fn add(&mut self, name: &str, content: impl Into<Vec<u8>>) -> Result<(), NameError> {
+    pub fn add(&mut self, name: &str, content: impl Into<Vec<u8>>) -> Result<(), LayerNameError> {
         self.add_with_mode(name, 0o644, content)
     }
 
@@ -37,7 +37,7 @@ impl Files {
         name: &str,
         mode: u32,
         content: impl Into<Vec<u8>>,
-    ) -> Result<(), NameError> {
+    ) -> Result<(), LayerNameError> {
         checked(name)?;
         self.0.insert(name.to_owned(), (mode & 0o777, content.into()));
         Ok(())
@@ -65,11 +65,11 @@ impl Files {
 }
 
 /// Checks that a name is relative, without `..`, and not a whiteout.
-fn checked(name: &str) -> Result<(), NameError> {
+fn checked(name: &str) -> Result<(), LayerNameError> {
     let part = |part: &str| {
         !matches!(part, "" | "." | "..") && !part.starts_with(".wh.") && !part.contains('\0')
     };
-    if name.split('/').all(part) { Ok(()) } else { Err(NameError(name.to_owned())) }
+    if name.split('/').all(part) { Ok(()) } else { Err(LayerNameError(name.to_owned())) }
 }
 
 /// Appends an entry with a reproducible header.
@@ -110,7 +110,7 @@ pub struct Layer {
 pub enum LayerError {
     /// The name of a file is invalid.
     #[error(transparent)]
-    Name(#[from] NameError),
+    Name(#[from] LayerNameError),
     /// Names are not in order, or repeated: the bytes would not be reproducible.
     #[error(
         "{0:?} is not in order: files of a layer are added in the order of their names, each once"
@@ -129,7 +129,7 @@ pub enum LayerError {
     },
     /// The store fails.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
 /// Hashes the bytes that it passes on.
@@ -148,7 +148,7 @@ impl<W: Write> Write for Tee<W> {
 }
 
 /// A blob of the store, as a writer.
-struct Blob(store::Writer);
+struct Blob(store::BlobWriter);
 
 impl Write for Blob {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -199,7 +199,7 @@ impl std::fmt::Debug for LayerWriter {
 
 impl LayerWriter {
     /// Begins a layer in a store, compressed with gzip.
-    pub fn new(store: &Store) -> Result<Self, StoreError> {
+    pub fn new(store: &ImageStore) -> Result<Self, ImageStoreError> {
         let blob = Blob(store.writer(u64::MAX)?);
         let encoder = GzBuilder::new().operating_system(255).write(blob, Compression::new(6));
         let tee = Tee(encoder, Hasher::new(crate::digest::Algorithm::Sha256));
@@ -221,7 +221,7 @@ impl LayerWriter {
         }
         let unwritten = |source| {
             let what = "cannot write a layer that begins with";
-            LayerError::Store(StoreError::Io { what, path: name.into(), source })
+            LayerError::Store(ImageStoreError::Io { what, path: name.into(), source })
         };
         for (place, _) in name.match_indices('/') {
             let folder = &name[..=place];
@@ -245,8 +245,8 @@ impl LayerWriter {
     }
 
     /// Finishes the layer and commits it to the store.
-    pub fn finish(self) -> Result<Layer, StoreError> {
-        let failed = |source| StoreError::Io {
+    pub fn finish(self) -> Result<Layer, ImageStoreError> {
+        let failed = |source| ImageStoreError::Io {
             what: "cannot write a layer to",
             path: "the store".into(),
             source,
@@ -261,7 +261,7 @@ impl LayerWriter {
 }
 
 /// Adds a layer of these files to the store, compressed with gzip.
-pub fn layer(store: &Store, files: &Files) -> Result<Layer, LayerError> {
+pub fn layer(store: &ImageStore, files: &LayerFiles) -> Result<Layer, LayerError> {
     let mut writer = LayerWriter::new(store)?;
     for (name, (mode, content)) in &files.0 {
         writer.add(name, *mode, content.len() as u64, content.as_slice())?;
@@ -272,28 +272,28 @@ pub fn layer(store: &Store, files: &Files) -> Result<Layer, LayerError> {
 /// Adds an index with the same image for each platform, in the given order. This is for content
 /// that does not run, such as catalogs: a client of any platform finds its image.
 pub fn for_platforms(
-    store: &Store,
+    store: &ImageStore,
     platforms: &[Platform],
-    config: &Config,
+    config: &ImageConfig,
     layers: &[Layer],
-) -> Result<Descriptor, StoreError> {
+) -> Result<Descriptor, ImageStoreError> {
     let images = platforms.iter().map(|one| image(store, one.clone(), config.clone(), layers));
     let images = images.collect::<Result<Vec<_>, _>>()?;
-    store.put_json(media_type::OCI_INDEX, &Index::oci(images))
+    store.put_json(media_type::OCI_INDEX, &ImageIndex::oci(images))
 }
 
 /// Adds an image of layers. This sets the platform and the layers in the configuration.
 pub fn image(
-    store: &Store,
+    store: &ImageStore,
     platform: Platform,
-    mut config: Config,
+    mut config: ImageConfig,
     layers: &[Layer],
-) -> Result<Descriptor, StoreError> {
+) -> Result<Descriptor, ImageStoreError> {
     config.platform = platform.clone();
     config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
     let config = store.put_json(media_type::OCI_CONFIG, &config)?;
     let layers = layers.iter().map(|layer| layer.descriptor.clone()).collect();
-    let manifest = Manifest::oci(config, layers);
+    let manifest = ImageManifest::oci(config, layers);
     let mut descriptor = store.put_json(media_type::OCI_MANIFEST, &manifest)?;
     descriptor.platform = Some(platform);
     Ok(descriptor)

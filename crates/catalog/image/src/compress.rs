@@ -21,7 +21,7 @@ pub enum Compression {
 }
 
 /// A reader of a decompressed layer.
-pub struct Opened<R: Read> {
+pub struct LayerReader<R: Read> {
     inner: Inner<R>,
     compression: Compression,
 }
@@ -39,7 +39,7 @@ enum Inner<R: Read> {
 /// # Errors
 ///
 /// If it cannot be read, or has a compression that images do not use.
-pub fn open<R: Read>(mut reader: R) -> io::Result<Opened<R>> {
+pub fn open<R: Read>(mut reader: R) -> io::Result<LayerReader<R>> {
     let mut first = Vec::new();
     reader.by_ref().take(6).read_to_end(&mut first)?;
     let known: [(&[u8], &str); 3] =
@@ -65,17 +65,17 @@ pub fn open<R: Read>(mut reader: R) -> io::Result<Opened<R>> {
             ended: false,
         })),
     };
-    Ok(Opened { inner, compression })
+    Ok(LayerReader { inner, compression })
 }
 
-impl<R: Read> Opened<R> {
+impl<R: Read> LayerReader<R> {
     /// The compression of the layer.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 }
 
-impl<R: Read> Read for Opened<R> {
+impl<R: Read> Read for LayerReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.inner {
             Inner::Plain(reader) => reader.read(buffer),

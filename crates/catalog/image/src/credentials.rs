@@ -5,7 +5,7 @@
 //! of equal ones, the first that was read. A key may be a URL (`https://index.docker.io/v1/`), as
 //! Docker writes it. In pull secrets it may have `*` in a part of the host, as Kubernetes allows.
 
-use crate::{reference::DEFAULT_DOMAIN, registry::Secret};
+use crate::{reference::DEFAULT_DOMAIN, registry::RegistrySecret};
 use base64::Engine as _;
 use serde::Deserialize;
 use std::{
@@ -18,10 +18,10 @@ use std::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// The timeout of a helper, and the maximum length of its output in bytes.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LONGEST_ANSWER: u64 = 64 << 10;
+const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_HELPER_OUTPUT: u64 = 64 << 10;
 /// The maximum length of a file, in bytes.
-const LONGEST_FILE: u64 = 8 << 20;
+const MAX_FILE_LENGTH: u64 = 8 << 20;
 
 /// Why credentials cannot be read. The text never contains the credentials.
 #[derive(Debug, thiserror::Error)]
@@ -72,15 +72,15 @@ pub enum Login {
         /// The user name.
         name: String,
         /// The password.
-        password: Secret,
+        password: RegistrySecret,
     },
     /// An identity token, which is exchanged for access tokens.
-    Identity(Secret),
+    Identity(RegistrySecret),
 }
 
 impl Login {
     /// The password or token.
-    pub fn secret(&self) -> &Secret {
+    pub fn secret(&self) -> &RegistrySecret {
         match self {
             Self::Password { password, .. } => password,
             Self::Identity(token) => token,
@@ -162,7 +162,7 @@ impl Keyring {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
             };
-            if length > LONGEST_FILE {
+            if length > MAX_FILE_LENGTH {
                 return Err(failed(io::Error::other("it is larger than 8 MiB")));
             }
             let bytes = std::fs::read(path).map_err(failed)?;
@@ -176,12 +176,12 @@ impl Keyring {
     /// (`.dockercfg`). `place` names the file in errors.
     pub fn add_file(&mut self, place: &str, bytes: &[u8]) -> Result<(), CredentialsError> {
         // The text of a parser error could contain a part of a password.
-        let wrong = |error: serde_json::Error| CredentialsError::Json {
+        let invalid = |error: serde_json::Error| CredentialsError::Json {
             place: place.to_owned(),
             line: error.line(),
             column: error.column(),
         };
-        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(invalid)?;
         let known = ["auths", "credHelpers", "credsStore"];
         let old = value.as_object().is_some_and(|fields| {
             !fields.is_empty()
@@ -189,13 +189,13 @@ impl Keyring {
                 && fields.values().all(|one| one.get("auth").is_some())
         });
         let file: File = if old {
-            let auths = serde_json::from_value(value).map_err(wrong)?;
+            let auths = serde_json::from_value(value).map_err(invalid)?;
             File { auths: Some(auths), cred_helpers: None, creds_store: None }
         } else {
-            serde_json::from_value(value).map_err(wrong)?
+            serde_json::from_value(value).map_err(invalid)?
         };
         for (key, helper) in file.cred_helpers.into_iter().flatten() {
-            self.entries.push((normalized(&key), Entry::Helper(checked(helper)?)));
+            self.entries.push((normalized(&key), Entry::Helper(check_helper_name(helper)?)));
         }
         for (key, auth) in file.auths.into_iter().flatten() {
             let login = login(auth).map_err(|why| CredentialsError::Entry {
@@ -207,13 +207,13 @@ impl Keyring {
             self.entries.extend(login.map(|login| (normalized(&key), Entry::Login(login))));
         }
         if let Some(helper) = file.creds_store.filter(|helper| !helper.is_empty()) {
-            self.defaults.push(checked(helper)?);
+            self.defaults.push(check_helper_name(helper)?);
         }
         Ok(())
     }
 
     /// Adds a user name and password for a registry or a repository.
-    pub fn add(&mut self, key: &str, name: &str, password: Secret) {
+    pub fn add(&mut self, key: &str, name: &str, password: RegistrySecret) {
         let login = Login::Password { name: name.to_owned(), password };
         self.entries.push((normalized(key), Entry::Login(login)));
     }
@@ -229,12 +229,12 @@ impl Keyring {
     pub async fn login(&self, repository: &str) -> Result<Option<Login>, CredentialsError> {
         let mut best: Option<(usize, &Entry)> = None;
         for (key, entry) in &self.entries {
-            if let Some(closeness) = closeness(key, repository)
+            if let Some(specificity) = specificity(key, repository)
                 && best.is_none_or(|(known, _)| {
-                    closeness > known && !mainstay_fault::is_on("the-first-key-is-used")
+                    specificity > known && !mainstay_fault::is_on("the-first-key-is-used")
                 })
             {
-                best = Some((closeness, entry));
+                best = Some((specificity, entry));
             }
         }
         let domain = repository.split('/').next().unwrap_or_default();
@@ -242,14 +242,14 @@ impl Keyring {
         match best {
             Some((_, Entry::Login(login))) => return Ok(Some(login.clone())),
             Some((_, Entry::Helper(helper))) => {
-                if let Some(login) = self.ask(helper, server).await? {
+                if let Some(login) = self.run_helper(helper, server).await? {
                     return Ok(Some(login));
                 }
             }
             None => {}
         }
         for helper in &self.defaults {
-            if let Some(login) = self.ask(helper, server).await? {
+            if let Some(login) = self.run_helper(helper, server).await? {
                 return Ok(Some(login));
             }
         }
@@ -270,7 +270,7 @@ fn normalized(key: &str) -> String {
 }
 
 /// How specifically a key matches a repository; none if it does not match.
-fn closeness(key: &str, repository: &str) -> Option<usize> {
+fn specificity(key: &str, repository: &str) -> Option<usize> {
     let (key_domain, key_path) = key.split_once('/').unwrap_or((key, ""));
     let (domain, path) = repository.split_once('/').unwrap_or((repository, ""));
     let exact = key_domain == domain;
@@ -306,7 +306,7 @@ fn covers(pattern: &str, domain: &str) -> bool {
 fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
     let full = |text: Option<String>| text.filter(|text| !text.is_empty());
     if let Some(token) = full(auth.identitytoken) {
-        return Ok(Some(Login::Identity(Secret::new(token))));
+        return Ok(Some(Login::Identity(RegistrySecret::new(token))));
     }
     let (name, password) = match full(auth.joined) {
         Some(text) => {
@@ -329,15 +329,15 @@ fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
         return Err("contains a line break");
     }
     if name == "<token>" {
-        return Ok(Some(Login::Identity(Secret::new(password))));
+        return Ok(Some(Login::Identity(RegistrySecret::new(password))));
     }
-    Ok(Some(Login::Password { name, password: Secret::new(password) }))
+    Ok(Some(Login::Password { name, password: RegistrySecret::new(password) }))
 }
 
 /// Checks the name of a helper, which becomes part of a program's name.
-fn checked(helper: String) -> Result<String, CredentialsError> {
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if !helper.is_empty() && helper.bytes().all(fine) {
+fn check_helper_name(helper: String) -> Result<String, CredentialsError> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if !helper.is_empty() && helper.bytes().all(is_allowed) {
         return Ok(helper);
     }
     let why = "its name has other characters than letters, digits, dots and dashes".to_owned();
@@ -346,14 +346,18 @@ fn checked(helper: String) -> Result<String, CredentialsError> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct HelperOutput {
     username: String,
     secret: String,
 }
 
 impl Keyring {
     /// Runs a helper: `docker-credential-<name> get`, with the server on its standard input.
-    async fn ask(&self, helper: &str, server: &str) -> Result<Option<Login>, CredentialsError> {
+    async fn run_helper(
+        &self,
+        helper: &str,
+        server: &str,
+    ) -> Result<Option<Login>, CredentialsError> {
         let failed = |why: String| CredentialsError::Helper { helper: helper.to_owned(), why };
         let program = format!("docker-credential-{helper}");
         let program = self
@@ -372,21 +376,23 @@ impl Keyring {
                 // A helper that does not read its input may answer nevertheless.
                 let _ = input.write_all(server.as_bytes()).await;
             }
-            let mut said = Vec::new();
+            let mut text = Vec::new();
             if let Some(output) = child.stdout.take() {
-                output.take(LONGEST_ANSWER).read_to_end(&mut said).await?;
+                output.take(MAX_HELPER_OUTPUT).read_to_end(&mut text).await?;
             }
-            Ok::<_, io::Error>((child.wait().await?, said))
+            Ok::<_, io::Error>((child.wait().await?, text))
         };
-        let (status, said) = tokio::time::timeout(PATIENCE, run)
+        let (status, output) = tokio::time::timeout(HELPER_TIMEOUT, run)
             .await
-            .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
+            .map_err(|_| {
+                failed(format!("it did not answer within {} s", HELPER_TIMEOUT.as_secs()))
+            })?
             .map_err(|error| failed(error.to_string()))?;
         if !status.success() {
-            let none = String::from_utf8_lossy(&said).contains("credentials not found");
+            let none = String::from_utf8_lossy(&output).contains("credentials not found");
             return if none { Ok(None) } else { Err(failed(format!("it exited with {status}"))) };
         }
-        let answer: Answer = serde_json::from_slice(&said)
+        let answer: HelperOutput = serde_json::from_slice(&output)
             .map_err(|_| failed("its output is not JSON with Username and Secret".to_owned()))?;
         login(Auth {
             username: Some(answer.username),

@@ -2,28 +2,28 @@
 
 use crate::{
     digest::Digest,
-    manifest::Document,
-    mirror::{MirrorError, Rules, Source},
-    policy::{Policy, Refused, Signature, signature_tag},
-    reference::Reference,
-    registry::{Client, Pulled, RegistryError, Security, Want},
-    store::Store,
+    manifest::ImageDocument,
+    mirror::{MirrorError, MirrorRules, MirrorSource},
+    policy::{PolicyRefusal, Signature, SignaturePolicy, signature_tag},
+    reference::ImageReference,
+    registry::{ImageClient, ImageSelection, PulledImage, RegistryError, Security},
+    store::ImageStore,
 };
 
 /// The media type of a payload that cosign signs.
-const SIGNED: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// The annotation with the signature of a payload.
-const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
 /// How many signatures are checked, and the maximum length of a payload in bytes.
-const MOST: usize = 64;
-const LONGEST: u64 = 1 << 20;
+const MAX_SIGNATURES: usize = 64;
+const MAX_PAYLOAD_LENGTH: u64 = 1 << 20;
 
 /// Why an image cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The policy refuses the image.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] PolicyRefusal),
     /// No source has the image.
     #[error(transparent)]
     Mirror(#[from] MirrorError),
@@ -33,13 +33,13 @@ pub enum FetchError {
 #[derive(Clone)]
 pub struct Fetcher {
     /// The client for registries.
-    pub client: Client,
+    pub client: ImageClient,
     /// The mirror rules.
-    pub rules: Rules,
+    pub rules: MirrorRules,
     /// The signature policy.
-    pub policy: Policy,
+    pub policy: SignaturePolicy,
     /// The store for the images.
-    pub store: Store,
+    pub store: ImageStore,
     /// The security for registries without a rule.
     pub security: Security,
 }
@@ -50,18 +50,22 @@ impl Fetcher {
     ///
     /// The source of the image must also have its signatures. They must name the image by
     /// `reference`, not by the name at a mirror.
-    pub async fn fetch(&self, reference: &Reference, want: &Want) -> Result<Pulled, FetchError> {
+    pub async fn fetch(
+        &self,
+        reference: &ImageReference,
+        want: &ImageSelection,
+    ) -> Result<PulledImage, FetchError> {
         let mut attempts = Vec::new();
         if !self.policy.needs_signatures(reference) {
             // The remaining requirements do not depend on the digest.
-            self.policy.judge(reference, &Digest::of(b""), &[])?;
+            self.policy.check(reference, &Digest::of(b""), &[])?;
         }
         for source in self.rules.sources(reference, self.security)? {
             let place = source.reference.repository();
-            match self.from(&source, reference, want).await {
+            match self.fetch_from(&source, reference, want).await {
                 Ok(pulled) => return Ok(pulled),
-                Err(Failed::Refused(refused)) => return Err(refused.into()),
-                Err(Failed::Registry(error)) => {
+                Err(SourceError::Refused(refused)) => return Err(refused.into()),
+                Err(SourceError::Registry(error)) => {
                     tracing::debug!(%error, place, "cannot pull the image from this source");
                     attempts.push((place, error));
                 }
@@ -71,18 +75,18 @@ impl Fetcher {
         Err(MirrorError::All { reference, attempts }.into())
     }
 
-    async fn from(
+    async fn fetch_from(
         &self,
-        source: &Source,
-        reference: &Reference,
-        want: &Want,
-    ) -> Result<Pulled, Failed> {
+        source: &MirrorSource,
+        reference: &ImageReference,
+        want: &ImageSelection,
+    ) -> Result<PulledImage, SourceError> {
         let (client, store) = (&self.client, &self.store);
         let mut wanted = source.reference.clone();
         if self.policy.needs_signatures(reference) {
             let (top, _) = client.resolve(&source.reference, source.security).await?;
             let signatures = signatures(client, source, &top.digest).await?;
-            self.policy.judge(reference, &top.digest, &signatures)?;
+            self.policy.check(reference, &top.digest, &signatures)?;
             // The digest that the policy accepted, even if the tag has moved.
             wanted = source.reference.with_digest(top.digest);
         }
@@ -90,18 +94,18 @@ impl Fetcher {
     }
 }
 
-enum Failed {
-    Refused(Refused),
+enum SourceError {
+    Refused(PolicyRefusal),
     Registry(RegistryError),
 }
 
-impl From<Refused> for Failed {
-    fn from(refused: Refused) -> Self {
+impl From<PolicyRefusal> for SourceError {
+    fn from(refused: PolicyRefusal) -> Self {
         Self::Refused(refused)
     }
 }
 
-impl From<RegistryError> for Failed {
+impl From<RegistryError> for SourceError {
     fn from(error: RegistryError) -> Self {
         Self::Registry(error)
     }
@@ -109,8 +113,8 @@ impl From<RegistryError> for Failed {
 
 /// The signatures of an image in its repository.
 async fn signatures(
-    client: &Client,
-    source: &Source,
+    client: &ImageClient,
+    source: &MirrorSource,
     digest: &Digest,
 ) -> Result<Vec<Signature>, RegistryError> {
     let place = source.reference.with_tag(&signature_tag(digest))?;
@@ -119,11 +123,13 @@ async fn signatures(
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let Document::Manifest(manifest) = document else { return Ok(Vec::new()) };
+    let ImageDocument::Manifest(manifest) = document else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for layer in manifest.layers.iter().filter(|layer| layer.media_type == SIGNED).take(MOST) {
-        let Some(base64) = layer.annotations.get(SIGNATURE) else { continue };
-        let payload = client.bytes(&place, source.security, layer, LONGEST).await?;
+    for layer in
+        manifest.layers.iter().filter(|layer| layer.media_type == PAYLOAD_TYPE).take(MAX_SIGNATURES)
+    {
+        let Some(base64) = layer.annotations.get(SIGNATURE_ANNOTATION) else { continue };
+        let payload = client.bytes(&place, source.security, layer, MAX_PAYLOAD_LENGTH).await?;
         found.push(Signature { payload, base64: base64.clone() });
     }
     Ok(found)

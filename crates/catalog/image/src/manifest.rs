@@ -64,7 +64,7 @@ pub const DEEPEST_INDEX: usize = 4;
 
 /// Why a document is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
+pub enum ImageManifestError {
     /// The document is not JSON of its shape.
     #[error("it is not valid: {0}")]
     Json(#[from] serde_json::Error),
@@ -200,7 +200,7 @@ where
 /// An image manifest: the configuration and layers for one platform, the lowest layer first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
+pub struct ImageManifest {
     /// Always 2.
     pub schema_version: i64,
     /// Media type; Docker always writes it, and OCI tools mostly.
@@ -222,7 +222,7 @@ pub struct Manifest {
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Manifest {
+impl ImageManifest {
     /// An OCI manifest of a configuration and layers.
     pub fn oci(config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
@@ -240,7 +240,7 @@ impl Manifest {
 /// An image index: images for several platforms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Index {
+pub struct ImageIndex {
     /// Always 2.
     pub schema_version: i64,
     /// Media type.
@@ -260,7 +260,7 @@ pub struct Index {
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Index {
+impl ImageIndex {
     /// An OCI index of these images.
     pub fn oci(manifests: Vec<Descriptor>) -> Self {
         Self {
@@ -283,11 +283,11 @@ impl Index {
 /// A manifest or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there are a few of them at a time")]
-pub enum Document {
+pub enum ImageDocument {
     /// A manifest: one image.
-    Manifest(Manifest),
+    Manifest(ImageManifest),
     /// An index: images for several platforms.
-    Index(Index),
+    Index(ImageIndex),
 }
 
 /// The fields that distinguish manifests from indexes.
@@ -311,9 +311,9 @@ fn is_index(media_type: &str) -> Option<bool> {
     }
 }
 
-impl Document {
+impl ImageDocument {
     /// Parses a document; `sent` is the media type from its sender, if there is one.
-    pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ManifestError> {
+    pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ImageManifestError> {
         within(bytes.len() as u64, LONGEST_MANIFEST)?;
         let old = |one: &str| one == media::DOCKER_SCHEMA1 || one == media::DOCKER_SCHEMA1_SIGNED;
         // Generic media types are ignored.
@@ -328,50 +328,50 @@ impl Document {
             && is_index(sent).is_none()
             && !old(sent)
         {
-            return Err(ManifestError::MediaType(sent.to_owned()));
+            return Err(ImageManifestError::MediaType(sent.to_owned()));
         }
         let shape: Shape = serde_json::from_slice(bytes)?;
         if shape.schema_version == Some(1)
             || sent.is_some_and(old)
             || shape.media_type.as_deref().is_some_and(old)
         {
-            return Err(ManifestError::Schema1);
+            return Err(ImageManifestError::Schema1);
         }
         let version = shape.schema_version.unwrap_or(0);
         if version != 2 {
-            return Err(ManifestError::SchemaVersion(version));
+            return Err(ImageManifestError::SchemaVersion(version));
         }
         let of_manifest = shape.config.is_some() || shape.layers.is_some();
         let of_old = shape.fs_layers.is_some() || shape.history.is_some();
         let of_index = shape.manifests.is_some();
         if of_index && of_manifest || of_old && (of_index || of_manifest) {
-            return Err(ManifestError::Both);
+            return Err(ImageManifestError::Both);
         }
         let inside = shape.media_type.filter(|inside| !inside.is_empty());
         if let (Some(sent), Some(inside)) = (sent, &inside)
             && sent != inside
         {
             let (sent, inside) = (sent.to_owned(), inside.clone());
-            return Err(ManifestError::Disagree { sent, inside });
+            return Err(ImageManifestError::Disagree { sent, inside });
         }
         let named = inside.as_deref().or(sent);
         let index = match named {
             Some(named) => {
-                is_index(named).ok_or_else(|| ManifestError::MediaType(named.to_owned()))?
+                is_index(named).ok_or_else(|| ImageManifestError::MediaType(named.to_owned()))?
             }
             None if of_index => true,
             None if of_manifest => false,
-            None => return Err(ManifestError::Neither),
+            None => return Err(ImageManifestError::Neither),
         };
         if index && of_manifest || !index && of_index {
-            return Err(ManifestError::Both);
+            return Err(ImageManifestError::Both);
         }
         let document = if index {
-            let index: Index = serde_json::from_slice(bytes)?;
+            let index: ImageIndex = serde_json::from_slice(bytes)?;
             few("images", index.manifests.len(), MOST_IMAGES)?;
             Self::Index(index)
         } else {
-            let manifest: Manifest = serde_json::from_slice(bytes)?;
+            let manifest: ImageManifest = serde_json::from_slice(bytes)?;
             few("layers", manifest.layers.len(), MOST_LAYERS)?;
             Self::Manifest(manifest)
         };
@@ -425,18 +425,18 @@ impl Document {
     }
 }
 
-fn few(what: &'static str, count: usize, limit: usize) -> Result<(), ManifestError> {
-    if count > limit { Err(ManifestError::TooMany { what, count, limit }) } else { Ok(()) }
+fn few(what: &'static str, count: usize, limit: usize) -> Result<(), ImageManifestError> {
+    if count > limit { Err(ImageManifestError::TooMany { what, count, limit }) } else { Ok(()) }
 }
 
 /// Checks that a length is within a limit.
-pub(crate) fn within(length: u64, limit: u64) -> Result<(), ManifestError> {
-    if length > limit { Err(ManifestError::TooLong { length, limit }) } else { Ok(()) }
+pub(crate) fn within(length: u64, limit: u64) -> Result<(), ImageManifestError> {
+    if length > limit { Err(ImageManifestError::TooLong { length, limit }) } else { Ok(()) }
 }
 
 /// An image configuration: how the image runs, and the diff ids of its layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Config {
+pub struct ImageConfig {
     /// The time of creation, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
@@ -445,7 +445,7 @@ pub struct Config {
     pub platform: Platform,
     /// How the image runs.
     #[serde(default, deserialize_with = "or_default")]
-    pub config: Run,
+    pub config: RunConfig,
     /// The layers.
     #[serde(default, deserialize_with = "or_default")]
     pub rootfs: RootFs,
@@ -454,7 +454,7 @@ pub struct Config {
 /// The run configuration of an image, as far as this workspace reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Run {
+pub struct RunConfig {
     /// Labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
@@ -492,15 +492,15 @@ impl Default for RootFs {
     }
 }
 
-impl Config {
+impl ImageConfig {
     /// Parses the configuration of a manifest. The numbers of layers must agree; a configuration
     /// without diff ids (of an artifact that is not an image) is accepted.
-    pub fn read(bytes: &[u8], manifest: &Manifest) -> Result<Self, ManifestError> {
+    pub fn read(bytes: &[u8], manifest: &ImageManifest) -> Result<Self, ImageManifestError> {
         within(bytes.len() as u64, LONGEST_CONFIG)?;
         let config: Self = serde_json::from_slice(bytes)?;
         let (ours, theirs) = (config.rootfs.diff_ids.len(), manifest.layers.len());
         if ours != 0 && ours != theirs {
-            return Err(ManifestError::LayerCount { config: ours, manifest: theirs });
+            return Err(ImageManifestError::LayerCount { config: ours, manifest: theirs });
         }
         Ok(config)
     }

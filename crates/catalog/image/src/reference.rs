@@ -20,7 +20,7 @@ const LONGEST: usize = 255;
 
 /// Why a text is no reference, in the words of other software.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReferenceError {
+pub enum ImageReferenceError {
     /// The text does not follow the grammar.
     #[error("invalid reference format")]
     Format,
@@ -46,34 +46,34 @@ pub enum ReferenceError {
 
 /// The name of an image with its registry; with an optional tag and an optional digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference {
+pub struct ImageReference {
     domain: Box<str>,
     path: Box<str>,
     tag: Option<Box<str>>,
     digest: Option<Digest>,
 }
 
-impl Reference {
+impl ImageReference {
     /// Parses a reference with Docker's defaults.
-    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+    pub fn parse(text: &str) -> Result<Self, ImageReferenceError> {
         if text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(ReferenceError::Ambiguous(text.to_owned()));
+            return Err(ImageReferenceError::Ambiguous(text.to_owned()));
         }
         let (domain, rest) = split_domain(text);
         let (path, tag, digest) = split(&rest)?;
         if path.chars().any(char::is_uppercase) {
-            return Err(ReferenceError::Uppercase(path.to_owned()));
+            return Err(ImageReferenceError::Uppercase(path.to_owned()));
         }
         Self::assemble(&domain, path, tag, digest)
     }
 
     /// Parses a reference that must name its registry, without defaults. opm requires this.
-    pub fn parse_canonical(text: &str) -> Result<Self, ReferenceError> {
+    pub fn parse_canonical(text: &str) -> Result<Self, ImageReferenceError> {
         let reference = Self::parse(text)?;
         if text.starts_with(&format!("{}/{}", reference.domain, reference.path)) {
             Ok(reference)
         } else {
-            Err(ReferenceError::NotCanonical)
+            Err(ImageReferenceError::NotCanonical)
         }
     }
 
@@ -82,21 +82,21 @@ impl Reference {
         path: &str,
         tag: Option<&str>,
         digest: Option<&str>,
-    ) -> Result<Self, ReferenceError> {
+    ) -> Result<Self, ImageReferenceError> {
         if !is_domain(domain) || !path.split('/').all(is_component) {
-            return Err(ReferenceError::Format);
+            return Err(ImageReferenceError::Format);
         }
         if domain.len() + 1 + path.len() > LONGEST {
-            return Err(ReferenceError::TooLong);
+            return Err(ImageReferenceError::TooLong);
         }
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(ReferenceError::Format);
+            return Err(ImageReferenceError::Format);
         }
         let digest = digest.map(|digest| {
             let error = |error| match error {
                 // Not the form of any algorithm: the reference is invalid, not the digest.
-                DigestError::Format => ReferenceError::Format,
-                other => ReferenceError::Digest(other),
+                DigestError::Format => ImageReferenceError::Format,
+                other => ImageReferenceError::Digest(other),
             };
             digest.parse().map_err(error)
         });
@@ -118,7 +118,7 @@ impl Reference {
         &self.path
     }
 
-    /// The written tag; see [`Reference::tag_or_default`] for the effective one.
+    /// The written tag; see [`ImageReference::tag_or_default`] for the effective one.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
@@ -162,13 +162,13 @@ impl Reference {
     }
 
     /// The same repository with a tag only.
-    pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
+    pub fn with_tag(&self, tag: &str) -> Result<Self, ImageReferenceError> {
         Self::assemble(&self.domain, &self.path, Some(tag), None)
     }
 
     /// The same tag and digest in another repository, such as `mirror.example:5000/folder/name`.
-    pub fn moved_to(&self, repository: &str) -> Result<Self, ReferenceError> {
-        let (domain, path) = repository.split_once('/').ok_or(ReferenceError::Empty)?;
+    pub fn moved_to(&self, repository: &str) -> Result<Self, ImageReferenceError> {
+        let (domain, path) = repository.split_once('/').ok_or(ImageReferenceError::Empty)?;
         let mut moved = Self::assemble(domain, path, self.tag.as_deref(), None)?;
         moved.digest.clone_from(&self.digest);
         Ok(moved)
@@ -187,7 +187,7 @@ impl Reference {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ImageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.domain, self.path)?;
         if let Some(tag) = &self.tag {
@@ -197,10 +197,10 @@ impl fmt::Display for Reference {
     }
 }
 
-impl FromStr for Reference {
-    type Err = ReferenceError;
+impl FromStr for ImageReference {
+    type Err = ImageReferenceError;
 
-    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+    fn from_str(text: &str) -> Result<Self, ImageReferenceError> {
         Self::parse(text)
     }
 }
@@ -223,7 +223,7 @@ fn split_domain(text: &str) -> (String, String) {
 }
 
 /// Path, tag and digest of the text behind the registry.
-fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ReferenceError> {
+fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ImageReferenceError> {
     let (name, digest) = match rest.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
         None => (rest, None),
@@ -232,7 +232,7 @@ fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ReferenceErro
         Some((path, tag)) => (path, Some(tag)),
         None => (name, None),
     };
-    if path.is_empty() { Err(ReferenceError::Format) } else { Ok((path, tag, digest)) }
+    if path.is_empty() { Err(ImageReferenceError::Format) } else { Ok((path, tag, digest)) }
 }
 
 /// A host with an optional port: labels of letters, digits and inner hyphens, or an IPv6 address in

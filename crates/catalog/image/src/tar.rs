@@ -11,11 +11,11 @@ use tar::{EntryType, Header};
 const SIZE: usize = 512;
 const BLOCK: u64 = SIZE as u64;
 /// The maximum length of the headers that extend an entry together, in bytes.
-const LONGEST_EXTENSION: u64 = 1 << 20;
+const MAX_EXTENSION: u64 = 1 << 20;
 
 /// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TarEntryKind {
     /// A file.
     File,
     /// A folder.
@@ -30,11 +30,11 @@ pub enum Kind {
 
 /// An entry's header, with its extensions applied.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TarEntry {
     /// The name as it is in the archive.
     pub name: Vec<u8>,
     /// The type of the entry.
-    pub kind: Kind,
+    pub kind: TarEntryKind,
     /// How many bytes of content follow.
     pub size: u64,
     /// The target of a link, as it is in the archive.
@@ -61,10 +61,10 @@ pub enum TarError {
 }
 
 /// Reads the entries of an archive in order.
-pub struct Reader<R> {
+pub struct TarReader<R> {
     inner: R,
     /// The unread bytes of the current entry's content, and of the padding behind it.
-    left: u64,
+    remaining: u64,
     padding: u64,
     ended: bool,
     position: u64,
@@ -78,16 +78,23 @@ struct Overrides {
     size: Option<u64>,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> TarReader<R> {
     /// A reader at the beginning of an archive.
     pub fn new(inner: R) -> Self {
-        Self { inner, left: 0, padding: 0, ended: false, position: 0, global: Overrides::default() }
+        Self {
+            inner,
+            remaining: 0,
+            padding: 0,
+            ended: false,
+            position: 0,
+            global: Overrides::default(),
+        }
     }
 
     /// The next entry; unread content of the previous one is skipped. None at the end of the
-    /// archive, after which nothing is read: [`Reader::into_inner`] has the rest.
+    /// archive, after which nothing is read: [`TarReader::into_inner`] has the rest.
     #[expect(clippy::should_implement_trait, reason = "entries borrow nothing but can fail")]
-    pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
+    pub fn next(&mut self) -> Result<Option<TarEntry>, TarError> {
         let mut overrides = self.global.clone();
         let mut extensions = 0;
         loop {
@@ -102,10 +109,10 @@ impl<R: Read> Reader<R> {
                 return self.entry(&header, overrides).map(Some);
             }
             extensions += size.max(1);
-            if extensions > LONGEST_EXTENSION {
+            if extensions > MAX_EXTENSION {
                 return Err(TarError::Extension(size));
             }
-            self.expect(size);
+            self.begin_content(size);
             let mut bytes = Vec::new();
             self.read_to_end(&mut bytes)?;
             if kind.is_gnu_longname() || kind.is_gnu_longlink() {
@@ -116,7 +123,7 @@ impl<R: Read> Reader<R> {
                     overrides.target = Some(bytes);
                 }
             } else {
-                let extended = pax(&bytes)?;
+                let extended = parse_pax(&bytes)?;
                 if kind.is_pax_global_extensions() {
                     self.global.merge(extended.clone());
                 }
@@ -125,24 +132,25 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn entry(&mut self, header: &Header, overrides: Overrides) -> Result<Entry, TarError> {
+    fn entry(&mut self, header: &Header, overrides: Overrides) -> Result<TarEntry, TarError> {
         let kind = match header.entry_type() {
-            EntryType::Regular | EntryType::Continuous => Kind::File,
-            EntryType::Directory => Kind::Folder,
-            EntryType::Symlink => Kind::Symlink,
-            EntryType::Link => Kind::Hardlink,
-            other => Kind::Other(other.as_byte()),
+            EntryType::Regular | EntryType::Continuous => TarEntryKind::File,
+            EntryType::Directory => TarEntryKind::Folder,
+            EntryType::Symlink => TarEntryKind::Symlink,
+            EntryType::Link => TarEntryKind::Hardlink,
+            other => TarEntryKind::Other(other.as_byte()),
         };
         let size = match overrides.size {
             Some(size) => size,
             None => header.entry_size().map_err(|_| TarError::Header("its size"))?,
         };
         // Only files have content; the sizes of other entries are left over by some writers.
-        let size = if matches!(kind, Kind::File | Kind::Other(_)) { size } else { 0 };
+        let size =
+            if matches!(kind, TarEntryKind::File | TarEntryKind::Other(_)) { size } else { 0 };
         if size > u64::MAX - BLOCK {
             return Err(TarError::Header("its size"));
         }
-        self.expect(size);
+        self.begin_content(size);
         let name = overrides.path.unwrap_or_else(|| header.path_bytes().into_owned());
         let target = match overrides.target {
             Some(target) => target,
@@ -150,12 +158,16 @@ impl<R: Read> Reader<R> {
         };
         let mode = header.mode().map_err(|_| TarError::Header("its mode"))? & 0o7777;
         // Before ustar, a folder was a file whose name ends with a slash.
-        let kind = if kind == Kind::File && name.ends_with(b"/") { Kind::Folder } else { kind };
-        Ok(Entry { name, kind, size, target, mode })
+        let kind = if kind == TarEntryKind::File && name.ends_with(b"/") {
+            TarEntryKind::Folder
+        } else {
+            kind
+        };
+        Ok(TarEntry { name, kind, size, target, mode })
     }
 
-    fn expect(&mut self, size: u64) {
-        self.left = size;
+    fn begin_content(&mut self, size: u64) {
+        self.remaining = size;
         self.padding = size.next_multiple_of(BLOCK) - size;
     }
 
@@ -206,17 +218,17 @@ impl<R: Read> Reader<R> {
     }
 
     fn skip(&mut self) -> Result<(), TarError> {
-        let rest = self.left + self.padding;
+        let rest = self.remaining + self.padding;
         let skipped = io::copy(&mut (&mut self.inner).take(rest), &mut io::sink())?;
         if skipped != rest {
             return Err(TarError::Truncated);
         }
         self.position += rest;
-        (self.left, self.padding) = (0, 0);
+        (self.remaining, self.padding) = (0, 0);
         Ok(())
     }
 
-    /// The offset of the next byte that is read; after [`Reader::next`] that is the start of the
+    /// The offset of the next byte that is read; after [`TarReader::next`] that is the start of the
     /// entry's content.
     pub fn position(&self) -> u64 {
         self.position
@@ -229,9 +241,9 @@ impl<R: Read> Reader<R> {
 }
 
 /// Reads the content of the current entry.
-impl<R: Read> Read for Reader<R> {
+impl<R: Read> Read for TarReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let most = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(buffer.len());
         if most == 0 {
             return Ok(0);
         }
@@ -239,7 +251,7 @@ impl<R: Read> Read for Reader<R> {
         if count == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, TarError::Truncated));
         }
-        self.left -= count as u64;
+        self.remaining -= count as u64;
         self.position += count as u64;
         Ok(count)
     }
@@ -254,7 +266,7 @@ impl Overrides {
 }
 
 /// Parses the records of a PAX header, `LENGTH KEY=VALUE\n`.
-fn pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
+fn parse_pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
     const WRONG: TarError = TarError::Header("its PAX records");
     let mut found = Overrides::default();
     while !bytes.is_empty() {

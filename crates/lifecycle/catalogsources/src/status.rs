@@ -410,7 +410,7 @@ mod tests {
     }
 
     fn content_of_nothing() -> Arc<CatalogContent> {
-        let catalog = mainstay_catalog::Declared::default().check().unwrap();
+        let catalog = mainstay_catalog::CatalogDocuments::default().check().unwrap();
         crate::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
     }
 

@@ -5,7 +5,7 @@
 
 use crate::request::{CatalogFolder, CatalogName, CatalogPriority};
 use crate::state::{CatalogSourceState, ClusterState};
-use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
 use mainstay_cause::Cause;
 use mainstay_resolver::universe::CatalogData;
 use mainstay_resolver::{CatalogKey, CatalogView, Content, Snapshot};
@@ -293,9 +293,9 @@ impl FolderCache {
 }
 
 fn content_of(path: &Path, folder: &str) -> CatalogContent {
-    let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
     let unusable = |reason| CatalogContent::Unusable { folder: folder.to_owned(), reason };
-    match Catalog::load_from(&Folder::new(path), &options) {
+    match Catalog::load_from(&FolderSource::new(path), &options) {
         Ok(catalog) if catalog.packages().next().is_none() => unusable(UnusableFolder::Empty),
         Ok(catalog) => {
             CatalogContent::Ready(Snapshot::of(&catalog), SnapshotSource::Catalog(catalog))

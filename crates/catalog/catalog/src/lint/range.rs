@@ -1,34 +1,34 @@
 //! Lint of version ranges: ranges that mean something else than their text suggests.
 
-use crate::rule::Rule;
+use crate::rule::CatalogRule;
 use mainstay_gocompat::quote;
 use mainstay_version::Range;
 
 /// A finding about a range: the broken rule, the message, and the remedy.
-pub(super) type Said = (Rule, String, String);
+pub(super) type RangeFinding = (CatalogRule, String, String);
 
-/// Checks a range in the field `what`. An unparsable range is reported only with `say_unreadable`,
+/// Checks a range in the field `what`. An unparsable range is reported only with `report_unreadable`,
 /// because another check may report it.
-pub(super) fn look_at(what: &str, text: &str, say_unreadable: bool) -> Option<Said> {
-    let shown = quote(text);
+pub(super) fn check_range(what: &str, text: &str, report_unreadable: bool) -> Option<RangeFinding> {
+    let quoted = quote(text);
     let range = match Range::parse(text) {
         Ok(range) => range,
         Err(error) => {
             let message = match text.trim() {
                 "" => format!("the {what} is empty"),
-                _ => format!("invalid {what} {shown}: {error}"),
+                _ => format!("invalid {what} {quoted}: {error}"),
             };
             let remedy = "write a range such as \">=1.0.0 <1.2.0\"".to_owned();
-            return say_unreadable.then_some((Rule::VersionRange, message, remedy));
+            return report_unreadable.then_some((CatalogRule::VersionRange, message, remedy));
         }
     };
     let misread = |how: String, remedy: &str| {
-        let message = format!("{what} {shown} does not mean what it says: {how}");
-        Some((Rule::RangeMisread, message, remedy.to_owned()))
+        let message = format!("{what} {quoted} does not mean what it says: {how}");
+        Some((CatalogRule::RangeMisread, message, remedy.to_owned()))
     };
-    if let Some(lost) = Range::passed_over(text).first() {
-        let how = format!("{} is ignored", quote(lost));
-        let remedy = match lost.as_str() {
+    if let Some(ignored) = Range::passed_over(text).first() {
+        let how = format!("{} is ignored", quote(ignored));
+        let remedy = match ignored.as_str() {
             "-" => "write both ends as comparisons, such as \">=1.0.0 <=2.0.0\"",
             _ => "write a version behind each comparison, or remove it",
         };
@@ -46,20 +46,20 @@ pub(super) fn look_at(what: &str, text: &str, say_unreadable: bool) -> Option<Sa
         return misread(how, remedy);
     }
     if range.set().intervals().is_empty() {
-        let message = format!("{what} {shown} contains no version");
+        let message = format!("{what} {quoted} contains no version");
         let remedy = "let the lower end be below the upper one, or remove it".to_owned();
-        return Some((Rule::EmptyRange, message, remedy));
+        return Some((CatalogRule::EmptyRange, message, remedy));
     }
     None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::look_at;
+    use super::check_range;
 
     #[test]
     fn misleading_ranges_are_reported() {
-        for (text, said) in [
+        for (text, expected) in [
             (">=1.0.0 <2.0.0", None),
             ("> 1.0.0", None),
             ("1.x || >=3.0.0", None),
@@ -106,10 +106,10 @@ mod tests {
                 ),
             ),
         ] {
-            let found = look_at("r", text, true)
+            let found = check_range("r", text, true)
                 .map(|(rule, message, _)| format!("{}: {message}", rule.id()));
-            assert_eq!(found.as_deref(), said, "{text}");
+            assert_eq!(found.as_deref(), expected, "{text}");
         }
-        assert_eq!(look_at("r", "abc", false), None);
+        assert_eq!(check_range("r", "abc", false), None);
     }
 }

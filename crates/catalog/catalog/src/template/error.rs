@@ -1,10 +1,10 @@
 //! Errors of templates: reading, rendering, and conversion. The texts are upstream's.
 
-use super::Kind;
+use super::TemplateKind;
 use crate::{
-    content::ContentError,
+    content::BlobError,
     decode::{BundleVersionError, ShapeError},
-    odd::DocumentError,
+    document_error::CatalogDocumentError,
     problem::LoadError,
     write::WriteError,
 };
@@ -14,7 +14,7 @@ use mainstay_yaml::{Repeated, YamlError};
 
 /// Why the first document of a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub enum TemplateDecodeError {
     /// The text is neither JSON nor YAML.
     #[error("{upstream}")]
     Syntax {
@@ -54,7 +54,7 @@ pub enum UnmarshalError {
     },
     /// An entry is not a document of a catalog.
     #[error(transparent)]
-    Entry(#[from] DocumentError),
+    Entry(#[from] CatalogDocumentError),
     /// A field has another type.
     #[error(transparent)]
     Shape(#[from] ShapeError),
@@ -62,10 +62,10 @@ pub enum UnmarshalError {
 
 /// Why the kind of a template is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KindError {
+pub enum TemplateKindError {
     /// The first document cannot be read.
     #[error("decoding template input: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(#[from] TemplateDecodeError),
     /// The first document is not an object with a schema.
     #[error("unmarshalling template schema: {0}")]
     Unmarshal(#[from] UnmarshalError),
@@ -82,10 +82,10 @@ pub enum KindError {
 
 /// Why a text is no template with documents of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum TemplateReadError {
     /// The first document cannot be read.
     #[error("decoding template schema: {0}")]
-    Decode(#[from] DecodeError),
+    Decode(#[from] TemplateDecodeError),
     /// The document does not have the type of the template.
     #[error("unmarshalling template: {0}")]
     Unmarshal(#[from] UnmarshalError),
@@ -95,7 +95,7 @@ pub enum ReadError {
         /// The schema of the template.
         found: String,
         /// The requested kind.
-        wanted: Kind,
+        wanted: TemplateKind,
     },
 }
 
@@ -118,7 +118,7 @@ pub enum DeclareError {
 pub enum SemverError {
     /// The text cannot be read.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
+    Decode(#[from] TemplateDecodeError),
     /// A mapping has repeated keys.
     #[error("error converting YAML to JSON: yaml: unmarshal errors:{}", repeated(.0))]
     RepeatedKeys(Vec<Repeated>),
@@ -126,7 +126,7 @@ pub enum SemverError {
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Unmarshal(#[from] UnmarshalError),
     /// The template has another schema.
-    #[error("readFile: input file has unknown schema, should be {}", quote(Kind::Semver.schema()))]
+    #[error("readFile: input file has unknown schema, should be {}", quote(TemplateKind::Semver.schema()))]
     Schema,
     /// The template prefers channels that it does not generate.
     #[error(
@@ -260,14 +260,14 @@ pub enum BundleReleaseError {
 
 /// The role of a bundle in a substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum SubstitutionRole {
     /// The bundle that replaces the base.
     Substitute,
     /// The bundle that is replaced.
     Base,
 }
 
-impl Role {
+impl SubstitutionRole {
     const fn name(self) -> &'static str {
         match self {
             Self::Substitute => "substitute",
@@ -307,7 +307,7 @@ pub enum SubstitutionError<E> {
     )]
     Version {
         /// The role of the bundle.
-        role: Role,
+        role: SubstitutionRole,
         /// The name of the bundle in the template.
         bundle: String,
         /// Why it has no version.
@@ -340,13 +340,13 @@ pub enum SubstitutionError<E> {
 pub enum SubstitutesError<E> {
     /// The text is no substitutes template.
     #[error("unable to parse template: {0}")]
-    Read(#[from] ReadError),
+    Read(#[from] TemplateReadError),
     /// The entries are not documents of a catalog.
     #[error("unable to create declarative config from entries: {0}")]
     Declare(#[from] DeclareError),
     /// A document cannot be read back.
     #[error(transparent)]
-    Content(#[from] ContentError),
+    Content(#[from] BlobError),
     /// The entries are not a sound catalog.
     #[error("entries are not valid FBC: {}", .0.upstream())]
     Invalid(LoadError),
@@ -391,13 +391,13 @@ pub enum SubstitutesError<E> {
 pub enum TemplateError<E> {
     /// The text is no basic template.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] TemplateReadError),
     /// The entries of a basic template are not documents of a catalog.
     #[error(transparent)]
     Declare(#[from] DeclareError),
     /// A document cannot be read back.
     #[error(transparent)]
-    Content(#[from] ContentError),
+    Content(#[from] BlobError),
     /// A bundle of a basic template has other fields than its image.
     #[error("unexpected fields present in basic template bundle")]
     UnexpectedFields,
@@ -423,10 +423,10 @@ pub enum TemplateError<E> {
 
 /// Why a catalog cannot be converted to a template.
 #[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
+pub enum TemplateConvertError {
     /// The text cannot be read.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
+    Decode(#[from] TemplateDecodeError),
     /// A YAML document is empty.
     #[error("{upstream}")]
     Nothing {
@@ -435,10 +435,10 @@ pub enum ConvertError {
     },
     /// A YAML document is no document of a catalog.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
-    Yaml(DocumentError),
+    Yaml(CatalogDocumentError),
     /// A JSON document is no document of a catalog.
     #[error(transparent)]
-    Json(DocumentError),
+    Json(CatalogDocumentError),
     /// A bundle does not have its shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),

@@ -1,7 +1,9 @@
 //! Reading of template documents.
 
-use super::{DeclareError, DecodeError, Kind, ReadError, UnmarshalError};
-use crate::{declared::Declared, golang, load::LoadOptions, odd, read, shape, syntax};
+use super::{DeclareError, TemplateDecodeError, TemplateKind, TemplateReadError, UnmarshalError};
+use crate::{
+    declared::CatalogDocuments, document_error, go_format, load::LoadOptions, read, shape, syntax,
+};
 use mainstay_gocompat::json::is_same_field as same;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::DeclaredStruct;
@@ -12,15 +14,15 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// If it cannot be read, or the text has no document.
-pub(super) fn first(text: &[u8]) -> Result<Document, DecodeError> {
-    let reading = read::reading(&LoadOptions::default(), false);
-    let text = read::as_text(text.to_vec(), &reading);
-    match documents(&text, &reading).next() {
+pub(super) fn first(text: &[u8]) -> Result<Document, TemplateDecodeError> {
+    let yaml_options = read::yaml_options(&LoadOptions::default(), false);
+    let text = read::decode_text(text.to_vec(), &yaml_options);
+    match documents(&text, &yaml_options).next() {
         Some(Ok(document)) => Ok(document),
         Some(Err(source)) => {
-            Err(DecodeError::Syntax { upstream: syntax::words(&text, 0, &source), source })
+            Err(TemplateDecodeError::Syntax { upstream: syntax::words(&text, 0, &source), source })
         }
-        None => Err(DecodeError::Empty),
+        None => Err(TemplateDecodeError::Empty),
     }
 }
 
@@ -49,9 +51,9 @@ impl Template {
     /// A text that is no template of this kind.
     pub(super) fn read(
         text: &[u8],
-        kind: Kind,
+        kind: TemplateKind,
         shape: &'static DeclaredStruct,
-    ) -> Result<Self, ReadError> {
+    ) -> Result<Self, TemplateReadError> {
         let read = first(text)?;
         let html = read.format == Format::Yaml;
         let mut fields = match read.value {
@@ -62,7 +64,9 @@ impl Template {
                 return Err(UnmarshalError::NoObject { found, expected }.into());
             }
         };
-        let no_document = |item: &Value| odd::no_document(item, || golang::json(item, html));
+        let no_document = |item: &Value| {
+            document_error::find_document_error(item, || go_format::json(item, html))
+        };
         let mut wrong = None;
         let mut entries = Vec::new();
         for (_, value) in fields.iter_mut().filter(|(name, _)| same(name, "entries")) {
@@ -89,7 +93,7 @@ impl Template {
         }
         let schema = self::text(&fields, "schema");
         if schema != kind.schema() {
-            return Err(ReadError::Schema { found: schema.to_owned(), wanted: kind });
+            return Err(TemplateReadError::Schema { found: schema.to_owned(), wanted: kind });
         }
         Ok(Self { fields, entries })
     }
@@ -98,11 +102,12 @@ impl Template {
     ///
     /// # Errors
     /// The first entry without that shape. A `null` entry, at which upstream crashes, is an error.
-    pub(super) fn declare(&self) -> Result<Declared, DeclareError> {
+    pub(super) fn declare(&self) -> Result<CatalogDocuments, DeclareError> {
         let null = self.entries.iter().position(Value::is_null);
         let sound = &self.entries[..null.unwrap_or(self.entries.len())];
         let documents = sound.iter().cloned().enumerate();
-        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))?;
+        let declared =
+            CatalogDocuments::of(documents.map(|(at, value)| (super::origin(at), value)))?;
         match null {
             Some(at) => Err(DeclareError::Null { number: at + 1 }),
             None => Ok(declared),

@@ -2,12 +2,12 @@
 //!
 //! | Kind | Input | Output |
 //! |---|---|---|
-//! | [`Kind::Basic`] | documents of a catalog, bundles only by their image | the same with complete bundles |
-//! | [`Kind::Semver`] | images of bundles for the channels candidate, fast and stable | a package whose channels and updates follow from the versions |
-//! | [`Kind::Substitutes`] | documents of a catalog, and bundles that substitute others | the same with the substitutes in the channels |
+//! | [`TemplateKind::Basic`] | documents of a catalog, bundles only by their image | the same with complete bundles |
+//! | [`TemplateKind::Semver`] | images of bundles for the channels candidate, fast and stable | a package whose channels and updates follow from the versions |
+//! | [`TemplateKind::Substitutes`] | documents of a catalog, and bundles that substitute others | the same with the substitutes in the channels |
 //!
 //! As in upstream, the output is not checked to be a catalog, except for substitutes templates. The
-//! caller pulls images ([`Kind::render`]). Errors are in upstream's words.
+//! caller pulls images ([`TemplateKind::render`]). Errors are in upstream's words.
 
 mod basic;
 mod convert;
@@ -18,11 +18,12 @@ mod substitutes;
 
 pub use convert::convert;
 pub use error::{
-    BundleReleaseError, ConvertError, DeclareError, DecodeError, KindError, ReadError, Role,
-    SemverError, SubstitutesError, SubstitutionError, TemplateError, UnmarshalError, VersionsError,
+    BundleReleaseError, DeclareError, SemverError, SubstitutesError, SubstitutionError,
+    SubstitutionRole, TemplateConvertError, TemplateDecodeError, TemplateError, TemplateKindError,
+    TemplateReadError, UnmarshalError, VersionsError,
 };
 
-use crate::{Rendition, content::Origin, shape};
+use crate::{Rendition, content::BlobOrigin, shape};
 use mainstay_bundle::DeclaredBundle;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
@@ -30,7 +31,7 @@ use serde_json::Value;
 
 /// The content of a bundle image.
 #[derive(Clone, Debug)]
-pub struct Bundled {
+pub struct ImageBundle {
     /// The document of the bundle for a catalog.
     pub bundle: DeclaredBundle,
     /// The complete ClusterServiceVersion.
@@ -39,7 +40,7 @@ pub struct Bundled {
 
 /// The kinds of templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TemplateKind {
     /// `olm.template.basic`
     Basic,
     /// `olm.semver`
@@ -48,7 +49,7 @@ pub enum Kind {
     Substitutes,
 }
 
-impl Kind {
+impl TemplateKind {
     /// All kinds, by name.
     pub const ALL: [Self; 3] = [Self::Basic, Self::Semver, Self::Substitutes];
 
@@ -71,7 +72,7 @@ impl Kind {
     }
 
     /// The kind of a name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
@@ -79,7 +80,7 @@ impl Kind {
     ///
     /// # Errors
     /// If the document cannot be read, or has no schema or an unknown one.
-    pub fn of(text: &[u8]) -> Result<Self, KindError> {
+    pub fn of(text: &[u8]) -> Result<Self, TemplateKindError> {
         let fields = match input::first(text)?.value {
             Value::Object(fields) => fields,
             Value::Null => return Err(UnmarshalError::Nothing.into()),
@@ -90,11 +91,11 @@ impl Kind {
         };
         shape::check_fields(&fields, &HEAD, false).map_err(UnmarshalError::Shape)?;
         match input::text(&fields, "schema") {
-            "" => Err(KindError::NoSchema),
+            "" => Err(TemplateKindError::NoSchema),
             schema => Self::ALL
                 .into_iter()
                 .find(|kind| kind.schema() == schema)
-                .ok_or_else(|| KindError::UnknownSchema { schema: schema.to_owned() }),
+                .ok_or_else(|| TemplateKindError::UnknownSchema { schema: schema.to_owned() }),
         }
     }
 
@@ -106,7 +107,7 @@ impl Kind {
     pub async fn render<E>(
         self,
         text: &[u8],
-        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+        images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
     ) -> Result<Rendition, TemplateError<E>> {
         match self {
             Self::Basic => basic::render(text, images).await,
@@ -126,6 +127,6 @@ static HEAD: DeclaredStruct = DeclaredStruct {
 };
 
 /// The origin of a document that comes from the entry at `index` (from 0) of a template.
-fn origin(index: usize) -> Origin {
-    Origin { file: "entries".into(), line: index + 1 }
+fn origin(index: usize) -> BlobOrigin {
+    BlobOrigin { file: "entries".into(), line: index + 1 }
 }

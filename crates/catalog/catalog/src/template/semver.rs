@@ -6,10 +6,11 @@
 //! major version.
 
 use super::{
-    Bundled, DecodeError, Kind, SemverError, TemplateError, UnmarshalError, VersionsError,
+    ImageBundle, SemverError, TemplateDecodeError, TemplateError, TemplateKind, UnmarshalError,
+    VersionsError,
 };
 use crate::{
-    Declared, Rendition,
+    CatalogDocuments, Rendition,
     decode::{self, BundleFacts, Facts},
     load::LoadOptions,
     read, shape, syntax,
@@ -72,10 +73,10 @@ struct Template {
 /// Renders a template.
 pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+    images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
 ) -> Result<Rendition, TemplateError<E>> {
     let template = Template::read(text)?;
-    let mut bundles: BTreeMap<&str, Bundled> = BTreeMap::new();
+    let mut bundles: BTreeMap<&str, ImageBundle> = BTreeMap::new();
     let mut all = Rendition::default();
     for image in template.groups.iter().flatten() {
         if !bundles.contains_key(image.as_str()) {
@@ -94,7 +95,7 @@ pub(super) async fn render<E>(
     }
     let package = package.unwrap_or_default();
     let Channels { default, mut channels } = template.channels(&groups);
-    link(&mut channels);
+    set_updates(&mut channels);
     let head = channels.get(&default).and_then(|channel| channel.entries.last());
     let head =
         head.and_then(|entry| bundles.values().find(|bundled| *bundled.bundle.name == *entry.name));
@@ -103,7 +104,7 @@ pub(super) async fn render<E>(
         documents.push(channel.document(&package, name));
     }
     let documents = documents.into_iter().enumerate();
-    let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
+    let declared = CatalogDocuments::of(documents.map(|(at, value)| (super::origin(at), value)))
         .map_err(TemplateError::Made)?;
     all.append(Rendition::of(&declared));
     Ok(all)
@@ -122,7 +123,7 @@ impl Template {
             }
         };
         shape::check_fields(&fields, &SHAPE, true).map_err(UnmarshalError::Shape)?;
-        if super::input::text(&fields, "schema") != Kind::Semver.schema() {
+        if super::input::text(&fields, "schema") != TemplateKind::Semver.schema() {
             return Err(SemverError::Schema);
         }
         let is_on = |field: &str| {
@@ -201,20 +202,20 @@ impl Template {
 
 /// The first document of a text, parsed strictly: repeated keys are an error.
 fn document(text: &[u8]) -> Result<Value, SemverError> {
-    let reading = Options {
+    let yaml_options = Options {
         duplicate_keys: DuplicateKeys::Note,
-        ..read::reading(&LoadOptions::default(), false)
+        ..read::yaml_options(&LoadOptions::default(), false)
     };
     let bytes = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let read = match std::str::from_utf8(bytes) {
-        Ok(text) => mainstay_yaml::part(text, Format::Yaml, 1, &reading).next(),
-        Err(_) => mainstay_yaml::documents(bytes, &reading).next(),
+        Ok(text) => mainstay_yaml::part(text, Format::Yaml, 1, &yaml_options).next(),
+        Err(_) => mainstay_yaml::documents(bytes, &yaml_options).next(),
     };
     match read {
         None => Ok(Value::Null),
         Some(Err(source)) => {
             let upstream = syntax::words(bytes, 0, &source);
-            Err(DecodeError::Syntax { upstream, source }.into())
+            Err(TemplateDecodeError::Syntax { upstream, source }.into())
         }
         Some(Ok(document)) if document.repeated.is_empty() => Ok(document.value),
         Some(Ok(document)) => Err(SemverError::RepeatedKeys(document.repeated)),
@@ -224,7 +225,7 @@ fn document(text: &[u8]) -> Result<Value, SemverError> {
 /// The versions of a group's bundles by name. All bundles of a template belong to one package.
 fn versions(
     images: &[String],
-    bundles: &BTreeMap<&str, Bundled>,
+    bundles: &BTreeMap<&str, ImageBundle>,
     package: &mut Option<String>,
 ) -> Result<BTreeMap<String, Version>, VersionsError> {
     let mut versions: BTreeMap<String, Version> = BTreeMap::new();
@@ -254,7 +255,7 @@ fn versions(
     if same.is_empty() { Ok(versions) } else { Err(VersionsError::BuildMetadata(same)) }
 }
 
-fn facts(bundled: &Bundled) -> Result<BundleFacts, VersionsError> {
+fn facts(bundled: &ImageBundle) -> Result<BundleFacts, VersionsError> {
     let value: Value = serde_json::from_str(&bundled.bundle.json())?;
     let empty = Map::new();
     match decode::facts("olm.bundle", value.as_object().unwrap_or(&empty))? {
@@ -302,7 +303,7 @@ impl Channel {
 
 /// Sets the updates of the last patch of each minor version, within one group, channel type and
 /// major version.
-fn link(channels: &mut BTreeMap<String, Channel>) {
+fn set_updates(channels: &mut BTreeMap<String, Channel>) {
     let mut all: Vec<&mut Channel> = channels.values_mut().collect();
     // A channel holds all of a minor version or of a major one, so versions do not overlap.
     let first = |channel: &Channel| channel.entries.first().map(|entry| entry.version.clone());
@@ -338,7 +339,7 @@ fn link(channels: &mut BTreeMap<String, Channel>) {
 }
 
 /// The package document. Description and icon come from the ClusterServiceVersion of `head`.
-fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Value {
+fn package_document(package: &str, default: &str, head: Option<&ImageBundle>) -> Value {
     let mut document = json!({
         "schema": "olm.package",
         "name": package,
@@ -365,7 +366,7 @@ fn icon(icons: &[Value]) -> Option<Value> {
         shape::check(icon, Field::Struct(&ICON)).ok()?;
     }
     let first = icons.first()?;
-    let data = match crate::fold::get(first, "base64data") {
+    let data = match crate::case_fold::get(first, "base64data") {
         Some(Value::String(text)) => STANDARD.encode(decode_base64(text).ok()?).into(),
         Some(other) => other.clone(),
         None => Value::Null,

@@ -137,8 +137,8 @@ fn shape_struct(mut fields: Map<String, Value>, form: &Form) -> Map<String, Valu
         // not change texts and structs.
         let mut found = None;
         for (key, value) in &mut fields {
-            let kept = value.is_null() && matches!(kind, Text | One(_));
-            if !kept && (key == name || same(key, name)) {
+            let stored = value.is_null() && matches!(kind, Text | One(_));
+            if !stored && (key == name || same(key, name)) {
                 found = Some(value.take());
             }
         }

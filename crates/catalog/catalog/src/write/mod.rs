@@ -14,8 +14,8 @@ mod form;
 pub(crate) use form::shape;
 
 use crate::{
-    Declared,
-    content::{Blob, ContentError, Origin},
+    CatalogDocuments,
+    content::{Blob, BlobError, BlobOrigin},
     decode::Facts,
     problem::BlobName,
 };
@@ -27,7 +27,7 @@ use std::{collections::BTreeMap, io, sync::Arc};
 
 /// The format of written documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum CatalogFormat {
     /// A stream of objects, indented with four blanks for each level.
     Json,
     /// Documents that begin with `---`, with sorted keys.
@@ -39,7 +39,7 @@ pub enum Format {
 pub enum WriteError {
     /// The content of a document is damaged, or was not stored.
     #[error(transparent)]
-    Content(#[from] ContentError),
+    Content(#[from] BlobError),
     /// YAML cannot express a character. The text is upstream's.
     #[error("yaml: control characters are not allowed")]
     Characters,
@@ -85,7 +85,7 @@ pub(crate) enum Content {
 
 impl Rendition {
     /// The documents of a catalog.
-    pub fn of(declared: &Declared) -> Self {
+    pub fn of(declared: &CatalogDocuments) -> Self {
         let item = |(blob, facts): (Blob, &Facts)| Item {
             class: match facts {
                 Facts::Package(_) => Class::Package,
@@ -126,18 +126,18 @@ impl Rendition {
 
     /// Keeps the documents that `wanted` accepts.
     pub fn retain(&mut self, mut wanted: impl FnMut(&BlobName) -> bool) {
-        self.items.retain(|item| wanted(&item.called()));
+        self.items.retain(|item| wanted(&item.blob_name()));
     }
 
     /// The names of the documents, and the origins of those that were read, in the order of
     /// writing.
-    pub fn names(&self) -> Vec<(BlobName, Option<Origin>)> {
+    pub fn names(&self) -> Vec<(BlobName, Option<BlobOrigin>)> {
         let items = self.parts().into_iter().flat_map(|part| part.items);
         let origin = |item: &Item| match &item.content {
             Content::Read(blob) => Some(blob.origin().clone()),
             Content::Made(_) => None,
         };
-        items.map(|item| (item.called(), origin(item))).collect()
+        items.map(|item| (item.blob_name(), origin(item))).collect()
     }
 
     pub(crate) fn items(&self) -> &[Item] {
@@ -151,7 +151,7 @@ impl Rendition {
     /// The documents by package, those without a package last.
     ///
     /// Like upstream, this omits documents of known schemas without a package.
-    pub fn parts(&self) -> Vec<Part<'_>> {
+    pub fn parts(&self) -> Vec<PackageDocuments<'_>> {
         let mut packages: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
         let mut rest = Vec::new();
         for item in &self.items {
@@ -161,12 +161,12 @@ impl Rendition {
                 rest.push(item);
             }
         }
-        let mut parts: Vec<Part<'_>> = packages
+        let mut parts: Vec<PackageDocuments<'_>> = packages
             .into_iter()
-            .map(|(package, items)| Part { package, items: in_order(items) })
+            .map(|(package, items)| PackageDocuments { package, items: in_order(items) })
             .collect();
         if !rest.is_empty() {
-            parts.push(Part { package: "", items: rest });
+            parts.push(PackageDocuments { package: "", items: rest });
         }
         parts
     }
@@ -176,7 +176,7 @@ impl Rendition {
     /// # Errors
     /// Those of the output, and the first document that cannot be written. The documents before it
     /// are written.
-    pub fn write(&self, format: Format, out: &mut dyn io::Write) -> Result<(), WriteError> {
+    pub fn write(&self, format: CatalogFormat, out: &mut dyn io::Write) -> Result<(), WriteError> {
         let mut text = String::new();
         self.parts().iter().try_for_each(|part| part.write_with(&mut text, format, out))
     }
@@ -200,12 +200,12 @@ fn in_order(items: Vec<&Item>) -> Vec<&Item> {
 
 /// The documents of one package, or those without a package.
 #[derive(Debug)]
-pub struct Part<'r> {
+pub struct PackageDocuments<'r> {
     package: &'r str,
     items: Vec<&'r Item>,
 }
 
-impl Part<'_> {
+impl PackageDocuments<'_> {
     /// The package; empty for documents without a package.
     pub fn package(&self) -> &str {
         self.package
@@ -215,21 +215,21 @@ impl Part<'_> {
     ///
     /// # Errors
     /// As [`Rendition::write`].
-    pub fn write(&self, format: Format, out: &mut dyn io::Write) -> Result<(), WriteError> {
+    pub fn write(&self, format: CatalogFormat, out: &mut dyn io::Write) -> Result<(), WriteError> {
         self.write_with(&mut String::new(), format, out)
     }
 
     fn write_with(
         &self,
         text: &mut String,
-        format: Format,
+        format: CatalogFormat,
         out: &mut dyn io::Write,
     ) -> Result<(), WriteError> {
         for item in &self.items {
             text.clear();
             match format {
-                Format::Json => item.write_json(text)?,
-                Format::Yaml => item.write_yaml(text)?,
+                CatalogFormat::Json => item.write_json(text)?,
+                CatalogFormat::Yaml => item.write_yaml(text)?,
             }
             out.write_all(text.as_bytes())?;
         }
@@ -238,13 +238,13 @@ impl Part<'_> {
 }
 
 impl Item {
-    fn called(&self) -> BlobName {
+    fn blob_name(&self) -> BlobName {
         let Self { schema, package, name, .. } = self;
         BlobName { schema: schema.clone(), package: package.clone(), name: name.clone() }
     }
 
     /// The document in the form of its schema.
-    fn shaped(&self, blob: &Blob) -> Result<Value, ContentError> {
+    fn shaped(&self, blob: &Blob) -> Result<Value, BlobError> {
         Ok(shape(&self.schema, blob.value()?))
     }
 

@@ -1,6 +1,6 @@
 //! Mermaid diagrams of channels.
 
-use mainstay_catalog::{Declared, DiagramOptions, Files, LoadOptions, Rendition};
+use mainstay_catalog::{CatalogDocuments, DiagramOptions, LoadOptions, MemorySource, Rendition};
 
 const CATALOG: &str = r#"---
 schema: olm.channel
@@ -38,8 +38,8 @@ fn rendition() -> Rendition {
             + version
             + "}}]\n";
     }
-    let files: Files = [("c.yaml", text)].into_iter().collect();
-    Rendition::of(&Declared::read(&files, &LoadOptions::default()).unwrap())
+    let files: MemorySource = [("c.yaml", text)].into_iter().collect();
+    Rendition::of(&CatalogDocuments::read(&files, &LoadOptions::default()).unwrap())
 }
 
 /// The lines of a diagram behind its header, without indentation.

@@ -4,7 +4,8 @@
 //! `MAINSTAY_DEEP` makes all inputs as large as possible; without it the same shapes are small.
 
 use mainstay_catalog::{
-    Catalog, Files, Keep, Limits, LoadError, LoadOptions, Source, SourceFile, TreeError,
+    Catalog, FileSource, KeptContent, Limits, LoadError, LoadOptions, MemorySource, SourceFile,
+    TreeError,
 };
 use mainstay_testdata::{ran, skipped};
 use std::{
@@ -26,7 +27,7 @@ fn size(usual: usize, deep: usize) -> usize {
 }
 
 fn load(text: &str) -> Result<Arc<Catalog>, LoadError> {
-    let files: Files = [("c.yaml", text)].into_iter().collect();
+    let files: MemorySource = [("c.yaml", text)].into_iter().collect();
     let loaded = Catalog::load_from(&files, &LoadOptions::default());
     if let Err(error) = &loaded {
         let said = error.to_string().len() + error.upstream().len();
@@ -36,7 +37,7 @@ fn load(text: &str) -> Result<Arc<Catalog>, LoadError> {
 }
 
 /// `sound`, or the first problems. (The first one may report that there are too many.)
-fn verdict(text: &str) -> String {
+fn load_result(text: &str) -> String {
     match load(text) {
         Ok(_) => "sound".to_owned(),
         Err(error) => {
@@ -125,7 +126,7 @@ fn long_channels_of_any_shape_are_checked() {
     ];
     for (shape, entry, expected) in shapes {
         let entries: String = (0..n).map(&entry).collect();
-        let said = verdict(&package(&entries, n));
+        let said = load_result(&package(&entries, n));
         assert!(said.contains(expected), "{shape}: {}", said.chars().take(300).collect::<String>());
     }
 }
@@ -216,7 +217,7 @@ fn cost_is_proportional_to_the_number_of_documents() {
         ),
     ];
     for (what, text, expected) in table {
-        let said = verdict(&text);
+        let said = load_result(&text);
         assert!(said.contains(expected), "{what}: {}", said.chars().take(300).collect::<String>());
     }
 }
@@ -261,7 +262,7 @@ fn exploding_yaml_is_refused_and_long_values_are_read() {
         ("many lines in one text", format!("schema: x\na: b\n{}", "  c\n".repeat(n / 4)), "sound"),
     ];
     for (what, text, expected) in table {
-        let said = verdict(&text);
+        let said = load_result(&text);
         assert!(said.contains(expected), "{what}: {}", said.chars().take(300).collect::<String>());
     }
     // Merges must end; their result does not matter.
@@ -360,7 +361,7 @@ struct Moving {
     opened: AtomicUsize,
 }
 
-impl Source for Moving {
+impl FileSource for Moving {
     fn name(&self) -> String {
         "moving".to_owned()
     }
@@ -414,7 +415,7 @@ fn deep_folders_are_refused_and_many_files_are_read() {
     let error = Catalog::load(folder.path(), &LoadOptions::default()).unwrap_err();
     assert!(error.headline().contains("folders are nested deeper than 64 levels"), "{error}");
     let n = size(500, 99_999);
-    let files: Files = (0..n)
+    let files: MemorySource = (0..n)
         .map(|at| (format!("d{}/{at}.yaml", at % 97), format!("schema: x\nname: n{at}\n")))
         .collect();
     let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
@@ -433,23 +434,23 @@ fn values_are_checked_to_the_depth_of_upstream() {
         let lines = (1..depth).map(|level| format!("{}a:\n", " ".repeat(level)));
         format!("schema: a\nx:\n{}", lines.collect::<String>())
     };
-    let judged = |file: &str, text: String, keep: Keep| {
-        let files: Files = [(file, text)].into_iter().collect();
+    let load_with_depth = |file: &str, text: String, keep: KeptContent| {
+        let files: MemorySource = [(file, text)].into_iter().collect();
         let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
         Catalog::load_from(&files, &LoadOptions { limits, keep, ..LoadOptions::default() })
     };
-    for keep in [Keep::Facts, Keep::Light] {
+    for keep in [KeptContent::Facts, KeptContent::Light] {
         let deep = [("f.yaml", flow(9_900)), ("j.json", json(9_900)), ("b.yaml", block(1_000))];
         for (file, text) in deep {
-            let verdict = judged(file, text, keep);
-            assert_eq!(verdict.is_ok(), keep == Keep::Facts, "{file}");
-            if let Err(error) = verdict {
+            let loaded = load_with_depth(file, text, keep);
+            assert_eq!(loaded.is_ok(), keep == KeptContent::Facts, "{file}");
+            if let Err(error) = loaded {
                 assert!(error.to_string().contains("exceeded max depth of 127"), "{error}");
             }
         }
     }
     for (file, text) in [("f.yaml", flow(10_100)), ("j.json", json(10_100))] {
-        let error = judged(file, text, Keep::Facts).unwrap_err();
+        let error = load_with_depth(file, text, KeptContent::Facts).unwrap_err();
         assert!(error.to_string().contains("exceeded max depth"), "{error}");
     }
 }

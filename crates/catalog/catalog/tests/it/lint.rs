@@ -1,13 +1,13 @@
 //! Catalog lint: each rule once, for content that other tools lose or that is rarely intended.
 
 use crate::SOUND;
-use mainstay_catalog::{Files, LoadOptions, Severity, inspect};
+use mainstay_catalog::{LoadOptions, MemorySource, Severity, lint_catalog};
 
 /// The problems of files, one a line: place, severity, rule, message, remedy.
-fn said_of(files: &[(&str, &[u8])]) -> Vec<String> {
-    let files: Files = files.iter().copied().collect();
-    let inspection = inspect(&files, &LoadOptions::default());
-    let lines = inspection.problems.into_iter().map(|problem| {
+fn lint_files(files: &[(&str, &[u8])]) -> Vec<String> {
+    let files: MemorySource = files.iter().copied().collect();
+    let report = lint_catalog(&files, &LoadOptions::default());
+    let lines = report.problems.into_iter().map(|problem| {
         let kind = format!("{}[{}]", problem.severity(), problem.rule.id());
         let text = problem.to_string();
         let place = text.find(": ").unwrap_or(0);
@@ -16,22 +16,22 @@ fn said_of(files: &[(&str, &[u8])]) -> Vec<String> {
     lines.collect()
 }
 
-fn said(text: &str) -> Vec<String> {
-    said_of(&[("c.yaml", text.as_bytes())])
+fn lint_text(text: &str) -> Vec<String> {
+    lint_files(&[("c.yaml", text.as_bytes())])
 }
 
 fn changed(from: &str, to: &str) -> Vec<String> {
     assert!(SOUND.contains(from), "{from}");
-    said(&SOUND.replacen(from, to, 1))
+    lint_text(&SOUND.replacen(from, to, 1))
 }
 
 fn added(document: &str) -> Vec<String> {
-    said(&format!("{SOUND}---\n{document}"))
+    lint_text(&format!("{SOUND}---\n{document}"))
 }
 
 #[test]
 fn sound_catalog_has_no_lint_problems() {
-    assert_eq!(said(SOUND), [""; 0]);
+    assert_eq!(lint_text(SOUND), [""; 0]);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn documents_that_other_tools_do_not_read_are_reported() {
     ] {
         let expected: Vec<String> =
             expected.into_iter().map(|(line, what)| format!("c.yaml:{line}: {what}")).collect();
-        assert_eq!(said(&text), expected, "{text:?}");
+        assert_eq!(lint_text(&text), expected, "{text:?}");
     }
 }
 
@@ -231,7 +231,7 @@ fn documents_that_other_tools_do_not_read_are_reported() {
 fn repeated_keys_in_json_are_reported() {
     let text = "{\"schema\":\"a\"}\n{\"schema\":\"b\",\n \"x\":{\"y\":1,\n\"y\":2}}\n";
     assert_eq!(
-        said(text),
+        lint_text(text),
         [
             "c.yaml:4:1: error[repeated-key] the key \"y\" is there twice, the first value is lost (keep one of them)"
         ]
@@ -246,7 +246,7 @@ fn byte_order_mark_in_indexignore_is_reported() {
         ("c.yaml", SOUND.as_bytes()),
     ];
     assert_eq!(
-        said_of(&files),
+        lint_files(&files),
         [
             ".indexignore: error[ignore-file] other tools lose the first pattern: there is a byte-order mark before it (save the file without it)"
         ]
@@ -256,20 +256,21 @@ fn byte_order_mark_in_indexignore_is_reported() {
 #[test]
 fn lint_reports_load_errors_once() {
     let broken = SOUND.replacen("version: 1.0.0", "version: 1.x", 1).replacen("icon:", "icom:", 1);
-    let files: Files = [("c.yaml", broken.as_bytes())].into_iter().collect();
-    let inspection = inspect(&files, &LoadOptions::default());
-    let rules: Vec<&str> = inspection.problems.iter().map(|problem| problem.rule.id()).collect();
+    let files: MemorySource = [("c.yaml", broken.as_bytes())].into_iter().collect();
+    let report = lint_catalog(&files, &LoadOptions::default());
+    let rules: Vec<&str> = report.problems.iter().map(|problem| problem.rule.id()).collect();
     assert_eq!(rules, ["unknown-field", "bad-version"]);
-    assert!(inspection.catalog.is_none());
-    let blob = inspection.problems[1].blob.as_ref().map(ToString::to_string);
+    assert!(report.catalog.is_none());
+    let blob = report.problems[1].blob.as_ref().map(ToString::to_string);
     assert_eq!(blob.as_deref(), Some("olm.bundle kiwi kiwi.v1.0.0"));
     // A catalog with warnings only can be used.
-    let files: Files = [("c.yaml", SOUND.replace(">=1.0.0 <1.1.0", ">=1.0.0 <1.0.0").into_bytes())]
-        .into_iter()
-        .collect();
-    let inspection = inspect(&files, &LoadOptions::default());
-    assert!(inspection.catalog.is_some());
-    assert_eq!(inspection.problems[0].severity(), Severity::Warning);
+    let files: MemorySource =
+        [("c.yaml", SOUND.replace(">=1.0.0 <1.1.0", ">=1.0.0 <1.0.0").into_bytes())]
+            .into_iter()
+            .collect();
+    let report = lint_catalog(&files, &LoadOptions::default());
+    assert!(report.catalog.is_some());
+    assert_eq!(report.problems[0].severity(), Severity::Warning);
 }
 
 #[test]
@@ -277,13 +278,13 @@ fn replaced_characters_are_reported() {
     let file =
         b"{\"schema\": \"x\",\n\"a\": \"\xe2\x82\"}\n{\"schema\": \"x\",\n \"a\": \"\\ud800\"}";
     assert_eq!(
-        said_of(&[("c.json", file)]),
+        lint_files(&[("c.json", file)]),
         [
             "c.json:2: error[lost-character] some bytes are not UTF-8 text: U+FFFD replaces each of them (save the file as UTF-8)",
             "c.json:4: error[lost-character] \\ud800 is an unpaired surrogate: U+FFFD replaces it (write both halves, or the character itself)",
         ]
     );
-    let files: Files = [("c.json", &file[..])].into_iter().collect();
+    let files: MemorySource = [("c.json", &file[..])].into_iter().collect();
     let catalog = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default()).unwrap();
     let texts: Vec<String> = catalog
         .others()
@@ -292,7 +293,7 @@ fn replaced_characters_are_reported() {
         .collect();
     assert_eq!(texts, ["\u{fffd}\u{fffd}", "\u{fffd}"]);
     // If the rest is not JSON either, the bytes are the problem.
-    let files: Files = [("c.json", &b"{a: \"\xff\"}"[..])].into_iter().collect();
+    let files: MemorySource = [("c.json", &b"{a: \"\xff\"}"[..])].into_iter().collect();
     let refused = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default());
     assert!(refused.unwrap_err().headline().contains("is not UTF-8 text"));
 }

@@ -17,12 +17,12 @@ mod snapshot;
 mod template;
 mod write;
 
-use mainstay_catalog::{Catalog, Files, LoadError, LoadOptions};
+use mainstay_catalog::{Catalog, LoadError, LoadOptions, MemorySource};
 use std::sync::Arc;
 
 /// Loads files that are given as path and content.
 fn load(files: &[(&str, &str)]) -> Result<Arc<Catalog>, LoadError> {
-    let files: Files = files.iter().copied().collect();
+    let files: MemorySource = files.iter().copied().collect();
     Catalog::load_from(&files, &LoadOptions::default())
 }
 

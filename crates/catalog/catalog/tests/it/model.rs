@@ -2,7 +2,8 @@
 
 use crate::{SOUND, load};
 use mainstay_catalog::{
-    Api, Catalog, ContentError, Declared, Files, Keep, LoadOptions, Origin, RelatedImage,
+    BlobError, BlobOrigin, BundleApi, Catalog, CatalogDocuments, KeptContent, LoadOptions,
+    MemorySource, RelatedImage,
 };
 
 #[test]
@@ -38,7 +39,7 @@ fn small_properties_are_stored_and_large_ones_decoded_on_demand() {
     let bundle = catalog.bundle("kiwi", "kiwi.v1.1.0").unwrap();
     let kinds: Vec<&str> = bundle.properties.iter().map(|property| &*property.kind).collect();
     assert_eq!(kinds, ["olm.gvk", "olm.gvk.required", "olm.package.required", "olm.package"]);
-    let api = |group: &str, kind: &str| Api {
+    let api = |group: &str, kind: &str| BundleApi {
         group: group.to_owned(),
         version: "v1".to_owned(),
         kind: kind.to_owned(),
@@ -86,8 +87,8 @@ fn bundle_has_its_min_kube_version() {
              ---\nschema: olm.bundle\npackage: kiwi\nname: kiwi.v1\nimage: example.com/kiwi:v1\n\
              properties: [{list}]\n"
         );
-        for keep in [Keep::Facts, Keep::All] {
-            let files: Files = [("c.yaml", &*text)].into_iter().collect();
+        for keep in [KeptContent::Facts, KeptContent::All] {
+            let files: MemorySource = [("c.yaml", &*text)].into_iter().collect();
             let options = LoadOptions { keep, ..LoadOptions::default() };
             let catalog = Catalog::load_from(&files, &options).unwrap();
             let bundle = catalog.bundle("kiwi", "kiwi.v1").unwrap();
@@ -144,9 +145,9 @@ fn empty_folder_is_a_catalog() {
 
 #[test]
 fn documents_can_be_declared_before_the_catalog_is_built() {
-    let files: Files = [("c.yaml", SOUND)].into_iter().collect();
+    let files: MemorySource = [("c.yaml", SOUND)].into_iter().collect();
     let options = LoadOptions::default();
-    let declared = Declared::read(&files, &options).unwrap();
+    let declared = CatalogDocuments::read(&files, &options).unwrap();
     let blobs: Vec<(String, String)> =
         declared.blobs().map(|blob| (blob.schema().to_string(), blob.name().to_string())).collect();
     let pair = |schema: &str, name: &str| (schema.to_owned(), name.to_owned());
@@ -155,32 +156,33 @@ fn documents_can_be_declared_before_the_catalog_is_built() {
     assert_eq!(blobs.len(), 8);
     // Their values declare the same catalog again.
     let values = declared.blobs().map(|blob| (blob.origin().clone(), blob.value().unwrap()));
-    let again = Declared::of(values).unwrap().check().unwrap();
+    let again = CatalogDocuments::of(values).unwrap().check().unwrap();
     assert_eq!(again.digest(), declared.check_in(&files, &options).unwrap().digest());
 }
 
 #[test]
 fn malformed_documents_are_not_declared_and_inconsistent_ones_are() {
     let options = LoadOptions::default();
-    let files: Files = [("c.yaml", "schema: olm.bundle\nimage: 5\n")].into_iter().collect();
-    let error = Declared::read(&files, &options).unwrap_err();
+    let files: MemorySource = [("c.yaml", "schema: olm.bundle\nimage: 5\n")].into_iter().collect();
+    let error = CatalogDocuments::read(&files, &options).unwrap_err();
     let words = "parse bundle: json: cannot unmarshal number into Go struct field Bundle.image of type string";
     assert_eq!(error.upstream(), words);
-    let files: Files = [("c.yaml", "schema: olm.bundle\nname: b\n")].into_iter().collect();
-    let error = Declared::read(&files, &options).unwrap().check_in(&files, &options).unwrap_err();
+    let files: MemorySource = [("c.yaml", "schema: olm.bundle\nname: b\n")].into_iter().collect();
+    let error =
+        CatalogDocuments::read(&files, &options).unwrap().check_in(&files, &options).unwrap_err();
     assert_eq!(error.upstream(), "package name must be set for bundle \"b\"");
-    let made = Origin { file: "made".into(), line: 1 };
-    let error = Declared::of([(made, serde_json::json!("text"))]).unwrap_err();
+    let made = BlobOrigin { file: "made".into(), line: 1 };
+    let error = CatalogDocuments::of([(made, serde_json::json!("text"))]).unwrap_err();
     assert!(error.upstream().ends_with("\"text\" <=="), "{}", error.upstream());
 }
 
 #[test]
 fn content_that_is_not_stored_gives_an_error() {
-    let files: Files = [("c.yaml", SOUND)].into_iter().collect();
+    let files: MemorySource = [("c.yaml", SOUND)].into_iter().collect();
     let keep = |keep| LoadOptions { keep, ..LoadOptions::default() };
-    let all = Catalog::load_from(&files, &keep(Keep::All)).unwrap();
-    let light = Catalog::load_from(&files, &keep(Keep::Light)).unwrap();
-    let facts = Catalog::load_from(&files, &keep(Keep::Facts)).unwrap();
+    let all = Catalog::load_from(&files, &keep(KeptContent::All)).unwrap();
+    let light = Catalog::load_from(&files, &keep(KeptContent::Light)).unwrap();
+    let facts = Catalog::load_from(&files, &keep(KeptContent::Facts)).unwrap();
     let json = |catalog: &Catalog| -> Vec<_> {
         catalog.blobs().map(|blob| blob.json().unwrap()).collect()
     };
@@ -188,7 +190,7 @@ fn content_that_is_not_stored_gives_an_error() {
     assert_eq!([light.digest(), facts.digest()], ["", ""]);
     let bundle = facts.bundle("kiwi", "kiwi.v1.1.0").unwrap();
     let refused = bundle.csv().unwrap_err();
-    assert!(matches!(refused, ContentError::NotKept { .. }), "{refused}");
+    assert!(matches!(refused, BlobError::NotKept { .. }), "{refused}");
     assert_eq!(bundle.version, all.bundle("kiwi", "kiwi.v1.1.0").unwrap().version);
     let folder = tempfile::tempdir().unwrap();
     let refused = facts.save(&folder.path().join("snapshot")).unwrap_err();
@@ -199,8 +201,8 @@ fn content_that_is_not_stored_gives_an_error() {
 fn append_adds_documents_at_the_end() {
     let read = |name: &str| {
         let text = SOUND.replace("kiwi", name);
-        let files: Files = [("c.yaml", text.as_str())].into_iter().collect();
-        Declared::read(&files, &LoadOptions::default()).unwrap()
+        let files: MemorySource = [("c.yaml", text.as_str())].into_iter().collect();
+        CatalogDocuments::read(&files, &LoadOptions::default()).unwrap()
     };
     let mut both = read("kiwi");
     // A held blob stays valid.

@@ -1,7 +1,7 @@
 //! Comparison with recorded answers of upstream's `opm validate` to hundreds of catalogs with one
 //! fault each.
 
-use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
+use mainstay_catalog::{Catalog, KeptContent, Limits, LoadOptions};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::{
@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Intended differences: a line each with the end of the case's name, what differs (`verdict` or
+/// Intended differences: a line each with the end of the case's name, what differs (`loaded` or
 /// `message`), and the reason.
 const DIFFERENCES: &str = include_str!("opm-differences.txt");
 
@@ -34,7 +34,7 @@ fn results_and_messages_are_those_of_opm_validate() {
     let mut unused: BTreeSet<&str> = listed.iter().map(|[name, ..]| *name).collect();
     let (mut judged, mut agree, mut wrong) = (0, 0, Vec::new());
     for case in cases {
-        let Some((what, told)) = differs(&case) else { continue };
+        let Some((what, has_message)) = differs(&case) else { continue };
         judged += 1;
         let Some(what) = what else {
             agree += 1;
@@ -46,7 +46,7 @@ fn results_and_messages_are_those_of_opm_validate() {
             Some([end, ..]) => {
                 unused.remove(end);
             }
-            None => wrong.push(format!("{name} ({what}): {told}")),
+            None => wrong.push(format!("{name} ({what}): {has_message}")),
         }
     }
     assert!(judged > 700, "{judged}");
@@ -65,7 +65,7 @@ fn differs(case: &Path) -> Option<(Option<&'static str>, String)> {
         return None;
     };
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
-    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Facts, limits, ..LoadOptions::default() };
     let ours = Catalog::load(&case.join(root), &options);
     // Cases were recorded with their folder as the working directory.
     let place = format!("{}/", case.display());

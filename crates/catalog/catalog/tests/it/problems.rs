@@ -12,7 +12,7 @@ fn problems(text: &str) -> String {
                 .problems
                 .into_iter()
                 .map(|problem| {
-                    mainstay_catalog::Problem { remedy: "".into(), ..problem }.to_string()
+                    mainstay_catalog::CatalogProblem { remedy: "".into(), ..problem }.to_string()
                 })
                 .collect();
             lines.join("\n")

@@ -4,7 +4,7 @@ use crate::{SOUND, load};
 use proptest::prelude::*;
 
 /// Values that are wrong in most places.
-const ODD: &[&str] =
+const WRONG_VALUES: &[&str] =
     &["null", "5", "yes", "[]", "{}", "''", "kiwi.v1.0.0", "x", "[[]]", "{a: b}", "-1", "\"\\0\""];
 
 proptest! {
@@ -12,15 +12,15 @@ proptest! {
 
     #[test]
     fn exchanged_values_give_problems_and_no_panics(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..ODD.len()), 1..4),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..WRONG_VALUES.len()), 1..4),
     ) {
         let mut lines: Vec<String> = SOUND.lines().map(str::to_owned).collect();
         for (line, odd) in changes {
             let line = line.get_mut(&mut lines);
             if let Some((key, _)) = line.split_once(": ") {
-                *line = format!("{key}: {}", ODD[odd]);
+                *line = format!("{key}: {}", WRONG_VALUES[odd]);
             } else {
-                *line = ODD[odd].to_owned();
+                *line = WRONG_VALUES[odd].to_owned();
             }
         }
         let text = lines.join("\n");

@@ -3,8 +3,8 @@
 use super::{Content, LayoutError, Parts};
 use crate::{
     compress::{self, Compression},
-    store::Store,
-    tar::{Kind, Reader},
+    store::ImageStore,
+    tar::{TarEntryKind, TarReader},
 };
 use std::{
     collections::BTreeMap,
@@ -14,12 +14,12 @@ use std::{
 };
 
 /// The maximum size of an uncompressed archive, in bytes.
-const LARGEST: u64 = 64 << 30;
+const MAX_SIZE: u64 = 64 << 30;
 /// How many entries an archive may have, and the maximum length of their names together in bytes.
-const MOST: usize = 100_000;
-const NAMES: usize = 16 << 20;
+const MAX_ENTRIES: usize = 100_000;
+const MAX_NAME_BYTES: usize = 16 << 20;
 /// How many links may refer to each other.
-const HOPS: usize = 8;
+const MAX_LINKS: usize = 8;
 
 enum Part {
     File { at: u64, size: u64 },
@@ -35,16 +35,16 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    pub(super) fn open(store: &Store, path: &Path) -> Result<Self, LayoutError> {
+    pub(super) fn open(store: &ImageStore, path: &Path) -> Result<Self, LayoutError> {
         let failed =
             |source| LayoutError::Io { what: "cannot read", path: path.to_owned(), source };
         let mut file = File::open(path).map_err(failed)?;
         let opened = compress::open(BufReader::new(&file)).map_err(failed)?;
         if opened.compression() != Compression::None {
             let mut plain = spool(store)?;
-            let length = io::copy(&mut opened.take(LARGEST + 1), &mut plain).map_err(failed)?;
-            if length > LARGEST {
-                return Err(too_many(path, "bytes", LARGEST));
+            let length = io::copy(&mut opened.take(MAX_SIZE + 1), &mut plain).map_err(failed)?;
+            if length > MAX_SIZE {
+                return Err(too_many(path, "bytes", MAX_SIZE));
             }
             plain.flush().map_err(failed)?;
             file = plain;
@@ -60,8 +60,8 @@ fn too_many(path: &Path, what: &'static str, limit: u64) -> LayoutError {
 }
 
 /// A temporary file without a name.
-fn spool(store: &Store) -> Result<File, LayoutError> {
-    let writer = store.writer(LARGEST)?;
+fn spool(store: &ImageStore) -> Result<File, LayoutError> {
+    let writer = store.writer(MAX_SIZE)?;
     let file = writer.file().map_err(|source| LayoutError::Io {
         what: "cannot open a file in",
         path: store.root().to_owned(),
@@ -73,31 +73,31 @@ fn spool(store: &Store) -> Result<File, LayoutError> {
 
 fn list(path: &Path, file: &File) -> Result<BTreeMap<String, Part>, LayoutError> {
     let wrong = |source| LayoutError::Archive { path: path.to_owned(), source };
-    let mut reader = Reader::new(BufReader::new(file));
+    let mut reader = TarReader::new(BufReader::new(file));
     let (mut parts, mut names) = (BTreeMap::new(), 0);
     while let Some(entry) = reader.next().map_err(wrong)? {
         // A layout has only names that are UTF-8 text.
         let Ok(name) = String::from_utf8(entry.name) else { continue };
         names += name.len() + entry.target.len();
-        if parts.len() >= MOST {
-            return Err(too_many(path, "entries", MOST as u64));
+        if parts.len() >= MAX_ENTRIES {
+            return Err(too_many(path, "entries", MAX_ENTRIES as u64));
         }
-        if names > NAMES {
-            return Err(too_many(path, "bytes of names", NAMES as u64));
+        if names > MAX_NAME_BYTES {
+            return Err(too_many(path, "bytes of names", MAX_NAME_BYTES as u64));
         }
-        let name = plain(&name);
+        let name = normalize(&name);
         let part = match entry.kind {
-            Kind::File => Part::File { at: reader.position(), size: entry.size },
-            Kind::Symlink | Kind::Hardlink => {
+            TarEntryKind::File => Part::File { at: reader.position(), size: entry.size },
+            TarEntryKind::Symlink | TarEntryKind::Hardlink => {
                 let Ok(target) = String::from_utf8(entry.target) else { continue };
                 // Links are resolved within the archive: other targets do not exist.
                 let folder = match entry.kind {
-                    Kind::Symlink => name.rsplit_once('/').map_or("", |(folder, _)| folder),
+                    TarEntryKind::Symlink => name.rsplit_once('/').map_or("", |(folder, _)| folder),
                     _ => "",
                 };
-                Part::Link(plain(&format!("{folder}/{target}")))
+                Part::Link(normalize(&format!("{folder}/{target}")))
             }
-            Kind::Folder | Kind::Other(_) => continue,
+            TarEntryKind::Folder | TarEntryKind::Other(_) => continue,
         };
         parts.insert(name, part);
     }
@@ -105,7 +105,7 @@ fn list(path: &Path, file: &File) -> Result<BTreeMap<String, Part>, LayoutError>
 }
 
 /// A name without `.`, `..` and superfluous slashes.
-fn plain(name: &str) -> String {
+fn normalize(name: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in name.split('/') {
         match part {
@@ -123,8 +123,8 @@ impl Parts for Archive {
     }
 
     fn open(&self, name: &str) -> Result<Option<Content<'_>>, LayoutError> {
-        let mut name = plain(name);
-        for _ in 0..HOPS {
+        let mut name = normalize(name);
+        for _ in 0..MAX_LINKS {
             match self.parts.get(&name) {
                 None => return Ok(None),
                 Some(Part::Link(target)) => name.clone_from(target),

@@ -1,6 +1,6 @@
 //! Image layouts and archives: OCI image layouts, `oci-archive` and `docker-archive`.
 //!
-//! All are read into a [`Store`] and written from one. Reading verifies digests. The written bytes
+//! All are read into a [`ImageStore`] and written from one. Reading verifies digests. The written bytes
 //! depend only on the images and their names.
 
 mod add;
@@ -13,8 +13,8 @@ pub use write::{write_archive, write_docker_archive, write_folder};
 
 use crate::{
     digest::{Digest, DigestError},
-    manifest::{self, Descriptor, Document, Index, ManifestError, within},
-    store::{Store, StoreError},
+    manifest::{self, Descriptor, ImageDocument, ImageIndex, ImageManifestError, within},
+    store::{ImageStore, ImageStoreError},
 };
 use serde::Deserialize;
 use std::{
@@ -68,7 +68,7 @@ pub enum LayoutError {
         /// The part.
         name: String,
         /// Why it is malformed.
-        source: ManifestError,
+        source: ImageManifestError,
     },
     /// The layout has an unsupported version.
     #[error("{} has image layout version {version:?}, and 1.0.0 is supported", path.display())]
@@ -111,12 +111,12 @@ pub enum LayoutError {
     Digest(#[from] DigestError),
     /// The store fails.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
 /// An image in a layout, with its names there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedImage {
     /// Tags or whole references; empty for an image without a name.
     pub names: Vec<String>,
     /// The descriptor for the store.
@@ -144,7 +144,7 @@ trait Parts {
         Ok(Some(bytes))
     }
 
-    fn needed(&self, name: &str, limit: u64) -> Result<Vec<u8>, LayoutError> {
+    fn require(&self, name: &str, limit: u64) -> Result<Vec<u8>, LayoutError> {
         self.bytes(name, limit)?.ok_or_else(|| missing(self.path(), name))
     }
 }
@@ -156,7 +156,7 @@ fn missing(path: &Path, name: &str) -> LayoutError {
 fn document<'p>(
     path: &'p Path,
     name: &'p str,
-) -> impl FnOnce(ManifestError) -> LayoutError + use<'p> {
+) -> impl FnOnce(ImageManifestError) -> LayoutError + use<'p> {
     move |source| LayoutError::Document { path: path.to_owned(), name: name.to_owned(), source }
 }
 
@@ -190,7 +190,7 @@ impl Parts for Folder {
 ///
 /// Archives may be compressed. An archive that is both a layout and a Docker archive (as Docker
 /// writes them since version 25) is read as a layout.
-pub fn read(store: &Store, path: &Path) -> Result<Vec<Named>, LayoutError> {
+pub fn read(store: &ImageStore, path: &Path) -> Result<Vec<NamedImage>, LayoutError> {
     let about = fs::metadata(path).map_err(|source| LayoutError::Io {
         what: "cannot read",
         path: path.to_owned(),
@@ -224,17 +224,17 @@ fn is_layout(parts: &dyn Parts) -> Result<bool, LayoutError> {
     Err(LayoutError::Version { path: parts.path().to_owned(), version: version.version })
 }
 
-fn read_parts(store: &Store, parts: &dyn Parts) -> Result<Vec<Named>, LayoutError> {
+fn read_parts(store: &ImageStore, parts: &dyn Parts) -> Result<Vec<NamedImage>, LayoutError> {
     if !is_layout(parts)? {
         let Some(list) = parts.bytes("manifest.json", manifest::LONGEST_MANIFEST)? else {
             return Err(LayoutError::Unknown(parts.path().to_owned()));
         };
         return docker::read(store, parts, &list);
     }
-    let index = parts.needed("index.json", manifest::LONGEST_MANIFEST)?;
-    let index: Index = serde_json::from_slice(&index)
+    let index = parts.require("index.json", manifest::LONGEST_MANIFEST)?;
+    let index: ImageIndex = serde_json::from_slice(&index)
         .map_err(|error| document(parts.path(), "index.json")(error.into()))?;
-    let mut found: Vec<Named> = Vec::new();
+    let mut found: Vec<NamedImage> = Vec::new();
     for mut descriptor in index.manifests {
         copy(store, parts, &descriptor, 0)?;
         let mut names = Vec::new();
@@ -243,7 +243,7 @@ fn read_parts(store: &Store, parts: &dyn Parts) -> Result<Vec<Named>, LayoutErro
         }
         match found.iter_mut().find(|one| one.descriptor.digest == descriptor.digest) {
             Some(known) => known.names.extend(names),
-            None => found.push(Named { names, descriptor }),
+            None => found.push(NamedImage { names, descriptor }),
         }
     }
     Ok(found)
@@ -256,7 +256,7 @@ fn blob_name(digest: &Digest) -> String {
 /// Copies a document and all its parts. Missing images of an index are skipped, because layouts
 /// with one of several platforms are common.
 fn copy(
-    store: &Store,
+    store: &ImageStore,
     parts: &dyn Parts,
     descriptor: &Descriptor,
     depth: usize,
@@ -265,22 +265,22 @@ fn copy(
         return Err(LayoutError::TooDeep);
     }
     let name = blob_name(&descriptor.digest);
-    let bytes = parts.needed(&name, manifest::LONGEST_MANIFEST)?;
+    let bytes = parts.require(&name, manifest::LONGEST_MANIFEST)?;
     let found = descriptor.digest.same_of(&bytes);
     if found != descriptor.digest {
-        return Err(StoreError::Digest { wanted: descriptor.digest.clone(), found }.into());
+        return Err(ImageStoreError::Digest { wanted: descriptor.digest.clone(), found }.into());
     }
-    let read = Document::read(&bytes, Some(&descriptor.media_type));
+    let read = ImageDocument::read(&bytes, Some(&descriptor.media_type));
     let read = read.map_err(document(parts.path(), &name))?;
     for part in read.parts() {
         let name = blob_name(&part.digest);
         match &read {
-            Document::Index(_) => {
+            ImageDocument::Index(_) => {
                 if parts.open(&name)?.is_some() {
                     copy(store, parts, part, depth + 1)?;
                 }
             }
-            Document::Manifest(_) => {
+            ImageDocument::Manifest(_) => {
                 let Some((mut content, _)) = parts.open(&name)? else {
                     return Err(missing(parts.path(), &name));
                 };

@@ -1,7 +1,7 @@
 //! Mirror rules of a cluster: `ImageDigestMirrorSet`, `ImageTagMirrorSet`,
 //! `ImageContentSourcePolicy`.
 
-use super::{FileError, Mirror, Pulls, Rule, Rules, file::location};
+use super::{FileError, Mirror, MirrorRule, MirrorRules, PullScope, file::location};
 use serde_json::Value;
 
 /// Why a mirror object is invalid.
@@ -23,7 +23,7 @@ pub struct ClusterError {
 /// merged without duplicates. One object with `NeverContactSource` blocks the source.
 pub fn from_objects<'o>(
     objects: impl IntoIterator<Item = &'o Value>,
-) -> Result<Rules, ClusterError> {
+) -> Result<MirrorRules, ClusterError> {
     let mut objects: Vec<(&str, &str, &Value)> = objects
         .into_iter()
         .map(|object| {
@@ -32,12 +32,12 @@ pub fn from_objects<'o>(
         })
         .collect();
     objects.sort_by_key(|(kind, name, _)| (name.to_owned(), kind.to_owned()));
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<MirrorRule> = Vec::new();
     for (kind, name, object) in objects {
         let (list, pulls) = match kind {
-            "ImageDigestMirrorSet" => ("imageDigestMirrors", Pulls::DigestOnly),
-            "ImageTagMirrorSet" => ("imageTagMirrors", Pulls::TagOnly),
-            "ImageContentSourcePolicy" => ("repositoryDigestMirrors", Pulls::DigestOnly),
+            "ImageDigestMirrorSet" => ("imageDigestMirrors", PullScope::DigestOnly),
+            "ImageTagMirrorSet" => ("imageTagMirrors", PullScope::TagOnly),
+            "ImageContentSourcePolicy" => ("repositoryDigestMirrors", PullScope::DigestOnly),
             _ => continue,
         };
         let wrong =
@@ -62,7 +62,7 @@ pub fn from_objects<'o>(
             };
             let place = rules.iter().position(|rule| rule.prefix == prefix);
             let place = place.unwrap_or_else(|| {
-                rules.push(Rule { prefix: prefix.clone(), ..Rule::default() });
+                rules.push(MirrorRule { prefix: prefix.clone(), ..MirrorRule::default() });
                 rules.len() - 1
             });
             let Some(rule) = rules.get_mut(place) else { continue };
@@ -79,5 +79,5 @@ pub fn from_objects<'o>(
             }
         }
     }
-    Ok(Rules { rules, search: Vec::new() })
+    Ok(MirrorRules { rules, search: Vec::new() })
 }

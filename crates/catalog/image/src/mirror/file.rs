@@ -1,6 +1,6 @@
 //! Mirror rules of a file: `registries.conf`, version 2.
 
-use super::{Mirror, Pulls, Rule, Rules};
+use super::{Mirror, MirrorRule, MirrorRules, PullScope};
 use crate::reference;
 use serde::Deserialize;
 
@@ -102,13 +102,13 @@ fn prefix(text: &str) -> Result<String, FileError> {
 }
 
 /// Parses a file.
-pub fn from_toml(text: &str) -> Result<Rules, FileError> {
+pub fn from_toml(text: &str) -> Result<MirrorRules, FileError> {
     let file: File =
         toml::from_str(text).map_err(|error| FileError::Toml(error.message().to_owned()))?;
     if file.registries.is_some() {
         return Err(FileError::Old);
     }
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<MirrorRule> = Vec::new();
     for table in file.registry {
         let rule = rule(table)?;
         match rules.iter().find(|known| known.prefix == rule.prefix) {
@@ -117,10 +117,10 @@ pub fn from_toml(text: &str) -> Result<Rules, FileError> {
             None => rules.push(rule),
         }
     }
-    Ok(Rules { rules, search: file.unqualified_search_registries })
+    Ok(MirrorRules { rules, search: file.unqualified_search_registries })
 }
 
-fn rule(table: Table) -> Result<Rule, FileError> {
+fn rule(table: Table) -> Result<MirrorRule, FileError> {
     let name = if table.prefix.is_empty() { &table.location } else { &table.prefix };
     if name.is_empty() {
         return Err(FileError::Nameless);
@@ -132,9 +132,9 @@ fn rule(table: Table) -> Result<Rule, FileError> {
             return Err(FileError::Mirror(prefix));
         }
         let pulls = match mirror.pull_from_mirror.as_deref() {
-            None | Some("" | "all") => Pulls::All,
-            Some("digest-only") => Pulls::DigestOnly,
-            Some("tag-only") => Pulls::TagOnly,
+            None | Some("" | "all") => PullScope::All,
+            Some("digest-only") => PullScope::DigestOnly,
+            Some("tag-only") => PullScope::TagOnly,
             Some(other) => return Err(FileError::Pulls(other.to_owned())),
         };
         if table.mirror_by_digest_only && mirror.pull_from_mirror.is_some_and(|one| !one.is_empty())
@@ -150,7 +150,7 @@ fn rule(table: Table) -> Result<Rule, FileError> {
         other if *other == prefix => String::new(),
         other => location(other)?,
     };
-    Ok(Rule {
+    Ok(MirrorRule {
         prefix,
         location,
         insecure: table.insecure,

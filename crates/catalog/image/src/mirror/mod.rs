@@ -12,13 +12,13 @@ pub use cluster::{ClusterError, from_objects};
 pub use file::{FileError, from_toml};
 
 use crate::{
-    reference::{Reference, ReferenceError},
+    reference::{ImageReference, ImageReferenceError},
     registry::{RegistryError, Security},
 };
 
 /// Which references a mirror serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pulls {
+pub enum PullScope {
     /// All references.
     #[default]
     All,
@@ -36,12 +36,12 @@ pub struct Mirror {
     /// Whether any certificate is accepted.
     pub insecure: bool,
     /// Which references it serves.
-    pub pulls: Pulls,
+    pub pulls: PullScope,
 }
 
 /// The rule for references with a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct MirrorRule {
     /// A registry, a path or a repository in it, or `*.domain` for all registries below a domain.
     pub prefix: String,
     /// The replacement of the prefix in the registry itself; empty for no replacement.
@@ -58,18 +58,18 @@ pub struct Rule {
 
 /// All mirror rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct MirrorRules {
     /// The rules in any order: the longest prefix applies.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<MirrorRule>,
     /// Registries for names without a registry; references always have one.
     pub search: Vec<String>,
 }
 
 /// A registry to pull from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct MirrorSource {
     /// The reference there.
-    pub reference: Reference,
+    pub reference: ImageReference,
     /// The security of the connection.
     pub security: Security,
     /// Whether it is a mirror.
@@ -97,7 +97,7 @@ pub enum MirrorError {
         /// The original reference.
         reference: String,
         /// Why it is invalid.
-        source: ReferenceError,
+        source: ImageReferenceError,
     },
     /// All sources fail.
     #[error("{reference}: {}", join(.attempts))]
@@ -127,9 +127,9 @@ fn covers(prefix: &str, repository: &str) -> Option<usize> {
     (rest.is_empty() || rest.starts_with(['/', ':'])).then_some(prefix.len())
 }
 
-impl Rules {
+impl MirrorRules {
     /// The rule for a reference.
-    pub fn rule(&self, reference: &Reference) -> Option<&Rule> {
+    pub fn rule(&self, reference: &ImageReference) -> Option<&MirrorRule> {
         let repository = reference.repository();
         let covering = self.rules.iter().filter_map(|rule| {
             // A prefix may also name a single image.
@@ -138,7 +138,7 @@ impl Rules {
             by_name.or(by_tag).map(|length| (length, rule))
         });
         // The first of several rules with equal length.
-        let mut best: Option<(usize, &Rule)> = None;
+        let mut best: Option<(usize, &MirrorRule)> = None;
         for (length, rule) in covering {
             let first = mainstay_fault::is_on("the-first-prefix-decides");
             if best.is_none_or(|(known, _)| length > known && !first) {
@@ -152,10 +152,11 @@ impl Rules {
     /// registries without a rule.
     pub fn sources(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-    ) -> Result<Vec<Source>, MirrorError> {
-        let itself = |security| Source { reference: reference.clone(), security, mirror: false };
+    ) -> Result<Vec<MirrorSource>, MirrorError> {
+        let itself =
+            |security| MirrorSource { reference: reference.clone(), security, mirror: false };
         let Some(rule) = self.rule(reference) else { return Ok(vec![itself(security)]) };
         let by_digest = reference.digest().is_some();
         let reach = |insecure| if insecure { Security::Insecure } else { Security::Tls };
@@ -163,14 +164,14 @@ impl Rules {
         for mirror in &rule.mirrors {
             let serves = match mirror.pulls {
                 _ if rule.digest_only && !by_digest => false,
-                Pulls::All => true,
-                Pulls::DigestOnly => by_digest,
-                Pulls::TagOnly => !by_digest,
+                PullScope::All => true,
+                PullScope::DigestOnly => by_digest,
+                PullScope::TagOnly => !by_digest,
             };
             if serves {
                 let reference = rule.moved(reference, &mirror.location)?;
                 let security = reach(mirror.insecure);
-                sources.push(Source { reference, security, mirror: true });
+                sources.push(MirrorSource { reference, security, mirror: true });
             }
         }
         if !rule.blocked {
@@ -179,7 +180,7 @@ impl Rules {
                 itself(security)
             } else {
                 let reference = rule.moved(reference, &rule.location)?;
-                Source { reference, security, mirror: false }
+                MirrorSource { reference, security, mirror: false }
             });
         }
         if sources.is_empty() {
@@ -190,9 +191,13 @@ impl Rules {
     }
 }
 
-impl Rule {
+impl MirrorRule {
     /// The reference with the prefix replaced. For `*.domain`, the registry is replaced.
-    fn moved(&self, reference: &Reference, location: &str) -> Result<Reference, MirrorError> {
+    fn moved(
+        &self,
+        reference: &ImageReference,
+        location: &str,
+    ) -> Result<ImageReference, MirrorError> {
         let repository = reference.repository();
         let rest = if self.prefix.starts_with("*.") {
             repository.strip_prefix(reference.domain()).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Authentication challenges of registries, and the tokens for them.
 
-use super::{RegistryError, Secret};
+use super::{RegistryError, RegistrySecret};
 use mainstay_clock::{Clock, Stamp};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, time::Duration};
@@ -76,13 +76,13 @@ fn parameters(mut text: &str) -> (BTreeMap<String, String>, &str) {
 /// Tokens by host, repository and access.
 #[derive(Default)]
 pub(super) struct Tokens {
-    known: Mutex<BTreeMap<Key, Known>>,
+    known: Mutex<BTreeMap<Key, CachedToken>>,
 }
 
 /// A value for `Authorization`, the time of its issue, and its lifetime. Both clocks decide on
 /// expiry: the issuer counts wall-clock time, and this machine may have been suspended.
-struct Known {
-    secret: Secret,
+struct CachedToken {
+    secret: RegistrySecret,
     since: Stamp,
     good: Duration,
 }
@@ -92,19 +92,19 @@ pub(super) type Key = (String, String, bool);
 
 impl Tokens {
     /// A value for `Authorization` that has not expired.
-    pub(super) fn get(&self, key: &Key, clock: Clock) -> Option<Secret> {
+    pub(super) fn get(&self, key: &Key, clock: Clock) -> Option<RegistrySecret> {
         let mut known = self.known.lock();
         known.retain(|_, token| clock.is_within(token.since, token.good));
         known.get(key).map(|token| token.secret.clone())
     }
 
-    pub(super) fn put(&self, key: Key, secret: Secret, since: Stamp, good: Duration) {
+    pub(super) fn put(&self, key: Key, secret: RegistrySecret, since: Stamp, good: Duration) {
         let mut known = self.known.lock();
         // A process uses few repositories; this limits a map that grows by mistake.
         if known.len() >= 4096 {
             known.clear();
         }
-        known.insert(key, Known { secret, since, good });
+        known.insert(key, CachedToken { secret, since, good });
     }
 
     pub(super) fn forget(&self, key: &Key) {
@@ -113,7 +113,7 @@ impl Tokens {
 }
 
 /// Parses the response of a token service: the token and its lifetime.
-pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(Secret, Duration), RegistryError> {
+pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(RegistrySecret, Duration), RegistryError> {
     #[derive(serde::Deserialize)]
     struct Answer {
         #[serde(default)]
@@ -134,7 +134,7 @@ pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(Secret, Duration), Regis
     }
     // The default lifetime is the specification's. A token is renewed 5 s before it expires.
     let seconds = answer.expires_in.unwrap_or(60).clamp(10, 3600);
-    Ok((Secret::new(text), Duration::from_secs(seconds.saturating_sub(5))))
+    Ok((RegistrySecret::new(text), Duration::from_secs(seconds.saturating_sub(5))))
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
         let minute = jiff::SignedDuration::from_mins(1);
         let tokens = Tokens::default();
         let put = || {
-            let secret = Secret::new("Bearer x".to_owned());
+            let secret = RegistrySecret::new("Bearer x".to_owned());
             tokens.put(key.clone(), secret, clock.stamp(), Duration::from_mins(1));
         };
         put();

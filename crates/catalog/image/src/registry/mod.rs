@@ -13,28 +13,28 @@
 
 mod certs;
 mod challenge;
+mod error_response;
 mod progress;
 mod proxy;
 mod pull;
 mod push;
-mod refusal;
 mod retry;
 mod send;
 mod transport;
 
 pub use certs::CertFolders;
-pub use progress::{Counted, Progress};
+pub use progress::{Progress, ProgressCount};
 pub use proxy::{NoProxy, Proxies, Proxy, ProxyError};
-pub use pull::{Pulled, Want};
+pub use pull::{ImageSelection, PulledImage};
 pub use retry::RetryListener;
-pub use transport::{Dial, Stream, TcpDial};
+pub use transport::{Dialer, RegistryStream, TcpDialer};
 
 use crate::{
     credentials::Keyring,
     digest::Digest,
-    manifest::ManifestError,
-    reference::{Reference, ReferenceError},
-    store::StoreError,
+    manifest::ImageManifestError,
+    reference::{ImageReference, ImageReferenceError},
+    store::ImageStoreError,
 };
 use mainstay_clock::Clock;
 use rustls::pki_types::CertificateDer;
@@ -54,9 +54,9 @@ pub enum Security {
 
 /// Settings of the registry client.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ClientSettings {
     /// The dialer for connections.
-    pub dial: Arc<dyn Dial>,
+    pub dial: Arc<dyn Dialer>,
     /// Trusted CAs in addition to the system's.
     pub authorities: Vec<CertificateDer<'static>>,
     /// Whether the system's CAs are trusted.
@@ -87,11 +87,11 @@ pub struct Settings {
     pub clock: Clock,
 }
 
-impl Settings {
+impl ClientSettings {
     /// Real connections, the system's CAs, no proxies and no credentials.
     pub fn new(clock: Clock) -> Self {
         Self {
-            dial: Arc::new(TcpDial),
+            dial: Arc::new(TcpDialer),
             authorities: Vec::new(),
             system_authorities: true,
             certificates: CertFolders::default(),
@@ -122,12 +122,12 @@ pub enum RegistryError {
         why: String,
     },
     /// The transfer stalled.
-    #[error("{url}: no data was transferred for {} s", .patience.as_secs())]
+    #[error("{url}: no data was transferred for {} s", .timeout.as_secs())]
     Stalled {
         /// The URL without its query.
         url: String,
         /// The timeout.
-        patience: Duration,
+        timeout: Duration,
     },
     /// The registry returned an error status.
     #[error("{url}: {status}{detail}")]
@@ -172,7 +172,7 @@ pub enum RegistryError {
         /// The image.
         reference: String,
         /// Why it is invalid.
-        source: ManifestError,
+        source: ImageManifestError,
     },
     /// The index has no image for the platform.
     #[error("{reference} has no image for {platform}; it has {offers}")]
@@ -189,13 +189,13 @@ pub enum RegistryError {
     TooDeep(Digest),
     /// A reference is invalid.
     #[error(transparent)]
-    Reference(#[from] ReferenceError),
+    Reference(#[from] ImageReferenceError),
     /// Credentials cannot be read.
     #[error(transparent)]
     Credentials(#[from] crate::credentials::CredentialsError),
     /// The store fails.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
@@ -210,26 +210,26 @@ impl RegistryError {
 
 /// A registry client. Clones share connections and tokens.
 #[derive(Clone)]
-pub struct Client {
+pub struct ImageClient {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    settings: Settings,
+    settings: ClientSettings,
     transport: transport::Transport,
     tokens: challenge::Tokens,
 }
 
-impl Client {
+impl ImageClient {
     /// Creates a client.
-    pub fn new(settings: Settings) -> Result<Self, RegistryError> {
+    pub fn new(settings: ClientSettings) -> Result<Self, RegistryError> {
         let transport = transport::Transport::new(&settings)?;
         let tokens = challenge::Tokens::default();
         Ok(Self { inner: Arc::new(Inner { settings, transport, tokens }) })
     }
 
     /// The repository of a reference.
-    fn repository(reference: &Reference, security: Security) -> send::Repository {
+    fn repository(reference: &ImageReference, security: Security) -> send::Repository {
         let host = match reference.domain() {
             crate::reference::DEFAULT_DOMAIN => "registry-1.docker.io",
             other => other,
@@ -245,7 +245,7 @@ impl Client {
     /// The tags of a repository, in the registry's order.
     pub async fn tags(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
     ) -> Result<Vec<String>, RegistryError> {
         pull::tags(&self.inner, &Self::repository(reference, security)).await
@@ -254,9 +254,9 @@ impl Client {
 
 /// A password or token. Its debug output hides the text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Secret(String);
+pub struct RegistrySecret(String);
 
-impl Secret {
+impl RegistrySecret {
     /// A secret of a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -268,7 +268,7 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for RegistrySecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }

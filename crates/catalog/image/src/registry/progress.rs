@@ -14,7 +14,7 @@ pub struct Progress {
 
 /// The counters at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct ProgressCount {
     /// Blobs whose transfer has begun.
     pub blobs: u64,
     /// Blobs whose transfer has finished.
@@ -27,8 +27,8 @@ pub struct Counted {
 
 impl Progress {
     /// The current counters.
-    pub fn counted(&self) -> Counted {
-        Counted {
+    pub fn counted(&self) -> ProgressCount {
+        ProgressCount {
             blobs: self.blobs.load(Relaxed),
             finished: self.finished.load(Relaxed),
             bytes: self.bytes.load(Relaxed),

@@ -1,6 +1,6 @@
 //! HTTP and SOCKS proxies: which proxy a connection uses, and the tunnel through it.
 
-use super::{Dial, Secret, Stream};
+use super::{Dialer, RegistrySecret, RegistryStream};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
@@ -20,7 +20,7 @@ pub struct Proxy {
     host: String,
     port: u16,
     /// User name, a colon and password.
-    login: Option<Secret>,
+    login: Option<RegistrySecret>,
 }
 
 /// The protocol of a proxy.
@@ -56,7 +56,7 @@ impl std::str::FromStr for Proxy {
                 let (name, password) = login.split_once(':').unwrap_or((login, ""));
                 let login =
                     format!("{}:{}", crate::url::decode(name), crate::url::decode(password));
-                (Some(Secret::new(login)), place)
+                (Some(RegistrySecret::new(login)), place)
             }
             None => (None, rest),
         };
@@ -75,11 +75,11 @@ impl Proxy {
     /// If the proxy cannot be reached, or refuses.
     pub async fn connect(
         &self,
-        dial: &Arc<dyn Dial>,
+        dial: &Arc<dyn Dialer>,
         tls: &ClientConfig,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         let stream = dial.dial(self.host.clone(), self.port).await?;
         match self.speaks {
             Speaks::Http => return self.tunnel(stream, host, port).await,
@@ -101,10 +101,10 @@ impl Proxy {
     /// As [`Proxy::connect`].
     pub async fn lead(
         &self,
-        dial: &Arc<dyn Dial>,
+        dial: &Arc<dyn Dialer>,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         let mut roots = RootCertStore::empty();
         if self.speaks == Speaks::Https {
             let found = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
@@ -117,10 +117,10 @@ impl Proxy {
 
     async fn tunnel(
         &self,
-        mut stream: Box<dyn Stream>,
+        mut stream: Box<dyn RegistryStream>,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         const LONGEST: usize = 16 << 10;
         let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n");
         if let Some(login) = &self.login {
@@ -151,10 +151,10 @@ impl Proxy {
     /// so only the responses are read.
     async fn socks(
         &self,
-        mut stream: Box<dyn Stream>,
+        mut stream: Box<dyn RegistryStream>,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         const VERSION: u8 = 5;
         const ANYBODY: u8 = 0;
         const PASSWORD: u8 = 2;

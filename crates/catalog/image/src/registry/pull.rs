@@ -1,15 +1,17 @@
 //! Pulling images: documents first, then blobs in parallel.
 
 use super::{
-    Client, Inner, RegistryError, Security,
-    send::{Call, Repository, display_url, follow},
+    ImageClient, Inner, RegistryError, Security,
+    send::{RegistryRequest, Repository, display_url, follow},
 };
 use crate::{
     digest::Digest,
-    manifest::{self, DEEPEST_INDEX, Descriptor, Document, Index, Manifest, media_type},
+    manifest::{
+        self, DEEPEST_INDEX, Descriptor, ImageDocument, ImageIndex, ImageManifest, media_type,
+    },
     platform::Platform,
-    reference::Reference,
-    store::{Store, StoreError, Writer},
+    reference::ImageReference,
+    store::{BlobWriter, ImageStore, ImageStoreError},
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
@@ -18,7 +20,7 @@ use std::collections::BTreeMap;
 
 /// The images of an index to pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum ImageSelection {
     /// The image for a platform.
     Platform(Platform),
     /// All images.
@@ -27,7 +29,7 @@ pub enum Want {
 
 /// A pulled image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pulled {
+pub struct PulledImage {
     /// The descriptor of the reference: an image or an index.
     pub top: Descriptor,
     /// The image for the requested platform, if one was requested.
@@ -37,23 +39,23 @@ pub struct Pulled {
 /// How many bytes of a blob are written at once.
 const BATCH: usize = 256 << 10;
 
-impl Client {
+impl ImageClient {
     /// Fetches and verifies the document of a reference, without its parts.
     pub async fn resolve(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-    ) -> Result<(Descriptor, Document), RegistryError> {
+    ) -> Result<(Descriptor, ImageDocument), RegistryError> {
         let (descriptor, document, _) = self.document(reference, security).await?;
         Ok((descriptor, document))
     }
 
-    /// As [`Client::resolve`], with the bytes of the document.
+    /// As [`ImageClient::resolve`], with the bytes of the document.
     pub async fn document(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-    ) -> Result<(Descriptor, Document, Vec<u8>), RegistryError> {
+    ) -> Result<(Descriptor, ImageDocument, Vec<u8>), RegistryError> {
         let repository = Self::repository(reference, security);
         self.inner.document(&repository, &reference.wanted(), reference.digest(), None).await
     }
@@ -61,7 +63,7 @@ impl Client {
     /// Fetches and verifies a short blob, without a store.
     pub async fn bytes(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
         blob: &Descriptor,
         limit: u64,
@@ -71,8 +73,8 @@ impl Client {
         let mut tries = 0;
         let bytes = loop {
             tries += 1;
-            let answer = self.inner.send(&repository, &Call::get(url.clone())).await?;
-            match self.inner.small(&url, answer, limit).await {
+            let answer = self.inner.send(&repository, &RegistryRequest::get(url.clone())).await?;
+            match self.inner.read_body(&url, answer, limit).await {
                 Ok(bytes) => break bytes,
                 Err(error) if tries >= self.inner.settings.attempts || !is_broken(&error) => {
                     return Err(error);
@@ -81,30 +83,34 @@ impl Client {
             }
         };
         let (wanted, found) = (blob.digest.clone(), blob.digest.same_of(&bytes));
-        if wanted == found { Ok(bytes) } else { Err(StoreError::Digest { wanted, found }.into()) }
+        if wanted == found {
+            Ok(bytes)
+        } else {
+            Err(ImageStoreError::Digest { wanted, found }.into())
+        }
     }
 
     /// Pulls an image into a store and sets its reference there. Stored content is not pulled
     /// again, and an interrupted pull is resumed.
     pub async fn pull(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-        want: &Want,
-        store: &Store,
-    ) -> Result<Pulled, RegistryError> {
+        want: &ImageSelection,
+        store: &ImageStore,
+    ) -> Result<PulledImage, RegistryError> {
         self.pull_as(reference, reference, security, want, store).await
     }
 
-    /// As [`Client::pull`], from a mirror: the store has the image under `name`.
+    /// As [`ImageClient::pull`], from a mirror: the store has the image under `name`.
     pub async fn pull_as(
         &self,
-        reference: &Reference,
-        name: &Reference,
+        reference: &ImageReference,
+        name: &ImageReference,
         security: Security,
-        want: &Want,
-        store: &Store,
-    ) -> Result<Pulled, RegistryError> {
+        want: &ImageSelection,
+        store: &ImageStore,
+    ) -> Result<PulledImage, RegistryError> {
         let inner = &self.inner;
         let repository = Self::repository(reference, security);
         let digest = reference.digest();
@@ -122,21 +128,21 @@ impl Client {
             _ => inner.document(&repository, &reference.wanted(), digest, None).await?,
         };
         let image = match (&document, want) {
-            (Document::Manifest(manifest), _) => {
-                inner.parts(&repository, manifest, store).await?;
-                Some(top.clone()).filter(|_| matches!(want, Want::Platform(_)))
+            (ImageDocument::Manifest(manifest), _) => {
+                inner.pull_blobs(&repository, manifest, store).await?;
+                Some(top.clone()).filter(|_| matches!(want, ImageSelection::Platform(_)))
             }
-            (Document::Index(index), Want::Platform(platform)) => {
-                Some(inner.one(reference, &repository, index, platform, store).await?)
+            (ImageDocument::Index(index), ImageSelection::Platform(platform)) => {
+                Some(inner.pull_platform(reference, &repository, index, platform, store).await?)
             }
-            (Document::Index(index), Want::All) => {
-                inner.all(&repository, index, store, 0).await?;
+            (ImageDocument::Index(index), ImageSelection::All) => {
+                inner.pull_all(&repository, index, store, 0).await?;
                 None
             }
         };
-        keep(store, top.digest.clone(), bytes).await?;
+        store_document(store, top.digest.clone(), bytes).await?;
         store.set(name, &top)?;
-        Ok(Pulled { top, image })
+        Ok(PulledImage { top, image })
     }
 }
 
@@ -148,8 +154,8 @@ impl Inner {
         wanted: &str,
         digest: Option<&Digest>,
         format: Option<&str>,
-    ) -> Result<(Descriptor, Document, Vec<u8>), RegistryError> {
-        let mut call = Call::get(repository.url(&format!("manifests/{wanted}")));
+    ) -> Result<(Descriptor, ImageDocument, Vec<u8>), RegistryError> {
+        let mut call = RegistryRequest::get(repository.url(&format!("manifests/{wanted}")));
         call.headers.push((header::ACCEPT, media_type::ACCEPTED.join(", ")));
         let mut tries = 0;
         let (bytes, sent, said) = loop {
@@ -159,7 +165,7 @@ impl Inner {
                 answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
             };
             let (sent, said) = (text("content-type"), text("docker-content-digest"));
-            match self.small(&call.url, answer, manifest::LONGEST_MANIFEST).await {
+            match self.read_body(&call.url, answer, manifest::LONGEST_MANIFEST).await {
                 Ok(bytes) => break (bytes, sent, said),
                 Err(error) if tries >= self.settings.attempts || !is_broken(&error) => {
                     return Err(error);
@@ -173,13 +179,12 @@ impl Inner {
         let said = said.filter(|said| said.algorithm() == found.algorithm());
         for wanted in digest.into_iter().chain(&said) {
             if *wanted != found {
-                return Err(StoreError::Digest { wanted: wanted.clone(), found }.into());
+                return Err(ImageStoreError::Digest { wanted: wanted.clone(), found }.into());
             }
         }
         let sent = sent.as_deref().or(format);
-        let document = Document::read(&bytes, sent).map_err(|source| RegistryError::Document {
-            reference: format!("{}@{found}", repository.full),
-            source,
+        let document = ImageDocument::read(&bytes, sent).map_err(|source| {
+            RegistryError::Document { reference: format!("{}@{found}", repository.full), source }
         })?;
         if let Some(format) = format
             && !format.is_empty()
@@ -188,7 +193,7 @@ impl Inner {
             let (sent, inside) = (format.to_owned(), document.media_type().to_owned());
             return Err(RegistryError::Document {
                 reference: format!("{}@{found}", repository.full),
-                source: manifest::ManifestError::Disagree { sent, inside },
+                source: manifest::ImageManifestError::Disagree { sent, inside },
             });
         }
         let descriptor = Descriptor::new(document.media_type(), found, bytes.len() as u64);
@@ -200,8 +205,8 @@ impl Inner {
         &self,
         repository: &Repository,
         of: &Descriptor,
-        store: &Store,
-    ) -> Result<(Document, Vec<u8>), RegistryError> {
+        store: &ImageStore,
+    ) -> Result<(ImageDocument, Vec<u8>), RegistryError> {
         if store.size_of(&of.digest)? == Some(of.size)
             && let Ok(document) = store.document_of(of)
         {
@@ -213,19 +218,19 @@ impl Inner {
             self.document(repository, &wanted, Some(&of.digest), format).await?;
         if found.size != of.size {
             let (wanted, found) = (of.size, found.size);
-            return Err(StoreError::Size { digest: of.digest.clone(), wanted, found }.into());
+            return Err(ImageStoreError::Size { digest: of.digest.clone(), wanted, found }.into());
         }
         Ok((document, bytes))
     }
 
     /// Pulls the image for a platform from an index.
-    async fn one(
+    async fn pull_platform(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         repository: &Repository,
-        index: &Index,
+        index: &ImageIndex,
         platform: &Platform,
-        store: &Store,
+        store: &ImageStore,
     ) -> Result<Descriptor, RegistryError> {
         let mut index = index.clone();
         for _ in 0..DEEPEST_INDEX {
@@ -238,13 +243,13 @@ impl Inner {
             };
             let (document, bytes) = self.child(repository, &chosen, store).await?;
             match document {
-                Document::Manifest(manifest) => {
-                    self.parts(repository, &manifest, store).await?;
-                    keep(store, chosen.digest.clone(), bytes).await?;
+                ImageDocument::Manifest(manifest) => {
+                    self.pull_blobs(repository, &manifest, store).await?;
+                    store_document(store, chosen.digest.clone(), bytes).await?;
                     return Ok(chosen);
                 }
-                Document::Index(inner) => {
-                    keep(store, chosen.digest.clone(), bytes).await?;
+                ImageDocument::Index(inner) => {
+                    store_document(store, chosen.digest.clone(), bytes).await?;
                     index = inner;
                 }
             }
@@ -253,11 +258,11 @@ impl Inner {
     }
 
     /// Pulls all images of an index.
-    fn all<'a>(
+    fn pull_all<'a>(
         &'a self,
         repository: &'a Repository,
-        index: &'a Index,
-        store: &'a Store,
+        index: &'a ImageIndex,
+        store: &'a ImageStore,
         depth: usize,
     ) -> BoxFuture<'a, Result<(), RegistryError>> {
         Box::pin(async move {
@@ -267,26 +272,30 @@ impl Inner {
                 }
                 let (document, bytes) = self.child(repository, one, store).await?;
                 match &document {
-                    Document::Manifest(manifest) => self.parts(repository, manifest, store).await?,
-                    Document::Index(inner) => self.all(repository, inner, store, depth + 1).await?,
+                    ImageDocument::Manifest(manifest) => {
+                        self.pull_blobs(repository, manifest, store).await?
+                    }
+                    ImageDocument::Index(inner) => {
+                        self.pull_all(repository, inner, store, depth + 1).await?
+                    }
                 }
-                keep(store, one.digest.clone(), bytes).await?;
+                store_document(store, one.digest.clone(), bytes).await?;
             }
             Ok(())
         })
     }
 
     /// Pulls configuration and layers of a manifest, each blob once.
-    async fn parts(
+    async fn pull_blobs(
         &self,
         repository: &Repository,
-        manifest: &Manifest,
-        store: &Store,
+        manifest: &ImageManifest,
+        store: &ImageStore,
     ) -> Result<(), RegistryError> {
         let all = std::iter::once(&manifest.config).chain(&manifest.layers);
         let blobs: BTreeMap<&Digest, u64> = all.map(|one| (&one.digest, one.size)).collect();
         let pulls =
-            blobs.into_iter().map(|(digest, size)| self.blob(repository, digest, size, store));
+            blobs.into_iter().map(|(digest, size)| self.pull_blob(repository, digest, size, store));
         let pulls: Vec<BoxFuture<'_, _>> = pulls.map(|pull| Box::pin(pull) as _).collect();
         stream::iter(pulls)
             .buffer_unordered(self.settings.parallel.max(1))
@@ -295,18 +304,18 @@ impl Inner {
     }
 
     /// Pulls a blob. Each attempt resumes where the previous one stopped.
-    async fn blob(
+    async fn pull_blob(
         &self,
         repository: &Repository,
         digest: &Digest,
         size: u64,
-        store: &Store,
+        store: &ImageStore,
     ) -> Result<(), RegistryError> {
         if store.size_of(digest)? == Some(size) {
             return Ok(());
         }
         if size > self.settings.largest {
-            return Err(StoreError::TooLong(self.settings.largest).into());
+            return Err(ImageStoreError::TooLong(self.settings.largest).into());
         }
         let (opened, wanted) = (store.clone(), digest.clone());
         let mut writer = blocking(move || opened.resume(&wanted, size)).await?;
@@ -317,7 +326,7 @@ impl Inner {
             let before = writer.length();
             // An earlier pull may have stored the whole blob.
             if before < size || size == 0 {
-                let moved = self.some(repository, &url, &mut writer, size).await;
+                let moved = self.pull_rest(repository, &url, &mut writer, size).await;
                 if let Err(error) = moved {
                     let further = writer.length() > before;
                     tries = if further { 1 } else { tries + 1 };
@@ -336,7 +345,7 @@ impl Inner {
                     return Ok(());
                 }
                 // The resumed part may be wrong, so the blob is pulled once more from its start.
-                Err(RegistryError::Store(StoreError::Digest { .. })) if resumed && again => {
+                Err(RegistryError::Store(ImageStoreError::Digest { .. })) if resumed && again => {
                     again = false;
                     let (opened, wanted) = (store.clone(), digest.clone());
                     writer = blocking(move || opened.resume(&wanted, size)).await?;
@@ -347,18 +356,18 @@ impl Inner {
     }
 
     /// Pulls the missing part of a blob, in one response.
-    async fn some(
+    async fn pull_rest(
         &self,
         repository: &Repository,
         url: &str,
-        writer: &mut Writer,
+        writer: &mut BlobWriter,
         size: u64,
     ) -> Result<(), RegistryError> {
         let have = writer.length();
-        let mut call = Call::get(url.to_owned());
+        let mut call = RegistryRequest::get(url.to_owned());
         if have > 0 {
             call.headers.push((header::RANGE, format!("bytes={have}-")));
-            call.fine = &[200, 206, 416];
+            call.accepted = &[200, 206, 416];
         }
         let answer = self.send(repository, &call).await?;
         let at = answer.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
@@ -375,7 +384,7 @@ impl Inner {
         let mut batch: Vec<Bytes> = Vec::new();
         let mut length = 0;
         loop {
-            let piece = self.piece(url, &mut body).await;
+            let piece = self.next_chunk(url, &mut body).await;
             let ended = !matches!(piece, Ok(Some(_)));
             if let Ok(Some(piece)) = &piece {
                 self.settings.progress.moved(piece.len() as u64);
@@ -409,18 +418,22 @@ fn is_broken(error: &RegistryError) -> bool {
     matches!(error, RegistryError::Connection { .. } | RegistryError::Stalled { .. })
 }
 
-async fn keep(store: &Store, digest: Digest, bytes: Vec<u8>) -> Result<(), RegistryError> {
+async fn store_document(
+    store: &ImageStore,
+    digest: Digest,
+    bytes: Vec<u8>,
+) -> Result<(), RegistryError> {
     let store = store.clone();
     blocking(move || store.take(&mut bytes.as_slice(), &digest, None)).await
 }
 
 /// Runs work with files on a thread that may block.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, ImageStoreError> + Send + 'static,
 ) -> Result<T, RegistryError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Ok(done?),
-        Err(error) => Err(StoreError::Io {
+        Err(error) => Err(ImageStoreError::Io {
             what: "cannot work with",
             path: "the store".into(),
             source: std::io::Error::other(error),
@@ -444,11 +457,11 @@ pub(super) async fn tags(
     let mut url = repository.url("tags/list");
     let (mut tags, mut length): (Vec<String>, usize) = (Vec::new(), 0);
     for _ in 0..PAGES {
-        let answer = inner.send(repository, &Call::get(url.clone())).await?;
+        let answer = inner.send(repository, &RegistryRequest::get(url.clone())).await?;
         let link = answer.headers().get(header::LINK).and_then(|value| value.to_str().ok());
         let next =
             link.and_then(|link| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned()));
-        let bytes = inner.small(&url, answer, 4 << 20).await?;
+        let bytes = inner.read_body(&url, answer, 4 << 20).await?;
         let page: Page = serde_json::from_slice(&bytes).map_err(|_| RegistryError::Answer {
             url: display_url(&url),
             why: "the list of tags is not valid JSON".to_owned(),

@@ -31,7 +31,7 @@ impl fmt::Debug for RetryListener {
 }
 
 /// Whether a status is temporary.
-pub(super) fn is_passing(status: StatusCode) -> bool {
+pub(super) fn is_temporary(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
@@ -50,14 +50,14 @@ impl Inner {
     }
 
     /// Waits after a temporary error status, for as long as the registry requests.
-    pub(super) async fn wait_as_asked<B>(&self, tries: u32, url: &str, answer: &Response<B>) {
+    pub(super) async fn wait_as_requested<B>(&self, tries: u32, url: &str, answer: &Response<B>) {
         let (url, status) = (display_url(url), answer.status());
         let error = RegistryError::Status { url, status, detail: String::new() };
-        self.wait(tries, &error, self.asked_wait(answer.headers())).await;
+        self.wait(tries, &error, self.requested_wait(answer.headers())).await;
     }
 
     /// The wait in `Retry-After`: seconds, or a time.
-    fn asked_wait(&self, headers: &HeaderMap) -> Option<Duration> {
+    fn requested_wait(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
         if let Ok(seconds) = text.parse::<u64>() {
             return Some(Duration::from_secs(seconds));

@@ -1,12 +1,12 @@
 //! Sending one request to a registry: authentication, redirects, retries.
 
 use super::{
-    Inner, Progress, RegistryError, Secret, Security,
+    Inner, Progress, RegistryError, RegistrySecret, Security,
     challenge::{self, Challenge, Key},
-    retry::is_passing,
+    retry::is_temporary,
     transport::Outgoing,
 };
-use crate::{credentials::Login, digest::Digest, store::Store};
+use crate::{credentials::Login, digest::Digest, store::ImageStore};
 use base64::Engine as _;
 use bytes::Bytes;
 use http::{
@@ -25,11 +25,11 @@ use std::{
 };
 
 /// How many redirects a request follows.
-const HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// How many stall timeouts a short response may take in total.
-const DROPS: u32 = 5;
+const MAX_STALLS: u32 = 5;
 /// How many challenges a request answers: one for an expired token, and one more.
-const CHALLENGES: usize = 2;
+const MAX_CHALLENGES: usize = 2;
 
 /// A repository, and how to reach it.
 #[derive(Clone, Debug)]
@@ -60,12 +60,12 @@ impl Repository {
 pub(super) enum Payload {
     None,
     Bytes(Bytes),
-    Blob(Store, Digest),
+    Blob(ImageStore, Digest),
 }
 
 /// A request.
 #[derive(Clone)]
-pub(super) struct Call<'c> {
+pub(super) struct RegistryRequest<'c> {
     pub(super) method: Method,
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, String)>,
@@ -73,10 +73,10 @@ pub(super) struct Call<'c> {
     /// Whether it writes, for the scope of tokens.
     pub(super) write: bool,
     /// The statuses that are not errors.
-    pub(super) fine: &'c [u16],
+    pub(super) accepted: &'c [u16],
 }
 
-impl Call<'_> {
+impl RegistryRequest<'_> {
     pub(super) fn get(url: String) -> Self {
         Self {
             method: Method::GET,
@@ -84,7 +84,7 @@ impl Call<'_> {
             headers: Vec::new(),
             payload: Payload::None,
             write: false,
-            fine: &[200],
+            accepted: &[200],
         }
     }
 }
@@ -168,7 +168,7 @@ impl Payload {
             Self::Bytes(bytes) => whole(bytes.clone()),
             Self::Blob(store, digest) => {
                 let (file, length) = store.blob(digest)?;
-                let pieces = crate::serve::pieces(file, 0..length);
+                let pieces = crate::serve::stream_file(file, 0..length);
                 pieces
                     .map_frame(move |frame| {
                         sent.fetch_add(1, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl Inner {
     pub(super) async fn send(
         &self,
         repository: &Repository,
-        call: &Call<'_>,
+        call: &RegistryRequest<'_>,
     ) -> Result<Response<Incoming>, RegistryError> {
         let mut call = call.clone();
         let (mut tries, mut challenges) = (0, 0);
@@ -194,11 +194,11 @@ impl Inner {
             tries += 1;
             let key: Key = (repository.host.clone(), repository.path.clone(), call.write);
             let secret = self.tokens.get(&key, self.settings.clock);
-            let answer = self.travel(repository, &call, secret.as_ref()).await;
+            let answer = self.send_following_redirects(repository, &call, secret.as_ref()).await;
             let (answer, url) = match answer {
                 Ok(answer) => answer,
-                Err(Trip::Final(error)) => return Err(error),
-                Err(Trip::NoTls(error)) => {
+                Err(SendError::Final(error)) => return Err(error),
+                Err(SendError::NoTls(error)) => {
                     match call.url.strip_prefix("https://") {
                         // An insecure registry may have no TLS, so plain HTTP is tried at once.
                         Some(rest) if repository.security == Security::Insecure => {
@@ -210,7 +210,7 @@ impl Inner {
                     }
                     continue;
                 }
-                Err(Trip::Again(error)) => {
+                Err(SendError::Retry(error)) => {
                     if tries >= self.settings.attempts {
                         return Err(error);
                     }
@@ -219,9 +219,9 @@ impl Inner {
                 }
             };
             let status = answer.status();
-            if call.fine.contains(&status.as_u16()) {
+            if call.accepted.contains(&status.as_u16()) {
                 let mut answer = answer;
-                answer.extensions_mut().insert(At(url));
+                answer.extensions_mut().insert(ResponseUrl(url));
                 return Ok(answer);
             }
             if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
@@ -232,7 +232,7 @@ impl Inner {
             if status == StatusCode::UNAUTHORIZED {
                 self.tokens.forget(&key);
                 challenges += 1;
-                if challenges > CHALLENGES {
+                if challenges > MAX_CHALLENGES {
                     let why = "the token is not accepted";
                     return Err(RegistryError::Unauthorized { url: display_url(&url), why });
                 }
@@ -240,27 +240,27 @@ impl Inner {
                 self.answer_challenge(repository, &url, answer.headers(), key, challenges).await?;
                 continue;
             }
-            if is_passing(status) && tries < self.settings.attempts {
-                self.wait_as_asked(tries, &url, &answer).await;
+            if is_temporary(status) && tries < self.settings.attempts {
+                self.wait_as_requested(tries, &url, &answer).await;
                 continue;
             }
-            return Err(self.refused(repository, &url, answer, secret.as_ref()).await);
+            return Err(self.response_error(repository, &url, answer, secret.as_ref()).await);
         }
     }
 
     /// Sends a request and follows redirects.
-    async fn travel(
+    async fn send_following_redirects(
         &self,
         repository: &Repository,
-        call: &Call<'_>,
-        secret: Option<&Secret>,
-    ) -> Result<(Response<Incoming>, String), Trip> {
+        call: &RegistryRequest<'_>,
+        secret: Option<&RegistrySecret>,
+    ) -> Result<(Response<Incoming>, String), SendError> {
         let mut url = call.url.clone();
         let home: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
-        self.transport.prepare(&home).await.map_err(Trip::Final)?;
+        self.transport.prepare(&home).await.map_err(SendError::Final)?;
         // Uploads may have a URL on another host, which gets no credentials.
         let registry = repository.is_at(&url);
-        for _ in 0..=HOPS {
+        for _ in 0..=MAX_REDIRECTS {
             let uri: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
             let mut request = Request::builder().method(&call.method).uri(&uri);
             for (name, value) in &call.headers {
@@ -278,15 +278,15 @@ impl Inner {
                 request = request.header(header::AUTHORIZATION, value);
             }
             if !matches!(call.method, Method::GET | Method::HEAD) {
-                let length = call.payload.length().map_err(Trip::Final)?;
+                let length = call.payload.length().map_err(SendError::Final)?;
                 request = request.header(header::CONTENT_LENGTH, length);
             }
             let sent = Arc::new(AtomicU64::new(0));
             let body = call.payload.body(Arc::clone(&sent), Arc::clone(&self.settings.progress));
-            let body = body.map_err(Trip::Final)?;
+            let body = body.map_err(SendError::Final)?;
             let request =
                 request.body(body).map_err(|_| wrong(&url, "the request cannot be made"))?;
-            let answer = self.once(request, repository.security, &url, &sent).await?;
+            let answer = self.send_once(request, repository.security, &url, &sent).await?;
             if !answer.status().is_redirection() {
                 return Ok((answer, url));
             }
@@ -294,45 +294,49 @@ impl Inner {
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
                 return Err(wrong(&url, "the redirect has no Location"));
             };
-            let target = follow(&url, location).map_err(Trip::Final)?;
+            let target = follow(&url, location).map_err(SendError::Final)?;
             if !matches!(call.method, Method::GET | Method::HEAD) {
                 let why = "only GET and HEAD requests follow redirects";
                 let (url, to) = (display_url(&url), display_url(&target));
-                return Err(Trip::Final(RegistryError::Redirect { url, to, why }));
+                return Err(SendError::Final(RegistryError::Redirect { url, to, why }));
             }
             url = target;
         }
         let (url, to) = (display_url(&call.url), display_url(&url));
-        Err(Trip::Final(RegistryError::Redirect { url, to, why: "there are too many redirects" }))
+        Err(SendError::Final(RegistryError::Redirect {
+            url,
+            to,
+            why: "there are too many redirects",
+        }))
     }
 
-    async fn once(
+    async fn send_once(
         &self,
         request: Request<Outgoing>,
         security: Security,
         url: &str,
         sent: &AtomicU64,
-    ) -> Result<Response<Incoming>, Trip> {
-        let patience = self.settings.stall;
+    ) -> Result<Response<Incoming>, SendError> {
+        let timeout = self.settings.stall;
         let mut answer = std::pin::pin!(self.transport.request(request, security));
         let mut seen = 0;
         loop {
-            match tokio::time::timeout(patience, &mut answer).await {
+            match tokio::time::timeout(timeout, &mut answer).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => {
                     let url = display_url(url);
                     let failed = RegistryError::Connection { url, why: root_cause(&error) };
                     return Err(if error.is_connect() {
-                        Trip::NoTls(failed)
+                        SendError::NoTls(failed)
                     } else {
-                        Trip::Again(failed)
+                        SendError::Retry(failed)
                     });
                 }
                 Err(_) => {
                     let now = sent.load(Ordering::Relaxed);
                     if now == seen {
                         let url = display_url(url);
-                        return Err(Trip::Again(RegistryError::Stalled { url, patience }));
+                        return Err(SendError::Retry(RegistryError::Stalled { url, timeout }));
                     }
                     seen = now;
                 }
@@ -365,17 +369,17 @@ impl Inner {
                     return Err(unauthorized("the credentials are not accepted"));
                 }
                 let value = format!("Basic {}", basic(&login).reveal());
-                self.tokens.put(key, Secret::new(value), now, Duration::from_hours(24));
+                self.tokens.put(key, RegistrySecret::new(value), now, Duration::from_hours(24));
             }
             Challenge::Bearer { realm, service, scope } => {
                 let uri: Option<Uri> = realm.parse().ok();
-                let fine = uri.is_some_and(|uri| match uri.scheme_str() {
+                let accepted = uri.is_some_and(|uri| match uri.scheme_str() {
                     Some("https") => true,
                     // Its security is that of the registry itself.
                     Some("http") => url.starts_with("http://"),
                     _ => false,
                 });
-                if !fine || realm.contains('@') {
+                if !accepted || realm.contains('@') {
                     return Err(unauthorized(
                         "its token service has no https URL, or one with credentials",
                     ));
@@ -386,7 +390,7 @@ impl Inner {
                 let (token, good) = self
                     .token(repository, &realm, service.as_deref(), &scope, login.as_ref())
                     .await?;
-                let value = Secret::new(format!("Bearer {}", token.reveal()));
+                let value = RegistrySecret::new(format!("Bearer {}", token.reveal()));
                 self.tokens.put(key, value, now, good);
             }
         }
@@ -400,7 +404,7 @@ impl Inner {
         service: Option<&str>,
         scope: &str,
         login: Option<&Login>,
-    ) -> Result<(Secret, Duration), RegistryError> {
+    ) -> Result<(RegistrySecret, Duration), RegistryError> {
         let mut query = String::new();
         for (name, value) in [("service", service), ("scope", Some(scope))] {
             if let Some(value) = value {
@@ -408,13 +412,15 @@ impl Inner {
                 let _ = write!(query, "{name}={}", crate::url::encode(value));
             }
         }
-        let mut call =
-            Call::get(format!("{realm}{}{query}", if realm.contains('?') { "&" } else { "?" }));
+        let mut call = RegistryRequest::get(format!(
+            "{realm}{}{query}",
+            if realm.contains('?') { "&" } else { "?" }
+        ));
         let mut secret = None;
         match login {
             Some(Login::Password { .. }) => {
                 let basic = login.map(basic).unwrap_or_default();
-                secret = Some(Secret::new(format!("Basic {}", basic.reveal())));
+                secret = Some(RegistrySecret::new(format!("Basic {}", basic.reveal())));
             }
             Some(Login::Identity(token)) => {
                 let token = crate::url::encode(token.reveal());
@@ -436,10 +442,11 @@ impl Inner {
         let mut tries = 0;
         loop {
             tries += 1;
-            let answer = match self.travel(&service, &call, secret.as_ref()).await {
+            let answer = match self.send_following_redirects(&service, &call, secret.as_ref()).await
+            {
                 Ok((answer, _)) => answer,
-                Err(Trip::Final(error)) => return Err(error),
-                Err(Trip::NoTls(error) | Trip::Again(error)) => {
+                Err(SendError::Final(error)) => return Err(error),
+                Err(SendError::NoTls(error) | SendError::Retry(error)) => {
                     if tries >= self.settings.attempts {
                         return Err(error);
                     }
@@ -449,11 +456,11 @@ impl Inner {
             };
             let status = answer.status();
             if status == StatusCode::OK {
-                let bytes = self.small(&call.url, answer, 1 << 20).await?;
+                let bytes = self.read_body(&call.url, answer, 1 << 20).await?;
                 return challenge::token(&display_url(&call.url), &bytes);
             }
-            if is_passing(status) && tries < self.settings.attempts {
-                self.wait_as_asked(tries, &call.url, &answer).await;
+            if is_temporary(status) && tries < self.settings.attempts {
+                self.wait_as_requested(tries, &call.url, &answer).await;
                 continue;
             }
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -465,12 +472,12 @@ impl Inner {
                 };
                 return Err(RegistryError::Unauthorized { url: display_url(&call.url), why });
             }
-            return Err(self.refused(repository, &call.url, answer, secret.as_ref()).await);
+            return Err(self.response_error(repository, &call.url, answer, secret.as_ref()).await);
         }
     }
 
     /// The bytes of a short response.
-    pub(super) async fn small(
+    pub(super) async fn read_body(
         &self,
         url: &str,
         answer: Response<Incoming>,
@@ -483,7 +490,7 @@ impl Inner {
         let mut body = answer.into_body();
         let mut bytes = Vec::new();
         let read = async {
-            while let Some(piece) = self.piece(url, &mut body).await? {
+            while let Some(piece) = self.next_chunk(url, &mut body).await? {
                 if (bytes.len() + piece.len()) as u64 > limit {
                     return Err(too_long());
                 }
@@ -492,25 +499,25 @@ impl Inner {
             Ok(bytes)
         };
         // A slow trickle never stalls, so the whole response has a timeout, too.
-        let patience = self.settings.stall.saturating_mul(DROPS);
-        let in_time = tokio::time::timeout(patience, read).await;
+        let timeout = self.settings.stall.saturating_mul(MAX_STALLS);
+        let in_time = tokio::time::timeout(timeout, read).await;
         in_time.unwrap_or_else(|_| {
-            let why = format!("the response was not complete after {} s", patience.as_secs());
+            let why = format!("the response was not complete after {} s", timeout.as_secs());
             Err(RegistryError::Answer { url: display_url(url), why })
         })
     }
 
     /// The next chunk of a response, which must arrive before the stall timeout.
-    pub(super) async fn piece(
+    pub(super) async fn next_chunk(
         &self,
         url: &str,
         body: &mut Incoming,
     ) -> Result<Option<Bytes>, RegistryError> {
-        let patience = self.settings.stall;
+        let timeout = self.settings.stall;
         loop {
-            let next = tokio::time::timeout(patience, body.frame()).await;
+            let next = tokio::time::timeout(timeout, body.frame()).await;
             match next {
-                Err(_) => return Err(RegistryError::Stalled { url: display_url(url), patience }),
+                Err(_) => return Err(RegistryError::Stalled { url: display_url(url), timeout }),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
                     let why = root_cause(&error);
@@ -528,28 +535,28 @@ impl Inner {
 
 /// The URL of a response, as an extension of it.
 #[derive(Clone, Debug)]
-pub(super) struct At(pub(super) String);
+pub(super) struct ResponseUrl(pub(super) String);
 
 /// Why there is no response.
-enum Trip {
+enum SendError {
     /// A retry does not help.
     Final(RegistryError),
     /// The connection failed, perhaps because the registry has no TLS.
     NoTls(RegistryError),
     /// A retry may help.
-    Again(RegistryError),
+    Retry(RegistryError),
 }
 
-fn wrong(url: &str, why: &str) -> Trip {
-    Trip::Final(RegistryError::Answer { url: display_url(url), why: why.to_owned() })
+fn wrong(url: &str, why: &str) -> SendError {
+    SendError::Final(RegistryError::Answer { url: display_url(url), why: why.to_owned() })
 }
 
-fn basic(login: &Login) -> Secret {
+fn basic(login: &Login) -> RegistrySecret {
     let text = match login {
         Login::Password { name, password } => format!("{name}:{}", password.reveal()),
         Login::Identity(token) => format!("<token>:{}", token.reveal()),
     };
-    Secret::new(base64::engine::general_purpose::STANDARD.encode(text))
+    RegistrySecret::new(base64::engine::general_purpose::STANDARD.encode(text))
 }
 
 /// The innermost cause of an error: the outer errors of HTTP libraries have little information.

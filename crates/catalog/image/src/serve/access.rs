@@ -5,7 +5,7 @@
 //! which `docker login` sends. The base of the API always requires them, because clients probe it
 //! to find out whether to send credentials. A client without credentials continues and reads.
 
-use crate::{digest::Digest, registry::Secret};
+use crate::{digest::Digest, registry::RegistrySecret};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header};
 
@@ -13,12 +13,12 @@ use http::{HeaderMap, header};
 #[derive(Clone, Debug)]
 pub struct Account {
     name: String,
-    password: Secret,
+    password: RegistrySecret,
 }
 
 /// The result of checking the credentials of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum CredentialCheck {
     /// The request has no credentials.
     Nothing,
     /// The name or the password is wrong.
@@ -35,7 +35,7 @@ impl Account {
     pub fn random(name: &str) -> std::io::Result<Self> {
         let mut random = [0_u8; 32];
         getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
-        let password = Secret::new(String::from(crate::digest::hex(&random)));
+        let password = RegistrySecret::new(String::from(crate::digest::hex(&random)));
         Ok(Self { name: name.to_owned(), password })
     }
 
@@ -55,22 +55,24 @@ impl Account {
     }
 
     /// Checks the credentials of a request.
-    pub(super) fn credentials(&self, headers: &HeaderMap) -> Shown {
-        let Some(value) = headers.get(header::AUTHORIZATION) else { return Shown::Nothing };
+    pub(super) fn check_credentials(&self, headers: &HeaderMap) -> CredentialCheck {
+        let Some(value) = headers.get(header::AUTHORIZATION) else {
+            return CredentialCheck::Nothing;
+        };
         let basic = value.to_str().ok().and_then(|text| {
             let (scheme, rest) = text.trim().split_once(' ')?;
             scheme.eq_ignore_ascii_case("basic").then_some(rest.trim())
         });
         let Some(sent) = basic.and_then(|text| STANDARD.decode(text).ok()) else {
-            return Shown::Wrong;
+            return CredentialCheck::Wrong;
         };
         // Containers' tools send this after a challenge if they have no credentials.
         if sent == b":" {
-            return Shown::Nothing;
+            return CredentialCheck::Nothing;
         }
         // Comparing digests hides the password from timing attacks.
         let same = Digest::of(&sent) == Digest::of(self.joined().as_bytes());
-        if same { Shown::Account } else { Shown::Wrong }
+        if same { CredentialCheck::Account } else { CredentialCheck::Wrong }
     }
 }
 
@@ -87,19 +89,19 @@ mod tests {
         assert!(!format!("{account:?}").contains(account.password.reveal()));
         let shown = |value: &str| {
             let value = HeaderValue::from_str(value).unwrap();
-            account.credentials(&HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
+            account.check_credentials(&HeaderMap::from_iter([(header::AUTHORIZATION, value)]))
         };
-        assert_eq!(account.credentials(&HeaderMap::new()), Shown::Nothing);
+        assert_eq!(account.check_credentials(&HeaderMap::new()), CredentialCheck::Nothing);
         let good = STANDARD.encode(account.joined());
         for (value, wanted) in [
-            (format!("Basic {good}"), Shown::Account),
-            (format!("basic  {good} "), Shown::Account),
-            (format!("Basic {}", STANDARD.encode(other.joined())), Shown::Wrong),
-            (format!("Basic {}", STANDARD.encode("mainstay:")), Shown::Wrong),
-            ("Basic Og==".to_owned(), Shown::Nothing),
-            ("Basic !".to_owned(), Shown::Wrong),
-            (format!("Bearer {good}"), Shown::Wrong),
-            ("Basic".to_owned(), Shown::Wrong),
+            (format!("Basic {good}"), CredentialCheck::Account),
+            (format!("basic  {good} "), CredentialCheck::Account),
+            (format!("Basic {}", STANDARD.encode(other.joined())), CredentialCheck::Wrong),
+            (format!("Basic {}", STANDARD.encode("mainstay:")), CredentialCheck::Wrong),
+            ("Basic Og==".to_owned(), CredentialCheck::Nothing),
+            ("Basic !".to_owned(), CredentialCheck::Wrong),
+            (format!("Bearer {good}"), CredentialCheck::Wrong),
+            ("Basic".to_owned(), CredentialCheck::Wrong),
         ] {
             assert_eq!(shown(&value), wanted, "{value}");
         }

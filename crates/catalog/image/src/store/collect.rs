@@ -1,13 +1,13 @@
 //! Garbage collection of the store: removes unreferenced content.
 
-use super::{Store, StoreError, io_error, names};
+use super::{ImageStore, ImageStoreError, io_error, names};
 use crate::digest::Digest;
 use jiff::{SignedDuration, Timestamp};
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
 /// How the collection treats manifests without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untagged {
+pub enum UntaggedManifests {
     /// They are roots, like tags.
     Keep,
     /// They are removed, unless other content references them.
@@ -16,7 +16,7 @@ pub enum Untagged {
 
 /// The result of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectionSummary {
     /// The number of removed blobs.
     pub blobs: usize,
     /// The size of removed blobs, in bytes.
@@ -25,7 +25,7 @@ pub struct Collected {
     pub unfinished: usize,
 }
 
-impl Store {
+impl ImageStore {
     /// Removes content without a reference, and unfinished writes.
     ///
     /// Content that was written or used less than `grace` before `now` stays, because a client may
@@ -34,8 +34,8 @@ impl Store {
         &self,
         now: Timestamp,
         grace: Duration,
-        untagged: Untagged,
-    ) -> Result<Collected, StoreError> {
+        untagged: UntaggedManifests,
+    ) -> Result<CollectionSummary, ImageStoreError> {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
         let before = now.saturating_sub(grace).unwrap_or(Timestamp::MIN);
         let before =
@@ -43,7 +43,7 @@ impl Store {
         let mut marked = BTreeSet::new();
         let mut later = Vec::new();
         for (reference, descriptor) in self.references()? {
-            if reference.digest().is_some() && untagged == Untagged::Forget {
+            if reference.digest().is_some() && untagged == UntaggedManifests::Forget {
                 later.push((reference, descriptor));
             } else {
                 self.mark(descriptor.digest, &mut marked)?;
@@ -67,14 +67,15 @@ impl Store {
             }
         }
         for (reference, descriptor) in later {
-            let fresh = age(&self.blob_path(&descriptor.digest))?.is_some_and(|at| at >= before);
+            let fresh =
+                last_used(&self.blob_path(&descriptor.digest))?.is_some_and(|at| at >= before);
             if fresh {
                 self.mark(descriptor.digest, &mut marked)?;
             } else if !marked.contains(&descriptor.digest) {
                 self.forget(&reference)?;
             }
         }
-        let mut collected = Collected::default();
+        let mut collected = CollectionSummary::default();
         for algorithm in ["sha256", "sha512"] {
             let folder = self.root().join("blobs").join(algorithm);
             for name in names(&folder)? {
@@ -96,7 +97,7 @@ impl Store {
 
     /// Marks a document and all its parts. Missing parts are ignored: an index may be pulled for
     /// one platform only.
-    fn mark(&self, digest: Digest, marked: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
+    fn mark(&self, digest: Digest, marked: &mut BTreeSet<Digest>) -> Result<(), ImageStoreError> {
         let mut open = vec![digest];
         while let Some(digest) = open.pop() {
             if !marked.insert(digest.clone()) {
@@ -107,14 +108,16 @@ impl Store {
                 // A blob that is no document, a missing blob, or a damaged one, whose references
                 // cannot be trusted.
                 Err(
-                    StoreError::Document { .. } | StoreError::NoBlob(_) | StoreError::Digest { .. },
+                    ImageStoreError::Document { .. }
+                    | ImageStoreError::NoBlob(_)
+                    | ImageStoreError::Digest { .. },
                 ) => continue,
                 Err(error) => return Err(error),
             };
             let parts = document.parts().into_iter().map(|part| part.digest.clone());
             match &document {
-                crate::manifest::Document::Index(_) => open.extend(parts),
-                crate::manifest::Document::Manifest(_) => marked.extend(parts),
+                crate::manifest::ImageDocument::Index(_) => open.extend(parts),
+                crate::manifest::ImageDocument::Manifest(_) => marked.extend(parts),
             }
         }
         Ok(())
@@ -122,7 +125,7 @@ impl Store {
 }
 
 /// The time at which a file was last written or used.
-fn age(path: &Path) -> Result<Option<Timestamp>, StoreError> {
+fn last_used(path: &Path) -> Result<Option<Timestamp>, ImageStoreError> {
     match fs::metadata(path).and_then(|file| file.modified()) {
         Ok(at) => Ok(Timestamp::try_from(at).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -131,8 +134,8 @@ fn age(path: &Path) -> Result<Option<Timestamp>, StoreError> {
 }
 
 /// Removes a file that was not used since `before`, and returns its length.
-fn remove(path: &Path, before: Timestamp) -> Result<Option<u64>, StoreError> {
-    if age(path)?.is_none_or(|at| at >= before) {
+fn remove(path: &Path, before: Timestamp) -> Result<Option<u64>, ImageStoreError> {
+    if last_used(path)?.is_none_or(|at| at >= before) {
         return Ok(None);
     }
     let length = fs::metadata(path).map(|file| file.len()).unwrap_or_default();

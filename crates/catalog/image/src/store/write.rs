@@ -1,6 +1,6 @@
 //! Writing blobs: to a temporary file, which is flushed and renamed.
 
-use super::{Store, StoreError, io_error};
+use super::{ImageStore, ImageStoreError, io_error};
 use crate::digest::{Algorithm, Digest, Hasher, hex};
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use std::{
@@ -14,7 +14,7 @@ use std::{
 const OWNER_FILE: u32 = 0o600;
 
 /// Marks a file as used now, by its modification time.
-pub(super) fn touch(file: &File) -> io::Result<()> {
+pub(super) fn mark_used(file: &File) -> io::Result<()> {
     let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
     let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
     match rustix::fs::futimens(file, &times) {
@@ -25,7 +25,7 @@ pub(super) fn touch(file: &File) -> io::Result<()> {
 }
 
 /// Flushes the entry of a file in its folder.
-pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn sync_folder(path: &Path) -> Result<(), ImageStoreError> {
     let folder = path.parent().unwrap_or(path);
     File::open(folder)
         .and_then(|folder| folder.sync_all())
@@ -33,7 +33,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Creates a temporary file with a random name.
-pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
+pub(super) fn create_temporary(root: &Path) -> Result<(File, PathBuf), ImageStoreError> {
     let folder = root.join("partial");
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| {
@@ -45,11 +45,11 @@ pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
     Ok((file.map_err(io_error("cannot make", &path))?, path))
 }
 
-/// A blob that is being written. Dropping it before [`Writer::commit`] removes the content, unless
+/// A blob that is being written. Dropping it before [`BlobWriter::commit`] removes the content, unless
 /// it can be resumed.
 #[derive(Debug)]
-pub struct Writer {
-    store: Store,
+pub struct BlobWriter {
+    store: ImageStore,
     file: File,
     path: PathBuf,
     hasher: Hasher,
@@ -59,31 +59,35 @@ pub struct Writer {
     keep: bool,
 }
 
-impl Store {
+impl ImageStore {
     /// A writer for at most `limit` bytes, with a SHA-256 digest.
-    pub fn writer(&self, limit: u64) -> Result<Writer, StoreError> {
+    pub fn writer(&self, limit: u64) -> Result<BlobWriter, ImageStoreError> {
         self.writer_of(Algorithm::Sha256, limit)
     }
 
     /// A writer for at most `limit` bytes, with a digest of an algorithm.
-    pub fn writer_of(&self, algorithm: Algorithm, limit: u64) -> Result<Writer, StoreError> {
-        let (file, path) = aside(&self.root)?;
+    pub fn writer_of(
+        &self,
+        algorithm: Algorithm,
+        limit: u64,
+    ) -> Result<BlobWriter, ImageStoreError> {
+        let (file, path) = create_temporary(&self.root)?;
         let hasher = Hasher::new(algorithm);
-        Ok(Writer { store: self.clone(), file, path, hasher, length: 0, limit, keep: false })
+        Ok(BlobWriter { store: self.clone(), file, path, hasher, length: 0, limit, keep: false })
     }
 
     /// A writer that continues an unfinished write of the same content, also of a process that has
     /// ended. While another writer has the content, the new one starts from nothing.
     ///
-    /// [`Writer::length`] is the size of the existing part, which is read and hashed again.
-    pub fn resume(&self, digest: &Digest, limit: u64) -> Result<Writer, StoreError> {
+    /// [`BlobWriter::length`] is the size of the existing part, which is read and hashed again.
+    pub fn resume(&self, digest: &Digest, limit: u64) -> Result<BlobWriter, ImageStoreError> {
         let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
         let path = self.root.join("partial").join(name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(OWNER_FILE);
         let mut file = options.open(&path).map_err(io_error("cannot make", &path))?;
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
-            || !same(&file, &path)
+            || !is_same_file(&file, &path)
         {
             return self.writer_of(digest.algorithm(), limit);
         }
@@ -99,7 +103,7 @@ impl Store {
             }
         }
         let mut writer =
-            Writer { store: self.clone(), file, path, hasher, length, limit, keep: true };
+            BlobWriter { store: self.clone(), file, path, hasher, length, limit, keep: true };
         if length > limit {
             writer.restart()?;
         }
@@ -108,13 +112,13 @@ impl Store {
 }
 
 /// Whether a path still leads to the opened file: another process may have committed it meanwhile.
-fn same(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     let named = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
     let opened = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
     named.is_ok() && named == opened
 }
 
-impl Writer {
+impl BlobWriter {
     /// The number of bytes so far.
     pub fn length(&self) -> u64 {
         self.length
@@ -127,10 +131,10 @@ impl Writer {
     }
 
     /// Appends content.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), ImageStoreError> {
         if bytes.len() as u64 > self.limit.saturating_sub(self.length) {
             self.keep = false;
-            return Err(StoreError::TooLong(self.limit));
+            return Err(ImageStoreError::TooLong(self.limit));
         }
         self.file.write_all(bytes).map_err(io_error("cannot write", &self.path))?;
         self.hasher.update(bytes);
@@ -139,7 +143,7 @@ impl Writer {
     }
 
     /// Discards the content and starts again.
-    pub fn restart(&mut self) -> Result<(), StoreError> {
+    pub fn restart(&mut self) -> Result<(), ImageStoreError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(io_error("cannot empty", &self.path))?;
         let algorithm = self.hasher.clone().finish().algorithm();
@@ -153,20 +157,20 @@ impl Writer {
         mut self,
         wanted: Option<&Digest>,
         size: Option<u64>,
-    ) -> Result<Digest, StoreError> {
+    ) -> Result<Digest, ImageStoreError> {
         self.keep = false;
         let found = self.hasher.clone().finish();
         if let Some(wanted) = size
             && wanted != self.length
             && !mainstay_fault::is_on("sizes-are-not-verified")
         {
-            return Err(StoreError::Size { digest: found, wanted, found: self.length });
+            return Err(ImageStoreError::Size { digest: found, wanted, found: self.length });
         }
         if let Some(wanted) = wanted
             && *wanted != found
             && !mainstay_fault::is_on("digests-are-not-verified")
         {
-            return Err(StoreError::Digest { wanted: wanted.clone(), found });
+            return Err(ImageStoreError::Digest { wanted: wanted.clone(), found });
         }
         let target = self.store.blob_path(&found);
         self.file.sync_all().map_err(io_error("cannot flush", &self.path))?;
@@ -179,7 +183,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for BlobWriter {
     fn drop(&mut self) {
         if !self.keep {
             let _ = fs::remove_file(&self.path);

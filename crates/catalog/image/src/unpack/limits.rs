@@ -49,12 +49,12 @@ impl Default for Limits {
 }
 
 /// Counts the bytes that are read.
-pub(super) struct Counted<R> {
+pub(super) struct CountingReader<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R> Counted<R> {
+impl<R> CountingReader<R> {
     pub(super) fn new(inner: R) -> Self {
         Self { inner, count: Rc::default() }
     }
@@ -64,7 +64,7 @@ impl<R> Counted<R> {
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.count.set(self.count.get() + count as u64);
@@ -75,10 +75,10 @@ impl<R: Read> Read for Counted<R> {
 /// The exceeded limit, as an I/O error that passes through the readers.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct TooMuch(String);
+struct LimitError(String);
 
 /// Hashes the content of a layer, and stops at a limit.
-pub(super) struct Guard<R> {
+pub(super) struct LimitedReader<R> {
     inner: R,
     consumed: Rc<Cell<u64>>,
     limits: Limits,
@@ -87,7 +87,7 @@ pub(super) struct Guard<R> {
     hasher: Hasher,
 }
 
-impl<R> Guard<R> {
+impl<R> LimitedReader<R> {
     /// `consumed` counts the compressed bytes of the layer, `before` is the size of earlier layers.
     pub(super) fn new(
         inner: R,
@@ -105,13 +105,13 @@ impl<R> Guard<R> {
     }
 }
 
-impl<R: Read> Read for Guard<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.made += count as u64;
         self.hasher.update(&buffer[..count]);
         let limits = &self.limits;
-        let too_much = if self.before + self.made > limits.bytes {
+        let exceeded = if self.before + self.made > limits.bytes {
             format!("it unpacks to more than {} bytes", limits.bytes)
         } else if self.made > limits.ratio_from
             && self.made / limits.ratio.max(1) > self.consumed.get()
@@ -120,15 +120,15 @@ impl<R: Read> Read for Guard<R> {
         } else {
             return Ok(count);
         };
-        Err(io::Error::other(TooMuch(too_much)))
+        Err(io::Error::other(LimitError(exceeded)))
     }
 }
 
 /// The meaning of a reader's error.
 pub(super) fn error(layer: usize, error: io::Error) -> UnpackError {
     let inner = error.get_ref();
-    if let Some(TooMuch(why)) = inner.and_then(|inner| inner.downcast_ref()) {
-        return UnpackError::Bomb { layer, why: why.clone() };
+    if let Some(LimitError(why)) = inner.and_then(|inner| inner.downcast_ref()) {
+        return UnpackError::LimitExceeded { layer, why: why.clone() };
     }
     let truncated = error.kind() == io::ErrorKind::UnexpectedEof;
     let source = if truncated { TarError::Truncated } else { TarError::Io(error) };

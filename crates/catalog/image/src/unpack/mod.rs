@@ -21,11 +21,11 @@ pub use limits::Limits;
 use crate::{
     compress,
     digest::{Algorithm, Digest, Hasher},
-    manifest::{Config, Manifest},
-    store::{Store, StoreError},
-    tar::{Entry, Kind, Reader, TarError},
+    manifest::{ImageConfig, ImageManifest},
+    store::{ImageStore, ImageStoreError},
+    tar::{TarEntry, TarEntryKind, TarError, TarReader},
 };
-use limits::Counted;
+use limits::CountingReader;
 use std::{
     ffi::OsStr,
     fs::{self, File, OpenOptions, Permissions},
@@ -36,7 +36,7 @@ use std::{
     },
     path::{Path, PathBuf},
 };
-use tree::{Made, Tree};
+use tree::{EntryType, Tree};
 
 /// The suffix of temporary folders.
 const UNFINISHED: &[u8] = b".unpacking";
@@ -73,11 +73,11 @@ pub enum UnpackError {
         /// The name in the archive, shortened.
         name: String,
         /// Why it is refused.
-        why: Refusal,
+        why: EntryRefusal,
     },
     /// The layer exceeds a limit.
     #[error("layer {layer}: {why}")]
-    Bomb {
+    LimitExceeded {
         /// The number of the layer, from 1.
         layer: usize,
         /// The exceeded limit.
@@ -95,12 +95,12 @@ pub enum UnpackError {
     },
     /// The store does not have the image.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
 /// Why an entry is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum EntryRefusal {
     /// The name begins with a slash.
     #[error("has an absolute name")]
     Absolute,
@@ -124,7 +124,7 @@ pub enum Refusal {
     LinkOut(String),
     /// The target of a link contains `..` behind a name, so it cannot be checked.
     #[error("is a link to {0:?}, which leads up again after it led down")]
-    LinkWinding(String),
+    LinkUpAfterDown(String),
     /// The target of a hard link is not a file of the image.
     #[error("is a hard link to {0:?}, which is not a file that was unpacked before")]
     HardLink(String),
@@ -147,7 +147,7 @@ pub enum Refusal {
 
 /// The result of unpacking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct UnpackSummary {
     /// The number of files, folders and links.
     pub entries: usize,
     /// The number of bytes written to files.
@@ -171,7 +171,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Unpacker {
     target: PathBuf,
-    aside: PathBuf,
+    temporary: PathBuf,
     options: Options,
     tree: Tree,
     layer: usize,
@@ -181,12 +181,12 @@ pub struct Unpacker {
 
 /// Unpacks an image of a store into a new folder.
 pub fn image(
-    store: &Store,
-    manifest: &Manifest,
-    config: &Config,
+    store: &ImageStore,
+    manifest: &ImageManifest,
+    config: &ImageConfig,
     target: &Path,
     options: Options,
-) -> Result<Summary, UnpackError> {
+) -> Result<UnpackSummary, UnpackError> {
     let mut unpacker = Unpacker::begin(target, options)?;
     for (index, layer) in manifest.layers.iter().enumerate() {
         let (file, _) = store.blob(&layer.digest)?;
@@ -239,11 +239,11 @@ impl Unpacker {
         hidden.push(name);
         hidden.push(format!(".{}", crate::digest::hex(&random)));
         hidden.push(OsStr::from_bytes(UNFINISHED));
-        let aside = parent.join(hidden);
-        fs::create_dir(&aside).map_err(failed("cannot make", &aside))?;
+        let temporary = parent.join(hidden);
+        fs::create_dir(&temporary).map_err(failed("cannot make", &temporary))?;
         let made = Self {
             target: target.to_owned(),
-            aside,
+            temporary,
             options,
             tree: Tree::default(),
             layer: 0,
@@ -251,7 +251,7 @@ impl Unpacker {
             finished: false,
         };
         // No other user gets access before the folder is complete.
-        allow(&made.aside, 0o700)?;
+        allow(&made.temporary, 0o700)?;
         Ok(made)
     }
 
@@ -261,13 +261,14 @@ impl Unpacker {
         self.layer += 1;
         let number = self.layer;
         let archive = |error: io::Error| limits::error(number, error);
-        let packed = Counted::new(BufReader::with_capacity(1 << 16, layer));
+        let packed = CountingReader::new(BufReader::with_capacity(1 << 16, layer));
         let consumed = packed.count();
         let opened = compress::open(packed).map_err(archive)?;
         let algorithm = diff_id.map_or(Algorithm::Sha256, Digest::algorithm);
         let limits = self.options.limits.clone();
-        let unpacked = limits::Guard::new(opened, consumed, limits, self.tree.volume, algorithm);
-        let mut reader = Reader::new(unpacked);
+        let unpacked =
+            limits::LimitedReader::new(opened, consumed, limits, self.tree.volume, algorithm);
+        let mut reader = TarReader::new(unpacked);
         loop {
             let entry = match reader.next() {
                 Ok(Some(entry)) => entry,
@@ -292,23 +293,23 @@ impl Unpacker {
     }
 
     /// Flushes the folder and renames it to the target.
-    pub fn finish(mut self) -> Result<Summary, UnpackError> {
+    pub fn finish(mut self) -> Result<UnpackSummary, UnpackError> {
         // Modes of folders are set last, so that read-only folders can be filled.
         for (path, made) in self.tree.all() {
-            if let Made::Folder { mode } = made {
-                allow(&self.place(path), (mode & 0o777) | 0o700)?;
+            if let EntryType::Folder { mode } = made {
+                allow(&self.temporary_path(path), (mode & 0o777) | 0o700)?;
             }
         }
-        allow(&self.aside, 0o755)?;
+        allow(&self.temporary, 0o755)?;
         if self.options.durable {
-            let synced = File::open(&self.aside)
+            let synced = File::open(&self.temporary)
                 .and_then(|folder| rustix::fs::syncfs(&folder).map_err(io::Error::from));
-            synced.map_err(failed("cannot flush", &self.aside))?;
+            synced.map_err(failed("cannot flush", &self.temporary))?;
         }
         // A plain rename would replace an empty folder of another process.
         let renamed = rustix::fs::renameat_with(
             rustix::fs::CWD,
-            &self.aside,
+            &self.temporary,
             rustix::fs::CWD,
             &self.target,
             rustix::fs::RenameFlags::NOREPLACE,
@@ -321,55 +322,57 @@ impl Unpacker {
             Err(error) => return Err(failed("cannot finish", &self.target)(error.into())),
         }
         self.finished = true;
-        Ok(Summary { entries: self.tree.len(), bytes: self.written })
+        Ok(UnpackSummary { entries: self.tree.len(), bytes: self.written })
     }
 
-    fn place(&self, path: &[u8]) -> PathBuf {
-        self.aside.join(OsStr::from_bytes(path))
+    fn temporary_path(&self, path: &[u8]) -> PathBuf {
+        self.temporary.join(OsStr::from_bytes(path))
     }
 
-    fn refuse(&self, name: &[u8], why: Refusal) -> UnpackError {
+    fn refuse(&self, name: &[u8], why: EntryRefusal) -> UnpackError {
         let text: String = String::from_utf8_lossy(name).chars().take(200).collect();
         UnpackError::Entry { layer: self.layer, name: text, why }
     }
 
-    fn bomb(&self, why: String) -> UnpackError {
-        UnpackError::Bomb { layer: self.layer, why }
+    fn limit_error(&self, why: String) -> UnpackError {
+        UnpackError::LimitExceeded { layer: self.layer, why }
     }
 
-    fn entry(&mut self, entry: &Entry, content: &mut impl Read) -> Result<(), UnpackError> {
+    fn entry(&mut self, entry: &TarEntry, content: &mut impl Read) -> Result<(), UnpackError> {
         let limits = &self.options.limits;
         let path = tree::clean(&entry.name, limits).map_err(|why| self.refuse(&entry.name, why))?;
         self.tree.count(path.len());
-        if self.tree.seen > limits.entries {
-            return Err(self.bomb(format!("there are more than {} entries", limits.entries)));
+        if self.tree.entries > limits.entries {
+            return Err(self.limit_error(format!("there are more than {} entries", limits.entries)));
         }
         if self.tree.names > limits.names {
-            return Err(self.bomb(format!("names have more than {} bytes together", limits.names)));
+            return Err(
+                self.limit_error(format!("names have more than {} bytes together", limits.names))
+            );
         }
         let refused = |why| self.refuse(&entry.name, why);
         if path.is_empty() {
             // The root folder: `./`.
-            return if entry.kind == Kind::Folder {
+            return if entry.kind == TarEntryKind::Folder {
                 Ok(())
             } else {
-                Err(refused(Refusal::Nameless))
+                Err(refused(EntryRefusal::Nameless))
             };
         }
         let (folder, name) = tree::split(&path);
         if let Some(hidden) = name.strip_prefix(b".wh.") {
             let covered = match hidden {
-                b".wh..opq" => self.wanted(folder),
+                b".wh..opq" => self.is_requested(folder),
                 // Other names with this prefix are internal to union file systems.
                 _ if hidden.starts_with(b".wh.") => return Ok(()),
-                b"" | b"." | b".." => return Err(refused(Refusal::Whiteout)),
-                _ => self.wanted(&tree::join(folder, hidden)),
+                b"" | b"." | b".." => return Err(refused(EntryRefusal::Whiteout)),
+                _ => self.is_requested(&tree::join(folder, hidden)),
             };
             if !covered {
                 return Ok(());
             }
             self.tree.parents(folder).map_err(refused)?;
-            let gone = if hidden == b".wh..opq" {
+            let hidden_entries = if hidden == b".wh..opq" {
                 self.tree.children_below(folder)
             } else {
                 self.tree.below(&tree::join(folder, hidden))
@@ -377,84 +380,91 @@ impl Unpacker {
             if mainstay_fault::is_on("whiteouts-hide-nothing") {
                 return Ok(());
             }
-            return self.remove(&gone);
+            return self.remove(&hidden_entries);
         }
-        if !self.wanted(&path) {
+        if !self.is_requested(&path) {
             return Ok(());
         }
-        if self.tree.is_new(&path) && entry.kind != Kind::Folder || self.tree.is_new_other(&path) {
-            return Err(refused(Refusal::Twice));
+        if self.tree.is_new(&path) && entry.kind != TarEntryKind::Folder
+            || self.tree.is_new_non_folder(&path)
+        {
+            return Err(refused(EntryRefusal::Twice));
         }
         match entry.kind {
-            Kind::Other(byte) => return Err(refused(Refusal::Special(special(byte)))),
-            Kind::Symlink => tree::leads_inside(&path, &entry.target).map_err(refused)?,
-            Kind::File | Kind::Folder | Kind::Hardlink => {}
+            TarEntryKind::Other(byte) => return Err(refused(EntryRefusal::Special(special(byte)))),
+            TarEntryKind::Symlink => {
+                tree::check_link_target(&path, &entry.target).map_err(refused)?
+            }
+            TarEntryKind::File | TarEntryKind::Folder | TarEntryKind::Hardlink => {}
         }
         let missing = self.tree.parents(folder).map_err(refused)?;
-        let source =
-            if entry.kind == Kind::Hardlink { Some(self.hard_link_source(entry)?) } else { None };
+        let source = if entry.kind == TarEntryKind::Hardlink {
+            Some(self.hard_link_source(entry)?)
+        } else {
+            None
+        };
         for parent in missing {
-            let place = self.place(&parent);
+            let place = self.temporary_path(&parent);
             fs::create_dir(&place).map_err(failed("cannot make", &place))?;
-            self.tree.make(parent, Made::Folder { mode: 0o755 });
+            self.tree.make(parent, EntryType::Folder { mode: 0o755 });
         }
-        let place = self.place(&path);
-        let is_folder = matches!(self.tree.get(&path), Some(Made::Folder { .. }));
-        if entry.kind == Kind::Folder {
+        let place = self.temporary_path(&path);
+        let is_folder = matches!(self.tree.get(&path), Some(EntryType::Folder { .. }));
+        if entry.kind == TarEntryKind::Folder {
             if !is_folder {
-                let gone = self.tree.below(&path);
-                self.remove(&gone)?;
+                let hidden_entries = self.tree.below(&path);
+                self.remove(&hidden_entries)?;
                 fs::create_dir(&place).map_err(failed("cannot make", &place))?;
             }
-            self.tree.make(path, Made::Folder { mode: entry.mode });
+            self.tree.make(path, EntryType::Folder { mode: entry.mode });
             return Ok(());
         }
         // Replacing a file by a hard link to itself would remove it.
         if source.as_ref() == Some(&path) {
             return Ok(());
         }
-        let gone = self.tree.below(&path);
-        self.remove(&gone)?;
+        let hidden_entries = self.tree.below(&path);
+        self.remove(&hidden_entries)?;
         let made = match (entry.kind, source) {
-            (Kind::Symlink, _) => {
+            (TarEntryKind::Symlink, _) => {
                 symlink(OsStr::from_bytes(&entry.target), &place)
                     .map_err(failed("cannot make", &place))?;
-                Made::Link
+                EntryType::Link
             }
             (_, Some(source)) => {
-                fs::hard_link(self.place(&source), &place)
+                fs::hard_link(self.temporary_path(&source), &place)
                     .map_err(failed("cannot make", &place))?;
-                Made::File
+                EntryType::File
             }
             _ => {
                 self.write(&place, entry, content)?;
-                Made::File
+                EntryType::File
             }
         };
         self.tree.make(path, made);
         Ok(())
     }
 
-    fn hard_link_source(&self, entry: &Entry) -> Result<Vec<u8>, UnpackError> {
+    fn hard_link_source(&self, entry: &TarEntry) -> Result<Vec<u8>, UnpackError> {
         let text = || String::from_utf8_lossy(&entry.target).chars().take(200).collect();
         let refused = |why| self.refuse(&entry.name, why);
         let source = tree::clean(&entry.target, &self.options.limits).map_err(|why| {
             refused(match why {
-                Refusal::Absolute | Refusal::Traversal => Refusal::LinkOut(text()),
-                _ => Refusal::HardLink(text()),
+                EntryRefusal::Absolute | EntryRefusal::Traversal => EntryRefusal::LinkOut(text()),
+                _ => EntryRefusal::HardLink(text()),
             })
         })?;
         self.tree.parents(tree::split(&source).0).map_err(&refused)?;
         match self.tree.get(&source) {
-            Some(Made::File) => Ok(source),
-            _ => Err(refused(Refusal::HardLink(text()))),
+            Some(EntryType::File) => Ok(source),
+            _ => Err(refused(EntryRefusal::HardLink(text()))),
         }
     }
 
     fn write(
         &mut self,
         place: &Path,
-        entry: &Entry,
+        entry: &TarEntry,
         content: &mut impl Read,
     ) -> Result<(), UnpackError> {
         let bits = if mainstay_fault::is_on("special-bits-are-kept") { 0o7777 } else { 0o777 };
@@ -478,15 +488,15 @@ impl Unpacker {
     }
 
     /// Removes entries that an upper layer hides, the deepest first.
-    fn remove(&mut self, gone: &[(Vec<u8>, Made)]) -> Result<(), UnpackError> {
-        for (path, made) in gone.iter().rev() {
-            let place = self.place(path);
+    fn remove(&mut self, hidden_entries: &[(Vec<u8>, EntryType)]) -> Result<(), UnpackError> {
+        for (path, made) in hidden_entries.iter().rev() {
+            let place = self.temporary_path(path);
             let removed = match made {
-                Made::Folder { .. } => fs::remove_dir(&place),
-                Made::File | Made::Link => fs::remove_file(&place),
+                EntryType::Folder { .. } => fs::remove_dir(&place),
+                EntryType::File | EntryType::Link => fs::remove_file(&place),
             };
             match removed {
-                Ok(()) => self.tree.unmake(path),
+                Ok(()) => self.tree.remove(path),
                 // The folder has entries of this layer, so it belongs to this layer, too.
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
                 Err(error) => return Err(failed("cannot remove", &place)(error)),
@@ -496,7 +506,7 @@ impl Unpacker {
     }
 
     /// Whether a path is below, equal to, or above one of the requested folders.
-    fn wanted(&self, path: &[u8]) -> bool {
+    fn is_requested(&self, path: &[u8]) -> bool {
         let inside = |inner: &[u8], outer: &[u8]| {
             inner
                 .strip_prefix(outer)
@@ -514,7 +524,7 @@ impl Unpacker {
 impl Drop for Unpacker {
     fn drop(&mut self) {
         if !self.finished {
-            let _ = fs::remove_dir_all(&self.aside);
+            let _ = fs::remove_dir_all(&self.temporary);
         }
     }
 }

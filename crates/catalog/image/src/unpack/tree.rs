@@ -1,11 +1,11 @@
 //! Tree of unpacked entries: names and links are checked against it.
 
-use super::{Limits, Refusal};
+use super::{EntryRefusal, Limits};
 use std::{collections::BTreeMap, ops::Bound};
 
 /// The type of an unpacked path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum EntryType {
     File,
     Link,
     Folder { mode: u32 },
@@ -13,7 +13,7 @@ pub(super) enum Made {
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    made: Made,
+    made: EntryType,
     /// Whether the current layer made it, or replaced it.
     new: bool,
 }
@@ -23,7 +23,7 @@ struct Node {
 pub(super) struct Tree {
     nodes: BTreeMap<Vec<u8>, Node>,
     /// The number of entries that were read, and the length of their names.
-    pub(super) seen: usize,
+    pub(super) entries: usize,
     pub(super) names: usize,
     /// The uncompressed size of all layers.
     pub(super) volume: u64,
@@ -35,11 +35,11 @@ impl Tree {
     }
 
     pub(super) fn count(&mut self, length: usize) {
-        self.seen += 1;
+        self.entries += 1;
         self.names += length;
     }
 
-    pub(super) fn get(&self, path: &[u8]) -> Option<Made> {
+    pub(super) fn get(&self, path: &[u8]) -> Option<EntryType> {
         self.nodes.get(path).map(|node| node.made)
     }
 
@@ -49,14 +49,14 @@ impl Tree {
     }
 
     /// Whether the current layer made the path as anything but a folder.
-    pub(super) fn is_new_other(&self, path: &[u8]) -> bool {
+    pub(super) fn is_new_non_folder(&self, path: &[u8]) -> bool {
         self.nodes
             .get(path)
-            .is_some_and(|node| node.new && !matches!(node.made, Made::Folder { .. }))
+            .is_some_and(|node| node.new && !matches!(node.made, EntryType::Folder { .. }))
     }
 
     /// Records a path. Its parent folders belong to the current layer from now on.
-    pub(super) fn make(&mut self, path: Vec<u8>, made: Made) {
+    pub(super) fn make(&mut self, path: Vec<u8>, made: EntryType) {
         let mut above = split(&path).0;
         while !above.is_empty() {
             match self.nodes.get_mut(above) {
@@ -68,7 +68,7 @@ impl Tree {
         self.nodes.insert(path, Node { made, new: true });
     }
 
-    pub(super) fn unmake(&mut self, path: &[u8]) {
+    pub(super) fn remove(&mut self, path: &[u8]) {
         self.nodes.remove(path);
     }
 
@@ -76,12 +76,12 @@ impl Tree {
         self.nodes.values_mut().for_each(|node| node.new = false);
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], Made)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], EntryType)> {
         self.nodes.iter().map(|(path, node)| (path.as_slice(), node.made))
     }
 
     /// The missing parents of a path in `folder`, the highest first.
-    pub(super) fn parents(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
+    pub(super) fn parents(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, EntryRefusal> {
         let mut missing = Vec::new();
         let ends = folder.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let ends = ends.map(|(place, _)| place).chain([folder.len()]);
@@ -89,9 +89,9 @@ impl Tree {
             let above = &folder[..end];
             let text = || String::from_utf8_lossy(above).into_owned();
             match self.get(above) {
-                Some(Made::Folder { .. }) => {}
-                Some(Made::Link) => return Err(Refusal::ThroughLink(text())),
-                Some(Made::File) => return Err(Refusal::NotInFolder(text())),
+                Some(EntryType::Folder { .. }) => {}
+                Some(EntryType::Link) => return Err(EntryRefusal::ThroughLink(text())),
+                Some(EntryType::File) => return Err(EntryRefusal::NotInFolder(text())),
                 None => missing.push(above.to_vec()),
             }
         }
@@ -99,14 +99,14 @@ impl Tree {
     }
 
     /// A path and everything below it that earlier layers made, the highest first.
-    pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, Made)> {
+    pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, EntryType)> {
         let itself = self.nodes.get_key_value(path).filter(|(_, node)| !node.new);
         let itself = itself.map(|(path, node)| (path.clone(), node.made));
         itself.into_iter().chain(self.children_below(path)).collect()
     }
 
     /// Everything below a folder that earlier layers made, the highest first.
-    pub(super) fn children_below(&self, folder: &[u8]) -> Vec<(Vec<u8>, Made)> {
+    pub(super) fn children_below(&self, folder: &[u8]) -> Vec<(Vec<u8>, EntryType)> {
         let range = if folder.is_empty() {
             (Bound::Unbounded, Bound::Unbounded)
         } else {
@@ -133,18 +133,18 @@ pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// A name of an archive without `.` and repeated slashes.
-pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
+pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, EntryRefusal> {
     if name.len() > limits.path {
-        return Err(Refusal::LongName(limits.path));
+        return Err(EntryRefusal::LongName(limits.path));
     }
     if name.contains(&0) {
-        return Err(Refusal::Zero);
+        return Err(EntryRefusal::Zero);
     }
     if name.is_empty() {
-        return Err(Refusal::Nameless);
+        return Err(EntryRefusal::Nameless);
     }
     if name.starts_with(b"/") {
-        return Err(Refusal::Absolute);
+        return Err(EntryRefusal::Absolute);
     }
     let mut path: Vec<u8> = Vec::with_capacity(name.len());
     let mut depth = 0;
@@ -152,15 +152,15 @@ pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
         match part {
             b"" | b"." => continue,
             b".." if mainstay_fault::is_on("names-lead-up") => {}
-            b".." => return Err(Refusal::Traversal),
+            b".." => return Err(EntryRefusal::Traversal),
             _ => {}
         }
         if part.len() > limits.component {
-            return Err(Refusal::LongName(limits.component));
+            return Err(EntryRefusal::LongName(limits.component));
         }
         depth += 1;
         if depth > limits.depth {
-            return Err(Refusal::Deep(limits.depth));
+            return Err(EntryRefusal::Deep(limits.depth));
         }
         if !path.is_empty() {
             path.push(b'/');
@@ -175,25 +175,25 @@ pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
 /// No parent of `path` is a link, so each leading `..` of the target leads to a real folder and can
 /// be counted. A name after that can only pass links that stay inside. A `..` behind a name would
 /// start at the target of such a link and cannot be counted, so it is refused.
-pub(super) fn leads_inside(path: &[u8], target: &[u8]) -> Result<(), Refusal> {
+pub(super) fn check_link_target(path: &[u8], target: &[u8]) -> Result<(), EntryRefusal> {
     let text = || String::from_utf8_lossy(target).chars().take(200).collect();
     if target.is_empty() || target.contains(&0) || target.len() > 4096 {
-        return Err(Refusal::LinkOut(text()));
+        return Err(EntryRefusal::LinkOut(text()));
     }
     if target.starts_with(b"/") {
-        return Err(Refusal::LinkOut(text()));
+        return Err(EntryRefusal::LinkOut(text()));
     }
     if mainstay_fault::is_on("links-lead-out") {
         return Ok(());
     }
-    let mut left = path.split(|byte| *byte == b'/').skip(1).count();
+    let mut levels = path.split(|byte| *byte == b'/').skip(1).count();
     let mut down = false;
     for part in target.split(|byte| *byte == b'/') {
         match part {
             b"" | b"." => {}
-            b".." if down => return Err(Refusal::LinkWinding(text())),
-            b".." if left == 0 => return Err(Refusal::LinkOut(text())),
-            b".." => left -= 1,
+            b".." if down => return Err(EntryRefusal::LinkUpAfterDown(text())),
+            b".." if levels == 0 => return Err(EntryRefusal::LinkOut(text())),
+            b".." => levels -= 1,
             _ => down = true,
         }
     }

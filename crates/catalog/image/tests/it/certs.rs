@@ -1,8 +1,8 @@
 //! Certificates of single registries, in folders named after them.
 
+use crate::hostile_registries::{honest, pull_with};
 use crate::net::{Net, certificate, certificate_asking};
-use crate::strangers::{honest, pull_with};
-use mainstay_image::registry::{CertFolders, Security, Settings};
+use mainstay_image::registry::{CertFolders, ClientSettings, Security};
 use rustls::pki_types::CertificateDer;
 use std::{fs, path::Path};
 
@@ -18,8 +18,8 @@ fn client() -> (String, String, CertificateDer<'static>) {
     (made.cert.pem(), made.signing_key.serialize_pem(), made.cert.der().clone())
 }
 
-fn settings(net: &Net, folder: &Path) -> Settings {
-    Settings {
+fn settings(net: &Net, folder: &Path) -> ClientSettings {
+    ClientSettings {
         certificates: CertFolders::new(vec![folder.join("none"), folder.to_owned()]),
         ..net.settings()
     }
@@ -32,7 +32,7 @@ async fn registry_may_have_its_own_ca_and_require_a_client_certificate() {
     let (acceptor, server) = certificate_asking("r.test", Some(authority));
     let net = Net::default();
     net.host("r.test", 443, Some(acceptor), honest);
-    let settings = || Settings { attempts: 1, ..settings(&net, folder.path()) };
+    let settings = || ClientSettings { attempts: 1, ..settings(&net, folder.path()) };
     let refused = pull_with(settings(), Security::Tls).await.unwrap_err();
     assert!(refused.contains("r.test"), "{refused}");
     let own = folder.path().join("r.test");
@@ -58,7 +58,7 @@ async fn ca_of_a_registry_is_trusted_only_for_that_registry() {
         let own = folder.path().join(name);
         fs::create_dir(&own).unwrap();
         fs::write(own.join("any.crt"), pem(&server)).unwrap();
-        let settings = Settings { attempts: 1, ..settings(&net, folder.path()) };
+        let settings = ClientSettings { attempts: 1, ..settings(&net, folder.path()) };
         assert_eq!(pull_with(settings, Security::Tls).await.is_ok(), good, "{name}");
     }
 }

@@ -1,6 +1,6 @@
 //! Image manifests, indexes and configurations.
 
-use mainstay_image::manifest::{Config, Document, Manifest, media_type as media};
+use mainstay_image::manifest::{ImageConfig, ImageDocument, ImageManifest, media_type as media};
 use serde_json::json;
 
 const HEX: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -62,7 +62,7 @@ fn ambiguous_documents_are_refused() {
         ),
     ];
     for (text, sent, want) in cases {
-        let read = Document::read(text.as_bytes(), sent);
+        let read = ImageDocument::read(text.as_bytes(), sent);
         let start: String = text.chars().take(120).collect();
         match (read, want) {
             (Ok(read), Ok(want)) => assert_eq!(read.media_type(), want, "{start}"),
@@ -77,9 +77,11 @@ fn ambiguous_documents_are_refused() {
 #[test]
 fn configuration_must_have_the_layers_of_its_manifest() {
     let text = json!({"schemaVersion": 2, "config": part(2), "layers": [part(3)]}).to_string();
-    let Ok(Document::Manifest(manifest)) = Document::read(text.as_bytes(), None) else { panic!() };
-    let read = |value: serde_json::Value, manifest: &Manifest| {
-        Config::read(value.to_string().as_bytes(), manifest).map_err(|error| error.to_string())
+    let Ok(ImageDocument::Manifest(manifest)) = ImageDocument::read(text.as_bytes(), None) else {
+        panic!()
+    };
+    let read = |value: serde_json::Value, manifest: &ImageManifest| {
+        ImageConfig::read(value.to_string().as_bytes(), manifest).map_err(|error| error.to_string())
     };
     let of = |layers: usize| {
         json!({

@@ -1,19 +1,19 @@
 //! Hosts that do not speak HTTP correctly, folders that are no layouts, and secrets in logs.
 
+use crate::hostile_registries::{LAYER, PASSWORD, honest, path, pull_with, settings_with_password};
 use crate::net::{Net, answer};
-use crate::strangers::{LAYER, PASSWORD, honest, path, pull_with, with_password};
 use base64::Engine as _;
 use futures::future::BoxFuture;
 use mainstay_image::{
     digest::Digest,
     fetch::Fetcher,
     layout,
-    manifest::{Descriptor, Index, media_type as media},
+    manifest::{Descriptor, ImageIndex, media_type as media},
     mirror,
     platform::Platform,
-    policy::Policy,
-    registry::{Client, Security, Want},
-    store::Store,
+    policy::SignaturePolicy,
+    registry::{ImageClient, ImageSelection, Security},
+    store::ImageStore,
 };
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ pub(crate) fn chain(length: usize) -> (BTreeMap<String, Vec<u8>>, String) {
     let mut inner = Descriptor::of(media::OCI_INDEX, b"nothing");
     for _ in 0..length {
         inner.platform = Some(Platform::linux("amd64"));
-        let bytes = serde_json::to_vec(&Index::oci(vec![inner])).unwrap();
+        let bytes = serde_json::to_vec(&ImageIndex::oci(vec![inner])).unwrap();
         inner = Descriptor::of(media::OCI_INDEX, &bytes);
         documents.insert(inner.digest.to_string(), bytes);
     }
@@ -45,15 +45,15 @@ pub(crate) fn chain(length: usize) -> (BTreeMap<String, Vec<u8>>, String) {
 
 /// The log of this thread.
 #[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Mutex<String>>);
+pub(crate) struct RecordedLog(Arc<Mutex<String>>);
 
-impl Visit for Heard {
+impl Visit for RecordedLog {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         let _ = write!(self.0.lock().unwrap(), "{field}={value:?} ");
     }
 }
 
-impl Subscriber for Heard {
+impl Subscriber for RecordedLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -73,24 +73,24 @@ impl Subscriber for Heard {
 }
 
 /// Records the log at every level, until the guard is dropped.
-pub(crate) fn listen() -> (Heard, DefaultGuard) {
-    let heard = Heard::default();
-    let guard = tracing::subscriber::set_default(heard.clone());
-    (heard, guard)
+pub(crate) fn record_log() -> (RecordedLog, DefaultGuard) {
+    let log = RecordedLog::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    (log, guard)
 }
 
 /// Checks that the log contains no password, no token and no signature of a URL.
-pub(crate) fn nothing_secret(heard: &Heard) {
-    let heard = heard.0.lock().unwrap();
+pub(crate) fn assert_no_secret(log: &RecordedLog) {
+    let log = log.0.lock().unwrap();
     let basic = base64::engine::general_purpose::STANDARD.encode(format!("somebody:{PASSWORD}"));
     for secret in [PASSWORD, &*basic, "s3cret", "t0k"] {
-        assert!(!heard.contains(secret), "{secret} was logged: {heard}");
+        assert!(!log.contains(secret), "{secret} was logged: {log}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn log_of_a_refused_request_contains_no_secret() {
-    let (heard, _listening) = listen();
+    let (log, _guard) = record_log();
     let net = Net::default();
     net.host("r.test", 80, None, |request| {
         if request.headers().contains_key("authorization") {
@@ -103,21 +103,21 @@ async fn log_of_a_refused_request_contains_no_secret() {
     });
     let folder = tempfile::tempdir().unwrap();
     let fetcher = Fetcher {
-        client: Client::new(with_password(&net)).unwrap(),
+        client: ImageClient::new(settings_with_password(&net)).unwrap(),
         rules: mirror::from_toml("").unwrap(),
-        policy: Policy::accept_anything(),
-        store: Store::open(folder.path()).unwrap(),
+        policy: SignaturePolicy::accept_anything(),
+        store: ImageStore::open(folder.path()).unwrap(),
         security: Security::Plain,
     };
-    fetcher.fetch(&"r.test/a:v1".parse().unwrap(), &Want::All).await.unwrap_err();
-    assert!(heard.0.lock().unwrap().contains("DENIED no ***"), "what happened is logged");
-    nothing_secret(&heard);
+    fetcher.fetch(&"r.test/a:v1".parse().unwrap(), &ImageSelection::All).await.unwrap_err();
+    assert!(log.0.lock().unwrap().contains("DENIED no ***"), "what happened is logged");
+    assert_no_secret(&log);
 }
 
 type Serve = fn(DuplexStream) -> BoxFuture<'static, ()>;
 
 /// Sends a text after the first byte of a request, and then holds or closes the connection.
-fn says<T: Into<Vec<u8>>>(
+fn send_text<T: Into<Vec<u8>>>(
     text: T,
     holds: bool,
 ) -> impl Fn(DuplexStream) -> BoxFuture<'static, ()> + use<T> {
@@ -136,7 +136,7 @@ fn says<T: Into<Vec<u8>>>(
 }
 
 /// Sends a text, and then another one repeatedly, until the client closes the connection.
-fn repeats(
+fn send_repeatedly(
     first: &'static str,
     again: &'static str,
     every: Duration,
@@ -175,22 +175,22 @@ async fn client_gives_up_on_hosts_that_do_not_speak_http() {
         ("it hangs up", boxed(Box::new(gone)), "r.test/v2/a/manifests/v1: "),
         (
             "it speaks something else",
-            boxed(Box::new(says("\x16\x03\x01 hello\r\n\r\n", true))),
+            boxed(Box::new(send_text("\x16\x03\x01 hello\r\n\r\n", true))),
             "manifests/v1: ",
         ),
         (
             "a line without an end",
-            boxed(Box::new(says(format!("HTTP/1.1 200 {}", "x".repeat(1 << 20)), true))),
+            boxed(Box::new(send_text(format!("HTTP/1.1 200 {}", "x".repeat(1 << 20)), true))),
             "manifests/v1: ",
         ),
         (
             "headers without an end",
-            boxed(Box::new(repeats(HEAD, "x: y\r\n", none))),
+            boxed(Box::new(send_repeatedly(HEAD, "x: y\r\n", none))),
             "manifests/v1: ",
         ),
         (
             "interim answers without an end",
-            boxed(Box::new(repeats(
+            boxed(Box::new(send_repeatedly(
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 Duration::from_secs(1),
@@ -199,7 +199,7 @@ async fn client_gives_up_on_hosts_that_do_not_speak_http() {
         ),
         (
             "an answer byte by byte",
-            boxed(Box::new(repeats(
+            boxed(Box::new(send_repeatedly(
                 "HTTP/1.1 200 OK\r\ncontent-length: 4000000\r\n\r\n",
                 " ",
                 Duration::from_secs(20),
@@ -208,7 +208,7 @@ async fn client_gives_up_on_hosts_that_do_not_speak_http() {
         ),
         (
             "two lengths",
-            boxed(Box::new(says(
+            boxed(Box::new(send_text(
                 "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
                 true,
             ))),
@@ -216,12 +216,15 @@ async fn client_gives_up_on_hosts_that_do_not_speak_http() {
         ),
         (
             "less than was announced",
-            boxed(Box::new(says("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello", false))),
+            boxed(Box::new(send_text(
+                "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello",
+                false,
+            ))),
             "manifests/v1: ",
         ),
         (
             "a chunk that is none",
-            boxed(Box::new(says(
+            boxed(Box::new(send_text(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
                 true,
             ))),
@@ -229,7 +232,7 @@ async fn client_gives_up_on_hosts_that_do_not_speak_http() {
         ),
         (
             "chunks without an end",
-            boxed(Box::new(repeats(
+            boxed(Box::new(send_repeatedly(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
                 "8\r\n        \r\n",
                 none,
@@ -277,7 +280,7 @@ async fn credentials_are_sent_only_for_challenges_of_the_registry() {
         )
     });
     net.host("evil.test", 80, None, |_| answer(200, &[], r#"{"token":"t"}"#));
-    let error = pull_with(with_password(&net), Security::Plain).await.unwrap_err();
+    let error = pull_with(settings_with_password(&net), Security::Plain).await.unwrap_err();
     assert!(error.contains("it does not get its credentials"), "{error}");
     assert!(net.lines().iter().all(|line| !line.contains("evil.test")), "{:?}", net.lines());
 }
@@ -303,7 +306,7 @@ async fn tag_lists_are_limited_and_stay_on_their_registry() {
             answer(200, &[&format!("link: {link}")], tags)
         });
         net.host("evil.test", 80, None, |_| panic!("nobody is sent here"));
-        let client = Client::new(with_password(&net)).unwrap();
+        let client = ImageClient::new(settings_with_password(&net)).unwrap();
         let reference = "r.test/a".parse().unwrap();
         let error = client.tags(&reference, Security::Plain).await.unwrap_err().to_string();
         assert!(error.contains(says) && error.len() < 500, "{link}: {error}");
@@ -358,9 +361,9 @@ async fn refused_pushes_end() {
             answer(status, &[header], "")
         });
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let store = ImageStore::open(folder.path()).unwrap();
         let image = crate::layouts::sample(&store, "text");
-        let client = Client::new(net.settings()).unwrap();
+        let client = ImageClient::new(net.settings()).unwrap();
         let reference = "r.test/a:v1".parse().unwrap();
         let error = client.push(&store, &image, &reference, Security::Plain).await.unwrap_err();
         let error = error.to_string();
@@ -375,7 +378,7 @@ type Harm<'h> = Box<dyn Fn(&std::path::Path) + 'h>;
 #[test]
 fn invalid_layout_folders_are_refused_without_blocking() {
     let place = tempfile::tempdir().unwrap();
-    let store = Store::open(place.path().join("store")).unwrap();
+    let store = ImageStore::open(place.path().join("store")).unwrap();
     let good = place.path().join("good");
     let image = crate::layouts::sample(&store, "text");
     layout::write_folder(&store, &[("v1".to_owned(), image.clone())], &good).unwrap();
@@ -391,7 +394,7 @@ fn invalid_layout_folders_are_refused_without_blocking() {
             fs::write(folder.join("blobs/sha256").join(name), bytes).unwrap();
         }
         let outer = Descriptor::of(media::OCI_INDEX, &documents[&top]);
-        let index = serde_json::to_vec(&Index::oci(vec![outer])).unwrap();
+        let index = serde_json::to_vec(&ImageIndex::oci(vec![outer])).unwrap();
         fs::write(folder.join("index.json"), index).unwrap();
     };
     let secret = place.path().join("secret");
@@ -437,7 +440,7 @@ fn invalid_layout_folders_are_refused_without_blocking() {
         let folder = place.path().join(format!("case{at}"));
         layout::write_folder(&store, &[("v1".to_owned(), image.clone())], &folder).unwrap();
         harm(&folder);
-        let other = Store::open(place.path().join(format!("other{at}"))).unwrap();
+        let other = ImageStore::open(place.path().join(format!("other{at}"))).unwrap();
         let error = layout::read(&other, &folder).expect_err(name).to_string();
         assert!(error.contains(says) && !error.contains("s3cret"), "{name}: {error}");
     }
@@ -449,7 +452,7 @@ fn invalid_layout_folders_are_refused_without_blocking() {
 #[test]
 fn images_are_added_only_inside_the_layout() {
     let place = tempfile::tempdir().unwrap();
-    let store = Store::open(place.path().join("store")).unwrap();
+    let store = ImageStore::open(place.path().join("store")).unwrap();
     let image = crate::layouts::sample(&store, "text");
     let images = [("v1".to_owned(), image.clone())];
     let outside = place.path().join("outside");
@@ -509,7 +512,7 @@ fn images_are_added_only_inside_the_layout() {
     link(&victim, &folder.join("blobs/sha256").join(image.digest.hex()));
     layout::put_folder(&store, &images, &folder).unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "{\"schemaVersion\":2,\"manifests\":[]}");
-    let other = Store::open(place.path().join("other")).unwrap();
+    let other = ImageStore::open(place.path().join("other")).unwrap();
     assert_eq!(layout::read(&other, &folder).unwrap()[0].descriptor.digest, image.digest);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }

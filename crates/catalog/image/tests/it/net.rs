@@ -12,8 +12,8 @@ use hyper_util::{
 };
 use mainstay_clock::Clock;
 use mainstay_image::{
-    registry::{Client, Dial, Settings, Stream},
-    serve::Registry,
+    registry::{ClientSettings, Dialer, ImageClient, RegistryStream},
+    serve::ImageRegistry,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::{
@@ -43,17 +43,17 @@ struct Host {
 pub(crate) struct Net {
     hosts: Arc<Mutex<BTreeMap<(String, u16), Host>>>,
     raw: Arc<Mutex<BTreeMap<(String, u16), Raw>>>,
-    log: Arc<Mutex<Vec<Asked>>>,
+    log: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
     pub(crate) headers: HeaderMap,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -107,7 +107,7 @@ impl Net {
             let path = uri.path_and_query().map_or("/", |path| path.as_str());
             let line = format!("{} {name_of}{path}", request.method());
             let headers = request.headers().clone();
-            log.lock().unwrap().push(Asked { line, headers });
+            log.lock().unwrap().push(ReceivedRequest { line, headers });
             let answer = Arc::clone(&answer);
             Box::pin(async move {
                 let response = answer(&request);
@@ -120,13 +120,19 @@ impl Net {
     }
 
     /// Adds a host with our registry.
-    pub(crate) fn registry(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, ours: Registry) {
+    pub(crate) fn registry(
+        &self,
+        name: &str,
+        port: u16,
+        tls: Option<TlsAcceptor>,
+        ours: ImageRegistry,
+    ) {
         let log = Arc::clone(&self.log);
         let name_of = name.to_owned();
         let handler: Handler = Arc::new(move |request| {
             let line = format!("{} {name_of}{}", request.method(), request.uri().path());
             let headers = request.headers().clone();
-            log.lock().unwrap().push(Asked { line, headers });
+            log.lock().unwrap().push(ReceivedRequest { line, headers });
             let ours = ours.clone();
             Box::pin(async move { ours.handle(request).await })
         });
@@ -143,13 +149,15 @@ impl Net {
     ) {
         let (log, line) = (Arc::clone(&self.log), format!("connection to {name}"));
         let raw: Raw = Arc::new(move |stream| {
-            log.lock().unwrap().push(Asked { line: line.clone(), headers: HeaderMap::new() });
+            log.lock()
+                .unwrap()
+                .push(ReceivedRequest { line: line.clone(), headers: HeaderMap::new() });
             serve(stream)
         });
         self.raw.lock().unwrap().insert((name.to_owned(), port), raw);
     }
 
-    pub(crate) fn log(&self) -> Vec<Asked> {
+    pub(crate) fn log(&self) -> Vec<ReceivedRequest> {
         self.log.lock().unwrap().clone()
     }
 
@@ -157,23 +165,27 @@ impl Net {
         self.log().into_iter().map(|asked| asked.line).collect()
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self) -> ClientSettings {
+        ClientSettings {
             dial: Arc::new(self.clone()),
             system_authorities: false,
             stall: Duration::from_secs(30),
             attempts: 4,
-            ..Settings::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
+            ..ClientSettings::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
         }
     }
 
-    pub(crate) fn client(&self) -> Client {
-        Client::new(self.settings()).unwrap()
+    pub(crate) fn client(&self) -> ImageClient {
+        ImageClient::new(self.settings()).unwrap()
     }
 }
 
-impl Dial for Net {
-    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+impl Dialer for Net {
+    fn dial(
+        &self,
+        host: String,
+        port: u16,
+    ) -> BoxFuture<'static, io::Result<Box<dyn RegistryStream>>> {
         let key = (host, port);
         let raw = self.raw.lock().unwrap().get(&key).cloned();
         let found = self.hosts.lock().unwrap().get(&key).cloned();
@@ -181,7 +193,7 @@ impl Dial for Net {
             if let Some(raw) = raw {
                 let (near, far) = tokio::io::duplex(1 << 12);
                 tokio::spawn(raw(far));
-                return Ok(Box::new(near) as Box<dyn Stream>);
+                return Ok(Box::new(near) as Box<dyn RegistryStream>);
             }
             let Some(found) = found else { return Err(io::ErrorKind::ConnectionRefused.into()) };
             let (near, far) = tokio::io::duplex(1 << 16);
@@ -200,7 +212,7 @@ impl Dial for Net {
                     },
                 };
             });
-            Ok(Box::new(near) as Box<dyn Stream>)
+            Ok(Box::new(near) as Box<dyn RegistryStream>)
         })
     }
 }

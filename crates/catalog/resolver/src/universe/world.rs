@@ -270,7 +270,7 @@ impl CatalogData {
     }
 }
 
-fn entry(entry: &mainstay_catalog::Entry) -> EntryData {
+fn entry(entry: &mainstay_catalog::CatalogEntry) -> EntryData {
     EntryData {
         name: entry.name.to_string(),
         replaces: entry.replaces.as_deref().map(str::to_owned),

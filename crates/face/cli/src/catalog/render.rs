@@ -8,7 +8,8 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use mainstay_bundle::{Bundle, BundleError, Image};
 use mainstay_catalog::{
-    Declared, Folder, Format, Keep, LoadError, LoadOptions, Rendition, WriteError,
+    CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions, Rendition,
+    WriteError,
 };
 use mainstay_cause::{Cause, Place};
 use std::fmt::Write as _;
@@ -73,8 +74,8 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
         output.append(rendition);
     }
     let format = match arguments.output {
-        Output::Json => Format::Json,
-        Output::Yaml => Format::Yaml,
+        Output::Json => CatalogFormat::Json,
+        Output::Yaml => CatalogFormat::Yaml,
         Output::Name => {
             io.print(&names);
             return Ok(());
@@ -102,8 +103,9 @@ fn read(opened: &OpenedFolder) -> Result<Rendition, Failure> {
         rendition.add(&bundle.declare(Image::None, &opened.argument).map_err(failed)?);
         return Ok(rendition);
     }
-    let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
     let failed = |error: LoadError| Failure::from(cause(error.headline()));
-    let declared = Declared::read(&Folder::new(&opened.path), &options).map_err(failed)?;
+    let declared =
+        CatalogDocuments::read(&FolderSource::new(&opened.path), &options).map_err(failed)?;
     Ok(Rendition::of(&declared))
 }

@@ -12,7 +12,7 @@ use crate::{
     exit::Failure,
 };
 use clap::Args;
-use mainstay_image::store::Store;
+use mainstay_image::store::ImageStore;
 
 /// Arguments of `copy`.
 #[derive(Args, Debug)]
@@ -39,7 +39,7 @@ pub(super) fn working_store(
     folder: &StoreFolder,
     ends: &[&Location],
     io: &Io<'_>,
-) -> Result<(Store, Option<TemporaryStore>), Failure> {
+) -> Result<(ImageStore, Option<TemporaryStore>), Failure> {
     if ends.iter().any(|end| matches!(end, Location::Store(_))) {
         return Ok((folder.open(io)?, None));
     }

@@ -23,18 +23,18 @@ pub(crate) const FILE: &str = ".indexignore";
 
 /// How many bytes of patterns a tree may have: several times the length of all file names that a
 /// catalog may have.
-pub(crate) const MOST_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_BYTES: u64 = 4 << 20;
 
 /// How many steps all files of a tree may take together, some seconds of work. Usual patterns take
 /// a few steps for each character of a path; only hostile ones need more.
-const MOST_STEPS: u64 = 1 << 28;
+const MAX_STEPS: u64 = 1 << 28;
 
 /// The patterns exceed the limit of steps.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooSlow;
+pub(crate) struct PatternLimitExceeded;
 
 /// All patterns of a tree.
-pub(crate) struct Ignored {
+pub(crate) struct IgnorePatterns {
     /// The root nodes by folder. The name of a folder ends with a slash.
     folders: HashMap<String, usize>,
     nodes: Vec<Node>,
@@ -42,13 +42,13 @@ pub(crate) struct Ignored {
     patterns: usize,
     steps: u64,
     /// The limit of steps.
-    most: u64,
+    max_steps: u64,
 }
 
-impl Default for Ignored {
+impl Default for IgnorePatterns {
     fn default() -> Self {
         let (folders, nodes) = Default::default();
-        Self { folders, nodes, patterns: 0, steps: 0, most: MOST_STEPS }
+        Self { folders, nodes, patterns: 0, steps: 0, max_steps: MAX_STEPS }
     }
 }
 
@@ -62,19 +62,19 @@ struct Node {
     /// The child behind `**`.
     anywhere: Option<usize>,
     /// The last pattern that ends here.
-    end: Option<Verdict>,
+    end: Option<PatternEffect>,
     /// The last pattern that ends here and is for folders only.
-    folder: Option<Verdict>,
+    folder: Option<PatternEffect>,
 }
 
 /// The effect of a pattern. The later pattern is the greater one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Verdict {
+struct PatternEffect {
     pattern: usize,
-    brings_back: bool,
+    includes: bool,
 }
 
-impl Ignored {
+impl IgnorePatterns {
     /// Adds the patterns of one file. Files must be added in the order of a walk through the tree.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let folder = path.strip_suffix(FILE).unwrap_or_default();
@@ -106,10 +106,10 @@ impl Ignored {
         } else {
             self.patterns
         };
-        let verdict = Verdict { pattern: number, brings_back: pattern.brings_back };
+        let effect = PatternEffect { pattern: number, includes: pattern.includes };
         let node = &mut self.nodes[at];
-        let place = if pattern.only_folders { &mut node.folder } else { &mut node.end };
-        *place = Some(verdict);
+        let place = if pattern.folders_only { &mut node.folder } else { &mut node.end };
+        *place = Some(effect);
     }
 
     /// The root node of a folder's patterns.
@@ -126,27 +126,31 @@ impl Ignored {
     ///
     /// # Errors
     /// If all files together have taken too many steps.
-    pub(crate) fn ignores(&mut self, path: &str) -> Result<bool, TooSlow> {
+    pub(crate) fn ignores(&mut self, path: &str) -> Result<bool, PatternLimitExceeded> {
         let names: Vec<&str> = path.split('/').collect();
         let (mut last, mut length) = (None, 0);
         for (depth, name) in names.iter().enumerate() {
             if let Some(root) = self.folders.get(&path[..length]) {
-                last = last.max(self.last(*root, &names[depth..])?);
+                last = last.max(self.last_effect(*root, &names[depth..])?);
             }
             length += name.len() + 1;
             self.steps += 1;
         }
-        Ok(last.is_some_and(|verdict| !verdict.brings_back))
+        Ok(last.is_some_and(|effect| !effect.includes))
     }
 
     /// The effect of the last pattern that matches a path of these names.
-    fn last(&mut self, root: usize, names: &[&str]) -> Result<Option<Verdict>, TooSlow> {
-        let Self { nodes, steps, most, .. } = self;
+    fn last_effect(
+        &mut self,
+        root: usize,
+        names: &[&str],
+    ) -> Result<Option<PatternEffect>, PatternLimitExceeded> {
+        let Self { nodes, steps, max_steps, .. } = self;
         let mut last = None;
         // A pattern begins at one place of the path, and behind `**` it continues at the first
         // place where its next part matches: so each node is visited once at most.
-        let (mut ahead, mut found, mut come_to) = (vec![(root, 0)], Vec::new(), HashSet::new());
-        while let Some((at, taken)) = ahead.pop() {
+        let (mut queue, mut found, mut visited) = (vec![(root, 0)], Vec::new(), HashSet::new());
+        while let Some((at, taken)) = queue.pop() {
             let node = &nodes[at];
             last = last.max(node.end);
             // The rest of the path lies in a folder that matches.
@@ -154,26 +158,26 @@ impl Ignored {
                 last = last.max(node.folder);
             }
             if let Some(name) = names.get(taken) {
-                node.behind(name, &mut found, steps);
-                ahead.extend(found.drain(..).map(|next| (next, taken + 1)));
+                node.children(name, &mut found, steps);
+                queue.extend(found.drain(..).map(|next| (next, taken + 1)));
             }
             let Some(anywhere) = node.anywhere else { continue };
             for (index, name) in names.iter().enumerate().skip(taken) {
-                nodes[anywhere].behind(name, &mut found, steps);
-                let new = found.drain(..).filter(|next| come_to.insert(*next));
-                ahead.extend(new.map(|next| (next, index + 1)));
+                nodes[anywhere].children(name, &mut found, steps);
+                let new = found.drain(..).filter(|next| visited.insert(*next));
+                queue.extend(new.map(|next| (next, index + 1)));
             }
-            if *steps > *most {
-                return Err(TooSlow);
+            if *steps > *max_steps {
+                return Err(PatternLimitExceeded);
             }
         }
-        if *steps > *most { Err(TooSlow) } else { Ok(last) }
+        if *steps > *max_steps { Err(PatternLimitExceeded) } else { Ok(last) }
     }
 }
 
 impl Node {
     /// Adds the children that `name` leads to.
-    fn behind(&self, name: &str, found: &mut Vec<usize>, steps: &mut u64) {
+    fn children(&self, name: &str, found: &mut Vec<usize>, steps: &mut u64) {
         *steps += 1;
         found.extend(self.names.get(name));
         self.globs.matching(name, found, steps);
@@ -182,8 +186,8 @@ impl Node {
 
 /// One line that can match a path.
 struct Pattern {
-    brings_back: bool,
-    only_folders: bool,
+    includes: bool,
+    folders_only: bool,
     parts: Vec<Part>,
 }
 
@@ -196,11 +200,11 @@ enum Part {
 impl Pattern {
     /// `None` for a line that matches nothing.
     fn new(line: &str) -> Option<Self> {
-        let (brings_back, line) = match line.strip_prefix('!') {
+        let (includes, line) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
-        let (only_folders, line) = match line.strip_suffix('/') {
+        let (folders_only, line) = match line.strip_suffix('/') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
@@ -226,7 +230,7 @@ impl Pattern {
             // A pattern without slashes matches any component of the path.
             parts.extend([Part::Folders, Part::Name(Glob::new(line)?)]);
         }
-        (!parts.is_empty()).then_some(Self { brings_back, only_folders, parts })
+        (!parts.is_empty()).then_some(Self { includes, folders_only, parts })
     }
 }
 

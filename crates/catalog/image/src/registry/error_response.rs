@@ -1,7 +1,7 @@
 //! Error responses of registries, without the secrets of the request.
 
 use super::{
-    Inner, RegistryError, Secret,
+    Inner, RegistryError, RegistrySecret,
     send::{Repository, display_url},
 };
 use http::Response;
@@ -9,15 +9,15 @@ use hyper::body::Incoming;
 
 impl Inner {
     /// The error for a response, with the text of the registry.
-    pub(super) async fn refused(
+    pub(super) async fn response_error(
         &self,
         repository: &Repository,
         url: &str,
         answer: Response<Incoming>,
-        secret: Option<&Secret>,
+        secret: Option<&RegistrySecret>,
     ) -> RegistryError {
         let status = answer.status();
-        let text = self.small(url, answer, 64 << 10).await.unwrap_or_default();
+        let text = self.read_body(url, answer, 64 << 10).await.unwrap_or_default();
         let errors: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
         let said = |error: &serde_json::Value| {
             let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();

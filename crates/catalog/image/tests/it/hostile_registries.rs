@@ -6,11 +6,11 @@ use hyper::body::Incoming;
 use mainstay_image::{
     credentials::Keyring,
     digest::Digest,
-    manifest::{Descriptor, Manifest, media_type as media},
+    manifest::{Descriptor, ImageManifest, media_type as media},
     platform::Platform,
-    reference::Reference,
-    registry::{Client, Secret, Security, Settings, Want},
-    store::Store,
+    reference::ImageReference,
+    registry::{ClientSettings, ImageClient, ImageSelection, RegistrySecret, Security},
+    store::ImageStore,
 };
 use std::sync::{
     Arc,
@@ -25,7 +25,7 @@ pub(crate) const LAYER: &[u8] = b"0123456789";
 pub(crate) fn manifest() -> Vec<u8> {
     let config = Descriptor::of(media::OCI_EMPTY, b"{}");
     let layer = Descriptor::of(media::OCI_LAYER, LAYER);
-    serde_json::to_vec(&Manifest::oci(config, vec![layer])).unwrap()
+    serde_json::to_vec(&ImageManifest::oci(config, vec![layer])).unwrap()
 }
 
 pub(crate) fn path(request: &Request<Incoming>) -> &str {
@@ -50,19 +50,19 @@ fn is_layer(request: &Request<Incoming>) -> bool {
     path(request).ends_with(Digest::of(LAYER).hex())
 }
 
-pub(crate) fn with_password(net: &Net) -> Settings {
+pub(crate) fn settings_with_password(net: &Net) -> ClientSettings {
     let mut keyring = Keyring::new();
-    keyring.add("r.test", "somebody", Secret::new(PASSWORD));
-    Settings { keyring: Arc::new(keyring), ..net.settings() }
+    keyring.add("r.test", "somebody", RegistrySecret::new(PASSWORD));
+    ClientSettings { keyring: Arc::new(keyring), ..net.settings() }
 }
 
 /// Pulls `r.test/a:v1` and returns the error; nothing unfinished or wrong may be left.
-pub(crate) async fn pull_with(settings: Settings, security: Security) -> Result<(), String> {
+pub(crate) async fn pull_with(settings: ClientSettings, security: Security) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let client = Client::new(settings).unwrap();
-    let reference: Reference = "r.test/a:v1".parse().unwrap();
-    let want = Want::Platform(Platform::linux("amd64"));
+    let store = ImageStore::open(folder.path()).unwrap();
+    let client = ImageClient::new(settings).unwrap();
+    let reference: ImageReference = "r.test/a:v1".parse().unwrap();
+    let want = ImageSelection::Platform(Platform::linux("amd64"));
     let pulled = client.pull(&reference, security, &want, &store).await;
     let there = store.size_of(&Digest::of(LAYER)).unwrap();
     match pulled {
@@ -327,7 +327,7 @@ fn cases() -> Vec<Case> {
                 let config = Descriptor::of(media::OCI_EMPTY, b"{}");
                 let mut layer = Descriptor::of(media::OCI_LAYER, LAYER);
                 layer.urls = vec!["http://nobody.test/layer".to_owned()];
-                let text = serde_json::to_vec(&Manifest::oci(config, vec![layer])).unwrap();
+                let text = serde_json::to_vec(&ImageManifest::oci(config, vec![layer])).unwrap();
                 answer(200, &[&format!("content-type: {}", media::OCI_MANIFEST)], text)
             } else if is_layer(request) {
                 answer(404, &[], "")
@@ -416,7 +416,7 @@ fn cases() -> Vec<Case> {
 
 #[tokio::test(start_paused = true)]
 async fn hostile_registries_are_not_trusted_and_retries_are_limited() {
-    let (heard, _listening) = crate::hostile::listen();
+    let (log, _guard) = crate::hostile::record_log();
     let mut wrong = Vec::new();
     for Case { name, script, says, most } in cases() {
         let net = Net::default();
@@ -425,7 +425,7 @@ async fn hostile_registries_are_not_trusted_and_retries_are_limited() {
             script(request, count.fetch_add(1, Ordering::SeqCst))
         });
         let clock = net.settings().clock;
-        let pulled = pull_with(with_password(&net), Security::Plain).await;
+        let pulled = pull_with(settings_with_password(&net), Security::Plain).await;
         match (&pulled, says) {
             (Ok(()), None) => {}
             (Err(error), Some(says)) if error.contains(says) => {}
@@ -438,7 +438,7 @@ async fn hostile_registries_are_not_trusted_and_retries_are_limited() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    crate::hostile::nothing_secret(&heard);
+    crate::hostile::assert_no_secret(&log);
 }
 
 #[tokio::test(start_paused = true)]
@@ -455,7 +455,7 @@ async fn credentials_are_sent_only_to_their_registry() {
         }
     });
     net.host("cdn.test", 80, None, |_| answer(200, &[], LAYER));
-    pull_with(with_password(&net), Security::Plain).await.unwrap();
+    pull_with(settings_with_password(&net), Security::Plain).await.unwrap();
     for asked in net.log() {
         let sent = asked.header("authorization");
         assert!(!(asked.line.contains("cdn.test") && sent.is_some()), "{asked:?}");
@@ -479,7 +479,8 @@ async fn redirects_from_tls_to_plain_http_are_refused() {
         let status: u16 = status.parse().unwrap();
         net.host("r.test", 443, Some(acceptor), move |_| answer(status, headers, ""));
         net.host("r.test", 80, None, |_| panic!("nobody is asked without TLS"));
-        let settings = Settings { authorities: vec![authority], ..with_password(&net) };
+        let settings =
+            ClientSettings { authorities: vec![authority], ..settings_with_password(&net) };
         let error = pull_with(settings, Security::Tls).await.unwrap_err();
         assert!(error.contains(says), "{error}");
     }
@@ -527,7 +528,7 @@ async fn token_is_requested_once() {
             "",
         ),
     });
-    pull_with(with_password(&net), Security::Plain).await.unwrap();
+    pull_with(settings_with_password(&net), Security::Plain).await.unwrap();
     let tokens = net.lines().iter().filter(|line| line.contains("/token")).count();
     assert_eq!((tokens, net.lines().len()), (1, 5));
 }
@@ -544,10 +545,10 @@ async fn interrupted_pull_is_resumed_by_the_next_one() {
         Some(_) => answer(416, &[], ""),
     });
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
-    let reference: Reference = "r.test/a:v1".parse().unwrap();
-    let once = Client::new(Settings { attempts: 1, ..net.settings() }).unwrap();
-    let want = Want::All;
+    let store = ImageStore::open(folder.path()).unwrap();
+    let reference: ImageReference = "r.test/a:v1".parse().unwrap();
+    let once = ImageClient::new(ClientSettings { attempts: 1, ..net.settings() }).unwrap();
+    let want = ImageSelection::All;
     once.pull(&reference, Security::Plain, &want, &store).await.unwrap_err();
     once.pull(&reference, Security::Plain, &want, &store).await.unwrap();
     let ranges: Vec<_> =
@@ -568,9 +569,9 @@ async fn uploads_to_invalid_locations_are_refused() {
             _ => answer(404, &[], ""),
         });
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let store = ImageStore::open(folder.path()).unwrap();
         let image = crate::layouts::sample(&store, "text");
-        let client = Client::new(with_password(&net)).unwrap();
+        let client = ImageClient::new(settings_with_password(&net)).unwrap();
         let reference = "r.test/a:v1".parse().unwrap();
         let error = client.push(&store, &image, &reference, Security::Plain).await.unwrap_err();
         let error = error.to_string();

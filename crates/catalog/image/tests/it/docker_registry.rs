@@ -18,11 +18,11 @@ use hyper_util::{
 use mainstay_clock::Clock;
 use mainstay_image::{
     credentials::Keyring,
-    manifest::{Index, media_type},
+    manifest::{ImageIndex, media_type},
     platform::Platform,
-    reference::Reference,
-    registry::{Client, RegistryError, Security, Settings, Want},
-    store::Store,
+    reference::ImageReference,
+    registry::{ClientSettings, ImageClient, ImageSelection, RegistryError, Security},
+    store::ImageStore,
 };
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use rustls::pki_types::CertificateDer;
@@ -38,7 +38,7 @@ use tokio::{
 const HTPASSWD: &str = "kiwi:$2b$05$u6NEnvFg6AAbVBZbQOoBSeYhPCz99j6d8I0pX/i6X01iySF4oUb/m\n";
 
 /// A running registry; killed when dropped.
-struct Running {
+struct RunningRegistry {
     _child: Child,
     address: String,
 }
@@ -66,7 +66,7 @@ fn files(folder: &Path, name: &str) -> Files {
 }
 
 /// Starts the registry on a free port of loopback, and returns when it listens.
-async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> Running {
+async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> RunningRegistry {
     // The port was free a moment ago; another process is unlikely to take it.
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let mut http = json!({"addr": address});
@@ -105,21 +105,21 @@ async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> R
     }
     // The rest of the log must be read, so that the registry does not block.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
-    Running { _child: child, address }
+    RunningRegistry { _child: child, address }
 }
 
-fn client(authorities: &[&CertificateDer<'static>], keyring: Option<Value>) -> Client {
+fn client(authorities: &[&CertificateDer<'static>], keyring: Option<Value>) -> ImageClient {
     let mut ring = Keyring::new();
     if let Some(file) = keyring {
         ring.add_file("auth.json", file.to_string().as_bytes()).unwrap();
     }
-    let mut settings = Settings::new(Clock::system());
+    let mut settings = ClientSettings::new(Clock::system());
     settings.system_authorities = false;
     settings.authorities = authorities.iter().map(|&one| one.clone()).collect();
     settings.keyring = Arc::new(ring);
     settings.attempts = 2;
     settings.backoff = Duration::from_millis(10);
-    Client::new(settings).unwrap()
+    ImageClient::new(settings).unwrap()
 }
 
 fn login(address: &str, password: &str) -> Value {
@@ -128,18 +128,18 @@ fn login(address: &str, password: &str) -> Value {
 }
 
 /// Pushes an index of two platforms, pulls it into an empty store, and compares.
-async fn there_and_back(client: &Client, address: &str, security: Security, folder: &Path) {
-    let ours = Store::open(folder.join("ours")).unwrap();
+async fn push_and_pull(client: &ImageClient, address: &str, security: Security, folder: &Path) {
+    let ours = ImageStore::open(folder.join("ours")).unwrap();
     let back = tempfile::tempdir_in(folder).unwrap();
-    let back = Store::open(back.path()).unwrap();
+    let back = ImageStore::open(back.path()).unwrap();
     let (amd, mut arm) = (sample(&ours, "for amd"), sample(&ours, "for arm"));
     arm.platform = Some(Platform::linux("arm64"));
-    let index = ours.put_json(media_type::OCI_INDEX, &Index::oci(vec![amd, arm])).unwrap();
-    let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
+    let index = ours.put_json(media_type::OCI_INDEX, &ImageIndex::oci(vec![amd, arm])).unwrap();
+    let reference: ImageReference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     client.push(&ours, &index, &reference, security).await.unwrap();
     // Existing blobs are not sent again, and mounted where possible.
     client.push(&ours, &index, &reference, security).await.unwrap();
-    let pulled = client.pull(&reference, security, &Want::All, &back).await.unwrap();
+    let pulled = client.pull(&reference, security, &ImageSelection::All, &back).await.unwrap();
     assert_eq!(pulled.top.digest, index.digest);
     for part in ours.document(&index.digest).unwrap().parts() {
         let manifest = back.document(&part.digest).unwrap();
@@ -153,7 +153,7 @@ async fn there_and_back(client: &Client, address: &str, security: Security, fold
     assert!(error.is_not_found(), "{error}");
 }
 
-fn is_here() -> bool {
+fn is_installed() -> bool {
     let found = std::process::Command::new("docker-registry").arg("--version").output().is_ok();
     if !found {
         mainstay_testdata::skipped("docker-registry against our client: it is not installed");
@@ -163,23 +163,23 @@ fn is_here() -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_registry_works_with_and_without_tls() {
-    if !is_here() {
+    if !is_installed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let plain = start(root, "plain", Value::Null, None).await;
-    there_and_back(&client(&[], None), &plain.address, Security::Plain, root).await;
+    push_and_pull(&client(&[], None), &plain.address, Security::Plain, root).await;
     // An empty registry, so that all blobs are sent.
     let other = start(root, "other", Value::Null, None).await;
-    there_and_back(&client(&[], None), &other.address, Security::Insecure, root).await;
+    push_and_pull(&client(&[], None), &other.address, Security::Insecure, root).await;
     let files = files(root, "tls");
     let tls = start(root, "secure", Value::Null, Some(&files)).await;
     let trusting = client(&[&files.authority], None);
-    there_and_back(&trusting, &tls.address, Security::Tls, root).await;
-    there_and_back(&client(&[], None), &tls.address, Security::Insecure, root).await;
+    push_and_pull(&trusting, &tls.address, Security::Tls, root).await;
+    push_and_pull(&client(&[], None), &tls.address, Security::Insecure, root).await;
     // An untrusted certificate is an error.
-    let reference: Reference = format!("{}/fruit/kiwi:v1", tls.address).parse().unwrap();
+    let reference: ImageReference = format!("{}/fruit/kiwi:v1", tls.address).parse().unwrap();
     let error = client(&[], None).resolve(&reference, Security::Tls).await.unwrap_err();
     assert!(matches!(error, RegistryError::Connection { .. }), "{error}");
     mainstay_testdata::ran("our client against docker-registry, with and without TLS");
@@ -187,7 +187,7 @@ async fn docker_registry_works_with_and_without_tls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_registry_works_with_passwords() {
-    if !is_here() {
+    if !is_installed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -199,11 +199,11 @@ async fn docker_registry_works_with_passwords() {
     let registry = start(root, "named", auth, Some(&files)).await;
     let address = &registry.address;
     let known = client(&[&files.authority], Some(login(address, "fruit")));
-    there_and_back(&known, address, Security::Tls, root).await;
-    let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
+    push_and_pull(&known, address, Security::Tls, root).await;
+    let reference: ImageReference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     for keyring in [None, Some(login(address, "vegetable"))] {
-        let stranger = client(&[&files.authority], keyring);
-        let error = stranger.resolve(&reference, Security::Tls).await.unwrap_err();
+        let unauthorized = client(&[&files.authority], keyring);
+        let error = unauthorized.resolve(&reference, Security::Tls).await.unwrap_err();
         assert!(matches!(error, RegistryError::Unauthorized { .. }), "{error}");
         assert!(!error.to_string().contains("vegetable"), "{error}");
     }
@@ -256,7 +256,7 @@ fn grant(files: &Files, request: &Request<Incoming>) -> http::Response<crate::ne
 
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_registry_works_with_a_token_service() {
-    if !is_here() {
+    if !is_installed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -290,8 +290,8 @@ async fn docker_registry_works_with_a_token_service() {
     let address = &registry.address;
     let with =
         |password: &str| client(&[&tls.authority, &authority], Some(login(address, password)));
-    there_and_back(&with("fruit"), address, Security::Tls, root).await;
-    let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
+    push_and_pull(&with("fruit"), address, Security::Tls, root).await;
+    let reference: ImageReference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     let error = with("vegetable").resolve(&reference, Security::Tls).await.unwrap_err();
     assert!(!error.to_string().contains("vegetable"), "{error}");
     serving.abort();

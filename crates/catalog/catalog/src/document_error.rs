@@ -1,6 +1,6 @@
 //! Document errors: values that are no catalog document of any schema, in upstream's words.
 
-use crate::golang;
+use crate::go_format;
 use mainstay_gocompat::json::is_same_field;
 use mainstay_gocompat::values::json_kind;
 use serde_json::{Map, Value};
@@ -11,20 +11,20 @@ pub(crate) const NAMES: [&str; 3] = ["schema", "package", "name"];
 
 /// Why a value is no document of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DocumentError {
+pub enum CatalogDocumentError {
     /// The value is not an object.
-    #[error("{}", golang::no_object(found, shown))]
+    #[error("{}", go_format::not_an_object(json_kind, json))]
     NoObject {
         /// The type of the value.
-        found: &'static str,
+        json_kind: &'static str,
         /// The value as JSON.
-        shown: String,
+        json: String,
     },
     /// Keys that differ only in case: each folded key with its spellings.
     #[error("{}", duplicates(.0))]
     DuplicateKeys(Vec<(String, Vec<String>)>),
     /// A field that names the document is not a text.
-    #[error("{}", no_text(key, value))]
+    #[error("{}", not_text_message(key, value))]
     NoText {
         /// The field.
         key: String,
@@ -34,37 +34,46 @@ pub enum DocumentError {
 }
 
 /// The beginning of upstream's message for a field that must be a text.
-pub(crate) fn expected(key: &str) -> String {
+pub(crate) fn not_text_prefix(key: &str) -> String {
     format!("expected value for key \"{key}\" to be a string, got ")
 }
 
 /// Upstream's message for a name that is not a text.
-pub(crate) fn no_text(key: &str, value: &Value) -> String {
-    format!("{}{}: {}", expected(key), golang::print(value, true), golang::print(value, false))
+pub(crate) fn not_text_message(key: &str, value: &Value) -> String {
+    format!(
+        "{}{}: {}",
+        not_text_prefix(key),
+        go_format::print(value, true),
+        go_format::print(value, false)
+    )
 }
 
-/// Why upstream does not accept a value as a document of any schema. `shown` is the value as JSON.
-pub(crate) fn no_document(value: &Value, shown: impl FnOnce() -> String) -> Option<DocumentError> {
+/// Why upstream does not accept a value as a document of any schema. `json` is the value as JSON.
+pub(crate) fn find_document_error(
+    value: &Value,
+    json: impl FnOnce() -> String,
+) -> Option<CatalogDocumentError> {
     let Value::Object(fields) = value else {
-        return Some(DocumentError::NoObject { found: json_kind(value), shown: shown() });
+        return Some(CatalogDocumentError::NoObject { json_kind: json_kind(value), json: json() });
     };
-    let odd = |field: &&str| {
+    let wrong_name = |field: &&str| {
         let (key, value) = fields.iter().find(|(key, _)| is_same_field(key, field))?;
-        let no_text = || DocumentError::NoText { key: key.clone(), value: value.clone() };
-        (!value.is_string()).then(no_text)
+        let not_text_message =
+            || CatalogDocumentError::NoText { key: key.clone(), value: value.clone() };
+        (!value.is_string()).then(not_text_message)
     };
-    folded_duplicates(fields).or_else(|| NAMES.iter().find_map(odd))
+    folded_duplicates(fields).or_else(|| NAMES.iter().find_map(wrong_name))
 }
 
 /// Keys of a document that differ only in case.
-pub(crate) fn folded_duplicates(fields: &Map<String, Value>) -> Option<DocumentError> {
+pub(crate) fn folded_duplicates(fields: &Map<String, Value>) -> Option<CatalogDocumentError> {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in fields.keys() {
         groups.entry(name.to_uppercase().to_lowercase()).or_default().push(name.clone());
     }
     let duplicates: Vec<(String, Vec<String>)> =
         groups.into_iter().filter(|(_, names)| names.len() > 1).collect();
-    (!duplicates.is_empty()).then_some(DocumentError::DuplicateKeys(duplicates))
+    (!duplicates.is_empty()).then_some(CatalogDocumentError::DuplicateKeys(duplicates))
 }
 
 fn duplicates(groups: &[(String, Vec<String>)]) -> String {

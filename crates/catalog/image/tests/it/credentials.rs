@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use mainstay_image::{
     credentials::{Keyring, Login, default_files},
-    registry::{Dial, NoProxy, Proxies, Proxy, Secret, TcpDial},
+    registry::{Dialer, NoProxy, Proxies, Proxy, RegistrySecret, TcpDialer},
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ async fn most_specific_key_wins() {
     let second = json!({"auths": {"quay.io": auth("second:x"), "late.test": auth("late:10")}});
     keyring.add_file("second", second.to_string().as_bytes()).unwrap();
     keyring.add_file("old", json!({"cfg.test": auth("cfg:11")}).to_string().as_bytes()).unwrap();
-    keyring.add("added.test", "added", Secret::new("12"));
+    keyring.add("added.test", "added", RegistrySecret::new("12"));
     for (repository, want) in [
         ("quay.io/x", "host/1"),
         ("quay.io/org/x", "org/2"),
@@ -248,7 +248,7 @@ async fn socks_proxy_gets_credentials_and_resolves_the_host() {
             login
         });
         let proxy: Proxy = format!("socks5://name:s3cr%65t@{address}").parse().unwrap();
-        let dial: Arc<dyn Dial> = Arc::new(TcpDial);
+        let dial: Arc<dyn Dialer> = Arc::new(TcpDialer);
         match proxy.lead(&dial, "r.test", 50051).await {
             Ok(mut stream) => {
                 let mut text = String::new();

@@ -1,8 +1,8 @@
-use super::{FILE, Ignored, TooSlow};
-use crate::ignored::tests::plain::Pattern;
+use super::{FILE, IgnorePatterns, PatternLimitExceeded};
+use crate::indexignore::tests::reference::Pattern;
 use proptest::prelude::*;
 
-mod plain;
+mod reference;
 
 #[test]
 fn patterns_match_as_in_upstream() {
@@ -32,7 +32,7 @@ fn patterns_match_as_in_upstream() {
         ("/", "a", false),
     ];
     for (pattern, path, ignored) in table {
-        let mut all = Ignored::default();
+        let mut all = IgnorePatterns::default();
         all.add(FILE, pattern);
         assert_eq!(all.ignores(path), Ok(*ignored), "{pattern} {path}");
     }
@@ -40,7 +40,7 @@ fn patterns_match_as_in_upstream() {
 
 /// How many steps a hundred files take with a number of patterns of usual kinds.
 fn steps(patterns: usize) -> u64 {
-    let mut all = Ignored::default();
+    let mut all = IgnorePatterns::default();
     let line = |n: usize| {
         format!(
             "file-{n}.yaml\nd/file-{n}.yaml\n/f{n}/\n**/g{n}/x\n*-{n}.md\nprefix-{n}-*\n\
@@ -63,7 +63,7 @@ fn steps_for_a_file_do_not_grow_with_the_number_of_patterns() {
 
 #[test]
 fn only_patterns_of_parent_folders_cost_steps() {
-    let mut all = Ignored::default();
+    let mut all = IgnorePatterns::default();
     for n in 0..1_000 {
         all.add(&format!("d{n}/{FILE}"), "*.md\n?.txt\n");
     }
@@ -74,13 +74,13 @@ fn only_patterns_of_parent_folders_cost_steps() {
 
 #[test]
 fn slow_patterns_stop_at_the_limit_of_steps() {
-    let mut all = Ignored { most: 1 << 20, ..Ignored::default() };
+    let mut all = IgnorePatterns { max_steps: 1 << 20, ..IgnorePatterns::default() };
     // Each pattern takes its own path through each name, and none matches.
     let line = |n: usize| format!("*{}{}z\n", "?".repeat(n % 20), "*a".repeat(n / 20 + 1));
     all.add(FILE, &(0..400).map(line).collect::<String>());
     let name = "a".repeat(255);
     let outcome = (0..100_000).find_map(|_| all.ignores(&name).err());
-    assert_eq!(outcome, Some(TooSlow));
+    assert_eq!(outcome, Some(PatternLimitExceeded));
     assert!(all.steps < 1 << 22, "{} steps", all.steps);
 }
 
@@ -93,14 +93,14 @@ proptest! {
         path in "[ab]{1,3}(/[ab]{1,3}){0,4}",
     ) {
         let mut patterns = Vec::new();
-        let mut all = Ignored::default();
+        let mut all = IgnorePatterns::default();
         for (folder, text) in [("", &root), ("a/", &deeper)] {
             all.add(&format!("{folder}{FILE}"), text);
             let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
             patterns.extend(lines.map(|line| Pattern::new(folder, line)));
         }
         let found = patterns.iter().rev().find(|pattern| pattern.matches(&path));
-        let expected = found.is_some_and(|pattern| !pattern.brings_back);
+        let expected = found.is_some_and(|pattern| !pattern.includes);
         prop_assert_eq!(all.ignores(&path), Ok(expected), "{} {}", root, deeper);
     }
 }

@@ -7,7 +7,7 @@
 //! LZ4 instead of Deflate: on published catalogs it takes a sixth more memory and a sixth of the
 //! time. Reading a bundle of a megabyte takes less than a millisecond.
 
-use crate::load::Keep;
+use crate::load::KeptContent;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use lz4_flex::block;
 use serde_json::{Map, Value};
@@ -15,15 +15,15 @@ use sha2::{Digest, Sha256};
 use std::io::Write;
 
 /// Documents shorter than this, in bytes, are not compressed: the overhead would exceed the gain.
-const WORTH_PACKING: usize = 512;
+const MIN_COMPRESSED_LENGTH: usize = 512;
 /// Base64 texts from this length on, in bytes, are stored decoded.
-const WORTH_OPENING: usize = 512;
+const MIN_BASE64_LENGTH: usize = 512;
 /// The size of the length before a piece, in bytes.
 const LENGTH: usize = 4;
 
 /// A stored document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Packed {
+pub(crate) struct CompressedBlob {
     pub(crate) stored: Box<[u8]>,
     /// Length of the canonical JSON.
     pub(crate) plain: usize,
@@ -32,81 +32,82 @@ pub(crate) struct Packed {
 }
 
 /// Compresses documents one after the other, with a reused buffer.
-pub(crate) struct Packer {
-    keep: Keep,
+pub(crate) struct BlobCompressor {
+    keep: KeptContent,
     pieces: Vec<u8>,
     /// The offset of the current piece's length.
-    open: usize,
+    piece_start: usize,
     plain: usize,
 }
 
-impl Packer {
-    pub(crate) fn new(keep: Keep) -> Self {
-        Self { keep, pieces: Vec::new(), open: 0, plain: 0 }
+impl BlobCompressor {
+    pub(crate) fn new(keep: KeptContent) -> Self {
+        Self { keep, pieces: Vec::new(), piece_start: 0, plain: 0 }
     }
 
-    /// Compresses and hashes a document, as far as [`Keep`] asks for.
-    pub(crate) fn pack(
+    /// Compresses and hashes a document, as far as [`KeptContent`] asks for.
+    pub(crate) fn compress(
         &mut self,
         document: &Map<String, Value>,
-    ) -> (Option<Packed>, Option<[u8; 32]>) {
-        if self.keep == Keep::Facts {
+    ) -> (Option<CompressedBlob>, Option<[u8; 32]>) {
+        if self.keep == KeptContent::Facts {
             return (None, None);
         }
         self.pieces.clear();
         self.plain = 0;
-        self.begin();
-        self.object(document);
-        self.end();
-        let hash = (self.keep == Keep::All).then(|| Sha256::digest(&self.pieces).into());
-        if self.plain < WORTH_PACKING {
+        self.begin_piece();
+        self.write_object(document);
+        self.end_piece();
+        let hash = (self.keep == KeptContent::All).then(|| Sha256::digest(&self.pieces).into());
+        if self.plain < MIN_COMPRESSED_LENGTH {
             let stored = self.pieces[LENGTH..].into();
-            return (Some(Packed { stored, plain: self.plain, pieces: 0 }), hash);
+            return (Some(CompressedBlob { stored, plain: self.plain, pieces: 0 }), hash);
         }
         let stored = block::compress(&self.pieces).into_boxed_slice();
-        (Some(Packed { stored, plain: self.plain, pieces: self.pieces.len() }), hash)
+        (Some(CompressedBlob { stored, plain: self.plain, pieces: self.pieces.len() }), hash)
     }
 
-    fn begin(&mut self) {
-        self.open = self.pieces.len();
+    fn begin_piece(&mut self) {
+        self.piece_start = self.pieces.len();
         self.pieces.extend_from_slice(&[0; LENGTH]);
     }
 
     /// Ends the current piece and returns its length.
-    fn end(&mut self) -> usize {
-        let length = self.pieces.len() - self.open - LENGTH;
+    fn end_piece(&mut self) -> usize {
+        let length = self.pieces.len() - self.piece_start - LENGTH;
         // The reader refuses values of this length.
         let written = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
-        self.pieces[self.open..self.open + LENGTH].copy_from_slice(&written);
+        self.pieces[self.piece_start..self.piece_start + LENGTH].copy_from_slice(&written);
         self.plain += length;
         length
     }
 
-    fn object(&mut self, fields: &Map<String, Value>) {
+    fn write_object(&mut self, fields: &Map<String, Value>) {
         self.pieces.push(b'{');
         for (index, (name, value)) in fields.iter().enumerate() {
             if index > 0 {
                 self.pieces.push(b',');
             }
-            self.text(name);
+            self.write_text(name);
             self.pieces.push(b':');
-            self.value(value);
+            self.write_value(value);
         }
         self.pieces.push(b'}');
     }
 
-    fn value(&mut self, value: &Value) {
+    fn write_value(&mut self, value: &Value) {
         match value {
-            Value::String(text) if text.len() >= WORTH_OPENING && self.opened(text) => {}
-            Value::String(text) => self.text(text),
-            Value::Object(fields) => self.object(fields),
+            Value::String(text)
+                if text.len() >= MIN_BASE64_LENGTH && self.write_decoded_base64(text) => {}
+            Value::String(text) => self.write_text(text),
+            Value::Object(fields) => self.write_object(fields),
             Value::Array(items) => {
                 self.pieces.push(b'[');
                 for (index, item) in items.iter().enumerate() {
                     if index > 0 {
                         self.pieces.push(b',');
                     }
-                    self.value(item);
+                    self.write_value(item);
                 }
                 self.pieces.push(b']');
             }
@@ -118,29 +119,29 @@ impl Packer {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn write_text(&mut self, text: &str) {
         // Writing a text to memory cannot fail.
         drop(serde_json::to_writer(&mut self.pieces, text));
     }
 
     /// Writes a base64 text decoded, if encoding restores it exactly.
-    fn opened(&mut self, text: &str) -> bool {
+    fn write_decoded_base64(&mut self, text: &str) -> bool {
         if !text.len().is_multiple_of(4) || !text.ends_with(is_base64) {
             return false;
         }
         let start = self.pieces.len();
         self.pieces.push(b'"');
-        let (open, plain) = (self.open, self.plain);
-        self.end();
-        self.begin();
+        let (piece_start, plain) = (self.piece_start, self.plain);
+        self.end_piece();
+        self.begin_piece();
         if STANDARD.decode_vec(text, &mut self.pieces).is_err() {
             self.pieces.truncate(start);
-            (self.open, self.plain) = (open, plain);
+            (self.piece_start, self.plain) = (piece_start, plain);
             return false;
         }
-        let decoded = self.end();
+        let decoded = self.end_piece();
         self.plain += text.len() - decoded;
-        self.begin();
+        self.begin_piece();
         self.pieces.push(b'"');
         true
     }
@@ -150,9 +151,9 @@ fn is_base64(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '+' | '/' | '=')
 }
 
-impl Packed {
-    /// The canonical JSON; `None` if the content does not come from [`Packer`].
-    pub(crate) fn unpack(&self) -> Option<Vec<u8>> {
+impl CompressedBlob {
+    /// The canonical JSON; `None` if the content does not come from [`BlobCompressor`].
+    pub(crate) fn decompress(&self) -> Option<Vec<u8>> {
         if self.pieces == 0 {
             return (self.stored.len() == self.plain).then(|| self.stored.to_vec());
         }
@@ -205,8 +206,8 @@ impl Packed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Packed, Packer};
-    use crate::load::Keep;
+    use super::{BlobCompressor, CompressedBlob};
+    use crate::load::KeptContent;
     use base64::{Engine, engine::general_purpose::STANDARD};
     use proptest::prelude::*;
     use serde_json::{Map, Value};
@@ -223,17 +224,17 @@ mod tests {
         ) {
             let document = Map::from_iter([("texts".to_owned(), Value::from(texts))]);
             let json = serde_json::to_vec(&document).unwrap();
-            let (packed, hash) = Packer::new(Keep::All).pack(&document);
-            let packed = packed.unwrap();
-            prop_assert_eq!(packed.plain, json.len());
-            prop_assert_eq!(packed.unpack(), Some(json));
-            prop_assert_eq!(packed.hash(), hash);
+            let (compressed, hash) = BlobCompressor::new(KeptContent::All).compress(&document);
+            let compressed = compressed.unwrap();
+            prop_assert_eq!(compressed.plain, json.len());
+            prop_assert_eq!(compressed.decompress(), Some(json));
+            prop_assert_eq!(compressed.hash(), hash);
             // Damaged content gives nothing, or at least no panic.
-            let cut = cut.index(packed.stored.len());
-            let damaged = Packed { stored: packed.stored[..cut].into(), ..packed.clone() };
-            prop_assert!(damaged.unpack() != packed.unpack());
-            let damaged = Packed { pieces: usize::MAX, ..packed };
-            prop_assert_eq!(damaged.unpack(), None);
+            let cut = cut.index(compressed.stored.len());
+            let damaged = CompressedBlob { stored: compressed.stored[..cut].into(), ..compressed.clone() };
+            prop_assert!(damaged.decompress() != compressed.decompress());
+            let damaged = CompressedBlob { pieces: usize::MAX, ..compressed };
+            prop_assert_eq!(damaged.decompress(), None);
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn print(value: &Value, as_bool: bool) -> String {
 }
 
 fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
-    let mut bad = |kind: &str, text: &str| {
+    let mut wrong_verb = |kind: &str, text: &str| {
         let _ = if as_bool { write!(out, "%!t({kind}={text})") } else { write!(out, "{text}") };
     };
     match value {
@@ -30,9 +30,9 @@ fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
         Value::Null => out.push_str("<nil>"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => {
-            bad("float64", &values::float(number.as_f64().unwrap_or_default()));
+            wrong_verb("float64", &values::float(number.as_f64().unwrap_or_default()));
         }
-        Value::String(text) => bad("string", text),
+        Value::String(text) => wrong_verb("string", text),
         Value::Array(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -84,28 +84,28 @@ pub(crate) fn syntax(value: &Value) -> String {
 
 /// Upstream's message for a document that is not an object, with the mark at the offset. `text` is
 /// the document as JSON.
-pub(crate) fn no_object(found: &str, text: &str) -> String {
+pub(crate) fn not_an_object(found: &str, text: &str) -> String {
     let at = if found == "array" { 1 } else { text.len() };
-    let mut words = format!(
+    let mut message = format!(
         "json: cannot unmarshal {found} into Go value of type map[string]interface {{}} at offset {at} (indicated by <==)\n"
     );
     let pretty = mainstay_gocompat::json::indent(text);
     match pretty.strip_prefix('[') {
         Some(rest) if found == "array" => {
-            words.push_str("[ <== ");
-            words.push_str(rest);
+            message.push_str("[ <== ");
+            message.push_str(rest);
         }
         _ => {
-            words.push_str(&pretty);
-            words.push_str(" <==");
+            message.push_str(&pretty);
+            message.push_str(" <==");
         }
     }
-    words
+    message
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{json, no_object, print, syntax};
+    use super::{json, not_an_object, print, syntax};
     use serde_json::{Value, json};
 
     #[test]
@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn message_for_a_document_that_is_not_an_object_marks_the_offset() {
-        let list = no_object("array", "[{\"a\":[]}]");
+        let list = not_an_object("array", "[{\"a\":[]}]");
         assert!(
             list.ends_with(
                 "offset 1 (indicated by <==)\n[ <== \n    {\n        \"a\": []\n    }\n]"
             ),
             "{list}"
         );
-        let text = no_object("string", "\"abc\"");
+        let text = not_an_object("string", "\"abc\"");
         assert!(text.ends_with("offset 5 (indicated by <==)\n\"abc\" <=="), "{text}");
     }
 }

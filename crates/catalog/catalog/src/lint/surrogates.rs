@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 /// The offsets of escapes of unpaired surrogates.
-pub(super) fn halves(json: &[u8]) -> Vec<usize> {
+pub(super) fn unpaired_surrogates(json: &[u8]) -> Vec<usize> {
     let code = |at: usize| {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -26,7 +26,7 @@ pub(super) fn halves(json: &[u8]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::halves;
+    use super::unpaired_surrogates;
 
     #[test]
     fn unpaired_surrogates_are_found_and_pairs_are_not() {
@@ -38,7 +38,7 @@ mod tests {
             (r#"{"a":"\\\ud83dx"}"#, &[8]),
         ];
         for (json, expected) in table {
-            assert_eq!(halves(json.as_bytes()), expected, "{json}");
+            assert_eq!(unpaired_surrogates(json.as_bytes()), expected, "{json}");
         }
     }
 }

@@ -9,10 +9,10 @@ use hyper_util::{
 use mainstay_clock::Clock;
 use mainstay_image::{
     layout,
-    manifest::{Index, media_type},
+    manifest::{ImageIndex, media_type},
     platform::Platform,
-    serve::{Registry, Settings},
-    store::Store,
+    serve::{ImageRegistry, RegistrySettings},
+    store::ImageStore,
 };
 use std::{convert::Infallible, path::Path};
 use tokio::{net::TcpListener, process::Command};
@@ -44,8 +44,9 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let domain = listener.local_addr().unwrap().to_string();
-    let theirs = Store::open(folder.path().join("theirs")).unwrap();
-    let registry = Registry::new(theirs.clone(), Settings::new(&domain), Clock::system());
+    let theirs = ImageStore::open(folder.path().join("theirs")).unwrap();
+    let registry =
+        ImageRegistry::new(theirs.clone(), RegistrySettings::new(&domain), Clock::system());
     let serving = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -61,11 +62,11 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
         }
     });
 
-    let ours = Store::open(folder.path().join("ours")).unwrap();
+    let ours = ImageStore::open(folder.path().join("ours")).unwrap();
     let mut arm = sample(&ours, "for arm");
     arm.platform = Some(Platform::linux("arm64"));
     let amd = sample(&ours, "for amd");
-    let index = Index::oci(vec![amd.clone(), arm]);
+    let index = ImageIndex::oci(vec![amd.clone(), arm]);
     let index = ours.put_json(media_type::OCI_INDEX, &index).unwrap();
     let path = folder.path().join("layout");
     layout::write_folder(&ours, &[("v1".to_owned(), index.clone())], &path).unwrap();
@@ -94,7 +95,7 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
         let platform = ["--override-arch", "amd64", "--override-os", "linux"];
         skopeo(root, &[&platform[..], &["copy", "--src-tls-verify=false", &target, &to]].concat())
             .await;
-        let back = Store::open(root.join(format!("back of {name}"))).unwrap();
+        let back = ImageStore::open(root.join(format!("back of {name}"))).unwrap();
         let read = layout::read(&back, &path).unwrap();
         assert_eq!(read.len(), 1, "{form}");
         if form != "docker-archive" {

@@ -5,8 +5,8 @@
 pub(super) struct Pattern {
     /// The folder of the pattern, with a slash at its end.
     folder: String,
-    pub(super) brings_back: bool,
-    only_folders: bool,
+    pub(super) includes: bool,
+    folders_only: bool,
     /// The pattern has slashes: it matches a path from the folder on, not any component.
     is_path: bool,
     parts: Vec<Part>,
@@ -24,11 +24,11 @@ enum Part {
 
 impl Pattern {
     pub(super) fn new(folder: &str, line: &str) -> Self {
-        let (brings_back, line) = match line.strip_prefix('!') {
+        let (includes, line) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
-        let (only_folders, line) = match line.strip_suffix('/') {
+        let (folders_only, line) = match line.strip_suffix('/') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
@@ -40,7 +40,7 @@ impl Pattern {
             _ => Part::Name(Glob::new(part)),
         };
         let parts = line.split('/').map(part).collect();
-        Self { folder: folder.to_owned(), brings_back, only_folders, is_path, parts }
+        Self { folder: folder.to_owned(), includes, folders_only, is_path, parts }
     }
 
     pub(super) fn matches(&self, path: &str) -> bool {
@@ -56,7 +56,7 @@ impl Pattern {
             found.map(|at| at + 1)
         };
         // The rest of the path lies in a folder that matches.
-        end.is_some_and(|end| !self.only_folders || end < names.len())
+        end.is_some_and(|end| !self.folders_only || end < names.len())
     }
 
     /// How many components the path pattern matches; `None` if it does not match.
@@ -93,32 +93,32 @@ impl Pattern {
 struct Glob(Option<Vec<Token>>);
 
 enum Token {
-    Any,
-    One,
-    Sign(char),
+    AnyText,
+    AnyCharacter,
+    Character(char),
     Class { negated: bool, ranges: Vec<(char, char)> },
 }
 
 impl Glob {
     fn new(text: &str) -> Self {
         let mut tokens = Vec::new();
-        let mut signs = text.chars().peekable();
-        while let Some(sign) = signs.next() {
-            tokens.push(match sign {
-                '*' => Token::Any,
-                '?' => Token::One,
-                '\\' => match signs.next() {
-                    Some(sign) => Token::Sign(sign),
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            tokens.push(match character {
+                '*' => Token::AnyText,
+                '?' => Token::AnyCharacter,
+                '\\' => match characters.next() {
+                    Some(character) => Token::Character(character),
                     None => return Self(None),
                 },
                 '[' => {
-                    let negated = signs.next_if_eq(&'^').is_some();
-                    match ranges(&mut signs) {
+                    let negated = characters.next_if_eq(&'^').is_some();
+                    match ranges(&mut characters) {
                         Some(ranges) => Token::Class { negated, ranges },
                         None => return Self(None),
                     }
                 }
-                sign => Token::Sign(sign),
+                character => Token::Character(character),
             });
         }
         Self(Some(tokens))
@@ -132,11 +132,11 @@ impl Glob {
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match tokens.get(token) {
-                Some(Token::Any) => {
+                Some(Token::AnyText) => {
                     star = Some((token, at));
                     token += 1;
                 }
-                Some(one) if one.takes(name[at]) => {
+                Some(one) if one.matches(name[at]) => {
                     token += 1;
                     at += 1;
                 }
@@ -147,43 +147,43 @@ impl Glob {
                 }
             }
         }
-        tokens[token..].iter().all(|token| matches!(token, Token::Any))
+        tokens[token..].iter().all(|token| matches!(token, Token::AnyText))
     }
 }
 
 impl Token {
-    fn takes(&self, sign: char) -> bool {
+    fn matches(&self, character: char) -> bool {
         match self {
-            Self::Any => false,
-            Self::One => true,
-            Self::Sign(expected) => *expected == sign,
+            Self::AnyText => false,
+            Self::AnyCharacter => true,
+            Self::Character(expected) => *expected == character,
             Self::Class { negated, ranges } => {
-                ranges.iter().any(|(low, high)| (*low..=*high).contains(&sign)) != *negated
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&character)) != *negated
             }
         }
     }
 }
 
 /// The ranges of a class up to its closing bracket; `None` if it is malformed.
-fn ranges(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
+fn ranges(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
     let mut ranges = Vec::new();
     loop {
-        if !ranges.is_empty() && signs.next_if_eq(&']').is_some() {
+        if !ranges.is_empty() && characters.next_if_eq(&']').is_some() {
             return Some(ranges);
         }
-        let low = class_sign(signs)?;
-        let high = match signs.next_if_eq(&'-') {
-            Some(_) => class_sign(signs)?,
+        let low = class_character(characters)?;
+        let high = match characters.next_if_eq(&'-') {
+            Some(_) => class_character(characters)?,
             None => low,
         };
         ranges.push((low, high));
     }
 }
 
-fn class_sign(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
-    match signs.next()? {
+fn class_character(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    match characters.next()? {
         '-' | ']' => None,
-        '\\' => signs.next(),
-        sign => Some(sign),
+        '\\' => characters.next(),
+        character => Some(character),
     }
 }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// A JSON value whose objects have unique keys.
-pub(super) struct Strict(pub(super) Value);
+pub(super) struct UniqueKeys(pub(super) Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader).map(Self)
     }
@@ -48,7 +48,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Strict(value)) = list.next_element()? {
+        while let Some(UniqueKeys(value)) = list.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -58,9 +58,9 @@ impl<'de> Visitor<'de> for Reader {
         let mut map = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(de::Error::custom(format!("{DUPLICATE}{key:?}")));
+                return Err(de::Error::custom(format!("{DUPLICATE_KEY}{key:?}")));
             }
-            let Strict(value) = fields.next_value()?;
+            let UniqueKeys(value) = fields.next_value()?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))
@@ -68,4 +68,4 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// The beginning of the error for a duplicate key.
-pub(super) const DUPLICATE: &str = "duplicate key ";
+pub(super) const DUPLICATE_KEY: &str = "duplicate key ";

@@ -5,11 +5,11 @@
 //! problems do not depend on the split.
 
 use crate::{
-    cut::{Cut, Cutter, Piece},
+    compression::BlobCompressor,
     load::{Limits, LoadOptions},
-    pack::Packer,
-    read::{FileRead, ReadBlob, read_file, read_piece, reading},
-    source::{Source, SourceFile},
+    read::{DecodedBlob, FileContent, read_file, read_part, yaml_options},
+    source::{FileSource, SourceFile},
+    splitter::{DocumentSplitter, FilePart, SplitStep},
 };
 use std::{
     num::NonZeroUsize,
@@ -19,43 +19,49 @@ use std::{
     },
 };
 
-/// Reads all files; results are in the order of the files. `looks` requests a lint: a file with
+/// Reads all files; results are in the order of the files. `lint` requests a lint: a file with
 /// lint problems is read as a whole.
-pub(crate) fn read_all(
-    source: &dyn Source,
+pub(crate) fn read_files(
+    source: &dyn FileSource,
     files: &[SourceFile],
     options: &LoadOptions,
-    looks: bool,
-) -> Vec<FileRead> {
+    lint: bool,
+) -> Vec<FileContent> {
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let threads = options.threads.unwrap_or_else(cores).get();
-    let usual = Limits { depth: Limits::default().depth, ..options.limits.clone() };
-    let usual = LoadOptions { limits: usual, ..options.clone() };
-    let options = if stack(options).is_none_or(can_be_had) { options } else { &usual };
+    let default_options = Limits { depth: Limits::default().depth, ..options.limits.clone() };
+    let default_options = LoadOptions { limits: default_options, ..options.clone() };
+    let options = if required_stack(options).is_none_or(is_stack_available) {
+        options
+    } else {
+        &default_options
+    };
     let queue = Mutex::new(Queue::new(source, files, options.limits.file_bytes));
     let take = || queue.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut parts: Vec<Read> = on_threads(threads, stack(options), || work(take, options, looks))
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut parts: Vec<PartContent> =
+        run_on_threads(threads, required_stack(options), || read_parts(take, options, lint))
+            .into_iter()
+            .flatten()
+            .collect();
     parts.sort_by_key(|part| (part.file, part.number));
-    let mut results: Vec<FileRead> = Vec::new();
-    results.resize_with(files.len(), FileRead::default);
-    let odd = std::mem::take(&mut take().odd);
-    for part in parts.into_iter().filter(|part| !odd[part.file]) {
+    let mut results: Vec<FileContent> = Vec::new();
+    results.resize_with(files.len(), FileContent::default);
+    let whole_files = std::mem::take(&mut take().whole_files);
+    for part in parts.into_iter().filter(|part| !whole_files[part.file]) {
         results[part.file].blobs.extend(part.blobs);
     }
-    let whole: Vec<usize> = (0..files.len()).filter(|&file| odd[file]).collect();
+    let whole: Vec<usize> = (0..files.len()).filter(|&file| whole_files[file]).collect();
     let next = AtomicUsize::new(0);
     let read = || {
         let mut done = Vec::new();
         while let Some(&file) = whole.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((file, read_file(source, &files[file], options, looks)));
+            done.push((file, read_file(source, &files[file], options, lint)));
         }
         done
     };
-    for (file, read) in
-        on_threads(threads.min(whole.len()), stack(options), read).into_iter().flatten()
+    for (file, read) in run_on_threads(threads.min(whole.len()), required_stack(options), read)
+        .into_iter()
+        .flatten()
     {
         results[file] = read;
     }
@@ -63,23 +69,23 @@ pub(crate) fn read_all(
 }
 
 /// The stack for each level of a value, in bytes: more than a debug build takes.
-const PER_LEVEL: usize = 24 << 10;
+const STACK_PER_LEVEL: usize = 24 << 10;
 
 /// The stack size that documents need, if it exceeds an ordinary one.
-fn stack(options: &LoadOptions) -> Option<usize> {
+fn required_stack(options: &LoadOptions) -> Option<usize> {
     let depth = options.depth();
-    (depth > Limits::default().depth).then(|| depth.saturating_mul(PER_LEVEL))
+    (depth > Limits::default().depth).then(|| depth.saturating_mul(STACK_PER_LEVEL))
 }
 
 /// Whether threads can have a stack of this size.
-fn can_be_had(stack: usize) -> bool {
+fn is_stack_available(stack: usize) -> bool {
     let thread = std::thread::Builder::new().stack_size(stack).spawn(|| ());
     thread.is_ok_and(|thread| thread.join().is_ok())
 }
 
 /// Runs `work` on several threads. The current thread is one of them, unless they need a larger
 /// stack. Stack memory is used only as far as values are nested.
-fn on_threads<T: Send>(
+fn run_on_threads<T: Send>(
     threads: usize,
     stack: Option<usize>,
     work: impl Fn() -> T + Sync,
@@ -110,65 +116,65 @@ fn on_threads<T: Send>(
 }
 
 /// The content of one part.
-struct Read {
+struct PartContent {
     file: usize,
     number: usize,
-    blobs: Vec<ReadBlob>,
+    blobs: Vec<DecodedBlob>,
 }
 
 /// Reads parts until the queue is empty.
-fn work<'q, 's: 'q>(
+fn read_parts<'q, 's: 'q>(
     queue: impl Fn() -> MutexGuard<'q, Queue<'s>>,
     options: &LoadOptions,
-    looks: bool,
-) -> Vec<Read> {
-    let reading = reading(options, looks);
-    let mut packer = Packer::new(options.keep);
+    lint: bool,
+) -> Vec<PartContent> {
+    let yaml_options = yaml_options(options, lint);
+    let mut compressor = BlobCompressor::new(options.keep);
     let mut done = Vec::new();
     loop {
-        let taken = queue().next();
-        let Some(Taken { file, path, number, piece }) = taken else { return done };
-        match read_piece(&piece, &path, &reading, &mut packer, looks) {
-            Some(blobs) => done.push(Read { file, number, blobs }),
-            None => queue().give_up(file),
+        let next = queue().next();
+        let Some(QueuedPart { file, path, number, part }) = next else { return done };
+        match read_part(&part, &path, &yaml_options, &mut compressor, lint) {
+            Some(blobs) => done.push(PartContent { file, number, blobs }),
+            None => queue().read_whole(file),
         }
     }
 }
 
 /// The parts that no thread has taken.
 struct Queue<'s> {
-    source: &'s dyn Source,
+    source: &'s dyn FileSource,
     files: &'s [SourceFile],
     limit: u64,
     /// The index of the next file.
     next: usize,
     open: Option<Open<'s>>,
     /// Which files must be read as a whole.
-    odd: Vec<bool>,
+    whole_files: Vec<bool>,
 }
 
 /// A file that is being split.
 struct Open<'s> {
-    cutter: Cutter<'s>,
+    splitter: DocumentSplitter<'s>,
     file: usize,
     path: Arc<str>,
     parts: usize,
 }
 
 /// A part to read.
-struct Taken {
+struct QueuedPart {
     file: usize,
     path: Arc<str>,
     number: usize,
-    piece: Piece,
+    part: FilePart,
 }
 
 impl<'s> Queue<'s> {
-    fn new(source: &'s dyn Source, files: &'s [SourceFile], limit: u64) -> Self {
-        Self { source, files, limit, next: 0, open: None, odd: vec![false; files.len()] }
+    fn new(source: &'s dyn FileSource, files: &'s [SourceFile], limit: u64) -> Self {
+        Self { source, files, limit, next: 0, open: None, whole_files: vec![false; files.len()] }
     }
 
-    fn next(&mut self) -> Option<Taken> {
+    fn next(&mut self) -> Option<QueuedPart> {
         loop {
             let Some(open) = &mut self.open else {
                 let file = self.next;
@@ -180,29 +186,29 @@ impl<'s> Queue<'s> {
                 };
                 match input {
                     Some(input) => {
-                        let cutter = Cutter::new(input, self.limit);
+                        let splitter = DocumentSplitter::new(input, self.limit);
                         let path = found.path.as_str().into();
-                        self.open = Some(Open { cutter, file, path, parts: 0 });
+                        self.open = Some(Open { splitter, file, path, parts: 0 });
                     }
-                    None => self.odd[file] = true,
+                    None => self.whole_files[file] = true,
                 }
                 continue;
             };
             let (file, number) = (open.file, open.parts);
-            match open.cutter.next() {
-                Cut::Piece(piece) => {
+            match open.splitter.next() {
+                SplitStep::Part(part) => {
                     open.parts += 1;
-                    return Some(Taken { file, path: open.path.clone(), number, piece });
+                    return Some(QueuedPart { file, path: open.path.clone(), number, part });
                 }
-                Cut::End => self.open = None,
-                Cut::Odd => self.give_up(file),
+                SplitStep::End => self.open = None,
+                SplitStep::Irregular => self.read_whole(file),
             }
         }
     }
 
     /// Marks a file as one to read as a whole.
-    fn give_up(&mut self, file: usize) {
-        self.odd[file] = true;
+    fn read_whole(&mut self, file: usize) {
+        self.whole_files[file] = true;
         if self.open.as_ref().is_some_and(|open| open.file == file) {
             self.open = None;
         }

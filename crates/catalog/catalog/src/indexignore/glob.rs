@@ -7,9 +7,9 @@ pub(super) struct Glob(Vec<Token>);
 
 #[derive(Clone)]
 enum Token {
-    Any,
-    One,
-    Sign(char),
+    AnyText,
+    AnyCharacter,
+    Character(char),
     Class(Class),
 }
 
@@ -23,17 +23,17 @@ impl Glob {
     /// Parses a pattern; `None` for a malformed one, which matches nothing.
     pub(super) fn new(text: &str) -> Option<Self> {
         let mut tokens = Vec::new();
-        let mut signs = text.chars().peekable();
-        while let Some(sign) = signs.next() {
-            tokens.push(match sign {
-                '*' => Token::Any,
-                '?' => Token::One,
-                '\\' => Token::Sign(signs.next()?),
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            tokens.push(match character {
+                '*' => Token::AnyText,
+                '?' => Token::AnyCharacter,
+                '\\' => Token::Character(characters.next()?),
                 '[' => {
-                    let negated = signs.next_if_eq(&'^').is_some();
-                    Token::Class(Class { negated, ranges: ranges(&mut signs)? })
+                    let negated = characters.next_if_eq(&'^').is_some();
+                    Token::Class(Class { negated, ranges: ranges(&mut characters)? })
                 }
-                sign => Token::Sign(sign),
+                character => Token::Character(character),
             });
         }
         Some(Self(tokens))
@@ -41,41 +41,41 @@ impl Glob {
 
     /// The only name that the pattern matches, if it has no wildcards.
     pub(super) fn literal(&self) -> Option<String> {
-        let sign = |token: &Token| match token {
-            Token::Sign(sign) => Some(*sign),
+        let character = |token: &Token| match token {
+            Token::Character(character) => Some(*character),
             _ => None,
         };
-        self.0.iter().map(sign).collect()
+        self.0.iter().map(character).collect()
     }
 }
 
 impl Class {
-    fn takes(&self, sign: char) -> bool {
-        self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&sign)) != self.negated
+    fn matches(&self, character: char) -> bool {
+        self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&character)) != self.negated
     }
 }
 
 /// The ranges of a class up to its closing bracket; `None` if it is malformed.
-fn ranges(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
+fn ranges(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
     let mut ranges = Vec::new();
     loop {
-        if !ranges.is_empty() && signs.next_if_eq(&']').is_some() {
+        if !ranges.is_empty() && characters.next_if_eq(&']').is_some() {
             return Some(ranges);
         }
-        let low = class_sign(signs)?;
-        let high = match signs.next_if_eq(&'-') {
-            Some(_) => class_sign(signs)?,
+        let low = class_character(characters)?;
+        let high = match characters.next_if_eq(&'-') {
+            Some(_) => class_character(characters)?,
             None => low,
         };
         ranges.push((low, high));
     }
 }
 
-fn class_sign(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
-    match signs.next()? {
+fn class_character(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    match characters.next()? {
         '-' | ']' => None,
-        '\\' => signs.next(),
-        sign => Some(sign),
+        '\\' => characters.next(),
+        character => Some(character),
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Globs {
     /// The first one is the start state; without patterns there is none.
     states: Vec<State>,
     /// Transitions by character.
-    signs: HashMap<(usize, char), usize>,
+    characters: HashMap<(usize, char), usize>,
 }
 
 #[derive(Default)]
@@ -97,7 +97,7 @@ struct State {
     one: Option<usize>,
     classes: Vec<(Class, usize)>,
     /// The state follows a `*`, which may match more.
-    takes_more: bool,
+    is_behind_star: bool,
     /// The number of the pattern that ends here.
     end: Option<usize>,
 }
@@ -113,23 +113,25 @@ impl Globs {
             let new = self.states.len();
             let next = match token {
                 // A second star takes nothing that the first one does not.
-                Token::Any if self.states[at].takes_more => at,
-                Token::Any => *self.states[at].any.get_or_insert(new),
-                Token::One => *self.states[at].one.get_or_insert(new),
-                Token::Sign(sign) => *self.signs.entry((at, sign)).or_insert(new),
+                Token::AnyText if self.states[at].is_behind_star => at,
+                Token::AnyText => *self.states[at].any.get_or_insert(new),
+                Token::AnyCharacter => *self.states[at].one.get_or_insert(new),
+                Token::Character(character) => {
+                    *self.characters.entry((at, character)).or_insert(new)
+                }
                 Token::Class(class) => {
                     let classes = &mut self.states[at].classes;
-                    let known = classes.iter().position(|(known, _)| *known == class);
-                    let place = known.unwrap_or_else(|| {
+                    let existing = classes.iter().position(|(existing, _)| *existing == class);
+                    let index = existing.unwrap_or_else(|| {
                         classes.push((class, new));
                         classes.len() - 1
                     });
-                    classes[place].1
+                    classes[index].1
                 }
             };
             if next == new {
-                let takes_more = self.states[at].any == Some(new);
-                self.states.push(State { takes_more, ..State::default() });
+                let is_behind_star = self.states[at].any == Some(new);
+                self.states.push(State { is_behind_star, ..State::default() });
             }
             at = next;
         }
@@ -141,32 +143,34 @@ impl Globs {
         if self.states.is_empty() {
             return;
         }
-        let (mut now, mut next) = (Vec::new(), Vec::new());
-        self.enter(0, &mut now);
-        for sign in name.chars() {
-            for at in now.drain(..) {
+        let (mut current, mut next) = (Vec::new(), Vec::new());
+        self.enter(0, &mut current);
+        for character in name.chars() {
+            for at in current.drain(..) {
                 let state = &self.states[at];
                 *steps += 1 + state.classes.len() as u64;
-                if state.takes_more {
+                if state.is_behind_star {
                     self.enter(at, &mut next);
                 }
-                if let Some(behind) = self.signs.get(&(at, sign)) {
-                    self.enter(*behind, &mut next);
+                if let Some(target) = self.characters.get(&(at, character)) {
+                    self.enter(*target, &mut next);
                 }
-                if let Some(behind) = state.one {
-                    self.enter(behind, &mut next);
+                if let Some(target) = state.one {
+                    self.enter(target, &mut next);
                 }
-                for (_, behind) in state.classes.iter().filter(|(class, _)| class.takes(sign)) {
-                    self.enter(*behind, &mut next);
+                for (_, target) in
+                    state.classes.iter().filter(|(class, _)| class.matches(character))
+                {
+                    self.enter(*target, &mut next);
                 }
             }
             // Several transitions may lead to one state.
             next.sort_unstable();
             next.dedup();
-            std::mem::swap(&mut now, &mut next);
+            std::mem::swap(&mut current, &mut next);
         }
-        *steps += now.len() as u64;
-        found.extend(now.iter().filter_map(|at| self.states[*at].end));
+        *steps += current.len() as u64;
+        found.extend(current.iter().filter_map(|at| self.states[*at].end));
     }
 
     /// Adds a state, and the state behind a `*` that matches nothing.
