@@ -479,10 +479,12 @@ impl<'i> Checker<'i> {
                 "{in_package}: default channel {} not found in channels list",
                 quote(default_channel)
             );
-            let interned: Vec<&str> = draft.channels.keys().map(|name| &**name).collect();
-            let has = format!("the package has {}", interned.join(", "));
-            let remedy = match nearest(default_channel, interned.iter().copied(), MAX_TYPOS) {
-                _ if interned.is_empty() => "add an olm.channel document of that name".to_owned(),
+            let channel_names: Vec<&str> = draft.channels.keys().map(|name| &**name).collect();
+            let has = format!("the package has {}", channel_names.join(", "));
+            let remedy = match nearest(default_channel, channel_names.iter().copied(), MAX_TYPOS) {
+                _ if channel_names.is_empty() => {
+                    "add an olm.channel document of that name".to_owned()
+                }
                 Some(meant) => format!("did you mean {}? {has}", quote(meant)),
                 None => has,
             };

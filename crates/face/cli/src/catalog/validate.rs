@@ -11,7 +11,7 @@ use crate::{
 use clap::Args;
 use mainstay_bundle::{Bundle, Folder as BundleFolder, Image, Limits, Reading, validate::Level};
 use mainstay_catalog::{
-    CatalogProblem, CatalogRule, FolderSource, KeptContent, LoadOptions, inspect,
+    CatalogProblem, CatalogRule, FolderSource, KeptContent, LoadOptions, lint_catalog,
 };
 use serde_json::{Map, Value, json};
 
@@ -145,7 +145,7 @@ type FolderInspection = (Vec<(String, CatalogProblem)>, Option<Contents>, bool);
 
 fn inspect_catalog(folder: &OpenedFolder) -> FolderInspection {
     let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
-    let catalog_inspection = inspect(&FolderSource::new(&folder.path), &options);
+    let catalog_inspection = lint_catalog(&FolderSource::new(&folder.path), &options);
     let contents = catalog_inspection.catalog.map(|catalog| Contents {
         packages: catalog.packages().len(),
         channels: catalog.packages().map(|package| package.channels().len()).sum(),

@@ -170,7 +170,7 @@ pub(super) fn unpack(what: &str, error: &UnpackError) -> Failure {
         UnpackError::Exists(_) => {
             Failure::usage(cause.remedy("name a folder that is not there, or remove it"))
         }
-        UnpackError::Entry { .. } | UnpackError::Bomb { .. } => {
+        UnpackError::Entry { .. } | UnpackError::LimitExceeded { .. } => {
             cause.remedy("do not use this image: no tool writes such layers by accident").into()
         }
         UnpackError::Store(error) => store_remedy(cause, error).into(),
