@@ -273,10 +273,10 @@ impl Inner {
                 let (document, bytes) = self.child(repository, one, store).await?;
                 match &document {
                     ImageDocument::Manifest(manifest) => {
-                        self.pull_blobs(repository, manifest, store).await?
+                        self.pull_blobs(repository, manifest, store).await?;
                     }
                     ImageDocument::Index(inner) => {
-                        self.pull_all(repository, inner, store, depth + 1).await?
+                        self.pull_all(repository, inner, store, depth + 1).await?;
                     }
                 }
                 store_document(store, one.digest.clone(), bytes).await?;

@@ -393,7 +393,7 @@ impl Unpacker {
         match entry.kind {
             TarEntryKind::Other(byte) => return Err(refused(EntryRefusal::Special(special(byte)))),
             TarEntryKind::Symlink => {
-                tree::check_link_target(&path, &entry.target).map_err(refused)?
+                tree::check_link_target(&path, &entry.target).map_err(refused)?;
             }
             TarEntryKind::File | TarEntryKind::Folder | TarEntryKind::Hardlink => {}
         }
