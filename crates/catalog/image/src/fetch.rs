@@ -6,7 +6,7 @@ use crate::{
     mirror::{MirrorError, MirrorRules, MirrorSource},
     policy::{PolicyRefusal, Signature, SignaturePolicy, signature_tag},
     reference::ImageReference,
-    registry::{ImageClient, ImageSelection, PulledImage, RegistryError, Security},
+    registry::{ImageClient, ImageSelection, PulledDescriptors, RegistryError, Security},
     store::ImageStore,
 };
 
@@ -54,7 +54,7 @@ impl Fetcher {
         &self,
         reference: &ImageReference,
         want: &ImageSelection,
-    ) -> Result<PulledImage, FetchError> {
+    ) -> Result<PulledDescriptors, FetchError> {
         let mut attempts = Vec::new();
         if !self.policy.needs_signatures(reference) {
             // The remaining requirements do not depend on the digest.
@@ -80,7 +80,7 @@ impl Fetcher {
         source: &MirrorSource,
         reference: &ImageReference,
         want: &ImageSelection,
-    ) -> Result<PulledImage, SourceError> {
+    ) -> Result<PulledDescriptors, SourceError> {
         let (client, store) = (&self.client, &self.store);
         let mut wanted = source.reference.clone();
         if self.policy.needs_signatures(reference) {

@@ -18,7 +18,7 @@ use mainstay_image::build::{self, LayerWriter};
 use mainstay_image::layout;
 use mainstay_image::manifest::{Descriptor, ImageConfig};
 use mainstay_image::platform::Platform;
-use mainstay_image::serve::{ImageRegistry, RegistrySettings};
+use mainstay_image::serve::{RegistryHandler, RegistrySettings};
 use mainstay_image::store::ImageStore;
 use std::convert::Infallible;
 use std::io::{self, Read};
@@ -124,7 +124,7 @@ fn image(store: &ImageStore, size: u64, layers: u64) -> Result<Descriptor> {
 async fn serve(store: ImageStore) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let domain = listener.local_addr()?.to_string();
-    let registry = ImageRegistry::new(store, RegistrySettings::new(&domain), Clock::system());
+    let registry = RegistryHandler::new(store, RegistrySettings::new(&domain), Clock::system());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let registry = registry.clone();

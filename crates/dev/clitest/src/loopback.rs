@@ -9,7 +9,7 @@ use hyper_util::{
 };
 use mainstay_clock::Clock;
 use mainstay_image::{
-    serve::{ImageRegistry, RegistrySettings},
+    serve::{RegistryHandler, RegistrySettings},
     store::ImageStore,
 };
 use std::{convert::Infallible, path::Path};
@@ -46,7 +46,7 @@ impl LoopbackRegistry {
         let domain = listener.local_addr().unwrap().to_string();
         let store = ImageStore::open(folder.join("registry")).unwrap();
         let registry =
-            ImageRegistry::new(store.clone(), RegistrySettings::new(&domain), Clock::system());
+            RegistryHandler::new(store.clone(), RegistrySettings::new(&domain), Clock::system());
         runtime.spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { return };

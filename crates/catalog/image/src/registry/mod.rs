@@ -25,7 +25,7 @@ mod transport;
 pub use certs::CertFolders;
 pub use progress::{Progress, ProgressCount};
 pub use proxy::{NoProxy, Proxies, Proxy, ProxyError};
-pub use pull::{ImageSelection, PulledImage};
+pub use pull::{ImageSelection, PulledDescriptors};
 pub use retry::RetryListener;
 pub use transport::{Dialer, RegistryStream, TcpDialer};
 

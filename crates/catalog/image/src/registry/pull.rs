@@ -29,7 +29,7 @@ pub enum ImageSelection {
 
 /// A pulled image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PulledImage {
+pub struct PulledDescriptors {
     /// The descriptor of the reference: an image or an index.
     pub top: Descriptor,
     /// The image for the requested platform, if one was requested.
@@ -98,7 +98,7 @@ impl ImageClient {
         security: Security,
         want: &ImageSelection,
         store: &ImageStore,
-    ) -> Result<PulledImage, RegistryError> {
+    ) -> Result<PulledDescriptors, RegistryError> {
         self.pull_as(reference, reference, security, want, store).await
     }
 
@@ -110,7 +110,7 @@ impl ImageClient {
         security: Security,
         want: &ImageSelection,
         store: &ImageStore,
-    ) -> Result<PulledImage, RegistryError> {
+    ) -> Result<PulledDescriptors, RegistryError> {
         let inner = &self.inner;
         let repository = Self::repository(reference, security);
         let digest = reference.digest();
@@ -142,7 +142,7 @@ impl ImageClient {
         };
         store_document(store, top.digest.clone(), bytes).await?;
         store.set(name, &top)?;
-        Ok(PulledImage { top, image })
+        Ok(PulledDescriptors { top, image })
     }
 }
 

@@ -98,7 +98,7 @@ impl RegistrySettings {
 
 /// A registry server. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct ImageRegistry {
+pub struct RegistryHandler {
     inner: Arc<Inner>,
 }
 
@@ -164,7 +164,7 @@ fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
     })
 }
 
-impl ImageRegistry {
+impl RegistryHandler {
     /// A registry server for a store.
     pub fn new(store: ImageStore, settings: RegistrySettings, clock: Clock) -> Self {
         let uploads = Uploads::new(store.clone(), &settings, clock);
@@ -186,7 +186,7 @@ impl ImageRegistry {
     }
 }
 
-impl<B> tower::Service<Request<B>> for ImageRegistry
+impl<B> tower::Service<Request<B>> for RegistryHandler
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: std::fmt::Display,

@@ -13,7 +13,7 @@ use hyper_util::{
 use mainstay_clock::Clock;
 use mainstay_image::{
     registry::{ClientSettings, Dialer, ImageClient, RegistryStream},
-    serve::ImageRegistry,
+    serve::RegistryHandler,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::{
@@ -125,7 +125,7 @@ impl Net {
         name: &str,
         port: u16,
         tls: Option<TlsAcceptor>,
-        ours: ImageRegistry,
+        ours: RegistryHandler,
     ) {
         let log = Arc::clone(&self.log);
         let name_of = name.to_owned();

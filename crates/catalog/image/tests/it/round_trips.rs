@@ -15,7 +15,7 @@ use mainstay_image::{
         ClientSettings, Dialer, ImageClient, ImageSelection, Proxies, RegistryError,
         RegistryStream, RetryListener, Security,
     },
-    serve::{self, ImageRegistry},
+    serve::{self, RegistryHandler},
     store::ImageStore,
 };
 use std::{
@@ -25,10 +25,10 @@ use std::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-fn registry(folder: &Path, domain: &str) -> (ImageStore, ImageRegistry) {
+fn registry(folder: &Path, domain: &str) -> (ImageStore, RegistryHandler) {
     let store = ImageStore::open(folder).unwrap();
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    (store.clone(), ImageRegistry::new(store, serve::RegistrySettings::new(domain), clock))
+    (store.clone(), RegistryHandler::new(store, serve::RegistrySettings::new(domain), clock))
 }
 
 /// An index of two platforms.
@@ -144,7 +144,7 @@ async fn insecure_registry_may_have_no_tls() {
 
 /// Sends a request to our registry without a connection.
 async fn send_request(
-    registry: &ImageRegistry,
+    registry: &RegistryHandler,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
@@ -310,10 +310,10 @@ async fn registry_returns_the_error_codes_of_the_specification() {
     settings.uploads = 1;
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let store = ImageStore::open(folder.path()).unwrap();
-    let closed = ImageRegistry::new(store.clone(), settings.clone(), clock);
+    let closed = RegistryHandler::new(store.clone(), settings.clone(), clock);
     assert_eq!(send_request(&closed, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 405);
     settings.writable = true;
-    let small = ImageRegistry::new(store, settings, clock);
+    let small = RegistryHandler::new(store, settings, clock);
     assert_eq!(send_request(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 202);
     assert_eq!(send_request(&small, "POST", "/v2/a/blobs/uploads/", &[], b"").await.0, 429);
 }
@@ -332,7 +332,7 @@ async fn writing_to_a_registry_with_an_account_requires_its_password() {
     let mut settings = serve::RegistrySettings::new("r.test");
     settings.account = Some(account);
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let registry = ImageRegistry::new(store.clone(), settings, clock);
+    let registry = RegistryHandler::new(store.clone(), settings, clock);
     let (manifest, blob) = ("/v2/a/manifests/v1", format!("/v2/a/blobs/{}", image.digest));
     let mount = format!("/v2/b/blobs/uploads/?mount={}&from=a", image.digest);
     let nobody = [("authorization", "Basic Og==")];
@@ -519,7 +519,7 @@ async fn first_path_component_with_a_dot_is_a_registry_with_folders() {
         assert_eq!(settings.stored(&reference, &addresses).to_string(), wanted, "{name}");
     }
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let registry = ImageRegistry::new(store, settings, clock);
+    let registry = RegistryHandler::new(store, settings, clock);
     for (path, wanted) in [
         ("/v2/_catalog", "{\"repositories\":[\"kiwi\",\"quay.io/fruit/kiwi\"]}"),
         ("/v2/_catalog?ns=quay.io", "{\"repositories\":[\"fruit/kiwi\"]}"),

@@ -14,7 +14,7 @@ use mainstay_image::{
     policy::{PolicyRefusal, Signature, SignaturePolicy, signature_tag},
     reference::ImageReference,
     registry::{ImageSelection, Security},
-    serve::{self, ImageRegistry},
+    serve::{self, RegistryHandler},
     store::ImageStore,
 };
 use ring::{
@@ -191,7 +191,7 @@ fn good(net: &Net, folder: &std::path::Path) -> (ImageStore, Descriptor) {
     theirs.set(&"good.test/org/a:b".parse().unwrap(), &image).unwrap();
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let registry =
-        ImageRegistry::new(theirs.clone(), serve::RegistrySettings::new("good.test"), clock);
+        RegistryHandler::new(theirs.clone(), serve::RegistrySettings::new("good.test"), clock);
     net.registry("good.test", 80, None, registry);
     (theirs, image)
 }

@@ -11,7 +11,7 @@ use mainstay_image::{
     layout,
     manifest::{ImageIndex, media_type},
     platform::Platform,
-    serve::{ImageRegistry, RegistrySettings},
+    serve::{RegistryHandler, RegistrySettings},
     store::ImageStore,
 };
 use std::{convert::Infallible, path::Path};
@@ -46,7 +46,7 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
     let domain = listener.local_addr().unwrap().to_string();
     let theirs = ImageStore::open(folder.path().join("theirs")).unwrap();
     let registry =
-        ImageRegistry::new(theirs.clone(), RegistrySettings::new(&domain), Clock::system());
+        RegistryHandler::new(theirs.clone(), RegistrySettings::new(&domain), Clock::system());
     let serving = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();

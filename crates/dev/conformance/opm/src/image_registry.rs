@@ -4,7 +4,7 @@ use anyhow::Context;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use mainstay_clock::Clock;
-use mainstay_image::serve::{self, RegistrySettings};
+use mainstay_image::serve::{RegistryHandler, RegistrySettings};
 use mainstay_image::{layout, reference::ImageReference, store::ImageStore};
 use std::path::Path;
 use tempfile::TempDir;
@@ -55,7 +55,7 @@ impl ImageRegistry {
             }
         }
         let registry =
-            serve::ImageRegistry::new(store, RegistrySettings::new(&address), Clock::system());
+            RegistryHandler::new(store, RegistrySettings::new(&address), Clock::system());
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let registry = registry.clone();

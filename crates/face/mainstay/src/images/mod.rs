@@ -194,7 +194,7 @@ impl OpenedImages {
             .await
             .map_err(|error| Cause::new(format!("reading images ended early: {error}")))?;
         let imported = imported?;
-        let registry = serve::ImageRegistry::new(store.clone(), settings.clone(), clock);
+        let registry = serve::RegistryHandler::new(store.clone(), settings.clone(), clock);
         let task = tokio::spawn(listener::serve(listener, registry, stop.clone()));
         say(&format!("registry    http://{address}"));
         say(&format!("login       {}", login.file().display()));
