@@ -1,35 +1,35 @@
-//! Where the blobs of a catalog live: a table of compressed canonical JSON.
+//! Blob storage of a catalog: a table of compressed canonical JSON.
 //!
-//! Blobs are compressed one by one (as `pack` does it), so that reading one costs no more than that one. The table
-//! belongs to the catalog; neither a deleted file nor a changed one can be noticed through it.
+//! Each blob is compressed on its own, so that reading one costs no more than that one. The catalog
+//! owns the table, so later changes of the files do not show in it.
 
-use crate::{pack::Packed, problem::BlobName};
+use crate::{compression::CompressedBlob, problem::BlobName};
 use mainstay_gocompat::Base64Error;
 use mainstay_object::NotAnObject;
 use mainstay_yaml::YamlError;
 use serde_json::Value;
 use std::{fmt, sync::Arc};
 
-/// The place a blob was read from.
+/// The file and line of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
+pub struct BlobOrigin {
     /// Path of the file below the catalog's folder, with `/` between the parts.
     pub file: Arc<str>,
     /// The line (from 1) on which the document begins.
     pub line: usize,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for BlobOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
 }
 
-/// Why something that is kept lazily could not be decoded. Loading has checked the blob itself, so
-/// this is about what a catalog is free to get wrong: the manifests inside a bundle.
+/// Why content that is decoded on demand could not be read. Loading has checked the blob itself,
+/// but not every manifest inside a bundle.
 #[derive(Debug, thiserror::Error)]
-pub enum ContentError {
-    /// The stored bytes do not unpack to what was stored; memory or snapshot is damaged.
+pub enum BlobError {
+    /// The stored bytes cannot be decompressed; memory or snapshot is damaged.
     #[error("stored content of {schema} {name:?} is damaged")]
     Damaged {
         /// The schema of the blob.
@@ -37,7 +37,7 @@ pub enum ContentError {
         /// The name of the blob.
         name: Arc<str>,
     },
-    /// The catalog was loaded to be judged or listed: [`Keep::Facts`](crate::Keep::Facts).
+    /// The catalog was loaded without content: [`Keep::Facts`](crate::Keep::Facts).
     #[error("the content of {schema} {name:?} was not kept")]
     NotKept {
         /// The schema of the blob.
@@ -57,31 +57,31 @@ pub enum ContentError {
         /// The position of the property in the bundle's list.
         index: usize,
         /// What is wrong with it.
-        source: ManifestError,
+        source: BundleManifestError,
     },
 }
 
-/// A property of a bundle holds no manifest.
+/// Why a property of a bundle holds no manifest.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// It has no value.
+pub enum BundleManifestError {
+    /// The property has no value.
     #[error("no value")]
     NoValue,
-    /// Its value has no text as data.
+    /// The value has no text as `data`.
     #[error(transparent)]
     Property(#[from] serde_json::Error),
-    /// The data is no base64.
+    /// The data is not base64.
     #[error(transparent)]
     Base64(#[from] Base64Error),
-    /// What is in it is neither JSON nor YAML.
+    /// The decoded data is neither JSON nor YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// What is in it is no object.
+    /// The decoded data is not a Kubernetes object.
     #[error(transparent)]
     NotAnObject(#[from] NotAnObject),
 }
 
-/// One document of a catalog, kept compressed. Cheap to clone; holds the whole area alive.
+/// One document of a catalog, stored compressed. Cheap to clone; keeps the whole area alive.
 #[derive(Clone)]
 pub struct Blob {
     area: Arc<Area>,
@@ -94,7 +94,7 @@ impl Blob {
         &self.slot().schema
     }
 
-    /// The package the document says it belongs to; empty when it says none.
+    /// The package that the document names; empty when it names none.
     pub fn package(&self) -> &Arc<str> {
         &self.slot().package
     }
@@ -104,44 +104,45 @@ impl Blob {
         &self.slot().name
     }
 
-    /// What the document is called.
-    pub fn called(&self) -> BlobName {
+    /// Schema, package and name of the document.
+    pub fn blob_name(&self) -> BlobName {
         self.slot().blob_name()
     }
 
-    /// Where the document stood when it was read.
-    pub fn origin(&self) -> &Origin {
+    /// The file and line of the document.
+    pub fn origin(&self) -> &BlobOrigin {
         &self.slot().origin
     }
 
-    /// How many bytes [`Blob::json`] gives, without making them; 0 if the content was not kept.
+    /// The length of [`Blob::json`] in bytes, without decompressing; 0 if the content is not
+    /// stored.
     pub fn json_len(&self) -> usize {
-        self.slot().packed.as_ref().map_or(0, |packed| packed.plain)
+        self.slot().compressed.as_ref().map_or(0, |compressed| compressed.plain)
     }
 
     /// The document as compact JSON with sorted keys.
-    pub fn json(&self) -> Result<Vec<u8>, ContentError> {
+    pub fn json(&self) -> Result<Vec<u8>, BlobError> {
         let slot = self.slot();
-        let Some(packed) = &slot.packed else {
+        let Some(compressed) = &slot.compressed else {
             let (schema, name) = (slot.schema.clone(), slot.name.clone());
-            return Err(ContentError::NotKept { schema, name });
+            return Err(BlobError::NotKept { schema, name });
         };
-        packed.unpack().ok_or_else(|| self.damaged())
+        compressed.decompress().ok_or_else(|| self.damaged())
     }
 
     /// The document as a value.
-    pub fn value(&self) -> Result<Value, ContentError> {
+    pub fn value(&self) -> Result<Value, BlobError> {
         serde_json::from_slice(&self.json()?).map_err(|_| self.damaged())
     }
 
-    /// Whether both are kept and hold the same document, which neither is unpacked for.
-    pub fn holds_the_same(&self, other: &Self) -> bool {
-        self.slot().packed.is_some() && self.slot().packed == other.slot().packed
+    /// Whether both are stored and equal. Compares the compressed bytes.
+    pub fn has_equal_content(&self, other: &Self) -> bool {
+        self.slot().compressed.is_some() && self.slot().compressed == other.slot().compressed
     }
 
-    pub(crate) fn damaged(&self) -> ContentError {
+    pub(crate) fn damaged(&self) -> BlobError {
         let slot = self.slot();
-        ContentError::Damaged { schema: slot.schema.clone(), name: slot.name.clone() }
+        BlobError::Damaged { schema: slot.schema.clone(), name: slot.name.clone() }
     }
 
     fn slot(&self) -> &Slot {
@@ -156,21 +157,21 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// What the table knows about one blob.
+/// The table row of one blob.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) schema: Arc<str>,
     pub(crate) package: Arc<str>,
     pub(crate) name: Arc<str>,
-    pub(crate) origin: Origin,
-    /// The document, if it is kept.
-    pub(crate) packed: Option<Packed>,
-    /// SHA-256 of the document, if it was asked for.
+    pub(crate) origin: BlobOrigin,
+    /// The document, if its content is stored.
+    pub(crate) compressed: Option<CompressedBlob>,
+    /// SHA-256 of the document, if it is computed.
     pub(crate) hash: Option<[u8; 32]>,
 }
 
 impl Slot {
-    /// What the blob is called.
+    /// Schema, package and name of the blob.
     pub(crate) fn blob_name(&self) -> BlobName {
         BlobName {
             schema: self.schema.clone(),

@@ -1,37 +1,36 @@
-//! What a catalog declares: its documents, one by one, before anything is put together.
+//! Declared documents: the documents of a catalog in order, before an index is built from them.
 
 use crate::{
     check::{self, Item},
-    content::{Area, Blob, Origin, Slot},
+    content::{Area, Blob, BlobOrigin, Slot},
     decode::Facts,
     load::{self, LoadOptions},
     model::Catalog,
-    problem::{Finding, LoadError, Part, Problem},
-    read::{self, Lines, ReadBlob, blob_of},
-    rule::Rule,
-    source::Source,
+    problem::{CatalogProblem, Finding, LoadError, PathPart},
+    read::{self, DecodedBlob, LineCounter, decode_value},
+    rule::CatalogRule,
+    source::FileSource,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The documents of a catalog as they were read, in the order of files and lines. Each is known
-/// to be of the shape that its schema asks for; whether they make a catalog is another question,
-/// which [`Declared::check`] answers.
+/// The documents of a catalog in the order of files and lines. Each has the shape of its schema.
+/// [`CatalogDocuments::check`] finds out whether they make a catalog.
 #[derive(Debug, Default)]
-pub struct Declared {
+pub struct CatalogDocuments {
     area: Arc<Area>,
     items: Vec<Item>,
-    /// Schemas, packages and files are few; each text is kept once.
+    /// Interned schemas, packages and file names.
     names: BTreeSet<Arc<str>>,
 }
 
-impl Declared {
+impl CatalogDocuments {
     /// Reads all documents of a tree of files.
     ///
     /// # Errors
-    /// Everything that cannot be read, or is not of the shape its schema asks for.
-    pub fn read(source: &dyn Source, options: &LoadOptions) -> Result<Self, LoadError> {
+    /// All documents that cannot be read, or do not have the shape of their schema.
+    pub fn read(source: &dyn FileSource, options: &LoadOptions) -> Result<Self, LoadError> {
         let read = load::read(source, options, false)?;
         if read.problems.is_empty() {
             return Ok(read.declared);
@@ -39,15 +38,15 @@ impl Declared {
         Err(LoadError::new(read.problems, read.upstream))
     }
 
-    /// Takes documents that were made, not read.
+    /// Takes documents that were built in memory.
     ///
     /// # Errors
-    /// Every document that is not of the shape its schema asks for.
-    pub fn of(documents: impl IntoIterator<Item = (Origin, Value)>) -> Result<Self, LoadError> {
+    /// All documents that do not have the shape of their schema.
+    pub fn of(documents: impl IntoIterator<Item = (BlobOrigin, Value)>) -> Result<Self, LoadError> {
         let mut declared = Self::default();
         let (mut problems, mut upstream) = (Vec::new(), None);
         for (origin, value) in documents {
-            let read = blob_of(value, &origin);
+            let read = decode_value(value, &origin);
             problems.extend(read.problems);
             upstream = upstream.or(read.stop);
             read.blobs.into_iter().for_each(|blob| declared.add(blob));
@@ -60,112 +59,114 @@ impl Declared {
         (0..self.items.len()).map(|slot| self.area.blob(slot))
     }
 
-    /// All documents, in order, each with what is known of it.
+    /// All documents in order, each with its facts.
     pub(crate) fn documents(&self) -> impl ExactSizeIterator<Item = (Blob, &Facts)> {
         self.items.iter().map(|item| (self.area.blob(item.slot), &item.facts))
     }
 
-    /// Puts the documents together to a catalog.
+    /// Builds the catalog of the documents.
     ///
     /// # Errors
-    /// Everything that does not fit together, each with the line on which its document begins.
+    /// All findings of the checks, each with the line on which its document begins.
     pub fn check(self) -> Result<Arc<Catalog>, LoadError> {
-        self.judge(None, Vec::new(), true, None)
+        self.into_catalog(None, Vec::new(), true, None)
     }
 
-    /// Puts together the packages that can be; the others are left out, each with its problems.
+    /// Builds a catalog of the sound packages, and returns the problems of the others.
     ///
-    /// This is for content from before there were catalogs in files, whose registry server asked less:
-    /// package names may be any text, and bundles of a package may have one version.
-    pub fn check_permissive(self) -> (Arc<Catalog>, Vec<Problem>) {
+    /// This is for content of SQLite catalogs, whose registry server was less strict: package names
+    /// may be any text, and bundles of a package may share a version.
+    pub fn check_permissive(self) -> (Arc<Catalog>, Vec<CatalogProblem>) {
         let (mut catalog, mut findings, _) = self.build();
-        findings
-            .retain(|finding| !matches!(finding.rule, Rule::PackageName | Rule::DuplicateVersion));
+        findings.retain(|finding| {
+            !matches!(finding.rule, CatalogRule::PackageName | CatalogRule::DuplicateVersion)
+        });
         for Finding { blob, .. } in &findings {
             let package = if blob.package.is_empty() { &blob.name } else { &blob.package };
             catalog.packages.remove(package);
         }
-        (Arc::new(catalog), place(None, findings.into_iter()))
+        (Arc::new(catalog), locate_findings(None, findings.into_iter()))
     }
 
-    /// As [`Declared::check`], for documents that were read from `source`: problems have their
-    /// exact lines and columns, which takes another look at the files.
+    /// As [`CatalogDocuments::check`], for documents that were read from `source`: problems have exact
+    /// lines and columns, at the cost of reading the files with problems again.
     ///
     /// # Errors
-    /// As [`Declared::check`].
+    /// As [`CatalogDocuments::check`].
     pub fn check_in(
         self,
-        source: &dyn Source,
+        source: &dyn FileSource,
         options: &LoadOptions,
     ) -> Result<Arc<Catalog>, LoadError> {
-        self.judge(Some((source, options)), Vec::new(), true, None)
+        self.into_catalog(Some((source, options)), Vec::new(), true, None)
     }
 
-    /// The tree of what upstream finds wrong with the index that these documents make, if anything is;
-    /// `more` are lines that only the reader of the documents knows, each below the nodes named. Unlike
-    /// [`Declared::check`], this does not look at what upstream asks of catalogs in files only.
+    /// The tree of upstream's findings about the index that these documents make, if there are any.
+    /// `more` adds lines that only the reader of the documents knows, each with its parent nodes.
+    /// Unlike [`CatalogDocuments::check`], this leaves out rules that apply to file-based catalogs only.
     pub fn index_fault(
         &self,
         more: impl IntoIterator<Item = (Vec<String>, String)>,
     ) -> Option<String> {
-        let mut words = check::build(&self.items, &self.area).upstream;
+        let mut upstream = check::build(&self.items, &self.area).upstream;
         for (below, text) in more {
             let below: Vec<&str> = below.iter().map(String::as_str).collect();
-            words.line(&below, &text);
+            upstream.add_line(&below, &text);
         }
-        words.tree()
+        upstream.into_tree()
     }
 
-    /// Takes over the documents of another one, behind those that are here already: several
-    /// references that are written together.
+    /// Appends the documents of another catalog: several references are written together.
     pub fn append(&mut self, other: Self) {
         let slots = Arc::try_unwrap(other.area).unwrap_or_else(|shared| Area::clone(&shared)).slots;
         for (slot, item) in slots.into_iter().zip(other.items) {
-            self.add(ReadBlob { slot, bytes: item.bytes, facts: item.facts });
+            self.add(DecodedBlob { slot, bytes: item.bytes, facts: item.facts });
         }
     }
 
-    /// The blobs with what they say.
+    /// The blobs with their facts.
     pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
         self.items.iter()
     }
 
-    /// What is known about the blob of an item.
+    /// The table row of an item.
     pub(crate) fn slot(&self, item: &Item) -> &Slot {
         &self.area.slots[item.slot]
     }
 
-    pub(crate) fn add(&mut self, blob: ReadBlob) {
-        let ReadBlob { mut slot, bytes, facts } = blob;
+    pub(crate) fn add(&mut self, blob: DecodedBlob) {
+        let DecodedBlob { mut slot, bytes, facts } = blob;
         for name in [&mut slot.schema, &mut slot.package, &mut slot.name] {
             match self.names.get(&**name) {
-                Some(known) => *name = known.clone(),
+                Some(interned) => *name = interned.clone(),
                 None => {
                     self.names.insert(name.clone());
                 }
             }
         }
-        // Somebody may hold blobs of what is here so far.
+        // A caller may hold blobs of the area.
         let area = Arc::make_mut(&mut self.area);
         self.items.push(Item { slot: area.slots.len(), bytes, facts });
         area.slots.push(slot);
     }
 
-    /// The catalog of all blobs, what is wrong with it, and what upstream says. Use it only if
-    /// nothing is wrong.
+    /// The catalog of all blobs, the findings, and upstream's report. The catalog is usable only if
+    /// there are no findings.
     pub(crate) fn build(self) -> (Catalog, Vec<Finding>, Option<String>) {
         let digest = digest(&self.area.slots);
         let area = self.area;
-        let outcome = check::build(&self.items, &area);
-        let others = outcome.others.iter().map(|&slot| area.blob(slot)).collect();
-        let catalog = Catalog { digest, packages: outcome.packages, others, area };
-        (catalog, outcome.findings, outcome.upstream.text())
+        let checked = check::build(&self.items, &area);
+        let others = checked.others.iter().map(|&slot| area.blob(slot)).collect();
+        let catalog = Catalog { digest, packages: checked.packages, others, area };
+        (catalog, checked.findings, checked.upstream.into_message())
     }
 
-    /// Why upstream does not take the documents for a catalog, if it does not.
+    /// Why upstream rejects the catalog, if it does.
     pub(crate) fn fault(self) -> Option<LoadError> {
         let (_, findings, upstream) = self.build();
-        upstream.map(|upstream| LoadError::new(place(None, findings.into_iter()), Some(upstream)))
+        upstream.map(|upstream| {
+            LoadError::new(locate_findings(None, findings.into_iter()), Some(upstream))
+        })
     }
 
     /// Whether a manifest in a bundle cannot be read.
@@ -176,11 +177,11 @@ impl Declared {
         })
     }
 
-    /// The catalog, or all problems: those of reading, and those that the checks find.
-    pub(crate) fn judge(
+    /// Returns the catalog, or all problems of reading and of the checks.
+    pub(crate) fn into_catalog(
         self,
-        source: Option<(&dyn Source, &LoadOptions)>,
-        mut problems: Vec<Problem>,
+        source: Option<(&dyn FileSource, &LoadOptions)>,
+        mut problems: Vec<CatalogProblem>,
         complete: bool,
         stopped: Option<String>,
     ) -> Result<Arc<Catalog>, LoadError> {
@@ -188,55 +189,55 @@ impl Declared {
         let (catalog, findings, upstream) = self.build();
         let findings =
             findings.into_iter().filter(|finding| complete || !finding.follows_from_gaps);
-        problems.extend(place(source, findings));
+        problems.extend(locate_findings(source, findings));
         if problems.is_empty() {
             return Ok(Arc::new(catalog));
         }
         problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
         problems.dedup();
-        // What upstream would make of the rest of a file that only we refuse, nobody knows.
+        // Upstream's report on the rest is unknown for a file that only Mainstay refuses.
         Err(LoadError::new(problems, stopped.or(upstream.filter(|_| readable))))
     }
 }
 
-/// Gives findings their exact places, by reading the files once more.
-pub(crate) fn place(
-    source: Option<(&dyn Source, &LoadOptions)>,
+/// Turns findings into problems with exact places, by reading the files once more.
+pub(crate) fn locate_findings(
+    source: Option<(&dyn FileSource, &LoadOptions)>,
     findings: impl Iterator<Item = Finding>,
-) -> Vec<Problem> {
+) -> Vec<CatalogProblem> {
     let findings: Vec<Finding> = findings.collect();
-    // Each file is read once, and each document looked through once.
+    // Each file is read once, and each document parsed once.
     let place = |at: &usize| (&findings[*at].origin, findings[*at].bytes.start);
     let mut order: Vec<usize> = (0..findings.len()).collect();
     order.sort_by(|a, b| place(a).cmp(&place(b)));
-    let mut spots = vec![(0, None); findings.len()];
+    let mut locations = vec![(0, None); findings.len()];
     for file in order.chunk_by(|a, b| findings[*a].origin.file == findings[*b].origin.file) {
-        let read = |(source, options): (&dyn Source, &LoadOptions)| {
+        let read = |(source, options): (&dyn FileSource, &LoadOptions)| {
             let path = &findings[file[0]].origin.file;
             let bytes = source.read(path, options.limits.file_bytes).unwrap_or_default();
-            read::as_read(bytes)
+            read::replace_invalid_utf8(bytes)
         };
         let text = source.map(read).unwrap_or_default();
-        let mut lines = Lines::default();
+        let mut lines = LineCounter::default();
         for document in file.chunk_by(|a, b| place(a) == place(b)) {
             let Finding { origin, bytes, .. } = &findings[document[0]];
-            let paths: Vec<&[Part]> =
+            let paths: Vec<&[PathPart]> =
                 document.iter().map(|&at| findings[at].path.as_slice()).collect();
-            let found = read::spots(&text, &mut lines, bytes, origin.line, &paths);
+            let found = read::locate_parts(&text, &mut lines, bytes, origin.line, &paths);
             for (&at, spot) in document.iter().zip(found) {
-                spots[at] = spot;
+                locations[at] = spot;
             }
         }
     }
     let problem = |(finding, (line, column)): (Finding, _)| {
         let Finding { rule, blob, origin, message, remedy, .. } = finding;
         let (file, line) = (origin.file, Some(line));
-        Problem { rule, blob: Some(blob), file, line, column, message, remedy }
+        CatalogProblem { rule, blob: Some(blob), file, line, column, message, remedy }
     };
-    findings.into_iter().zip(spots).map(problem).collect()
+    findings.into_iter().zip(locations).map(problem).collect()
 }
 
-/// The hash over the sorted hashes of all blobs; empty if there are some without.
+/// The hash over the sorted hashes of all blobs; empty if a blob has no hash.
 fn digest(slots: &[Slot]) -> String {
     let hashes: Option<Vec<&[u8; 32]>> = slots.iter().map(|slot| slot.hash.as_ref()).collect();
     let Some(mut hashes) = hashes else { return String::new() };

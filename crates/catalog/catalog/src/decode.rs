@@ -1,13 +1,13 @@
-//! From a document's value to the facts that the model is made of.
+//! Decoding of catalog documents: from JSON values to the facts that the model is built of.
 //!
-//! The shapes are those of upstream's Go types, and so are the refusals: field names in any case,
-//! `null` for "not set", and a message that names type and field.
+//! The shapes are those of upstream's Go types, and so are the errors: field names in any case,
+//! `null` for an unset field, and a message that names type and field.
 
 use crate::{
-    fold::get_in,
-    least,
+    case_fold::get_in,
+    min_kube_version,
     model::{BUNDLE_OBJECT, CSV_METADATA},
-    problem::Part,
+    problem::PathPart,
     shape,
 };
 use mainstay_gocompat::decode_base64;
@@ -16,7 +16,7 @@ use mainstay_schema::gojson::DeclaredType;
 use mainstay_version::{ParseError, Version, parse_strict};
 use serde_json::{Map, Value};
 
-/// What a document of a known schema says.
+/// The facts of a document, by schema.
 #[derive(Debug)]
 pub(crate) enum Facts {
     Package(PackageFacts),
@@ -54,12 +54,12 @@ pub(crate) struct BundleFacts {
     pub(crate) objects: usize,
     /// How many `olm.csv.metadata` properties there are.
     pub(crate) metadatas: usize,
-    /// The `minKubeVersion` of the ClusterServiceVersion; empty if it says none.
+    /// The `minKubeVersion` of the ClusterServiceVersion; empty if it is unset.
     pub(crate) min_kube_version: String,
     pub(crate) related_images: Vec<String>,
-    /// What is wrong with properties, beside which the bundle is still known by name.
+    /// Malformed properties. The bundle is still known by its name.
     pub(crate) faults: Vec<ShapeError>,
-    /// What is wrong with the manifests, and how upstream says it.
+    /// Unreadable manifests, each with upstream's message.
     pub(crate) object_faults: Vec<(ShapeError, String)>,
 }
 
@@ -70,47 +70,47 @@ pub(crate) struct DeprecationFacts {
     pub(crate) message: String,
 }
 
-/// A value is not of the shape that its schema or its type asks for.
+/// A value does not have the shape of its schema or type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ShapeError {
-    /// Which value is of which shape, in Go's words.
+    /// The type and the expected type, in Go's words.
     pub(crate) message: String,
-    /// Where it stands in the document.
-    pub(crate) path: Vec<Part>,
+    /// The place of the value in the document.
+    pub(crate) path: Vec<PathPart>,
 }
 
 /// A bundle does not have one version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleVersionError {
-    /// Its properties cannot be read.
+    /// The properties cannot be read.
     #[error("parse properties for bundle {}: {source}", quote(bundle))]
     Properties {
         /// The bundle.
         bundle: String,
-        /// The first one that is not of its shape.
+        /// The first malformed property.
         source: ShapeError,
     },
-    /// It does not name one package.
+    /// There is no single `olm.package` property.
     #[error("bundle {} has multiple \"olm.package\" properties, expected exactly 1", quote(bundle))]
     NotOnePackage {
         /// The bundle.
         bundle: String,
     },
-    /// Its version is none.
+    /// The version is invalid.
     #[error("bundle {} has invalid version {}: {source}", quote(bundle), quote(version))]
     Version {
         /// The bundle.
         bundle: String,
         /// The version.
         version: String,
-        /// Why it is none.
+        /// Why the version is invalid.
         source: ParseError,
     },
 }
 
 impl BundleFacts {
-    /// The package and the version of a bundle that is called `name`.
+    /// The package and the version of the bundle `name`.
     pub(crate) fn version(&self, name: &str) -> Result<(&str, Version), BundleVersionError> {
         let bundle = || name.to_owned();
         if let Some(fault) = self.faults.first() {
@@ -129,8 +129,8 @@ impl BundleFacts {
 }
 
 impl ShapeError {
-    /// The same, seen from one level further out.
-    pub(crate) fn below(mut self, part: Part) -> Self {
+    /// Prepends a part to the path.
+    pub(crate) fn below(mut self, part: PathPart) -> Self {
         self.path.insert(0, part);
         self
     }
@@ -138,14 +138,14 @@ impl ShapeError {
 
 type Fields = Map<String, Value>;
 
-/// Reads a document whose schema is known to be `schema`.
+/// Reads a document of the schema `schema`.
 pub(crate) fn facts(schema: &str, fields: &Fields) -> Result<Facts, ShapeError> {
     let Some((shape, what)) = shape::of_document(schema) else { return Ok(Facts::Other) };
-    shape::check_fields(fields, shape, false).map_err(|wrong| ShapeError {
-        message: format!("parse {what}: {}", wrong.message),
-        ..wrong
+    shape::check_fields(fields, shape, false).map_err(|error| ShapeError {
+        message: format!("parse {what}: {}", error.message),
+        ..error
     })?;
-    // The shape is right: what is not there is not set.
+    // The shape was checked, so a missing field is an unset one.
     Ok(match what {
         "package" => {
             Facts::Package(PackageFacts { default_channel: text(fields, "defaultChannel") })
@@ -201,17 +201,19 @@ fn bundle(fields: &Fields) -> BundleFacts {
             Value::Object(property) => (text(property, "type"), get_in(property, "value")),
             _ => (String::new(), None),
         };
-        let below =
-            |wrong: ShapeError| wrong.below(Part::Item(index)).below(Part::Field("properties"));
+        let below = |error: ShapeError| {
+            error.below(PathPart::Item(index)).below(PathPart::Field("properties"))
+        };
         if kind == BUNDLE_OBJECT {
             facts.objects += 1;
-            if let Err((wrong, upstream)) = check_object(index, value) {
-                facts.object_faults.push((below(wrong), upstream));
+            if let Err((error, upstream)) = check_object(index, value) {
+                facts.object_faults.push((below(error), upstream));
             } else if facts.metadatas == 0 && facts.min_kube_version.is_empty() {
-                facts.min_kube_version = least::in_object(value).unwrap_or_default();
+                facts.min_kube_version =
+                    min_kube_version::find_in_object(value).unwrap_or_default();
             }
-        } else if let Err(wrong) = read_property(&mut facts, index, kind, value) {
-            facts.faults.push(below(wrong));
+        } else if let Err(error) = read_property(&mut facts, index, kind, value) {
+            facts.faults.push(below(error));
         }
     }
     facts
@@ -228,8 +230,8 @@ fn read_property(
         return Err(ShapeError { message: parse(NO_VALUE), path: Vec::new() });
     };
     if let Some(shape) = shape::of_property(&kind) {
-        shape::check(value, shape).map_err(|wrong| {
-            ShapeError { message: parse(&wrong.message), ..wrong }.below(Part::Field("value"))
+        shape::check(value, shape).map_err(|error| {
+            ShapeError { message: parse(&error.message), ..error }.below(PathPart::Field("value"))
         })?;
     }
     if kind == "olm.package" {
@@ -237,7 +239,7 @@ fn read_property(
         facts.packages.push((index, [text("packageName"), text("version"), text("release")]));
     }
     if kind == CSV_METADATA {
-        // What is served of the two is the metadata; of several none is.
+        // Of several metadata properties upstream serves none, so the first one decides here.
         if facts.metadatas == 0 {
             shape::text(value, "minKubeVersion").clone_into(&mut facts.min_kube_version);
         }
@@ -248,27 +250,27 @@ fn read_property(
     Ok(())
 }
 
-/// What Go says where there is no text to read.
+/// Go's error for a missing JSON value.
 const NO_VALUE: &str = "unexpected end of JSON input";
 
-/// Checks that a manifest can be read, without keeping it. The fault comes with upstream's words.
+/// Checks that a manifest can be read. The error comes with upstream's message.
 fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, String)> {
     let in_value = |message: String, path| {
         let words = message.clone();
-        (ShapeError { message, path }.below(Part::Field("value")), words)
+        (ShapeError { message, path }.below(PathPart::Field("value")), words)
     };
     let parse = |why: &str| format!("parse property at index {index} as bundle object: {why}");
     let Some(value) = value else {
         let words = parse(NO_VALUE);
         return Err((ShapeError { message: words.clone(), path: Vec::new() }, words));
     };
-    let Some(data) = crate::fold::get(value, "data").and_then(Value::as_str) else {
-        // Not set, or of a wrong shape.
+    let Some(data) = crate::case_fold::get(value, "data").and_then(Value::as_str) else {
+        // The field is unset, or has another type.
         return shape::check(value, DeclaredType::Struct(&shape::BUNDLE_OBJECT))
-            .map_err(|wrong| in_value(parse(&wrong.message), wrong.path));
+            .map_err(|error| in_value(parse(&error.message), error.path));
     };
-    let at_data = || vec![Part::Field("data")];
-    // Upstream takes what begins as JSON for JSON, and does not look any further.
+    let at_data = || vec![PathPart::Field("data")];
+    // Upstream takes data that begins like JSON for JSON, and does not check the rest.
     if begins_with_brace(data) {
         return Ok(());
     }
@@ -283,26 +285,26 @@ fn check_object(index: usize, value: Option<&Value>) -> Result<(), (ShapeError, 
     };
     let convert =
         |why: &str| format!("convert bundle object property at index {index} to JSON: yaml: {why}");
-    let (wrong, _) = in_value(convert(&error.to_string()), at_data());
-    Err((wrong, convert(&crate::syntax::of_text(&bytes, &error))))
+    let (fault, _) = in_value(convert(&error.to_string()), at_data());
+    Err((fault, convert(&crate::syntax::of_text(&bytes, &error))))
 }
 
-/// Whether a text is faultless base64 of something that begins with a brace. Texts are judged by
-/// their signs, without decoding them: nearly all of a catalog is such text.
+/// Whether a text is valid base64 of data that begins with a brace. The check does not decode the
+/// text, because nearly all of a catalog is such text.
 fn begins_with_brace(base64: &str) -> bool {
     let text = base64.as_bytes();
     let body = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
-    let sign = |byte: u8| {
+    let is_base64_character = |byte: u8| {
         (byte | 0x20).wrapping_sub(b'a') < 26
             || byte.wrapping_sub(b'0') < 10
             || byte == b'+'
             || byte == b'/'
     };
-    // A brace comes out of what begins so.
+    // These are the encodings of a leading brace.
     matches!(text, [b'e', b'w'..=b'z' | b'0'..=b'9' | b'+' | b'/', ..])
         && text.len().is_multiple_of(4)
-        // Short strides without an exit let the compiler look at many bytes at once.
-        && body.chunks(256).all(|part| part.iter().fold(true, |good, &byte| good & sign(byte)))
+        // Short chunks without an early exit let the compiler vectorize the loop.
+        && body.chunks(256).all(|part| part.iter().fold(true, |valid, &byte| valid & is_base64_character(byte)))
 }
 
 #[cfg(test)]
@@ -312,12 +314,15 @@ mod tests {
     use mainstay_gocompat::decode_base64;
 
     #[test]
-    fn json_is_seen_through_its_base64() {
+    fn json_is_recognized_in_base64() {
         for text in ["{", "{}", "{\"a\": 1}", "{\u{0}", "{\u{7f}\u{7f}", "{ÿ"] {
             let encoded = STANDARD.encode(text);
             assert!(begins_with_brace(&encoded), "{text}");
-            for odd in [&encoded[1..], &format!("{encoded}a"), &encoded.replace('e', "!")] {
-                assert!(!begins_with_brace(odd) || decode_base64(odd).is_ok(), "{odd}");
+            for malformed in [&encoded[1..], &format!("{encoded}a"), &encoded.replace('e', "!")] {
+                assert!(
+                    !begins_with_brace(malformed) || decode_base64(malformed).is_ok(),
+                    "{malformed}"
+                );
             }
         }
         for text in ["", "a: 1", "z{", "|"] {

@@ -1,25 +1,28 @@
-//! The shape that a channel's edges must have: one head, one chain, everything else skipped.
+//! Channel graphs: a channel has one head, one chain of `replaces`, and skips all other entries.
 
-use crate::{model::Entry, rule::Rule};
+use crate::{model::CatalogEntry, rule::CatalogRule};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-/// What is wrong with a graph, and which entry shows it.
+/// A fault of a channel graph, and the entry that shows it.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    pub(crate) rule: Rule,
+    pub(crate) rule: CatalogRule,
     pub(crate) message: String,
     pub(crate) entry: Option<usize>,
     pub(crate) remedy: &'static str,
 }
 
-/// The index of the head: the one entry that nobody replaces or skips.
+/// The index of the channel head: the only entry that no other entry replaces or skips.
 ///
-/// From the head, the chain of `replaces` must reach every entry that is not skipped. It ends
-/// where the channel has no such entry, and where the replaced entry is skipped by somebody.
-pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Result<usize, Fault> {
+/// From the head, the chain of `replaces` must reach every entry that is not skipped. The chain
+/// ends where the channel has no such entry, and where the replaced entry is skipped.
+pub(crate) fn head(
+    entries: &[CatalogEntry],
+    by_name: &BTreeMap<Arc<str>, usize>,
+) -> Result<usize, Fault> {
     let skipped: BTreeSet<&str> =
         entries.iter().flat_map(|entry| entry.skips.iter().map(|skip| &**skip)).collect();
     let replaced: BTreeSet<&str> =
@@ -34,7 +37,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         [head, ..] if mainstay_fault::is_on("channels-have-two-heads") => head,
         [] => {
             return Err(Fault {
-                rule: Rule::ChannelHead,
+                rule: CatalogRule::ChannelHead,
                 message: "no channel head found in graph".to_owned(),
                 entry: None,
                 remedy: "every entry is replaced or skipped by another one; break the circle",
@@ -43,7 +46,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         [_, second, ..] => {
             let names: Vec<&str> = heads.iter().map(|&head| &*entries[head].name).collect();
             return Err(Fault {
-                rule: Rule::ChannelHead,
+                rule: CatalogRule::ChannelHead,
                 message: format!("multiple channel heads found in graph: {}", names.join(", ")),
                 entry: Some(second),
                 remedy: "let the newest one replace or skip the others",
@@ -54,7 +57,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
     let mut position = BTreeMap::from([(head, 0)]);
     let mut at = head;
     loop {
-        // An entry that replaces nothing follows the one without a name, if there is one.
+        // An entry that replaces nothing follows the entry with the empty name, if there is one.
         let replaces = entries[at].replaces.as_deref().unwrap_or_default();
         let Some(&next) = by_name.get(replaces) else { break };
         if skipped.contains(replaces) {
@@ -65,7 +68,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
                 chain[start..].iter().map(|&entry| &*entries[entry].name).collect();
             names.push(replaces);
             return Err(Fault {
-                rule: Rule::ReplacesCycle,
+                rule: CatalogRule::ReplacesCycle,
                 message: format!(
                     "detected cycle in replaces chain of upgrade graph: {}",
                     names.join(" -> ")
@@ -89,7 +92,7 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
         Some(&first) => {
             let names: Vec<&str> = stranded.iter().map(|&entry| &*entries[entry].name).collect();
             Err(Fault {
-                rule: Rule::StrandedEntry,
+                rule: CatalogRule::StrandedEntry,
                 message: format!(
                     "channel contains one or more stranded bundles: {}",
                     names.join(", ")
@@ -104,17 +107,17 @@ pub(crate) fn head(entries: &[Entry], by_name: &BTreeMap<Arc<str>, usize>) -> Re
 #[cfg(test)]
 mod tests {
     use super::head;
-    use crate::model::Entry;
+    use crate::model::CatalogEntry;
     use std::{collections::BTreeMap, sync::Arc};
 
     /// Entries: name, what it replaces, what it skips.
     type Graph<'g> = &'g [(&'g str, &'g str, &'g [&'g str])];
 
-    /// What is found in a graph.
+    /// The head of a graph, or the message of its fault.
     fn found(graph: Graph<'_>) -> Result<String, String> {
-        let entries: Vec<Entry> = graph
+        let entries: Vec<CatalogEntry> = graph
             .iter()
-            .map(|(name, replaces, skips)| Entry {
+            .map(|(name, replaces, skips)| CatalogEntry {
                 name: Arc::from(*name),
                 replaces: (!replaces.is_empty()).then(|| Arc::from(*replaces)),
                 skips: skips.iter().map(|skip| Arc::from(*skip)).collect(),
@@ -145,10 +148,10 @@ mod tests {
                 &[("a", "b", &[]), ("b", "a", &[]), ("c", "b", &[])],
                 Err(format!("{cycle} b -> a -> b")),
             ),
-            // Who is skipped needs no chain, and ends one.
+            // A skipped entry needs no chain, and ends one.
             (&[("a", "", &[]), ("b", "", &["a"])], Ok("b")),
             (&[("a", "", &[]), ("b", "a", &[]), ("c", "b", &["b"])], Err(format!("{stranded} a"))),
-            // What replaces nothing follows what has no name.
+            // An entry that replaces nothing follows the entry with the empty name.
             (&[("", "", &[]), ("a", "", &[""])], Ok("a")),
             (
                 &[("", "", &[]), ("a", "", &[])],

@@ -1,6 +1,6 @@
-//! Channels as a diagram in the language of Mermaid, as upstream draws them.
+//! Mermaid diagrams of channels, byte for byte as upstream writes them.
 //!
-//! Names stand in it as they are: a diagram for people is drawn by `mainstay catalog graph`.
+//! Names are not escaped. `mainstay catalog graph` draws diagrams for people.
 
 use crate::{
     Rendition,
@@ -16,10 +16,10 @@ use std::{
     fmt::Write,
 };
 
-/// What is drawn, and how.
+/// The content and style of a diagram.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiagramOptions<'o> {
-    /// Draw only what leads to bundles at or above this one.
+    /// Draw only updates to bundles at or above the version of this bundle.
     pub minimum: Option<&'o str>,
     /// Draw only this package.
     pub package: Option<&'o str>,
@@ -27,22 +27,22 @@ pub struct DiagramOptions<'o> {
     pub semantics: bool,
 }
 
-/// Why there is no diagram.
+/// Why a diagram cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum DiagramError {
     /// A document cannot be read back.
     #[error(transparent)]
     Content(#[from] WriteError),
-    /// A document is not of its shape.
+    /// A document does not have the shape of its schema.
     #[error(transparent)]
     Shape(#[from] ShapeError),
     /// A bundle does not have one version.
     #[error(transparent)]
     Version(#[from] BundleVersionError),
-    /// The minimum is no bundle of the catalog.
+    /// The catalog has no bundle of the minimum's name.
     #[error("unknown minimum edge name: {}", quote(name))]
     UnknownMinimum {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
 }
@@ -50,24 +50,24 @@ pub enum DiagramError {
 /// A diagram.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
-    /// Its text.
+    /// The diagram in Mermaid's language.
     pub text: String,
-    /// What was left out, a line each.
+    /// Warnings about what was left out.
     pub warnings: Vec<String>,
 }
 
 impl Rendition {
-    /// The channels with their updates, in the language of Mermaid, in upstream's bytes.
+    /// Draws the channels and their updates as a Mermaid diagram, in upstream's bytes.
     ///
     /// # Errors
-    /// A bundle without one version, a minimum that is no bundle, a document that cannot be read.
+    /// A bundle without a single version, an unknown minimum, or an unreadable document.
     pub fn diagram(&self, options: &DiagramOptions<'_>) -> Result<Diagram, DiagramError> {
-        let source = Source::of(self)?;
-        let mut drawing = Drawing::new(&source, options)?;
+        let source = DiagramInput::of(self)?;
+        let mut builder = DiagramBuilder::new(&source, options)?;
         for channel in &source.channels {
-            drawing.channel(channel);
+            builder.channel(channel);
         }
-        Ok(drawing.finish())
+        Ok(builder.finish())
     }
 }
 
@@ -77,17 +77,17 @@ struct Channel {
     entries: Vec<EntryFacts>,
 }
 
-/// What a diagram is drawn of.
+/// The catalog content that a diagram shows.
 #[derive(Default)]
-struct Source {
+struct DiagramInput {
     /// By name, in upstream's order.
     channels: Vec<Channel>,
     versions: HashMap<String, Version>,
-    /// Names of packages, of channels and of bundles that are deprecated, whatever the package.
+    /// Names of deprecated packages, channels and bundles, of any package.
     deprecated: [BTreeSet<String>; 3],
 }
 
-impl Source {
+impl DiagramInput {
     fn of(rendition: &Rendition) -> Result<Self, DiagramError> {
         let mut source = Self::default();
         for item in rendition.items() {
@@ -133,31 +133,34 @@ impl Source {
         Ok(source)
     }
 
-    /// The version of a bundle; the least release for one that is not there.
+    /// The version of a bundle; 0.0.0 for an unknown one.
     fn version(&self, name: &str) -> Version {
         self.versions.get(name).cloned().unwrap_or_else(|| Version::new(0, 0, 0))
     }
 }
 
-/// A diagram in the making.
-struct Drawing<'d> {
-    source: &'d Source,
+/// A diagram under construction.
+struct DiagramBuilder<'d> {
+    source: &'d DiagramInput,
     options: &'d DiagramOptions<'d>,
-    /// The version of the least bundle that is drawn, and its package.
+    /// The minimum bundle, its version and its package.
     floor: Option<(&'d str, Version, &'d str)>,
     packages: BTreeMap<&'d str, String>,
     deprecated_package: Option<&'d str>,
     deprecated_channels: Vec<String>,
-    /// Bundles by how they are shown.
+    /// Bundles by style class.
     classes: BTreeMap<&'static str, Vec<String>>,
     links: usize,
-    /// The numbers of the updates that would not be followed.
-    dead: Vec<String>,
+    /// The numbers of updates that OLM would not follow.
+    ignored_links: Vec<String>,
     warnings: Vec<String>,
 }
 
-impl<'d> Drawing<'d> {
-    fn new(source: &'d Source, options: &'d DiagramOptions<'d>) -> Result<Self, DiagramError> {
+impl<'d> DiagramBuilder<'d> {
+    fn new(
+        source: &'d DiagramInput,
+        options: &'d DiagramOptions<'d>,
+    ) -> Result<Self, DiagramError> {
         let floor = match options.minimum {
             None => None,
             Some(name) => {
@@ -165,10 +168,10 @@ impl<'d> Drawing<'d> {
                     .versions
                     .get(name)
                     .ok_or_else(|| DiagramError::UnknownMinimum { name: name.to_owned() })?;
-                let has =
+                let contains =
                     |channel: &&Channel| channel.entries.iter().any(|entry| entry.name == name);
                 let package =
-                    source.channels.iter().find(has).map_or("", |channel| &*channel.package);
+                    source.channels.iter().find(contains).map_or("", |channel| &*channel.package);
                 Some((name, version.clone(), package))
             }
         };
@@ -181,12 +184,12 @@ impl<'d> Drawing<'d> {
             deprecated_channels: Vec::new(),
             classes: BTreeMap::new(),
             links: 0,
-            dead: Vec::new(),
+            ignored_links: Vec::new(),
             warnings: Vec::new(),
         })
     }
 
-    /// The entries of a channel that are drawn; none if the channel is not.
+    /// The entries of a channel that are drawn; none if the channel is not drawn.
     fn entries(&self, channel: &Channel) -> Option<Vec<EntryFacts>> {
         let copy = |entry: &EntryFacts| EntryFacts {
             name: entry.name.clone(),
@@ -211,27 +214,27 @@ impl<'d> Drawing<'d> {
             entry.replaces.is_empty() && entry.skips.is_empty() && entry.skip_range.is_empty()
         };
         let is_above = |name: &String| self.source.version(name) >= *floor;
-        let mut kept = Vec::new();
+        let mut stored = Vec::new();
         for entry in &channel.entries {
             if entry.name == *name {
-                kept.push(EntryFacts { name: entry.name.clone(), ..EntryFacts::default() });
+                stored.push(EntryFacts { name: entry.name.clone(), ..EntryFacts::default() });
                 continue;
             }
-            let mut left = copy(entry);
-            if !left.replaces.is_empty() && !is_above(&left.replaces) {
-                left.replaces.clear();
+            let mut visible = copy(entry);
+            if !visible.replaces.is_empty() && !is_above(&visible.replaces) {
+                visible.replaces.clear();
             }
-            left.skips.retain(is_above);
+            visible.skips.retain(is_above);
             let holds_floor =
                 |range: &str| Range::parse(range).is_ok_and(|range| range.contains(floor));
-            if !holds_floor(&left.skip_range) {
-                left.skip_range.clear();
+            if !holds_floor(&visible.skip_range) {
+                visible.skip_range.clear();
             }
-            if !leads_nowhere(&left) || (leads_nowhere(entry) && is_above(&entry.name)) {
-                kept.push(left);
+            if !leads_nowhere(&visible) || (leads_nowhere(entry) && is_above(&entry.name)) {
+                stored.push(visible);
             }
         }
-        (!kept.is_empty()).then_some(kept)
+        (!stored.is_empty()).then_some(stored)
     }
 
     fn channel(&mut self, channel: &'d Channel) {
@@ -256,8 +259,8 @@ impl<'d> Drawing<'d> {
         let node = |name: &str| format!("{id}-{name}[{}]", quote(name));
         for at in order {
             let entry = &entries[at];
-            let here = node(&entry.name);
-            let _ = writeln!(out, "      {here}");
+            let target = node(&entry.name);
+            let _ = writeln!(out, "      {target}");
             let class = match (bundles.contains(&entry.name), skipped.contains(&*entry.name)) {
                 (true, true) => Some("deprecatedskipped"),
                 (true, false) => Some("deprecated"),
@@ -268,7 +271,7 @@ impl<'d> Drawing<'d> {
                 self.classes.entry(class).or_default().push(format!("{id}-{}", entry.name));
             }
             for skip in &entry.skips {
-                let _ = writeln!(out, "      {}-- skip --> {here}", node(skip));
+                let _ = writeln!(out, "      {}-- skip --> {target}", node(skip));
                 let is_new = !self.options.semantics || skipped.insert(skip);
                 self.link(!is_new);
             }
@@ -280,7 +283,7 @@ impl<'d> Drawing<'d> {
                                 let (other, range) = (node(&other.name), &entry.skip_range);
                                 let _ = writeln!(
                                     out,
-                                    "      {other}-- \"skipRange({range})\" --> {here}"
+                                    "      {other}-- \"skipRange({range})\" --> {target}"
                                 );
                                 self.link(skipped.contains(&*entry.name));
                             }
@@ -294,7 +297,7 @@ impl<'d> Drawing<'d> {
                 }
             }
             if !entry.replaces.is_empty() {
-                let _ = writeln!(out, "      {}-- replace --> {here}", node(&entry.replaces));
+                let _ = writeln!(out, "      {}-- replace --> {target}", node(&entry.replaces));
                 self.link(skipped.contains(&*entry.name));
             }
         }
@@ -302,10 +305,10 @@ impl<'d> Drawing<'d> {
         self.packages.entry(package).or_default().push_str(&out);
     }
 
-    /// Counts an update; `dead` is whether it would not be followed.
-    fn link(&mut self, dead: bool) {
-        if dead {
-            self.dead.push(self.links.to_string());
+    /// Counts an update; `ignored_links` marks it as one that OLM would not follow.
+    fn link(&mut self, ignored_links: bool) {
+        if ignored_links {
+            self.ignored_links.push(self.links.to_string());
         }
         self.links += 1;
     }
@@ -330,11 +333,11 @@ impl<'d> Drawing<'d> {
             nodes.sort_unstable();
             let _ = writeln!(out, "class {} {class}", nodes.join(","));
         }
-        if !self.dead.is_empty() {
+        if !self.ignored_links.is_empty() {
             let _ = writeln!(
                 out,
                 "linkStyle {} stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;",
-                self.dead.join(",")
+                self.ignored_links.join(",")
             );
         }
         Diagram { text: out, warnings: self.warnings }

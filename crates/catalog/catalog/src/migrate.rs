@@ -1,7 +1,7 @@
-//! Migrations: what upstream offers to bring catalogs from older forms to newer ones.
+//! Migrations: conversions of catalogs from older forms to newer ones, as upstream offers them.
 //!
-//! There is one: manifests inside bundles (`olm.bundle.object`) give way to what clients show of the
-//! ClusterServiceVersion (`olm.csv.metadata`).
+//! There is one: `olm.csv.metadata`, the metadata that clients show, replaces the manifests inside
+//! bundles (`olm.bundle.object`).
 
 use crate::{
     content::Blob,
@@ -16,23 +16,23 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// How far to migrate: this level and all before it.
+/// The target of a migration: this level, after all levels before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Not at all.
+pub enum MigrationLevel {
+    /// No migration.
     None,
     /// `olm.bundle.object` becomes `olm.csv.metadata`.
     CsvMetadata,
 }
 
-impl Level {
-    /// All levels, in their order.
+impl MigrationLevel {
+    /// All levels in order.
     pub const ALL: [Self; 2] = [Self::None, Self::CsvMetadata];
 
-    /// The last one.
+    /// The last level.
     pub const LAST: Self = Self::CsvMetadata;
 
-    /// What the level is called.
+    /// The name of the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -40,30 +40,30 @@ impl Level {
         }
     }
 
-    /// The level of a name; `all` is the last one.
+    /// Parses the name of a level; `all` is the last one.
     ///
     /// # Errors
-    /// If there is none.
-    pub fn named(name: &str) -> Result<Self, UnknownLevel> {
+    /// If no level has the name.
+    pub fn parse(name: &str) -> Result<Self, UnknownMigrationLevel> {
         if name == "all" {
             return Ok(Self::LAST);
         }
         Self::ALL
             .into_iter()
             .find(|level| level.name() == name)
-            .ok_or_else(|| UnknownLevel { name: name.to_owned() })
+            .ok_or_else(|| UnknownMigrationLevel { name: name.to_owned() })
     }
 }
 
-/// There is no migration level of a name.
+/// No migration level has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown migration level {}", quote(name))]
-pub struct UnknownLevel {
+pub struct UnknownMigrationLevel {
     /// The name.
     pub name: String,
 }
 
-/// Why documents could not be migrated.
+/// Why documents cannot be migrated.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// A ClusterServiceVersion does not have the shape of its type.
@@ -75,17 +75,17 @@ pub enum MigrateError {
 }
 
 impl Rendition {
-    /// Migrates the documents that were read.
+    /// Migrates the documents.
     ///
     /// # Errors
-    /// The first bundle that cannot be migrated. What was migrated before it stays so.
-    pub fn migrate(&mut self, level: Level) -> Result<(), MigrateError> {
-        if level < Level::CsvMetadata {
+    /// The first bundle that cannot be migrated. Bundles before it stay migrated.
+    pub fn migrate(&mut self, level: MigrationLevel) -> Result<(), MigrateError> {
+        if level < MigrationLevel::CsvMetadata {
             return Ok(());
         }
         for item in self.items_mut().iter_mut().filter(|item| item.has_objects) {
             let Content::Read(blob) = &item.content else { continue };
-            if let Some(bundle) = migrated(blob)? {
+            if let Some(bundle) = remove_manifests(blob)? {
                 item.content = Content::Made(bundle.json().into());
                 item.has_objects = false;
             }
@@ -94,8 +94,8 @@ impl Rendition {
     }
 }
 
-/// The bundle without its manifests; `None` if it stays as it is.
-fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
+/// The bundle without its manifests; `None` if it needs no migration.
+fn remove_manifests(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
     let document = blob.value().map_err(WriteError::from)?;
     let bundle = shape("olm.bundle", document);
     let list = |name: &str| bundle[name].as_array().map_or(&[][..], Vec::as_slice);
@@ -103,15 +103,15 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
     let properties = list("properties");
     let is = |property: &Value, kind: &str| property["type"] == kind;
     let mut objects = properties.iter().filter(|property| is(property, BUNDLE_OBJECT));
-    let Some(csv) = objects.find_map(|property| csv_of(&property["value"])) else {
+    let Some(csv) = objects.find_map(|property| find_csv(&property["value"])) else {
         return Ok(None);
     };
     let value = csv_metadata(&csv)?;
     if properties.iter().any(|property| is(property, CSV_METADATA)) {
         return Ok(None);
     }
-    let kept = properties.iter().filter(|property| !is(property, BUNDLE_OBJECT));
-    let kept = kept.map(|property| DeclaredProperty {
+    let stored = properties.iter().filter(|property| !is(property, BUNDLE_OBJECT));
+    let stored = stored.map(|property| DeclaredProperty {
         kind: text(property, "type"),
         value: mainstay_gocompat::json::value(&property["value"], Html::Plain, Numbers::Float),
     });
@@ -122,21 +122,21 @@ fn migrated(blob: &Blob) -> Result<Option<DeclaredBundle>, MigrateError> {
         name: text(&bundle, "name"),
         package: text(&bundle, "package"),
         image: text(&bundle, "image"),
-        properties: kept.chain([metadata]).collect(),
+        properties: stored.chain([metadata]).collect(),
         related_images: list("relatedImages").iter().map(image).collect(),
     }))
 }
 
-/// The manifest in a property, if it is a ClusterServiceVersion.
-pub(crate) fn csv_of(value: &Value) -> Option<Value> {
+/// The ClusterServiceVersion in a property's value, if it holds one.
+pub(crate) fn find_csv(value: &Value) -> Option<Value> {
     #[derive(Deserialize)]
     struct Head<'h> {
         #[serde(borrow)]
         kind: Option<Cow<'h, str>>,
     }
     const KIND: &str = "ClusterServiceVersion";
-    let bytes = decode_base64(crate::fold::get(value, "data")?.as_str()?).ok()?;
-    // JSON is the fast way to what YAML would say; most manifests are of other kinds.
+    let bytes = decode_base64(crate::case_fold::get(value, "data")?.as_str()?).ok()?;
+    // Parsing JSON is faster than YAML, and most manifests are of other kinds.
     if let Ok(head) = serde_json::from_slice::<Head<'_>>(&bytes) {
         let found = head.kind? == KIND && !is_json_only(&bytes);
         return found.then(|| serde_json::from_slice(&bytes).ok())?;
@@ -146,8 +146,9 @@ pub(crate) fn csv_of(value: &Value) -> Option<Value> {
     (manifest["kind"] == KIND).then_some(manifest)
 }
 
-/// Whether a JSON text is no YAML: characters that YAML spells differently, or not at all. Upstream
-/// looks for the ClusterServiceVersion with a reader of YAML and does not find it then.
+/// Whether a JSON text is not valid YAML, because of characters that YAML escapes differently or
+/// forbids. Upstream looks for the ClusterServiceVersion with a YAML parser, and does not find it
+/// then.
 fn is_json_only(json: &[u8]) -> bool {
     let suspicious =
         json.windows(3).any(|three| three[..2] == *b"\\u" && matches!(three[2], b'd' | b'D'))

@@ -1,11 +1,11 @@
-//! The index of a sound catalog: packages, channels with their upgrade edges, bundles.
+//! The catalog index: packages, channels with their upgrade edges, and bundles.
 //!
-//! Values of these types exist only inside a [`Catalog`], which exists only when everything
-//! fits together: each entry has its bundle, each channel one head, each bundle one version.
+//! Values of these types exist only inside a [`Catalog`], and only for sound content: each entry
+//! has its bundle, each channel one head, each bundle one version.
 
 use crate::{
-    content::{Area, Blob, ContentError, ManifestError, Slot},
-    fold,
+    case_fold,
+    content::{Area, Blob, BlobError, BundleManifestError, Slot},
     order::ChannelOrder,
 };
 use mainstay_object::Object;
@@ -20,7 +20,7 @@ use std::{
 
 /// Property type that carries one manifest of a bundle, base64 in `data`.
 pub(crate) const BUNDLE_OBJECT: &str = "olm.bundle.object";
-/// Property type that carries what a catalog shows of a ClusterServiceVersion.
+/// Property type that carries the part of a ClusterServiceVersion that clients show.
 pub(crate) const CSV_METADATA: &str = "olm.csv.metadata";
 
 /// One sound catalog. Immutable; share it as `Arc<Catalog>`.
@@ -34,8 +34,8 @@ pub struct Catalog {
 
 impl Catalog {
     /// `sha256:` and the hash over all canonical blobs in sorted order. Equal digests mean equal
-    /// content, whatever the files are called and however they are written. Empty for a catalog
-    /// that was loaded with less than [`Keep::All`](crate::Keep::All).
+    /// content, independent of file names and formatting. Empty for a catalog that was loaded with
+    /// less than [`Keep::All`](crate::Keep::All).
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -55,7 +55,7 @@ impl Catalog {
         self.package(package)?.bundle(name)
     }
 
-    /// Blobs whose schema is none of ours, in the order they were read. Kept, never judged.
+    /// Blobs of custom schemas, in the order they were read. They are not checked.
     pub fn others(&self) -> &[Blob] {
         &self.others
     }
@@ -65,7 +65,7 @@ impl Catalog {
         (0..self.blob_count()).map(|slot| self.area.blob(slot))
     }
 
-    /// The blob at that place of [`Catalog::blobs`].
+    /// The blob at that index of [`Catalog::blobs`].
     pub fn blob_at(&self, index: usize) -> Option<Blob> {
         (index < self.blob_count()).then(|| self.area.blob(index))
     }
@@ -77,19 +77,20 @@ impl Catalog {
 
     /// Bytes of memory that the (compressed) blobs occupy.
     pub fn stored_bytes(&self) -> usize {
-        let stored = |slot: &Slot| slot.packed.as_ref().map_or(0, |packed| packed.stored.len());
+        let stored =
+            |slot: &Slot| slot.compressed.as_ref().map_or(0, |compressed| compressed.stored.len());
         self.area.slots.iter().map(stored).sum()
     }
 }
 
-/// A package: one operator, in all channels and versions that the catalog has of it.
+/// A package: one operator, with all its channels and versions in the catalog.
 #[derive(Debug)]
 pub struct Package {
     /// The package's name.
     pub name: Arc<str>,
-    /// The channel that is meant when a subscription names none. Always one of `channels`.
+    /// The channel for a Subscription that names none. Always one of `channels`.
     pub default_channel: Arc<str>,
-    /// What the catalog says about the package being deprecated.
+    /// The deprecation message of the package.
     pub deprecation: Option<Arc<str>>,
     pub(crate) channels: BTreeMap<Arc<str>, Channel>,
     pub(crate) bundles: BTreeMap<Arc<str>, Arc<Bundle>>,
@@ -102,7 +103,7 @@ impl Package {
         self.channels.values()
     }
 
-    /// All channels in the order for people, see [`ChannelOrder`].
+    /// All channels in display order, see [`ChannelOrder`].
     pub fn ordered_channels(&self) -> Vec<&Channel> {
         let mut channels: Vec<&Channel> = self.channels().collect();
         channels
@@ -125,21 +126,22 @@ impl Package {
         self.bundles.get(name)
     }
 
-    /// The text for people, empty when there is none. Unpacked from the content area.
-    pub fn description(&self) -> Result<String, ContentError> {
+    /// The description, empty when there is none. Decompresses the package's document.
+    pub fn description(&self) -> Result<String, BlobError> {
         let blob = self.blob.value()?;
-        Ok(fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
+        Ok(case_fold::get(&blob, "description").and_then(Value::as_str).unwrap_or("").to_owned())
     }
 
-    /// The picture, if there is one. Unpacked from the content area.
-    pub fn icon(&self) -> Result<Option<Icon>, ContentError> {
+    /// The icon, if there is one. Decompresses the package's document.
+    pub fn icon(&self) -> Result<Option<PackageIcon>, BlobError> {
         let blob = self.blob.value()?;
-        let Some(icon) = fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
+        let Some(icon) = case_fold::get(&blob, "icon").filter(|icon| icon.is_object()) else {
             return Ok(None);
         };
-        let text =
-            |field| fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Some(Icon { base64data: text("base64data"), mediatype: text("mediatype") }))
+        let text = |field| {
+            case_fold::get(icon, field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        Ok(Some(PackageIcon { base64data: text("base64data"), mediatype: text("mediatype") }))
     }
 
     /// The document that declares the package.
@@ -148,12 +150,12 @@ impl Package {
     }
 }
 
-/// The picture of a package as the catalog carries it.
+/// The icon of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Icon {
-    /// The bytes of the picture in base64.
+pub struct PackageIcon {
+    /// The image in base64.
     pub base64data: String,
-    /// What they are, such as `image/svg+xml`. Not checked by anybody.
+    /// The media type, such as `image/svg+xml`. It is not checked.
     pub mediatype: String,
 }
 
@@ -164,11 +166,11 @@ pub struct Channel {
     pub name: Arc<str>,
     /// The package it belongs to.
     pub package: Arc<str>,
-    /// What the catalog says about the channel being deprecated.
+    /// The deprecation message of the channel.
     pub deprecation: Option<Arc<str>>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<CatalogEntry>,
     pub(crate) by_name: BTreeMap<Arc<str>, usize>,
-    /// What some entry skips.
+    /// All names in the `skips` of entries.
     pub(crate) skipped: BTreeSet<Arc<str>>,
     pub(crate) head: usize,
     pub(crate) blob: Blob,
@@ -176,17 +178,17 @@ pub struct Channel {
 
 impl Channel {
     /// The entries in the order of the file.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
     /// The entry of that name.
-    pub fn entry(&self, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, name: &str) -> Option<&CatalogEntry> {
         self.by_name.get(name).map(|&index| &self.entries[index])
     }
 
     /// The one entry that no other entry replaces or skips.
-    pub fn head(&self) -> &Entry {
+    pub fn head(&self) -> &CatalogEntry {
         &self.entries[self.head]
     }
 
@@ -201,16 +203,16 @@ impl Channel {
     }
 }
 
-/// One bundle's place in one channel, with the edges that lead to it.
+/// A bundle in a channel, with the edges that lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The name of the bundle, which exists in the package.
     pub name: Arc<str>,
-    /// The bundle this one follows; it need not exist.
+    /// The bundle that this one replaces; it need not exist.
     pub replaces: Option<Arc<str>>,
-    /// Bundles from which one may jump here; they need not exist.
+    /// Bundles that may update to this one directly; they need not exist.
     pub skips: Vec<Arc<str>>,
-    /// Versions from which one may jump here, a sound range.
+    /// The range of versions that may update to this one directly; it is valid.
     pub skip_range: Option<Arc<str>>,
 }
 
@@ -221,48 +223,49 @@ pub struct Bundle {
     pub name: Arc<str>,
     /// The package it belongs to.
     pub package: Arc<str>,
-    /// The version of its one `olm.package` property.
+    /// The version in the `olm.package` property.
     pub version: Version,
-    /// The release of that property, which orders bundles of one version.
+    /// The release in that property; it orders bundles of one version.
     pub release: Option<Arc<str>>,
-    /// The image reference; empty for a bundle that only lives in the catalog.
+    /// The image reference; empty for a bundle that is only in the catalog.
     pub image: Arc<str>,
-    /// All properties but the large ones (`olm.bundle.object`, `olm.csv.metadata`), in file order.
-    pub properties: Vec<Property>,
-    /// The least version of Kubernetes that it needs, as its ClusterServiceVersion or its first
-    /// `olm.csv.metadata` writes it.
+    /// All properties except the large ones (`olm.bundle.object`, `olm.csv.metadata`), in file
+    /// order.
+    pub properties: Vec<BundleProperty>,
+    /// The minimum Kubernetes version, as the ClusterServiceVersion or the first `olm.csv.metadata`
+    /// writes it.
     pub min_kube_version: Option<Arc<str>>,
-    /// What the catalog says about the bundle being deprecated.
+    /// The deprecation message of the bundle.
     pub deprecation: Option<Arc<str>>,
     pub(crate) object_count: usize,
     pub(crate) csv_metadata_count: usize,
     pub(crate) blob: Blob,
 }
 
-/// A small property of a bundle: a type and a JSON value that is kept as text.
+/// A small property of a bundle: a type, and a JSON value as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Property {
+pub struct BundleProperty {
     /// The type, such as `olm.gvk`.
     pub kind: Arc<str>,
     /// The value as compact JSON with sorted keys.
     pub json: Box<str>,
 }
 
-impl Property {
+impl BundleProperty {
     /// The value, decoded.
     pub fn value(&self) -> Value {
         self.decode().unwrap_or(Value::Null)
     }
 
-    /// The value as a type of the caller's; `None` if it has another shape.
+    /// The value as a type of the caller; `None` if it has another shape.
     pub fn decode<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(&self.json).ok()
     }
 }
 
-/// A kind of Kubernetes object, as properties name it.
+/// The group, version and kind of an API in a property.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Api {
+pub struct BundleApi {
     /// The API group.
     pub group: String,
     /// The version in the group.
@@ -271,39 +274,40 @@ pub struct Api {
     pub kind: String,
 }
 
-impl<'de> Deserialize<'de> for Api {
+impl<'de> Deserialize<'de> for BundleApi {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let [group, version, kind] = fold::texts(from, ["group", "version", "kind"])?;
+        let [group, version, kind] = case_fold::texts(from, ["group", "version", "kind"])?;
         Ok(Self { group, version, kind })
     }
 }
 
-/// What an `olm.package.required` property asks for.
+/// The value of an `olm.package.required` property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageRequirement {
-    /// The package that must be installed …
+    /// The package that must be installed.
     pub package_name: String,
-    /// … in a version of this range.
+    /// The range of its version.
     pub version_range: String,
 }
 
 impl<'de> Deserialize<'de> for PackageRequirement {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let [package_name, version_range] = fold::texts(from, ["packageName", "versionRange"])?;
+        let [package_name, version_range] =
+            case_fold::texts(from, ["packageName", "versionRange"])?;
         Ok(Self { package_name, version_range })
     }
 }
 
-/// An image that a bundle says it uses.
+/// An image that a bundle lists as used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelatedImage {
-    /// What the image is for; may be empty.
+    /// The purpose of the image; may be empty.
     pub name: String,
     /// The reference; empty in some published catalogs.
     pub image: String,
 }
 
-/// The parts of a bundle blob that are read lazily, borrowed from the unpacked JSON.
+/// The fields of a bundle blob that are read on demand, borrowed from the JSON.
 #[derive(Deserialize)]
 struct Properties<'a> {
     #[serde(borrow, default)]
@@ -326,27 +330,27 @@ struct ObjectData<'a> {
 
 impl Bundle {
     /// The properties of one type, in file order.
-    pub fn properties_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Property> {
+    pub fn properties_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a BundleProperty> {
         self.properties.iter().filter(move |property| *property.kind == *kind)
     }
 
-    /// The APIs this bundle brings (`olm.gvk`).
-    pub fn provided_apis(&self) -> impl Iterator<Item = Api> {
-        self.properties_of("olm.gvk").filter_map(Property::decode)
+    /// The APIs that this bundle provides (`olm.gvk`).
+    pub fn provided_apis(&self) -> impl Iterator<Item = BundleApi> {
+        self.properties_of("olm.gvk").filter_map(BundleProperty::decode)
     }
 
-    /// The APIs this bundle needs (`olm.gvk.required`).
-    pub fn required_apis(&self) -> impl Iterator<Item = Api> {
-        self.properties_of("olm.gvk.required").filter_map(Property::decode)
+    /// The APIs that this bundle requires (`olm.gvk.required`).
+    pub fn required_apis(&self) -> impl Iterator<Item = BundleApi> {
+        self.properties_of("olm.gvk.required").filter_map(BundleProperty::decode)
     }
 
-    /// The packages this bundle needs (`olm.package.required`).
+    /// The packages that this bundle requires (`olm.package.required`).
     pub fn required_packages(&self) -> impl Iterator<Item = PackageRequirement> {
-        self.properties_of("olm.package.required").filter_map(Property::decode)
+        self.properties_of("olm.package.required").filter_map(BundleProperty::decode)
     }
 
-    /// How many manifests the catalog carries for this bundle; none means that they are only in
-    /// the image.
+    /// How many manifests the catalog carries for this bundle; with none they are only in the
+    /// image.
     pub fn object_count(&self) -> usize {
         self.object_count
     }
@@ -356,36 +360,36 @@ impl Bundle {
         self.csv_metadata_count
     }
 
-    /// The manifests that the catalog carries, in file order. Unpacked, decoded and parsed anew by
-    /// every call.
-    pub fn objects(&self) -> Result<Vec<Object>, ContentError> {
+    /// The manifests that the catalog carries, in file order. Each call decompresses and parses
+    /// them again.
+    pub fn objects(&self) -> Result<Vec<Object>, BlobError> {
         let mut objects = Vec::with_capacity(self.object_count);
         let json = self.blob.json()?;
         self.each_manifest(&json, |bytes| {
-            objects.push(made_of(bytes)?);
+            objects.push(parse_object(bytes)?);
             Ok(true)
         })?;
         Ok(objects)
     }
 
-    /// The ClusterServiceVersion among the manifests: the first of that kind, as upstream takes it.
-    pub fn csv(&self) -> Result<Option<Object>, ContentError> {
+    /// The first ClusterServiceVersion among the manifests, which is the one that upstream takes.
+    pub fn csv(&self) -> Result<Option<Object>, BlobError> {
         const KIND: &str = "ClusterServiceVersion";
         let json = self.blob.json()?;
         let mut csv = None;
-        // Definitions are much longer, and need not be made into values to see that they are others.
+        // CRDs are much longer, so their values are not built to find out their kind.
         self.each_manifest(&json, |bytes| {
             if kind_of(bytes).is_some_and(|kind| kind != KIND) {
                 return Ok(true);
             }
-            csv = Some(made_of(bytes)?).filter(|object| object.kind() == KIND);
+            csv = Some(parse_object(bytes)?).filter(|object| object.kind() == KIND);
             Ok(csv.is_none())
         })?;
         Ok(csv)
     }
 
     /// The value of the first `olm.csv.metadata` property.
-    pub fn csv_metadata(&self) -> Result<Option<Value>, ContentError> {
+    pub fn csv_metadata(&self) -> Result<Option<Value>, BlobError> {
         let json = self.blob.json()?;
         let mut found = None;
         self.each_property(&json, |_, kind, value| {
@@ -397,16 +401,17 @@ impl Bundle {
         Ok(found)
     }
 
-    /// The images the bundle says it uses.
-    pub fn related_images(&self) -> Result<Vec<RelatedImage>, ContentError> {
+    /// The images that the bundle lists as used.
+    pub fn related_images(&self) -> Result<Vec<RelatedImage>, BlobError> {
         let blob = self.blob.value()?;
-        let images = fold::get(&blob, "relatedImages").and_then(Value::as_array);
+        let images = case_fold::get(&blob, "relatedImages").and_then(Value::as_array);
         Ok(images
             .into_iter()
             .flatten()
             .map(|image| {
-                let text =
-                    |field| fold::get(image, field).and_then(Value::as_str).unwrap_or_default();
+                let text = |field| {
+                    case_fold::get(image, field).and_then(Value::as_str).unwrap_or_default()
+                };
                 RelatedImage { name: text("name").to_owned(), image: text("image").to_owned() }
             })
             .collect())
@@ -417,14 +422,14 @@ impl Bundle {
         &self.blob
     }
 
-    /// Calls `visit` with each property until it answers `false`.
+    /// Calls `visit` with each property until it returns `false`.
     fn each_property(
         &self,
         json: &[u8],
-        mut visit: impl FnMut(usize, &str, Option<&RawValue>) -> Result<bool, ContentError>,
-    ) -> Result<(), ContentError> {
-        // Field names may be written in any case (Go reads them so); loading has made those of
-        // properties canonical, hence this borrowed form sees all of them.
+        mut visit: impl FnMut(usize, &str, Option<&RawValue>) -> Result<bool, BlobError>,
+    ) -> Result<(), BlobError> {
+        // Go accepts field names in any case. Loading has renamed the fields of properties to their
+        // canonical names, so this borrowed form sees all of them.
         let parts: Properties<'_> =
             serde_json::from_slice(json).map_err(|_| self.blob.damaged())?;
         for (index, property) in parts.properties.into_iter().flatten().enumerate() {
@@ -435,34 +440,36 @@ impl Bundle {
         Ok(())
     }
 
-    /// Calls `visit` with the bytes of each manifest until it answers `false`.
+    /// Calls `visit` with the bytes of each manifest until it returns `false`.
     fn each_manifest(
         &self,
         json: &[u8],
-        mut visit: impl FnMut(&[u8]) -> Result<bool, ManifestError>,
-    ) -> Result<(), ContentError> {
+        mut visit: impl FnMut(&[u8]) -> Result<bool, BundleManifestError>,
+    ) -> Result<(), BlobError> {
         self.each_property(json, |index, kind, value| {
             if kind != BUNDLE_OBJECT {
                 return Ok(true);
             }
-            bytes_of(value).and_then(|bytes| visit(&bytes)).map_err(|source| ContentError::Object {
-                package: self.package.clone(),
-                bundle: self.name.clone(),
-                index,
-                source,
+            decode_manifest(value).and_then(|bytes| visit(&bytes)).map_err(|source| {
+                BlobError::Object {
+                    package: self.package.clone(),
+                    bundle: self.name.clone(),
+                    index,
+                    source,
+                }
             })
         })
     }
 }
 
-/// The manifest in an `olm.bundle.object` value, which is base64.
-fn bytes_of(value: Option<&RawValue>) -> Result<Vec<u8>, ManifestError> {
-    let value = value.ok_or(ManifestError::NoValue)?;
+/// Decodes the base64 manifest in an `olm.bundle.object` value.
+fn decode_manifest(value: Option<&RawValue>) -> Result<Vec<u8>, BundleManifestError> {
+    let value = value.ok_or(BundleManifestError::NoValue)?;
     let data: ObjectData<'_> = serde_json::from_str(value.get())?;
     Ok(mainstay_gocompat::decode_base64(&data.data)?)
 }
 
-/// The kind that a manifest names; none if it is not JSON, or has none.
+/// The kind of a JSON manifest; none if it is not JSON, or has no kind.
 fn kind_of(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Kind {
@@ -471,11 +478,11 @@ fn kind_of(bytes: &[u8]) -> Option<String> {
     serde_json::from_slice::<Kind>(bytes).ok().map(|document| document.kind)
 }
 
-/// One manifest: JSON or YAML.
-fn made_of(bytes: &[u8]) -> Result<Object, ManifestError> {
+/// Parses a manifest in JSON or YAML.
+fn parse_object(bytes: &[u8]) -> Result<Object, BundleManifestError> {
     let manifest: Value = match serde_json::from_slice(bytes) {
         Ok(manifest) => manifest,
-        // Upstream reads manifests as YAML throughout; JSON is the fast way to the same.
+        // Upstream parses all manifests as YAML; JSON is a faster path to the same value.
         Err(_) => mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())?,
     };
     Ok(Object::from_value(manifest)?)

@@ -1,16 +1,16 @@
-//! The order of channels for people.
+//! Display order of channels.
 
-/// The place of a channel among those of its package wherever people see them: the default channel
-/// first, the others by name, with numbers in the order of counting: `v2` before `v10`.
+/// The sort key of a channel among those of its package: the default channel first, the others by
+/// name, with numbers in numeric order: `v2` before `v10`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChannelOrder {
     is_other: bool,
-    /// Text, then how long the number behind it is without zeros in front, and the number.
+    /// A text, the length of the number behind it without leading zeros, and the number.
     parts: Vec<(String, usize, String)>,
 }
 
 impl ChannelOrder {
-    /// The place of a channel. The default channel is empty where none is known.
+    /// The sort key of a channel. An empty default channel stands for an unknown one.
     pub fn of(name: &str, default_channel: &str) -> Self {
         Self { is_other: name != default_channel, parts: parts(name) }
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::ChannelOrder;
 
     #[test]
-    fn the_default_channel_comes_first_and_numbers_are_counted() {
+    fn default_channel_comes_first_and_numbers_sort_numerically() {
         let mut names =
             ["stable-v1.10", "alpha", "stable-v1.9", "v10", "stable", "v2", "stable-v1.09", ""];
         names.sort_by_cached_key(|name| ChannelOrder::of(name, "stable"));

@@ -1,20 +1,20 @@
-//! What can be wrong with a catalog, and how it is said.
+//! Problems of a catalog, and how they are displayed.
 //!
-//! A problem names the place a person has to look at and what to do there. Where upstream's tools
-//! have words for it, the message is theirs: scripts and search engines know them.
+//! A problem names the place and the remedy. Where upstream's tools have a message for it, the
+//! problem uses that message: scripts and search engines know it.
 
 use crate::{
-    content::Origin,
-    rule::{Rule, Severity},
+    content::BlobOrigin,
+    rule::{CatalogRule, Severity},
 };
 use std::{borrow::Cow, fmt, sync::Arc};
 
-/// One thing that is wrong with a catalog.
+/// One problem of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// What kind of problem it is.
-    pub rule: Rule,
-    /// The document it is about, as far as it is known.
+pub struct CatalogProblem {
+    /// The rule that is broken.
+    pub rule: CatalogRule,
+    /// The document with the problem, as far as it is known.
     pub blob: Option<BlobName>,
     /// The file, below the catalog's folder; the folder itself where no file can be named.
     pub file: Arc<str>,
@@ -24,23 +24,23 @@ pub struct Problem {
     pub column: Option<usize>,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// What to do.
     pub remedy: Cow<'static, str>,
 }
 
-/// What a document of a catalog is called.
+/// Schema, package and name of a catalog document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobName {
     /// Its schema, such as `olm.bundle`.
     pub schema: Arc<str>,
-    /// The package it says it belongs to; may be empty.
+    /// The package that it names; may be empty.
     pub package: Arc<str>,
     /// Its name; may be empty.
     pub name: Arc<str>,
 }
 
 impl fmt::Display for BlobName {
-    /// The schema, and what tells it from others of its schema.
+    /// The schema, the package and the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.schema)?;
         if !self.package.is_empty() && self.package != self.name {
@@ -53,14 +53,14 @@ impl fmt::Display for BlobName {
     }
 }
 
-impl Problem {
-    /// How bad it is.
+impl CatalogProblem {
+    /// The severity of the rule.
     pub fn severity(&self) -> Severity {
         self.rule.severity()
     }
 
     pub(crate) fn of_file(
-        rule: Rule,
+        rule: CatalogRule,
         file: impl Into<Arc<str>>,
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
@@ -77,13 +77,13 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         for number in [self.line, self.column].into_iter().flatten() {
             write!(f, ":{number}")?;
         }
-        // One line per problem, whatever a name or a message carries.
+        // One line for each problem, even if a name or a message has line breaks.
         write!(f, ": {}", self.message.replace('\n', " "))?;
         if !self.remedy.is_empty() {
             write!(f, " ({})", self.remedy)?;
@@ -92,28 +92,28 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a catalog, in the order of files and lines. Never empty.
+/// All problems of a catalog, in the order of files and lines. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
     /// The problems.
-    pub problems: Vec<Problem>,
-    /// What upstream says, if it says anything.
+    pub problems: Vec<CatalogProblem>,
+    /// Upstream's message, if it has one.
     upstream: Option<String>,
 }
 
 impl LoadError {
-    pub(crate) fn new(problems: Vec<Problem>, upstream: Option<String>) -> Self {
+    pub(crate) fn new(problems: Vec<CatalogProblem>, upstream: Option<String>) -> Self {
         Self { problems, upstream }
     }
 
-    /// What upstream's opm says to the same catalog: the one thing that stops it, or the tree of
-    /// what is wrong, the children of each node sorted. Where it answers at random, one of its
-    /// answers; where it finds nothing wrong and we do, [`LoadError::headline`].
+    /// The message of upstream's opm for the same catalog: the error at which it stops, or the tree
+    /// of its findings, with the children of each node sorted. Where upstream's answer is random,
+    /// one of its answers. Where only Mainstay finds problems, [`LoadError::headline`].
     pub fn upstream(&self) -> String {
         self.upstream.clone().unwrap_or_else(|| self.headline())
     }
 
-    /// The first problem and how many more there are: one line for a status message.
+    /// The first problem and the number of others: one line for a status message.
     pub fn headline(&self) -> String {
         let Some(first) = self.problems.first() else {
             return String::new();
@@ -140,9 +140,9 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// A part of a document, for finding its line.
+/// A part of a path in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum PathPart {
     Field(&'static str),
     Item(usize),
 }
@@ -150,15 +150,15 @@ pub(crate) enum Part {
 /// A problem inside a blob, before its exact line is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    pub(crate) rule: Rule,
+    pub(crate) rule: CatalogRule,
     pub(crate) blob: BlobName,
-    pub(crate) origin: Origin,
+    pub(crate) origin: BlobOrigin,
     /// The bytes of the document in its file.
     pub(crate) bytes: std::ops::Range<usize>,
-    /// Where in the document.
-    pub(crate) path: Vec<Part>,
+    /// The path in the document.
+    pub(crate) path: Vec<PathPart>,
     pub(crate) message: String,
     pub(crate) remedy: Cow<'static, str>,
-    /// The problem may only be the shadow of a file that could not be read.
+    /// The problem may follow from a file that could not be read.
     pub(crate) follows_from_gaps: bool,
 }

@@ -1,14 +1,14 @@
-//! The kinds of problems: a stable name for each, so that people can search for it, and tools can
-//! count, show and silence it.
+//! Rules of catalogs: a stable id for each, so that people can search for it, and tools can count,
+//! display and silence it.
 
 use std::fmt;
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The catalog cannot be used, or something in it is lost.
+    /// The catalog cannot be used, or content is lost.
     Error,
-    /// It can be used; somebody should look at it.
+    /// The catalog can be used, but something looks unintended.
     Warning,
 }
 
@@ -28,31 +28,31 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Declares the rules as one table: what each asks for, its name, how bad breaking it is.
+/// Declares the rules as one table: description, name, id and severity.
 macro_rules! rules {
     ($(#[doc = $about:literal] $rule:ident = $id:literal $severity:ident,)*) => {
-        /// What kind of problem something is.
+        /// A rule for catalogs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Rule {
+        pub enum CatalogRule {
             $(#[doc = $about] $rule,)*
         }
 
-        impl Rule {
-            /// All of them.
+        impl CatalogRule {
+            /// All rules.
             pub const ALL: &'static [Self] = &[$(Self::$rule,)*];
 
-            /// Its name in reports: words joined by dashes. Names never change their meaning.
+            /// The id in reports: words joined by dashes. An id never changes its meaning.
             pub const fn id(self) -> &'static str {
                 match self { $(Self::$rule => $id,)* }
             }
 
-            /// How bad breaking it is.
+            /// The severity of breaking the rule.
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$rule => Severity::$severity,)* }
             }
 
-            /// What it asks for, in one sentence.
+            /// The description, in one sentence.
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$rule => $about.trim_ascii(),)* }
             }
@@ -185,15 +185,15 @@ rules! {
 
 #[cfg(test)]
 mod tests {
-    use super::Rule;
+    use super::CatalogRule;
     use std::collections::BTreeSet;
 
     #[test]
-    fn rules_have_names_of_one_form_and_a_sentence() {
+    fn rules_have_unique_ids_and_a_sentence() {
         let mut ids = BTreeSet::new();
-        for rule in Rule::ALL {
+        for rule in CatalogRule::ALL {
             let id = rule.id();
-            assert!(ids.insert(id), "{id} is there twice");
+            assert!(ids.insert(id), "{id} is a duplicate");
             let good = |c: char| c.is_ascii_lowercase() || c == '-';
             assert!(id.chars().all(good), "{id}");
             let about = rule.about();

@@ -1,10 +1,10 @@
-//! The Go types of documents and property values that no API has, and what Go's decoder says of values
-//! that do not have them.
+//! Go types of catalog documents and property values that the generated table of Go types does not
+//! have, and the errors of Go's decoder for them.
 
 use crate::{
+    case_fold,
     decode::ShapeError,
-    fold,
-    problem::{BlobName, Part},
+    problem::{BlobName, PathPart},
 };
 use DeclaredType::{Bytes, Int, List, Raw, Struct, Table, Text};
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType, Mismatch};
@@ -124,40 +124,40 @@ static CHANNEL: DeclaredStruct = DeclaredStruct {
     fields: &[("channelName", Text), ("priority", Int("int"))],
 };
 
-/// Something odd about the fields of an object, which Go passes over without a word.
-pub(crate) enum Odd<'v> {
-    /// A field that the type does not have.
+/// A field name that Go's decoder silently ignores or merges.
+pub(crate) enum FieldNameFault<'v> {
+    /// The type has no such field.
     Unknown(&'v str),
-    /// A field that is there under two spellings.
-    Twice(&'v str, &'v str),
+    /// The field is present in two spellings.
+    Repeated(&'v str, &'v str),
 }
 
-/// Goes through a value of a struct, and tells everything odd with the path to the object that has it
-/// and the struct of that. Structs are finite, so the depth is theirs.
-pub(crate) fn odd_fields<'v>(
+/// Visits a value of a struct, and reports each faulty field name with the path to its object and
+/// the struct of that object. Declared structs are finite, so the recursion is bounded.
+pub(crate) fn visit_field_faults<'v>(
     declared: &'static DeclaredStruct,
     value: &'v Value,
-    path: &mut Vec<PathStep<'static>>,
-    found: &mut impl FnMut(&[PathStep<'static>], &'static DeclaredStruct, Odd<'v>),
+    path: &mut Vec<Step<'static>>,
+    found: &mut impl FnMut(&[Step<'static>], &'static DeclaredStruct, FieldNameFault<'v>),
 ) {
     let Value::Object(object) = value else { return };
-    let mut seen: Vec<(&str, &'v str)> = Vec::new();
+    let mut present: Vec<(&str, &'v str)> = Vec::new();
     for (name, value) in object {
         let Some((field, ty)) = declared.field(name) else {
-            found(path, declared, Odd::Unknown(name));
+            found(path, declared, FieldNameFault::Unknown(name));
             continue;
         };
-        if let Some((_, first)) = seen.iter().find(|(known, _)| known == field) {
-            found(path, declared, Odd::Twice(first, name));
+        if let Some((_, first)) = present.iter().find(|(present_field, _)| present_field == field) {
+            found(path, declared, FieldNameFault::Repeated(first, name));
         }
-        seen.push((field, name));
-        path.push(PathStep::Field(field));
+        present.push((field, name));
+        path.push(Step::Field(field));
         match (ty, value) {
-            (Struct(inner), value) => odd_fields(inner, value, path, found),
+            (Struct(inner), value) => visit_field_faults(inner, value, path, found),
             (List(Struct(inner)), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    path.push(PathStep::Item(index));
-                    odd_fields(inner, item, path, found);
+                    path.push(Step::Item(index));
+                    visit_field_faults(inner, item, path, found);
                     path.pop();
                 }
             }
@@ -167,7 +167,7 @@ pub(crate) fn odd_fields<'v>(
     }
 }
 
-/// The type of a property's value; `None` for properties whose value may be anything.
+/// The type of a property's value; `None` for properties with any value.
 pub(crate) fn of_property(kind: &str) -> Option<DeclaredType> {
     Some(match kind {
         crate::model::CSV_METADATA => Table("operator-registry.alpha.property.CSVMetadata"),
@@ -175,7 +175,7 @@ pub(crate) fn of_property(kind: &str) -> Option<DeclaredType> {
     })
 }
 
-/// The struct of a property's value, of those that the table does not have.
+/// The struct of a property's value, if the table of Go types does not have it.
 pub(crate) fn struct_of_property(kind: &str) -> Option<&'static DeclaredStruct> {
     Some(match kind {
         "olm.gvk" => &GVK,
@@ -187,7 +187,7 @@ pub(crate) fn struct_of_property(kind: &str) -> Option<&'static DeclaredStruct> 
     })
 }
 
-/// The shape of a document and what messages call it; `None` for schemas that are not ours.
+/// The type of a document and its name in messages; `None` for custom schemas.
 pub(crate) fn of_document(schema: &str) -> Option<(&'static DeclaredStruct, &'static str)> {
     Some(match schema {
         "olm.package" => (&PACKAGE_BLOB, "package"),
@@ -198,7 +198,7 @@ pub(crate) fn of_document(schema: &str) -> Option<(&'static DeclaredStruct, &'st
     })
 }
 
-/// The fields that documents of the known schemas have.
+/// The fields of documents of the known schemas.
 pub(crate) const FIELDS: [&str; 10] = [
     "schema",
     "package",
@@ -212,26 +212,26 @@ pub(crate) const FIELDS: [&str; 10] = [
     "icon",
 ];
 
-/// What a document is called, as far as it says so.
-pub(crate) fn called(fields: &Map<String, Value>) -> Option<BlobName> {
-    let text = |field| fold::get_in(fields, field).and_then(Value::as_str).unwrap_or_default();
+/// Schema, package and name of a document; none without a schema.
+pub(crate) fn blob_name(fields: &Map<String, Value>) -> Option<BlobName> {
+    let text = |field| case_fold::get_in(fields, field).and_then(Value::as_str).unwrap_or_default();
     let (schema, name) = (text("schema"), text("name"));
     let package = if schema == "olm.package" { name } else { text("package") };
-    let called = || BlobName { schema: schema.into(), package: package.into(), name: name.into() };
-    (!schema.is_empty()).then(called)
+    let name = || BlobName { schema: schema.into(), package: package.into(), name: name.into() };
+    (!schema.is_empty()).then(name)
 }
 
-/// The text of a field that the value of a checked shape has; empty when it is not set.
+/// The text of a field of a checked value; empty when it is unset.
 pub(crate) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
+    case_fold::get(value, field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Why a value does not have a type, in Go's words, and at which part of it.
+/// Checks the type of a value. The error has Go's words and the path.
 pub(crate) fn check(value: &Value, ty: DeclaredType) -> Result<(), ShapeError> {
     gojson::check(value, &ty).map_err(ShapeError::from)
 }
 
-/// As [`check`], for the fields of a struct. With `strict` those are refused that it does not have.
+/// As [`check`], for the fields of a struct. With `strict`, unknown fields are refused.
 pub(crate) fn check_fields(
     fields: &Map<String, Value>,
     declared: &'static DeclaredStruct,
@@ -244,10 +244,10 @@ impl From<Box<Mismatch>> for ShapeError {
     fn from(mismatch: Box<Mismatch>) -> Self {
         let mut names = mismatch.fields.into_iter();
         let part = |step: &gojson::Step| match step {
-            gojson::Step::Field(_) => names.next().map(Part::Field),
-            gojson::Step::Item(index) => Some(Part::Item(*index)),
+            gojson::Step::Field(_) => names.next().map(PathPart::Field),
+            gojson::Step::Item(index) => Some(PathPart::Item(*index)),
         };
-        // What stands under a key of a map is found by the field that holds the map.
+        // A value below a key of a map is located by the field of the map.
         let path = mismatch.path.iter().map_while(part).collect();
         Self { message: mismatch.reason.to_string(), path }
     }
@@ -259,7 +259,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_refused_in_the_words_of_go() {
+    fn type_errors_have_the_words_of_go() {
         let in_icon = |data: Value| ("olm.package", json!({ "icon": { "base64data": data } }));
         let refused = |found: &str, of: &str| {
             format!("json: cannot unmarshal {found} into Go struct field {of}")
@@ -293,7 +293,7 @@ mod tests {
             ),
         ];
         for ((kind, value), expected) in table {
-            // The table of documents knows one name that properties have as well.
+            // olm.package is the schema of documents and the type of a property.
             let shape = match kind {
                 "olm.package" => Struct(of_document(kind).unwrap().0),
                 _ => of_property(kind).unwrap(),

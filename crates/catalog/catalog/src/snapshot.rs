@@ -1,24 +1,24 @@
-//! A catalog as one file, so that the last good content survives a restart.
+//! Catalog snapshots: a catalog as one file, so that the last sound content survives a restart.
 //!
 //! ```text
 //! magic (16 bytes) · SHA-256 of the rest · length of the table (8 bytes, little endian)
 //! table: JSON, one row per blob · the stored blobs as they are in memory
 //! ```
 //!
-//! Opening verifies the hash first, then unpacks and reads every blob and builds the model with
-//! the same checks as a folder: what was not sound cannot come back, and a later version of this
-//! program judges old content by its own rules. The file is written beside its place and renamed
-//! into it, so that a crash leaves the old one or the new one.
+//! Opening verifies the hash, then decompresses and decodes every blob, and builds the model with
+//! the same checks as a folder. So an unsound catalog cannot come back, and a later version of
+//! Mainstay checks old content by its own rules. The file is written beside its destination and
+//! renamed, so that a crash leaves the old file or the new one.
 
 use crate::{
-    content::{Origin, Slot},
-    declared::Declared,
+    compression::CompressedBlob,
+    content::{BlobOrigin, Slot},
+    declared::CatalogDocuments,
     decode::{self, ShapeError},
     model::Catalog,
-    pack::Packed,
     problem::Finding,
-    read::ReadBlob,
-    rule::Rule,
+    read::DecodedBlob,
+    rule::CatalogRule,
 };
 use mainstay_files::{Draft, Durability};
 use serde::{Deserialize, Serialize};
@@ -37,12 +37,12 @@ const LENGTH: usize = 8;
 /// Why a snapshot could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Writing failed; the previous snapshot, if any, is still there.
+    /// Writing failed; a previous snapshot is unchanged.
     #[error("write the catalog snapshot {path}: {source}")]
     Write {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the file system.
         source: io::Error,
     },
     /// The file cannot be opened or read.
@@ -50,64 +50,64 @@ pub enum SnapshotError {
     Read {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// The file is not what was written: cut off, changed, or of another format.
+    /// The file is truncated, changed, or of another format.
     #[error(
-        "the catalog snapshot {path} is damaged: {source}; delete it, the folder is read again"
+        "the catalog snapshot {path} is damaged: {source}; delete it, and the folder is read again"
     )]
     Damaged {
         /// The file.
         path: String,
-        /// What does not fit.
-        source: Damage,
+        /// The damage.
+        source: SnapshotDamage,
     },
 }
 
-/// What does not fit in a snapshot.
+/// The damage of a snapshot.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
-    /// The file is none, or of another format.
+pub enum SnapshotDamage {
+    /// The file is no snapshot, or of another format.
     #[error("it does not begin as a snapshot does")]
     Magic,
-    /// The file ends too early.
-    #[error("it is cut off")]
+    /// The file is truncated.
+    #[error("it is truncated")]
     CutOff,
-    /// The content is not what was written.
+    /// The checksum does not match.
     #[error("the checksum does not match the content")]
     Checksum,
-    /// The table is none.
+    /// The table is malformed.
     #[error(transparent)]
     Table(#[from] serde_json::Error),
-    /// A document does not unpack.
-    #[error("{schema} {name:?} does not unpack")]
+    /// A document cannot be decompressed.
+    #[error("{schema} {name:?} cannot be decompressed")]
     Unpack {
-        /// Its schema.
+        /// The schema of the document.
         schema: Arc<str>,
-        /// Its name.
+        /// The name of the document.
         name: Arc<str>,
     },
-    /// A document is no object.
+    /// A document is not an object.
     #[error("{schema} {name:?} is not an object")]
     NotAnObject {
-        /// Its schema.
+        /// The schema of the document.
         schema: Arc<str>,
-        /// Its name.
+        /// The name of the document.
         name: Arc<str>,
     },
-    /// A document is not of the shape that its schema asks for.
+    /// A document does not have the shape of its schema.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// A bundle holds a manifest that is none.
+    /// A bundle holds an unreadable manifest.
     #[error("a manifest in a bundle cannot be read")]
     Manifest,
-    /// The documents are no sound catalog.
+    /// The documents do not make a sound catalog.
     #[error("{message}")]
     Unsound {
-        /// The rule that the first finding is of.
-        rule: Rule,
-        /// What it says.
+        /// The rule of the first finding.
+        rule: CatalogRule,
+        /// The message of the first finding.
         message: String,
     },
 }
@@ -126,27 +126,32 @@ struct Row {
 }
 
 impl Catalog {
-    /// Writes the catalog to a file. Durable when it returns.
+    /// Writes the catalog to a file. The file is durable when this returns.
     pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
         let write = || -> io::Result<()> {
             let not_kept = || io::Error::other("the content of the catalog was not kept");
-            let kept: Option<Vec<_>> =
-                self.area.slots.iter().map(|slot| Some((slot, slot.packed.as_ref()?))).collect();
-            let kept = kept.ok_or_else(not_kept)?;
-            let rows: Vec<Row> = kept.iter().map(|(slot, packed)| row(slot, packed)).collect();
+            let stored: Option<Vec<_>> = self
+                .area
+                .slots
+                .iter()
+                .map(|slot| Some((slot, slot.compressed.as_ref()?)))
+                .collect();
+            let stored = stored.ok_or_else(not_kept)?;
+            let rows: Vec<Row> =
+                stored.iter().map(|(slot, compressed)| row(slot, compressed)).collect();
             let table = serde_json::to_vec(&rows)?;
             let length = (table.len() as u64).to_le_bytes();
             let mut hash = Sha256::new().chain_update(length).chain_update(&table);
-            for (_, packed) in &kept {
-                hash.update(&packed.stored);
+            for (_, compressed) in &stored {
+                hash.update(&compressed.stored);
             }
             let mut draft = Draft::begin(path)?;
             let mut out = BufWriter::new(&mut draft);
             for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
                 out.write_all(part)?;
             }
-            for (_, packed) in &kept {
-                out.write_all(&packed.stored)?;
+            for (_, compressed) in &stored {
+                out.write_all(&compressed.stored)?;
             }
             out.flush()?;
             drop(out);
@@ -158,7 +163,7 @@ impl Catalog {
     /// Reads a catalog that [`Catalog::save`] wrote.
     ///
     /// # Errors
-    /// The file cannot be read, is not whole, or does not hold a sound catalog.
+    /// If the file cannot be read, is damaged, or does not hold a sound catalog.
     pub fn load_snapshot(path: &Path) -> Result<Arc<Self>, SnapshotError> {
         let name = || path.display().to_string();
         let bytes = read(path).map_err(|source| SnapshotError::Read { path: name(), source })?;
@@ -168,7 +173,7 @@ impl Catalog {
     }
 }
 
-/// The bytes of a file that [`Catalog::save`] wrote; nothing else is opened.
+/// Reads a regular file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = mainstay_files::open(path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
@@ -176,64 +181,65 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn row(slot: &Slot, packed: &Packed) -> Row {
+fn row(slot: &Slot, compressed: &CompressedBlob) -> Row {
     Row {
         schema: slot.schema.clone(),
         package: slot.package.clone(),
         name: slot.name.clone(),
         file: slot.origin.file.clone(),
         line: slot.origin.line,
-        stored: packed.stored.len(),
-        plain: packed.plain,
-        pieces: packed.pieces,
+        stored: compressed.stored.len(),
+        plain: compressed.plain,
+        pieces: compressed.pieces,
     }
 }
 
-fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, Damage> {
-    let body = bytes.strip_prefix(MAGIC).ok_or(Damage::Magic)?;
-    let (hash, body) = body.split_at_checked(HASH).ok_or(Damage::CutOff)?;
+fn decode_snapshot(bytes: &[u8]) -> Result<Catalog, SnapshotDamage> {
+    let body = bytes.strip_prefix(MAGIC).ok_or(SnapshotDamage::Magic)?;
+    let (hash, body) = body.split_at_checked(HASH).ok_or(SnapshotDamage::CutOff)?;
     if hash != &Sha256::digest(body)[..]
         && !mainstay_fault::is_on("damage-of-snapshots-is-not-noticed")
     {
-        return Err(Damage::Checksum);
+        return Err(SnapshotDamage::Checksum);
     }
-    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or(Damage::CutOff)?;
+    let (length, body) = body.split_first_chunk::<LENGTH>().ok_or(SnapshotDamage::CutOff)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    let (table, mut area) = body.split_at_checked(length).ok_or(Damage::CutOff)?;
+    let (table, mut area) = body.split_at_checked(length).ok_or(SnapshotDamage::CutOff)?;
     let rows: Vec<Row> = serde_json::from_slice(table)?;
-    let mut collected = Declared::default();
+    let mut collected = CatalogDocuments::default();
     for row in rows {
-        let (stored, rest) = area.split_at_checked(row.stored).ok_or(Damage::CutOff)?;
+        let (stored, rest) = area.split_at_checked(row.stored).ok_or(SnapshotDamage::CutOff)?;
         area = rest;
         let called = || (row.schema.clone(), row.name.clone());
-        let packed = Packed { stored: stored.into(), plain: row.plain, pieces: row.pieces };
+        let compressed =
+            CompressedBlob { stored: stored.into(), plain: row.plain, pieces: row.pieces };
         let damaged = || {
             let (schema, name) = called();
-            Damage::Unpack { schema, name }
+            SnapshotDamage::Unpack { schema, name }
         };
-        let hash = packed.hash().ok_or_else(damaged)?;
-        let plain = packed.unpack().ok_or_else(damaged)?;
+        let hash = compressed.hash().ok_or_else(damaged)?;
+        let plain = compressed.decompress().ok_or_else(damaged)?;
         let Ok(Value::Object(fields)) = serde_json::from_slice(&plain) else {
             let (schema, name) = called();
-            return Err(Damage::NotAnObject { schema, name });
+            return Err(SnapshotDamage::NotAnObject { schema, name });
         };
         let facts = decode::facts(&row.schema, &fields)?;
         let slot = Slot {
             schema: row.schema,
             package: row.package,
             name: row.name,
-            origin: Origin { file: row.file, line: row.line },
-            packed: Some(packed),
+            origin: BlobOrigin { file: row.file, line: row.line },
+            compressed: Some(compressed),
             hash: Some(hash),
         };
-        collected.add(ReadBlob { slot, bytes: 0..0, facts });
+        collected.add(DecodedBlob { slot, bytes: 0..0, facts });
     }
     if collected.has_object_faults() {
-        return Err(Damage::Manifest);
+        return Err(SnapshotDamage::Manifest);
     }
     let (catalog, findings, _) = collected.build();
     match findings.into_iter().next() {
         None => Ok(catalog),
-        Some(Finding { rule, message, .. }) => Err(Damage::Unsound { rule, message }),
+        Some(Finding { rule, message, .. }) => Err(SnapshotDamage::Unsound { rule, message }),
     }
 }

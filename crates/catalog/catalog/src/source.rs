@@ -1,8 +1,8 @@
-//! Where files come from: the seam between reading and everything else.
+//! Sources of catalog files: folders, and files in memory.
 //!
-//! The folder is untrusted. A link may point anywhere, a name may be a pipe that never answers,
-//! and a file may grow while it is read. So links are resolved and must stay below the root, only
-//! regular files are opened, and no read goes beyond its limit.
+//! A folder is untrusted. A link may point anywhere, a name may be a pipe without a writer, and a
+//! file may grow while it is read. So links are resolved and must stay below the root, only regular
+//! files are opened, and no read exceeds its limit.
 
 use std::{
     borrow::Cow,
@@ -13,56 +13,56 @@ use std::{
     sync::Arc,
 };
 
-/// How deep folders may be nested.
+/// The maximum nesting of folders.
 const MAX_DEPTH: usize = 64;
 
-/// A file that is there, whether or not it can be read.
+/// A file of a tree, readable or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Its path below the root, with `/` between the parts.
+    /// The path below the root, with `/` between the parts.
     pub path: String,
-    /// Why it must not be read, and what to do about it.
+    /// Why the file must not be read, and the remedy.
     pub fault: Option<(String, Cow<'static, str>)>,
-    /// What upstream says instead of reading it, if it does not read it.
+    /// Upstream's error, if upstream does not read the file.
     pub upstream: Option<String>,
 }
 
-/// There is no tree of files that a catalog could be read from.
+/// Why a tree of files cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// There is no folder, or nobody may look.
+    /// The folder does not exist, or cannot be read.
     #[error("cannot read the catalog folder: {}", plain(.0))]
     NoFolder(io::Error),
-    /// It is no folder.
+    /// The path is not a folder.
     #[error("is not a directory")]
     NotAFolder,
     /// There are too many files.
     #[error("there are {found} files, above the limit of {limit}")]
     TooManyFiles {
-        /// How many there are.
+        /// How many files the tree has.
         found: usize,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// A file of patterns that leave files out cannot be read.
+    /// An `.indexignore` file cannot be read.
     #[error("{file}: {message}")]
     Patterns {
         /// The file.
         file: Arc<str>,
-        /// What is wrong with it.
+        /// Why the file cannot be read.
         message: String,
     },
 }
 
 /// A tree of files.
-pub trait Source: Sync {
-    /// What the tree is called in messages.
+pub trait FileSource: Sync {
+    /// The name of the tree in messages.
     fn name(&self) -> String;
 
     /// All files below the root, in the order of their paths.
     ///
     /// # Errors
-    /// When there is no such tree.
+    /// If the tree does not exist.
     fn files(&self) -> Result<Vec<SourceFile>, TreeError>;
 
     /// The bytes of one file.
@@ -78,19 +78,19 @@ pub trait Source: Sync {
         Ok(bytes)
     }
 
-    /// The bytes of one file, as they come. A file that is known to have more than `limit` bytes is
-    /// refused with [`io::ErrorKind::FileTooLarge`]; one that grows is the reader's to stop.
+    /// A reader for one file. A file that is already longer than `limit` bytes is refused with
+    /// [`io::ErrorKind::FileTooLarge`]; the caller must stop reading a file that grows.
     fn open(&self, path: &str, limit: u64) -> io::Result<Box<dyn Read + Send + '_>>;
 }
 
-/// A folder of the file system.
+/// A folder of the file system, as a source.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct FolderSource {
     root: PathBuf,
 }
 
-impl Folder {
-    /// The folder at `root`; nothing is read yet.
+impl FolderSource {
+    /// The folder at `root`; this reads nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -144,7 +144,7 @@ impl Folder {
     }
 }
 
-/// How the message of a link to a folder begins.
+/// The beginning of the message about a link to a folder.
 const TO_FOLDER: &str = "the symbolic link points to a folder";
 const READABLE: &str = "make it readable for the account that runs this process";
 
@@ -178,14 +178,14 @@ fn link_fault(root: &Path, path: &str) -> Option<(String, &'static str)> {
     }
 }
 
-/// The words of an error of the file system, without the number.
+/// The text of a file system error, in lower case and without its number.
 pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()
 }
 
-impl Source for Folder {
+impl FileSource for FolderSource {
     fn name(&self) -> String {
         self.root.display().to_string()
     }
@@ -210,19 +210,19 @@ impl Source for Folder {
     }
 }
 
-/// Files that are in memory already: contents of an archive, or of a test.
+/// Files in memory: the contents of an archive, or of a test.
 #[derive(Clone, Debug, Default)]
-pub struct Files {
+pub struct MemorySource {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
+impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for MemorySource {
     fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
         Self { files: files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect() }
     }
 }
 
-impl Source for Files {
+impl FileSource for MemorySource {
     fn name(&self) -> String {
         "the catalog".to_owned()
     }

@@ -1,30 +1,30 @@
-//! Upstream's words for texts that are neither JSON nor YAML.
+//! Upstream's messages for texts that are neither JSON nor YAML.
 //!
-//! Only used when something is wrong already: the text is gone through once more, with an eye on
-//! where Go's decoders would have stopped, which is not always where ours did.
+//! These functions run only after an error: they parse the text again, to find the place at which
+//! Go's decoders stop. That is not always where our parsers stop.
 
-use crate::golang;
+use crate::go_format;
 use mainstay_yaml::{NodeFault, Options, YamlError, YamlFault, sections};
 
-/// How far upstream looks for the brace that makes a text JSON.
+/// How many bytes upstream searches for the brace that makes a text JSON.
 const GUESS: usize = 4096;
-/// Lines longer than this are not looked into for the sake of a message.
+/// Longer lines, in bytes, are not parsed for a message.
 const LONG_LINE: usize = 1024;
-/// How deep Go's decoders follow nested values.
+/// The maximum nesting that Go's decoders allow.
 const MAX_DEPTH: usize = 10_000;
 
-/// What upstream says to a file that could be read up to its document number `read`.
+/// Upstream's message for a file that is readable up to document number `read`.
 pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     let start = &bytes[..bytes.len().min(GUESS)];
     if start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         let (values, fault) = json_stream(bytes);
-        // Bytes that are no text stop us before anything else, and nobody there.
+        // We stop at bytes that are not UTF-8 first; Go's decoder does not.
         let any = matches!(error.fault, YamlFault::NotUtf8 { .. });
         if (values == read || any)
             && let Some((message, offset)) = fault
         {
             return match offset {
-                // Two values make it certain that the text is JSON, and the place is left out.
+                // After two values Go takes the text for JSON, and leaves out the offset.
                 Some(offset) if values <= 1 => format!("json: offset {offset}: {message}"),
                 _ => message,
             };
@@ -39,17 +39,17 @@ pub(crate) fn words(bytes: &[u8], read: usize, error: &YamlError) -> String {
     if let Some(words) = first_value(bytes, error).or_else(|| odd_key(bytes, error)) {
         return words;
     }
-    // What a value cannot be in JSON is noticed behind the decoder of YAML.
+    // A value that JSON cannot express is found after the YAML decoder has run.
     let of_json = matches!(error.fault, YamlFault::Node(NodeFault::Number { .. }));
     let from = if of_json { "" } else { "yaml: " };
     format!("error converting YAML to JSON: {from}{}", error.fault)
 }
 
-/// What Go's parser of YAML says to the section that an error is in, if it refuses it; where the
-/// text is no text, to the first section that it refuses.
+/// The error of Go's YAML parser for the section with an error, if it refuses that section. For a
+/// text that is not UTF-8, the error for the first section that it refuses.
 fn fault(bytes: &[u8], error: &YamlError) -> Option<String> {
     if bytes.starts_with(&[0xff, 0xfe]) {
-        // A line feed of one byte is put behind the last line.
+        // Upstream appends a line feed of one byte.
         return Some("incomplete UTF-16 character".to_owned());
     }
     if std::str::from_utf8(bytes).is_ok() {
@@ -63,7 +63,7 @@ fn fault(bytes: &[u8], error: &YamlError) -> Option<String> {
     sections(&text).map_while(Result::ok).find_map(|section| libyaml(&bytes[section.bytes]))
 }
 
-/// What Go's parser of YAML says to a document. There, each line ends with a break.
+/// The error of Go's YAML parser for a document. Upstream ends each line with a line break.
 fn libyaml(document: &[u8]) -> Option<String> {
     let fault = if document.ends_with(b"\n") {
         mainstay_yaml::libyaml::find_error(document)
@@ -73,7 +73,7 @@ fn libyaml(document: &[u8]) -> Option<String> {
     fault.map(|fault| fault.to_string())
 }
 
-/// The section that an error is in, and the line it begins on.
+/// The section that holds an error, and the line on which it begins.
 fn section_of<'b>(bytes: &'b [u8], error: &YamlError) -> (&'b [u8], usize) {
     let (mut document, mut first) = (bytes, 1);
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -87,7 +87,8 @@ fn section_of<'b>(bytes: &'b [u8], error: &YamlError) -> (&'b [u8], usize) {
     (document, first)
 }
 
-/// The section that an error is in, where its line begins there, and how far it is from that.
+/// The section that holds an error, the offset of its line in the section, and the offset in the
+/// line.
 fn split<'b>(bytes: &'b [u8], error: &YamlError) -> Option<(&'b str, usize, usize)> {
     let (document, first) = section_of(bytes, error);
     let document = std::str::from_utf8(document).ok()?;
@@ -98,8 +99,8 @@ fn split<'b>(bytes: &'b [u8], error: &YamlError) -> Option<(&'b str, usize, usiz
     Some((document, start, rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)))
 }
 
-/// What upstream says to a key that is none, which repeats it or what it is the key of. Only for
-/// those that are written on one line.
+/// Upstream's message for an invalid key, which repeats the key or its value. Only for keys and
+/// values on one line.
 fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
     let null = match error.fault {
         YamlFault::Node(NodeFault::NullKey) => true,
@@ -112,7 +113,7 @@ fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
     let from = "error converting YAML to JSON:";
     if null {
         let value = read(line.split_once(": ")?.1)?;
-        let value = golang::syntax(&value);
+        let value = go_format::syntax(&value);
         let key = "unsupported map key of type: %!s(<nil>), key: <nil>";
         return Some(format!("{from} {key}, value: {value}"));
     }
@@ -120,11 +121,11 @@ fn odd_key(bytes: &[u8], error: &YamlError) -> Option<String> {
         let value = read(&line[..=at])?;
         (value.is_array() || value.is_object()).then_some(value)
     })?;
-    Some(format!("{from} yaml: invalid map key: {}", golang::syntax(&key)))
+    Some(format!("{from} yaml: invalid map key: {}", go_format::syntax(&key)))
 }
 
-/// Where something stands behind the first value of a document, upstream does not see it. If the
-/// value is no object, that is what upstream says.
+/// Upstream's message for text behind the first value of a document. Upstream ignores that text,
+/// and reports only a value that is not an object.
 fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
     if error.fault != YamlFault::BehindDocument {
         return None;
@@ -134,14 +135,14 @@ fn first_value(bytes: &[u8], error: &YamlError) -> Option<String> {
     match value {
         Ok(value) if !value.is_object() && !value.is_null() => {
             let found = mainstay_gocompat::values::json_kind(&value);
-            let words = golang::no_object(found, &golang::json(&value, true));
+            let words = go_format::not_an_object(found, &go_format::json(&value, true));
             Some(format!("error unmarshaling JSON: while decoding JSON: {words}"))
         }
         _ => None,
     }
 }
 
-/// What upstream says to a document that holds nothing, if it is not `words`.
+/// Upstream's message for an empty document: that of the YAML parser, or else `words`.
 pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
     match libyaml(document) {
         Some(message) => format!("error converting YAML to JSON: yaml: {message}"),
@@ -149,16 +150,16 @@ pub(crate) fn of_nothing(document: &[u8], words: &str) -> String {
     }
 }
 
-/// What Go's YAML decoder says to a text that stands alone.
+/// The error of Go's YAML decoder for a separate text.
 pub(crate) fn of_text(bytes: &[u8], error: &YamlError) -> String {
     let fault = mainstay_yaml::libyaml::find_error(bytes);
     fault.map_or_else(|| error.fault.to_string(), |fault| fault.to_string())
 }
 
-/// A fault and how many bytes were read then; the place is unknown where the text just ends.
+/// A fault, and how many bytes were read; none where the text ends too early.
 pub(crate) type Fault = (String, Option<usize>);
 
-/// What Go says to a text that is to be one value, if it refuses it.
+/// Go's error for a text that must be one value, if Go refuses it.
 pub(crate) fn value_fault(bytes: &[u8]) -> Option<String> {
     let mut scanner = Scanner { bytes, at: 0 };
     let fault = match scanner.value() {
@@ -171,11 +172,11 @@ pub(crate) fn value_fault(bytes: &[u8]) -> Option<String> {
     fault.map(|(message, place)| place.map_or_else(|| ENDS_EARLY.to_owned(), |_| message))
 }
 
-/// What Go says where a text ends in the middle of a value.
+/// Go's error for a text that ends inside a value.
 const ENDS_EARLY: &str = "unexpected end of JSON input";
 
-/// Goes through a stream of JSON values as Go's decoder does: how many there are, and what stops
-/// it.
+/// Scans a stream of JSON values like Go's decoder. Returns the number of values, and the fault
+/// that stops it.
 pub(crate) fn json_stream(bytes: &[u8]) -> (usize, Option<Fault>) {
     let mut scanner = Scanner { bytes, at: 0 };
     let mut values = 0;
@@ -207,13 +208,13 @@ impl Scanner<'_> {
         }
     }
 
-    /// The fault of the present byte.
+    /// The fault of the current byte.
     fn fault(&self, context: &str) -> Fault {
         let Some(byte) = self.peek() else { return ("unexpected EOF".to_owned(), None) };
         (format!("invalid character {} {context}", quote_byte(byte)), Some(self.at + 1))
     }
 
-    /// Passes one value, with a stack of its own: `true` for objects.
+    /// Skips one value. The explicit stack has `true` for objects.
     fn value(&mut self) -> Result<(), Fault> {
         let mut stack: Vec<bool> = Vec::new();
         loop {
@@ -267,7 +268,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Passes a key and its colon.
+    /// Skips a key and its colon.
     fn key(&mut self) -> Result<(), Fault> {
         if self.peek() != Some(b'"') {
             return Err(self.fault("looking for beginning of object key string"));
@@ -360,7 +361,7 @@ impl Scanner<'_> {
     }
 }
 
-/// A byte in quotes, as Go's messages have it.
+/// A byte in quotes, as Go's messages contain it.
 fn quote_byte(byte: u8) -> String {
     match byte {
         b'\'' => "'\\''".to_owned(),
@@ -374,7 +375,7 @@ fn quote_byte(byte: u8) -> String {
         b'\t' => "'\\t'".to_owned(),
         0x0b => "'\\v'".to_owned(),
         0..0x20 | 0x7f => format!("'\\x{byte:02x}'"),
-        // A byte is taken for the character of that number; some of these cannot be printed.
+        // Go prints a byte as the character of that number; some of them are not printable.
         0x80..=0xa0 | 0xad => format!("'\\u{byte:04x}'"),
         _ => format!("'{}'", char::from(byte)),
     }
@@ -385,7 +386,7 @@ mod tests {
     use super::json_stream;
 
     #[test]
-    fn json_is_refused_in_the_words_of_go() {
+    fn json_errors_have_the_words_of_go() {
         let table: &[(&str, usize, &str, Option<usize>)] = &[
             (
                 "{\"a\":1}{\"a\":1,}",

@@ -1,13 +1,13 @@
-//! What upstream's opm says about a catalog: one line about the first thing that stops it, or a
-//! tree of everything that is wrong with a catalog that could be put together.
+//! Upstream's report on a catalog: the error at which opm stops, or the tree of all findings in a
+//! catalog that opm could build.
 //!
-//! The checks say it here while they run, beside their own findings. Upstream's order is that of
-//! kinds first (packages, channels, bundles …) and of documents second, whatever the order of
-//! files; where it goes through a map, its answer is one of several, and ours the first by name.
+//! The checks fill it while they run, beside their own findings. Upstream checks kind by kind
+//! (packages, channels, bundles …), and within a kind in the order of documents. Where it iterates
+//! over a map its answer is random; ours is the first by name.
 
 use std::collections::BTreeMap;
 
-/// The steps in which upstream puts a catalog together. Each stops at the first fault.
+/// The stages of upstream's checks. Each stops at its first error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     Packages,
@@ -17,10 +17,10 @@ pub(crate) enum Stage {
     Deprecations,
 }
 
-/// What upstream would say.
+/// The report of upstream.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    stop: Option<((Stage, usize), String)>,
+pub(crate) struct UpstreamReport {
+    fatal: Option<((Stage, usize), String)>,
     tree: Node,
 }
 
@@ -29,18 +29,18 @@ struct Node {
     children: BTreeMap<String, Self>,
 }
 
-impl Words {
-    /// Notes that upstream stops at the document number `item`. Of one document, what is said
-    /// first counts.
-    pub(crate) fn stop(&mut self, stage: Stage, item: usize, text: &str) {
+impl UpstreamReport {
+    /// Records that upstream stops at the document number `item`. The first error of a document
+    /// counts.
+    pub(crate) fn set_fatal(&mut self, stage: Stage, item: usize, text: &str) {
         let rank = (stage, item);
-        if self.stop.as_ref().is_none_or(|(first, _)| rank < *first) {
-            self.stop = Some((rank, text.to_owned()));
+        if self.fatal.as_ref().is_none_or(|(first, _)| rank < *first) {
+            self.fatal = Some((rank, text.to_owned()));
         }
     }
 
-    /// Puts a line into the tree, below the nodes named.
-    pub(crate) fn line(&mut self, below: &[&str], text: &str) {
+    /// Adds a line to the tree, below the named nodes.
+    pub(crate) fn add_line(&mut self, below: &[&str], text: &str) {
         let mut node = &mut self.tree;
         for name in below.iter().copied().chain([text]) {
             if !node.children.contains_key(name) {
@@ -51,16 +51,16 @@ impl Words {
         }
     }
 
-    /// The whole message; `None` if upstream has nothing to say.
-    pub(crate) fn text(self) -> Option<String> {
-        if let Some((_, text)) = self.stop {
+    /// The whole report; `None` if upstream reports nothing.
+    pub(crate) fn into_message(self) -> Option<String> {
+        if let Some((_, text)) = self.fatal {
             return Some(text);
         }
-        self.tree()
+        self.into_tree()
     }
 
-    /// The tree alone, whatever stops upstream before it would get there.
-    pub(crate) fn tree(self) -> Option<String> {
+    /// The tree alone, without an error that stops upstream before it.
+    pub(crate) fn into_tree(self) -> Option<String> {
         if self.tree.children.is_empty() {
             return None;
         }
@@ -71,7 +71,7 @@ impl Words {
 }
 
 impl Node {
-    /// Three levels at most: packages, channels, bundles, and what is wrong with each.
+    /// Writes three levels at most: packages, channels, bundles, and the findings of each.
     fn write(&self, text: &mut String, indent: &str) {
         let count = self.children.len();
         for (index, (name, node)) in self.children.iter().enumerate() {

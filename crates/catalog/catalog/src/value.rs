@@ -1,4 +1,4 @@
-//! What Go's decoders say to single JSON texts: for readers of content that is no file.
+//! Errors of Go's JSON decoder for single texts, for readers of content that is not in files.
 
 use crate::{shape, syntax};
 use mainstay_schema::gojson::DeclaredType;
@@ -9,15 +9,15 @@ pub fn json_fault(text: &[u8]) -> Option<String> {
     syntax::value_fault(text)
 }
 
-/// How many JSON values stand in a text, one after the other, and what ends the stream too early, in
-/// the words of Go's decoder.
+/// Counts the JSON values in a text, and returns the error that ends the stream early, in the words
+/// of Go's decoder.
 pub fn json_stream_fault(text: &[u8]) -> (usize, Option<String>) {
     let (values, fault) = syntax::json_stream(text);
     (values, fault.map(|(message, _)| message))
 }
 
-/// Why a text cannot be the value of a property of that type, in the words of Go's decoder; `None` if
-/// it can. Of types that are not known any value will do.
+/// Why a text cannot be the value of a property of that type, in the words of Go's decoder; `None`
+/// if it can. An unknown type accepts any value.
 pub fn property_fault(kind: &str, text: &str) -> Option<String> {
     if let Some(fault) = json_fault(text.as_bytes()) {
         return Some(fault);
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_value_is_refused_in_the_words_of_go() {
+    fn value_errors_have_the_words_of_go() {
         for (text, fault) in [
             ("{}", None),
             (" [1, \"a\"] \n", None),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_known_types_have_their_shape() {
+    fn values_of_known_types_are_checked() {
         let struct_field = "json: cannot unmarshal number into Go struct field";
         for (kind, text, fault) in [
             ("olm.package", "{\"packageName\":\"a\",\"version\":\"1\"}", None),

@@ -8,7 +8,7 @@ use crate::{
     rows::Reader,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_catalog::{Declared, Origin, json_fault};
+use mainstay_catalog::{BlobOrigin, CatalogDocuments, json_fault};
 use mainstay_gocompat::quote;
 use serde_json::{Map, Value, json};
 use std::{
@@ -28,8 +28,8 @@ struct Package {
 }
 
 /// Reads a database to its end.
-pub(crate) fn all(reader: &Reader) -> Result<Declared, DatabaseError> {
-    let Some(tables) = Tables::of(reader)? else { return Ok(Declared::default()) };
+pub(crate) fn all(reader: &Reader) -> Result<CatalogDocuments, DatabaseError> {
+    let Some(tables) = Tables::of(reader)? else { return Ok(CatalogDocuments::default()) };
     let packages = packages(reader)?;
     let mut content = Content {
         reader,
@@ -39,7 +39,7 @@ pub(crate) fn all(reader: &Reader) -> Result<Declared, DatabaseError> {
         images: tables.images()?,
         entries: edges::read(reader)?,
         faults: Vec::new(),
-        declared: Declared::default(),
+        declared: CatalogDocuments::default(),
     };
     content.choose(&packages)?;
     content.write_bundles()?;
@@ -85,7 +85,7 @@ struct Content<'r> {
     entries: BTreeMap<Place, Edges>,
     /// Lines of upstream's tree, below the nodes named.
     faults: Vec<(Vec<String>, String)>,
-    declared: Declared,
+    declared: CatalogDocuments,
 }
 
 impl Content<'_> {
@@ -118,8 +118,8 @@ impl Content<'_> {
 
     fn add(&mut self, line: usize, document: Value) -> Result<(), DatabaseError> {
         let file = self.reader.file().file_name().unwrap_or_default().to_string_lossy();
-        let origin = Origin { file: Arc::from(&*file), line };
-        let declared = Declared::of([(origin, document)])
+        let origin = BlobOrigin { file: Arc::from(&*file), line };
+        let declared = CatalogDocuments::of([(origin, document)])
             .map_err(|error| self.reader.wrong(error.upstream()))?;
         self.declared.append(declared);
         Ok(())

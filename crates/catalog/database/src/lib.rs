@@ -29,7 +29,7 @@ mod rows;
 
 pub use error::DatabaseError;
 
-use mainstay_catalog::{Catalog, Declared};
+use mainstay_catalog::{Catalog, CatalogDocuments};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn is_database(path: &Path) -> bool {
 ///
 /// # Errors
 /// A file that is no sound database, or what upstream finds wrong with the catalog in it.
-pub fn read(path: &Path) -> Result<Declared, DatabaseError> {
+pub fn read(path: &Path) -> Result<CatalogDocuments, DatabaseError> {
     documents::all(&rows::Reader::open(path)?)
 }
 

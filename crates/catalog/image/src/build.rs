@@ -1,13 +1,13 @@
-//! Making images: the same input gives the same bytes, on another day and machine.
+//! Reproducible building of images: the same input gives the same bytes on any day and machine.
 //!
-//! Times are zero, owners are root, entries come in the order of their names, each folder before
-//! what is in it, and gzip is written by one implementation at one level without a name or a time.
+//! Times are zero, owners are root, and entries are sorted by name, each folder before its content.
+//! One gzip implementation at one level compresses layers, without a name or a time.
 
 use crate::{
     digest::{Digest, Hasher},
-    manifest::{Config, Descriptor, Index, Manifest, media_type},
+    manifest::{Descriptor, ImageConfig, ImageIndex, ImageManifest, media_type},
     platform::Platform,
-    store::{self, Store, StoreError},
+    store::{self, ImageStore, ImageStoreError},
 };
 use flate2::{Compression, GzBuilder, write::GzEncoder};
 use std::{
@@ -16,38 +16,38 @@ use std::{
 };
 use tar::{EntryType, Header};
 
-/// The files of a layer by their names, which are relative and separated by `/`.
+/// The files of a layer by name. Names are relative, with `/` between the parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files(BTreeMap<String, (u32, Vec<u8>)>);
+pub struct LayerFiles(BTreeMap<String, (u32, Vec<u8>)>);
 
-/// A name that a layer cannot have.
+/// A file of a layer cannot have this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a name for a file in an image")]
-pub struct NameError(String);
+pub struct LayerNameError(String);
 
-impl Files {
-    /// Adds a file, readable by everybody; one that is there is replaced.
-    pub fn add(&mut self, name: &str, content: impl Into<Vec<u8>>) -> Result<(), NameError> {
+impl LayerFiles {
+    /// Adds a file with mode 0644; it replaces one of the same name.
+    pub fn add(&mut self, name: &str, content: impl Into<Vec<u8>>) -> Result<(), LayerNameError> {
         self.add_with_mode(name, 0o644, content)
     }
 
-    /// Adds a file with permissions.
+    /// Adds a file with a mode.
     pub fn add_with_mode(
         &mut self,
         name: &str,
         mode: u32,
         content: impl Into<Vec<u8>>,
-    ) -> Result<(), NameError> {
+    ) -> Result<(), LayerNameError> {
         checked(name)?;
         self.0.insert(name.to_owned(), (mode & 0o777, content.into()));
         Ok(())
     }
 
-    /// The layer as a tar archive.
+    /// Writes the layer as a tar archive.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut archive = tar::Builder::new(out);
         let mut folders = BTreeSet::new();
@@ -64,15 +64,15 @@ impl Files {
     }
 }
 
-/// That a name is one for a file: relative, leading nowhere else, and no whiteout.
-fn checked(name: &str) -> Result<(), NameError> {
+/// Checks that a name is relative, without `..`, and not a whiteout.
+fn checked(name: &str) -> Result<(), LayerNameError> {
     let part = |part: &str| {
         !matches!(part, "" | "." | "..") && !part.starts_with(".wh.") && !part.contains('\0')
     };
-    if name.split('/').all(part) { Ok(()) } else { Err(NameError(name.to_owned())) }
+    if name.split('/').all(part) { Ok(()) } else { Err(LayerNameError(name.to_owned())) }
 }
 
-/// Appends an entry whose header depends on nothing else.
+/// Appends an entry with a reproducible header.
 pub(crate) fn append(
     archive: &mut tar::Builder<impl Write>,
     name: &str,
@@ -84,7 +84,7 @@ pub(crate) fn append(
     archive.append_data(&mut header, name, content)
 }
 
-/// A header that depends on nothing else.
+/// A reproducible header.
 pub(crate) fn header(kind: EntryType, mode: u32, size: u64) -> Header {
     let mut header = Header::new_ustar();
     header.set_entry_type(kind);
@@ -99,38 +99,40 @@ pub(crate) fn header(kind: EntryType, mode: u32, size: u64) -> Header {
 /// A layer in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// What a manifest says of it.
+    /// The descriptor for a manifest.
     pub descriptor: Descriptor,
-    /// Its digest when it is not compressed, for the configuration.
+    /// The digest of the uncompressed layer, for the configuration.
     pub diff_id: Digest,
 }
 
-/// Why a layer is not made.
+/// Why a layer cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
-    /// A file has a name that it cannot have.
+    /// The name of a file is invalid.
     #[error(transparent)]
-    Name(#[from] NameError),
-    /// Names do not come in their order, or twice: the same files would make other bytes.
-    #[error("{0:?} comes after a name that is not before it")]
+    Name(#[from] LayerNameError),
+    /// Names are not in order, or repeated: the bytes would not be reproducible.
+    #[error(
+        "{0:?} is not in order: files of a layer are added in the order of their names, each once"
+    )]
     Order(String),
-    /// A file has another length than it had a moment ago.
+    /// A file changes its length while it is read.
     #[error("{0:?} was changed while it was read")]
     Changed(String),
     /// A file cannot be read.
     #[error("{name:?} cannot be read: {source}")]
     Read {
-        /// Which.
+        /// The file.
         name: String,
-        /// Why not.
+        /// Why it cannot be read.
         source: io::Error,
     },
-    /// The store refuses.
+    /// The store fails.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
-/// Hashes what passes.
+/// Hashes the bytes that it passes on.
 struct Tee<W>(W, Hasher);
 
 impl<W: Write> Write for Tee<W> {
@@ -145,8 +147,8 @@ impl<W: Write> Write for Tee<W> {
     }
 }
 
-/// A blob that grows, as a place to write to.
-struct Blob(store::Writer);
+/// A blob of the store, as a writer.
+struct Blob(store::BlobWriter);
 
 impl Write for Blob {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -159,7 +161,7 @@ impl Write for Blob {
     }
 }
 
-/// Files as they are read; remembers that it was not the archive that failed.
+/// The content of a file. It keeps a read error, to distinguish it from an error of the archive.
 struct Counted<R> {
     inner: R,
     count: u64,
@@ -182,7 +184,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A layer that is being written, file by file, without any of them in memory as a whole.
+/// Writes a layer file by file, without a whole file in memory.
 pub struct LayerWriter {
     archive: tar::Builder<Tee<GzEncoder<Blob>>>,
     folders: BTreeSet<String>,
@@ -197,14 +199,14 @@ impl std::fmt::Debug for LayerWriter {
 
 impl LayerWriter {
     /// Begins a layer in a store, compressed with gzip.
-    pub fn new(store: &Store) -> Result<Self, StoreError> {
+    pub fn new(store: &ImageStore) -> Result<Self, ImageStoreError> {
         let blob = Blob(store.writer(u64::MAX)?);
         let encoder = GzBuilder::new().operating_system(255).write(blob, Compression::new(6));
         let tee = Tee(encoder, Hasher::new(crate::digest::Algorithm::Sha256));
         Ok(Self { archive: tar::Builder::new(tee), folders: BTreeSet::new(), last: None })
     }
 
-    /// Adds a file of `size` bytes with permissions, and the folders above it. Names come in the
+    /// Adds a file of `size` bytes with a mode, and its parent folders. Names must be added in the
     /// order of their bytes.
     pub fn add(
         &mut self,
@@ -219,7 +221,7 @@ impl LayerWriter {
         }
         let unwritten = |source| {
             let what = "cannot write a layer that begins with";
-            LayerError::Store(StoreError::Io { what, path: name.into(), source })
+            LayerError::Store(ImageStoreError::Io { what, path: name.into(), source })
         };
         for (place, _) in name.match_indices('/') {
             let folder = &name[..=place];
@@ -242,9 +244,9 @@ impl LayerWriter {
         Ok(())
     }
 
-    /// Ends the layer, which is in the store then.
-    pub fn finish(self) -> Result<Layer, StoreError> {
-        let failed = |source| StoreError::Io {
+    /// Finishes the layer and commits it to the store.
+    pub fn finish(self) -> Result<Layer, ImageStoreError> {
+        let failed = |source| ImageStoreError::Io {
             what: "cannot write a layer to",
             path: "the store".into(),
             source,
@@ -258,8 +260,8 @@ impl LayerWriter {
     }
 }
 
-/// Adds a layer of these files, compressed with gzip.
-pub fn layer(store: &Store, files: &Files) -> Result<Layer, LayerError> {
+/// Adds a layer of these files to the store, compressed with gzip.
+pub fn layer(store: &ImageStore, files: &LayerFiles) -> Result<Layer, LayerError> {
     let mut writer = LayerWriter::new(store)?;
     for (name, (mode, content)) in &files.0 {
         writer.add(name, *mode, content.len() as u64, content.as_slice())?;
@@ -267,31 +269,31 @@ pub fn layer(store: &Store, files: &Files) -> Result<Layer, LayerError> {
     Ok(writer.finish()?)
 }
 
-/// Adds the same layers and the same configuration as an index of images, one for each platform, in
-/// the order given. For content that runs nowhere, such as catalogs: every machine finds its own.
+/// Adds an index with the same image for each platform, in the given order. This is for content
+/// that does not run, such as catalogs: a client of any platform finds its image.
 pub fn for_platforms(
-    store: &Store,
+    store: &ImageStore,
     platforms: &[Platform],
-    config: &Config,
+    config: &ImageConfig,
     layers: &[Layer],
-) -> Result<Descriptor, StoreError> {
+) -> Result<Descriptor, ImageStoreError> {
     let images = platforms.iter().map(|one| image(store, one.clone(), config.clone(), layers));
     let images = images.collect::<Result<Vec<_>, _>>()?;
-    store.put_json(media_type::OCI_INDEX, &Index::oci(images))
+    store.put_json(media_type::OCI_INDEX, &ImageIndex::oci(images))
 }
 
-/// Adds an image of layers, with a configuration whose layers are filled in here.
+/// Adds an image of layers. This sets the platform and the layers in the configuration.
 pub fn image(
-    store: &Store,
+    store: &ImageStore,
     platform: Platform,
-    mut config: Config,
+    mut config: ImageConfig,
     layers: &[Layer],
-) -> Result<Descriptor, StoreError> {
+) -> Result<Descriptor, ImageStoreError> {
     config.platform = platform.clone();
     config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
     let config = store.put_json(media_type::OCI_CONFIG, &config)?;
     let layers = layers.iter().map(|layer| layer.descriptor.clone()).collect();
-    let manifest = Manifest::oci(config, layers);
+    let manifest = ImageManifest::oci(config, layers);
     let mut descriptor = store.put_json(media_type::OCI_MANIFEST, &manifest)?;
     descriptor.platform = Some(platform);
     Ok(descriptor)

@@ -1,6 +1,6 @@
-//! Layers as they travel: plain, gzip or zstd, told by their first bytes.
+//! Decompression of layers: plain, gzip or zstd, detected by their first bytes.
 //!
-//! Media types lie about compression often enough that everybody looks at the bytes; so does this.
+//! Media types are often wrong about compression, so clients look at the bytes; so does this.
 
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::{
@@ -9,7 +9,7 @@ use ruzstd::decoding::{
 };
 use std::io::{self, Cursor, Read};
 
-/// How a layer is compressed.
+/// The compression of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not at all.
@@ -20,8 +20,8 @@ pub enum Compression {
     Zstd,
 }
 
-/// A layer, opened.
-pub struct Opened<R: Read> {
+/// A reader of a decompressed layer.
+pub struct LayerReader<R: Read> {
     inner: Inner<R>,
     compression: Compression,
 }
@@ -34,12 +34,12 @@ enum Inner<R: Read> {
     Zstd(Box<Zstd<Peeked<R>>>),
 }
 
-/// Opens a layer.
+/// Opens a layer for reading.
 ///
 /// # Errors
 ///
-/// When it cannot be read, or is compressed in a way that images are not.
-pub fn open<R: Read>(mut reader: R) -> io::Result<Opened<R>> {
+/// If it cannot be read, or has a compression that images do not use.
+pub fn open<R: Read>(mut reader: R) -> io::Result<LayerReader<R>> {
     let mut first = Vec::new();
     reader.by_ref().take(6).read_to_end(&mut first)?;
     let known: [(&[u8], &str); 3] =
@@ -50,7 +50,7 @@ pub fn open<R: Read>(mut reader: R) -> io::Result<Opened<R>> {
     }
     let compression = match first.as_slice() {
         [0x1f, 0x8b, ..] => Compression::Gzip,
-        // Frames to be skipped may come first.
+        // Skippable frames may come first.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
         _ => Compression::None,
     };
@@ -65,17 +65,17 @@ pub fn open<R: Read>(mut reader: R) -> io::Result<Opened<R>> {
             ended: false,
         })),
     };
-    Ok(Opened { inner, compression })
+    Ok(LayerReader { inner, compression })
 }
 
-impl<R: Read> Opened<R> {
-    /// How it is compressed.
+impl<R: Read> LayerReader<R> {
+    /// The compression of the layer.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 }
 
-impl<R: Read> Read for Opened<R> {
+impl<R: Read> Read for LayerReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.inner {
             Inner::Plain(reader) => reader.read(buffer),
@@ -85,7 +85,7 @@ impl<R: Read> Read for Opened<R> {
     }
 }
 
-/// A sequence of frames. How large a window may be is bounded by the library (100 MiB).
+/// Reads a sequence of frames. The library limits the window to 100 MiB.
 struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
@@ -98,7 +98,7 @@ fn damaged(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Er
 }
 
 impl<R: Read> Zstd<R> {
-    /// Begins the next frame with content; false if there is none.
+    /// Begins the next frame with content; returns false if there is none.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
             let mut magic = Vec::new();
@@ -142,7 +142,7 @@ impl<R: Read> Read for Zstd<R> {
                 if count > 0 {
                     return Ok(count);
                 }
-                // Its checksum is not looked at: what is read here has been verified by digest.
+                // The frame's checksum is ignored: the caller has verified the digest.
                 self.within = false;
             }
             if self.ended || !self.begin()? {

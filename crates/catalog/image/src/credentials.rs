@@ -1,11 +1,11 @@
-//! Names and passwords of registries: Docker's and containers' files, pull secrets, helpers.
+//! Registry credentials: files of Docker and of containers' tools, pull secrets, credential
+//! helpers.
 //!
-//! Keys are registries, or repositories and the folders above them; the closest one wins, and of two
-//! that are as close the one that was read first. A key may be written as an address
-//! (`https://index.docker.io/v1/`), as Docker does, and in pull secrets may have `*` for a part of a
-//! host, as Kubernetes allows.
+//! A key is a registry, a repository, or a path above repositories. The longest matching key wins;
+//! of equal ones, the first that was read. A key may be a URL (`https://index.docker.io/v1/`), as
+//! Docker writes it. In pull secrets it may have `*` in a part of the host, as Kubernetes allows.
 
-use crate::{reference::DEFAULT_DOMAIN, registry::Secret};
+use crate::{reference::DEFAULT_DOMAIN, registry::RegistrySecret};
 use base64::Engine as _;
 use serde::Deserialize;
 use std::{
@@ -17,70 +17,70 @@ use std::{
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// How long a helper may take, and how much it may say.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LONGEST_ANSWER: u64 = 64 << 10;
-/// How long a file may be.
-const LONGEST_FILE: u64 = 8 << 20;
+/// The timeout of a helper, and the maximum length of its output in bytes.
+const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_HELPER_OUTPUT: u64 = 64 << 10;
+/// The maximum length of a file, in bytes.
+const MAX_FILE_LENGTH: u64 = 8 << 20;
 
-/// Why credentials cannot be read. What they are is never said.
+/// Why credentials cannot be read. The text never contains the credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be had.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be read.
         source: io::Error,
     },
-    /// It is no file of credentials.
-    #[error("{place} is no file of credentials (line {line}, column {column})")]
+    /// The content is not a credentials file.
+    #[error("{place} is not a credentials file (line {line}, column {column})")]
     Json {
-        /// Which.
+        /// The file.
         place: String,
-        /// Line, from one.
+        /// The line, from 1.
         line: usize,
-        /// Column, from one.
+        /// The column, from 1.
         column: usize,
     },
-    /// An entry is damaged.
+    /// An entry is malformed.
     #[error("{place}: the entry for {key:?} {why}")]
     Entry {
-        /// Which file.
+        /// The file.
         place: String,
-        /// Whose entry.
+        /// The key of the entry.
         key: String,
-        /// What is wrong.
+        /// The fault.
         why: &'static str,
     },
-    /// A helper does not help.
+    /// A helper fails.
     #[error("credential helper {helper}: {why}")]
     Helper {
-        /// Which.
+        /// The helper.
         helper: String,
-        /// Why not.
+        /// Why it fails.
         why: String,
     },
 }
 
-/// How somebody is known to a registry.
+/// How a client authenticates at a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// By name and password.
+    /// User name and password.
     Password {
-        /// Name.
+        /// The user name.
         name: String,
-        /// Password.
-        password: Secret,
+        /// The password.
+        password: RegistrySecret,
     },
-    /// By a token that gets tokens.
-    Identity(Secret),
+    /// An identity token, which is exchanged for access tokens.
+    Identity(RegistrySecret),
 }
 
 impl Login {
-    /// What must not be shown.
-    pub fn secret(&self) -> &Secret {
+    /// The password or token.
+    pub fn secret(&self) -> &RegistrySecret {
         match self {
             Self::Password { password, .. } => password,
             Self::Identity(token) => token,
@@ -94,14 +94,14 @@ enum Entry {
     Helper(String),
 }
 
-/// All that is known, from several files.
+/// The credentials of several files.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
-    /// Keys without scheme, in the order of reading, with the key as a helper is asked for it.
+    /// Keys without scheme, in the order of reading.
     entries: Vec<(String, Entry)>,
-    /// Helpers for whatever has no key.
+    /// Helpers for registries without a key.
     defaults: Vec<String>,
-    /// Where helpers lie; the search path if this is none.
+    /// The folder of the helpers; by default they are in `PATH`.
     helpers: Option<PathBuf>,
 }
 
@@ -128,14 +128,14 @@ struct Auth {
     identitytoken: Option<String>,
 }
 
-/// The files that hold credentials, the first one first, as containers' tools and Docker look for
-/// them. `lookup` reads a variable of the environment.
+/// The credentials files in the order in which Docker and containers' tools read them. `lookup`
+/// reads an environment variable.
 pub fn default_files(lookup: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     let path = |name: &str, rest: &str| {
         lookup(name).filter(|value| !value.is_empty()).map(|value| Path::new(&value).join(rest))
     };
     if let Some(file) = path("REGISTRY_AUTH_FILE", "") {
-        // Joining with nothing leaves a slash.
+        // Joining with nothing appends a slash.
         return vec![file.components().collect()];
     }
     let config = path("XDG_CONFIG_HOME", "containers/auth.json")
@@ -147,12 +147,12 @@ pub fn default_files(lookup: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 }
 
 impl Keyring {
-    /// Nothing is known.
+    /// A keyring without credentials.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads those of some files that are there.
+    /// Reads the files that exist.
     pub fn from_files(paths: &[PathBuf]) -> Result<Self, CredentialsError> {
         let mut keyring = Self::default();
         for path in paths {
@@ -162,8 +162,8 @@ impl Keyring {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
             };
-            if length > LONGEST_FILE {
-                return Err(failed(io::Error::other("it is too long")));
+            if length > MAX_FILE_LENGTH {
+                return Err(failed(io::Error::other("it is larger than 8 MiB")));
             }
             let bytes = std::fs::read(path).map_err(failed)?;
             keyring.add_file(&path.display().to_string(), &bytes)?;
@@ -171,17 +171,17 @@ impl Keyring {
         Ok(keyring)
     }
 
-    /// Adds a file's content: Docker's `config.json`, containers' `auth.json`, the value of a pull
-    /// secret (`.dockerconfigjson`), or the old form that has only what is below `auths`
-    /// (`.dockercfg`). `place` is how errors name it.
+    /// Adds the content of a file: Docker's `config.json`, containers' `auth.json`, the value of a
+    /// pull secret (`.dockerconfigjson`), or the old format with only the content of `auths`
+    /// (`.dockercfg`). `place` names the file in errors.
     pub fn add_file(&mut self, place: &str, bytes: &[u8]) -> Result<(), CredentialsError> {
-        // The text of an error of the parser could have a piece of a password in it.
-        let wrong = |error: serde_json::Error| CredentialsError::Json {
+        // The text of a parser error could contain a part of a password.
+        let invalid = |error: serde_json::Error| CredentialsError::Json {
             place: place.to_owned(),
             line: error.line(),
             column: error.column(),
         };
-        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(wrong)?;
+        let value: serde_json::Value = serde_json::from_slice(bytes).map_err(invalid)?;
         let known = ["auths", "credHelpers", "credsStore"];
         let old = value.as_object().is_some_and(|fields| {
             !fields.is_empty()
@@ -189,13 +189,13 @@ impl Keyring {
                 && fields.values().all(|one| one.get("auth").is_some())
         });
         let file: File = if old {
-            let auths = serde_json::from_value(value).map_err(wrong)?;
+            let auths = serde_json::from_value(value).map_err(invalid)?;
             File { auths: Some(auths), cred_helpers: None, creds_store: None }
         } else {
-            serde_json::from_value(value).map_err(wrong)?
+            serde_json::from_value(value).map_err(invalid)?
         };
         for (key, helper) in file.cred_helpers.into_iter().flatten() {
-            self.entries.push((normalized(&key), Entry::Helper(checked(helper)?)));
+            self.entries.push((normalized(&key), Entry::Helper(check_helper_name(helper)?)));
         }
         for (key, auth) in file.auths.into_iter().flatten() {
             let login = login(auth).map_err(|why| CredentialsError::Entry {
@@ -207,34 +207,34 @@ impl Keyring {
             self.entries.extend(login.map(|login| (normalized(&key), Entry::Login(login))));
         }
         if let Some(helper) = file.creds_store.filter(|helper| !helper.is_empty()) {
-            self.defaults.push(checked(helper)?);
+            self.defaults.push(check_helper_name(helper)?);
         }
         Ok(())
     }
 
-    /// Adds a name and a password for a registry or a repository.
-    pub fn add(&mut self, key: &str, name: &str, password: Secret) {
+    /// Adds a user name and password for a registry or a repository.
+    pub fn add(&mut self, key: &str, name: &str, password: RegistrySecret) {
         let login = Login::Password { name: name.to_owned(), password };
         self.entries.push((normalized(key), Entry::Login(login)));
     }
 
-    /// Looks for helpers in a folder instead of the search path.
+    /// Uses the helpers in a folder instead of those in `PATH`.
     #[must_use]
     pub fn with_helpers_in(mut self, folder: PathBuf) -> Self {
         self.helpers = Some(folder);
         self
     }
 
-    /// How to log in for a repository, its registry included.
+    /// The credentials for a repository, whose name includes its registry.
     pub async fn login(&self, repository: &str) -> Result<Option<Login>, CredentialsError> {
         let mut best: Option<(usize, &Entry)> = None;
         for (key, entry) in &self.entries {
-            if let Some(closeness) = closeness(key, repository)
+            if let Some(specificity) = specificity(key, repository)
                 && best.is_none_or(|(known, _)| {
-                    closeness > known && !mainstay_fault::is_on("the-first-key-is-used")
+                    specificity > known && !mainstay_fault::is_on("the-first-key-is-used")
                 })
             {
-                best = Some((closeness, entry));
+                best = Some((specificity, entry));
             }
         }
         let domain = repository.split('/').next().unwrap_or_default();
@@ -242,14 +242,14 @@ impl Keyring {
         match best {
             Some((_, Entry::Login(login))) => return Ok(Some(login.clone())),
             Some((_, Entry::Helper(helper))) => {
-                if let Some(login) = self.ask(helper, server).await? {
+                if let Some(login) = self.run_helper(helper, server).await? {
                     return Ok(Some(login));
                 }
             }
             None => {}
         }
         for helper in &self.defaults {
-            if let Some(login) = self.ask(helper, server).await? {
+            if let Some(login) = self.run_helper(helper, server).await? {
                 return Ok(Some(login));
             }
         }
@@ -257,7 +257,7 @@ impl Keyring {
     }
 }
 
-/// A key without scheme, version and the other names of Docker's registry.
+/// A key without scheme and API version, with one name for Docker's registry.
 fn normalized(key: &str) -> String {
     let rest = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
     let rest = rest.strip_suffix("/v1").or_else(|| rest.strip_suffix("/v2")).unwrap_or(rest);
@@ -269,8 +269,8 @@ fn normalized(key: &str) -> String {
     path.map_or_else(|| domain.to_owned(), |path| format!("{domain}/{path}"))
 }
 
-/// How much of a repository's name a key covers, if it does.
-fn closeness(key: &str, repository: &str) -> Option<usize> {
+/// How specifically a key matches a repository; none if it does not match.
+fn specificity(key: &str, repository: &str) -> Option<usize> {
     let (key_domain, key_path) = key.split_once('/').unwrap_or((key, ""));
     let (domain, path) = repository.split_once('/').unwrap_or((repository, ""));
     let exact = key_domain == domain;
@@ -282,7 +282,8 @@ fn closeness(key: &str, repository: &str) -> Option<usize> {
     whole.then_some(2 * key_path.len() + usize::from(exact))
 }
 
-/// Whether a pattern covers a host: part by part, `*` for anything but a dot; ports are equal.
+/// Whether a pattern matches a host: part by part, with `*` for any characters but dots. Ports must
+/// be equal.
 fn covers(pattern: &str, domain: &str) -> bool {
     let port = |text: &str| text.split_once(':').map(|(_, port)| port.to_owned());
     let host = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
@@ -305,7 +306,7 @@ fn covers(pattern: &str, domain: &str) -> bool {
 fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
     let full = |text: Option<String>| text.filter(|text| !text.is_empty());
     if let Some(token) = full(auth.identitytoken) {
-        return Ok(Some(Login::Identity(Secret::new(token))));
+        return Ok(Some(Login::Identity(RegistrySecret::new(token))));
     }
     let (name, password) = match full(auth.joined) {
         Some(text) => {
@@ -314,8 +315,8 @@ fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
                 base64::engine::GeneralPurposeConfig::new()
                     .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
             );
-            let bytes = engine.decode(text.trim()).map_err(|_| "is no base64")?;
-            let text = String::from_utf8(bytes).map_err(|_| "is no text")?;
+            let bytes = engine.decode(text.trim()).map_err(|_| "is not base64")?;
+            let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8 text")?;
             let (name, password) = text.split_once(':').ok_or("has no colon")?;
             (name.to_owned(), password.trim_matches('\0').to_owned())
         }
@@ -325,18 +326,18 @@ fn login(auth: Auth) -> Result<Option<Login>, &'static str> {
         },
     };
     if name.contains(['\r', '\n']) || password.contains(['\r', '\n']) {
-        return Err("has a line break in it");
+        return Err("contains a line break");
     }
     if name == "<token>" {
-        return Ok(Some(Login::Identity(Secret::new(password))));
+        return Ok(Some(Login::Identity(RegistrySecret::new(password))));
     }
-    Ok(Some(Login::Password { name, password: Secret::new(password) }))
+    Ok(Some(Login::Password { name, password: RegistrySecret::new(password) }))
 }
 
-/// A helper's name, which becomes part of a program's.
-fn checked(helper: String) -> Result<String, CredentialsError> {
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if !helper.is_empty() && helper.bytes().all(fine) {
+/// Checks the name of a helper, which becomes part of a program's name.
+fn check_helper_name(helper: String) -> Result<String, CredentialsError> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if !helper.is_empty() && helper.bytes().all(is_allowed) {
         return Ok(helper);
     }
     let why = "its name has other characters than letters, digits, dots and dashes".to_owned();
@@ -345,14 +346,18 @@ fn checked(helper: String) -> Result<String, CredentialsError> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct HelperOutput {
     username: String,
     secret: String,
 }
 
 impl Keyring {
-    /// Asks a helper: `docker-credential-<name> get`, with the server on its standard input.
-    async fn ask(&self, helper: &str, server: &str) -> Result<Option<Login>, CredentialsError> {
+    /// Runs a helper: `docker-credential-<name> get`, with the server on its standard input.
+    async fn run_helper(
+        &self,
+        helper: &str,
+        server: &str,
+    ) -> Result<Option<Login>, CredentialsError> {
         let failed = |why: String| CredentialsError::Helper { helper: helper.to_owned(), why };
         let program = format!("docker-credential-{helper}");
         let program = self
@@ -368,25 +373,27 @@ impl Keyring {
                 .kill_on_drop(true)
                 .spawn()?;
             if let Some(mut input) = child.stdin.take() {
-                // One that does not listen has an answer nevertheless.
+                // A helper that does not read its input may answer nevertheless.
                 let _ = input.write_all(server.as_bytes()).await;
             }
-            let mut said = Vec::new();
+            let mut text = Vec::new();
             if let Some(output) = child.stdout.take() {
-                output.take(LONGEST_ANSWER).read_to_end(&mut said).await?;
+                output.take(MAX_HELPER_OUTPUT).read_to_end(&mut text).await?;
             }
-            Ok::<_, io::Error>((child.wait().await?, said))
+            Ok::<_, io::Error>((child.wait().await?, text))
         };
-        let (status, said) = tokio::time::timeout(PATIENCE, run)
+        let (status, output) = tokio::time::timeout(HELPER_TIMEOUT, run)
             .await
-            .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
+            .map_err(|_| {
+                failed(format!("it did not answer within {} s", HELPER_TIMEOUT.as_secs()))
+            })?
             .map_err(|error| failed(error.to_string()))?;
         if !status.success() {
-            let none = String::from_utf8_lossy(&said).contains("credentials not found");
-            return if none { Ok(None) } else { Err(failed(format!("it ended with {status}"))) };
+            let none = String::from_utf8_lossy(&output).contains("credentials not found");
+            return if none { Ok(None) } else { Err(failed(format!("it exited with {status}"))) };
         }
-        let answer: Answer = serde_json::from_slice(&said)
-            .map_err(|_| failed("its answer cannot be read".to_owned()))?;
+        let answer: HelperOutput = serde_json::from_slice(&output)
+            .map_err(|_| failed("its output is not JSON with Username and Secret".to_owned()))?;
         login(Auth {
             username: Some(answer.username),
             password: Some(answer.secret),
@@ -400,6 +407,6 @@ impl Keyring {
                 other => other,
             })
         })
-        .map_err(|why| failed(format!("its answer {why}")))
+        .map_err(|why| failed(format!("its output {why}")))
     }
 }

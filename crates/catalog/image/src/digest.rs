@@ -1,23 +1,23 @@
-//! Digests: the names of content.
+//! Content digests: `algorithm:hex`, as the OCI image specification defines them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::Digest as _;
 use std::{fmt, str::FromStr};
 
-/// The algorithms that names of content may have here.
+/// The supported digest algorithms.
 ///
-/// The OCI image specification registers these two; others are refused, because what cannot be
-/// computed cannot be verified.
+/// The OCI image specification registers these two. Others are refused, because a digest that
+/// cannot be computed cannot be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// SHA-256, which everything uses.
+    /// SHA-256, the usual one.
     Sha256,
     /// SHA-512.
     Sha512,
 }
 
 impl Algorithm {
-    /// Its registered name.
+    /// The registered name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",
@@ -25,7 +25,7 @@ impl Algorithm {
         }
     }
 
-    /// How many hexadecimal digits a digest has.
+    /// The number of hexadecimal digits.
     pub fn length(self) -> usize {
         match self {
             Self::Sha256 => 64,
@@ -37,10 +37,10 @@ impl Algorithm {
 /// Why a text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
-    /// There is no `algorithm:` in front, or what follows is no lower-case hexadecimal of its length.
+    /// The text has no `algorithm:` prefix, or no lower-case hexadecimal digits behind it.
     #[error("invalid checksum digest format")]
     Format,
-    /// The algorithm is none that can be verified.
+    /// The algorithm is unsupported.
     #[error("unsupported digest algorithm")]
     Algorithm,
     /// The number of digits is wrong.
@@ -48,7 +48,7 @@ pub enum DigestError {
     Length,
 }
 
-/// A digest, `sha256:…`: checked when it is read, so it is safe as a file name.
+/// A valid digest, such as `sha256:…`, which is safe as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest {
     algorithm: Algorithm,
@@ -73,7 +73,7 @@ impl Digest {
         &self.hex
     }
 
-    /// The digest of the same algorithm that bytes have.
+    /// The digest of bytes with the same algorithm.
     #[must_use]
     pub fn same_of(&self, bytes: &[u8]) -> Self {
         let mut hasher = Hasher::new(self.algorithm);
@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Computes a digest while content passes.
+/// Computes a digest incrementally.
 #[derive(Clone, Debug)]
 pub struct Hasher(State);
 
@@ -137,7 +137,7 @@ enum State {
 }
 
 impl Hasher {
-    /// A hasher that has seen nothing.
+    /// A hasher without content.
     pub fn new(algorithm: Algorithm) -> Self {
         Self(match algorithm {
             Algorithm::Sha256 => State::Sha256(sha2::Sha256::new()),
@@ -145,7 +145,7 @@ impl Hasher {
         })
     }
 
-    /// More content.
+    /// Adds content.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Sha256(state) => state.update(bytes),
@@ -153,7 +153,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of all that passed.
+    /// The digest of all content.
     pub fn finish(self) -> Digest {
         match self.0 {
             State::Sha256(state) => {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_verified_is_a_digest() {
+    fn only_digests_of_supported_algorithms_parse() {
         let sixty_four = "a".repeat(64);
         for (text, want) in [
             (format!("sha256:{sixty_four}"), Ok(())),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_nothing_is_the_known_one() {
+    fn empty_content_has_the_published_digest() {
         let known = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Digest::of(b"").to_string(), known);
         let digest: Digest = known.parse().unwrap();

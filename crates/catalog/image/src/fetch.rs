@@ -1,69 +1,72 @@
-//! Getting an image as an administrator wants it: from the mirrors that are set, if the policy takes
-//! it.
+//! Image fetching: pulls an image from its mirrors, if the signature policy accepts it.
 
 use crate::{
     digest::Digest,
-    manifest::Document,
-    mirror::{MirrorError, Rules, Source},
-    policy::{Policy, Refused, Signature, signature_tag},
-    reference::Reference,
-    registry::{Client, Pulled, RegistryError, Security, Want},
-    store::Store,
+    manifest::ImageDocument,
+    mirror::{MirrorError, MirrorRules, MirrorSource},
+    policy::{PolicyRefusal, Signature, SignaturePolicy, signature_tag},
+    reference::ImageReference,
+    registry::{ImageClient, ImageSelection, PulledDescriptors, RegistryError, Security},
+    store::ImageStore,
 };
 
-/// The format of what cosign signs.
-const SIGNED: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// Where its signature is.
-const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// How many signatures are looked at, and how long what they sign may be.
-const MOST: usize = 64;
-const LONGEST: u64 = 1 << 20;
+/// The media type of a payload that cosign signs.
+const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+/// The annotation with the signature of a payload.
+const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
+/// How many signatures are checked, and the maximum length of a payload in bytes.
+const MAX_SIGNATURES: usize = 64;
+const MAX_PAYLOAD_LENGTH: u64 = 1 << 20;
 
-/// Why there is no image.
+/// Why an image cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The policy does not take it.
+    /// The policy refuses the image.
     #[error(transparent)]
-    Refused(#[from] Refused),
-    /// Nobody has it.
+    Refused(#[from] PolicyRefusal),
+    /// No source has the image.
     #[error(transparent)]
     Mirror(#[from] MirrorError),
 }
 
-/// Gets images.
+/// Fetches images by mirror rules and a signature policy.
 #[derive(Clone)]
 pub struct Fetcher {
-    /// How registries are asked.
-    pub client: Client,
-    /// Where images come from.
-    pub rules: Rules,
-    /// Which are taken.
-    pub policy: Policy,
-    /// Where they go.
-    pub store: Store,
-    /// How registries are reached of which no rule says it.
+    /// The client for registries.
+    pub client: ImageClient,
+    /// The mirror rules.
+    pub rules: MirrorRules,
+    /// The signature policy.
+    pub policy: SignaturePolicy,
+    /// The store for the images.
+    pub store: ImageStore,
+    /// The security for registries without a rule.
     pub security: Security,
 }
 
 impl Fetcher {
-    /// Gets an image. What the policy refuses without looking is not asked for, and what it refuses
-    /// after looking at signatures is not kept under its name.
+    /// Fetches an image. An image that the policy refuses by its name is not requested. An image
+    /// that it refuses by its signatures is not stored under its name.
     ///
-    /// Signatures are looked for where the image comes from; they must name the image by the name
-    /// that is asked for, not by that of a mirror.
-    pub async fn fetch(&self, reference: &Reference, want: &Want) -> Result<Pulled, FetchError> {
+    /// The source of the image must also have its signatures. They must name the image by
+    /// `reference`, not by the name at a mirror.
+    pub async fn fetch(
+        &self,
+        reference: &ImageReference,
+        want: &ImageSelection,
+    ) -> Result<PulledDescriptors, FetchError> {
         let mut attempts = Vec::new();
         if !self.policy.needs_signatures(reference) {
-            // No requirement is left that looks at the digest.
-            self.policy.judge(reference, &Digest::of(b""), &[])?;
+            // The remaining requirements do not depend on the digest.
+            self.policy.check(reference, &Digest::of(b""), &[])?;
         }
         for source in self.rules.sources(reference, self.security)? {
             let place = source.reference.repository();
-            match self.from(&source, reference, want).await {
+            match self.fetch_from(&source, reference, want).await {
                 Ok(pulled) => return Ok(pulled),
-                Err(Failed::Refused(refused)) => return Err(refused.into()),
-                Err(Failed::Registry(error)) => {
-                    tracing::debug!(%error, place, "the image could not be pulled from here");
+                Err(SourceError::Refused(refused)) => return Err(refused.into()),
+                Err(SourceError::Registry(error)) => {
+                    tracing::debug!(%error, place, "cannot pull the image from this source");
                     attempts.push((place, error));
                 }
             }
@@ -72,46 +75,46 @@ impl Fetcher {
         Err(MirrorError::All { reference, attempts }.into())
     }
 
-    async fn from(
+    async fn fetch_from(
         &self,
-        source: &Source,
-        reference: &Reference,
-        want: &Want,
-    ) -> Result<Pulled, Failed> {
+        source: &MirrorSource,
+        reference: &ImageReference,
+        want: &ImageSelection,
+    ) -> Result<PulledDescriptors, SourceError> {
         let (client, store) = (&self.client, &self.store);
         let mut wanted = source.reference.clone();
         if self.policy.needs_signatures(reference) {
             let (top, _) = client.resolve(&source.reference, source.security).await?;
             let signatures = signatures(client, source, &top.digest).await?;
-            self.policy.judge(reference, &top.digest, &signatures)?;
-            // Exactly what was judged, whatever the tag means by now.
+            self.policy.check(reference, &top.digest, &signatures)?;
+            // The digest that the policy accepted, even if the tag has moved.
             wanted = source.reference.with_digest(top.digest);
         }
         Ok(client.pull_as(&wanted, reference, source.security, want, store).await?)
     }
 }
 
-enum Failed {
-    Refused(Refused),
+enum SourceError {
+    Refused(PolicyRefusal),
     Registry(RegistryError),
 }
 
-impl From<Refused> for Failed {
-    fn from(refused: Refused) -> Self {
+impl From<PolicyRefusal> for SourceError {
+    fn from(refused: PolicyRefusal) -> Self {
         Self::Refused(refused)
     }
 }
 
-impl From<RegistryError> for Failed {
+impl From<RegistryError> for SourceError {
     fn from(error: RegistryError) -> Self {
         Self::Registry(error)
     }
 }
 
-/// The signatures that lie beside an image.
+/// The signatures of an image in its repository.
 async fn signatures(
-    client: &Client,
-    source: &Source,
+    client: &ImageClient,
+    source: &MirrorSource,
     digest: &Digest,
 ) -> Result<Vec<Signature>, RegistryError> {
     let place = source.reference.with_tag(&signature_tag(digest))?;
@@ -120,11 +123,13 @@ async fn signatures(
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let Document::Manifest(manifest) = document else { return Ok(Vec::new()) };
+    let ImageDocument::Manifest(manifest) = document else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for layer in manifest.layers.iter().filter(|layer| layer.media_type == SIGNED).take(MOST) {
-        let Some(base64) = layer.annotations.get(SIGNATURE) else { continue };
-        let payload = client.bytes(&place, source.security, layer, LONGEST).await?;
+    for layer in
+        manifest.layers.iter().filter(|layer| layer.media_type == PAYLOAD_TYPE).take(MAX_SIGNATURES)
+    {
+        let Some(base64) = layer.annotations.get(SIGNATURE_ANNOTATION) else { continue };
+        let payload = client.bytes(&place, source.security, layer, MAX_PAYLOAD_LENGTH).await?;
         found.push(Signature { payload, base64: base64.clone() });
     }
     Ok(found)

@@ -1,21 +1,21 @@
-//! Images: how operator content travels.
+//! Container images: pulling, pushing, mirroring, verifying, storing, serving and unpacking.
 //!
 //! ```text
 //! folder, layout, archive ──┐           ┌─► folder, layout, archive
 //! registries, by mirrors ───┼─► store ──┼─► registries
-//! what clients push ────────┘           ├─► what clients pull
+//! pushes of clients ────────┘           ├─► pulls of clients
 //!                                       └─► unpack ─► folder
 //! ```
 //!
-//! Everything goes through one content-addressed [`store`] on disk, so that nothing is fetched or
-//! kept twice and everything is verified where it enters. What comes from outside is believed in
-//! nothing: documents, archives and names are bounded and judged before they are used.
+//! Everything passes through one content-addressed [`store`] on disk, so that nothing is fetched or
+//! stored twice, and all content is verified on entry. Input from outside is untrusted: documents,
+//! archives and names are limited in size and checked before use.
 //!
-//! Why no library for registries: the usual one brings a second HTTP client, has no resuming, and
-//! what a stranger may do (redirects, waiting, lengths) is for us to decide. It is hyper and rustls,
-//! which are here already.
+//! The crate uses hyper and rustls, which the workspace has anyway, instead of a registry library.
+//! The usual library adds a second HTTP client, does not resume, and leaves limits on redirects,
+//! waits and lengths to the registry.
 //!
-//! What this crate does not do: run images, or know what is in them.
+//! This crate does not run images, and does not know their content.
 
 pub mod build;
 pub mod compress;

@@ -1,10 +1,10 @@
-//! Manifests, indexes and configurations: the documents an image is made of.
+//! Image manifests, indexes and configurations.
 //!
-//! Both families are read, OCI's and Docker's schema 2; they differ in nothing but their names.
-//! Reading is strict where being lax lets one document mean two things: the media type inside and
-//! the one a registry sent must agree, and a document must not be manifest and index at once. What
-//! the specification leaves open (annotations, unknown fields) is kept in the bytes, which nothing
-//! here ever writes anew.
+//! The formats of OCI and of Docker's schema 2 are supported; they differ only in media types.
+//! Parsing is strict where ambiguity is dangerous: the media type in a document and the one that a
+//! registry sends must agree, and a document must not be manifest and index at once. Content that
+//! the specification leaves open (annotations, unknown fields) is preserved, because existing
+//! documents are stored as bytes and never encoded again.
 
 use crate::{
     digest::{Digest, DigestError},
@@ -13,7 +13,7 @@ use crate::{
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use std::collections::BTreeMap;
 
-/// Names of formats.
+/// Media types of images.
 pub mod media_type {
     /// An OCI image manifest.
     pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -21,13 +21,13 @@ pub mod media_type {
     pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
     /// An OCI image configuration.
     pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-    /// An OCI layer, not compressed.
+    /// An uncompressed OCI layer.
     pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-    /// An OCI layer, compressed with gzip.
+    /// An OCI layer with gzip compression.
     pub const OCI_LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-    /// An OCI layer, compressed with zstd.
+    /// An OCI layer with zstd compression.
     pub const OCI_LAYER_ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
-    /// Two bytes, `{}`: the configuration of what needs none.
+    /// Two bytes, `{}`: the configuration of an artifact that needs none.
     pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
     /// A Docker manifest, schema 2.
     pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -35,48 +35,48 @@ pub mod media_type {
     pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
     /// A Docker image configuration.
     pub const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
-    /// A Docker layer, compressed with gzip.
+    /// A Docker layer with gzip compression.
     pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
-    /// A Docker layer, not compressed.
+    /// An uncompressed Docker layer.
     pub const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
     /// A Docker manifest of schema 1, which is refused.
     pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
-    /// The same, signed.
+    /// A signed Docker manifest of schema 1, which is refused.
     pub const DOCKER_SCHEMA1_SIGNED: &str =
         "application/vnd.docker.distribution.manifest.v1+prettyjws";
 
-    /// What a registry is asked for.
+    /// The media types in the `Accept` header of requests.
     pub const ACCEPTED: [&str; 4] = [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST];
 }
 
 use media_type as media;
 
-/// How long a manifest or an index may be: the registries' own limit.
+/// The maximum length of a manifest or an index in bytes: the limit of registries.
 pub const LONGEST_MANIFEST: u64 = 4 << 20;
-/// How long a configuration may be.
+/// The maximum length of a configuration in bytes.
 pub const LONGEST_CONFIG: u64 = 8 << 20;
-/// How many layers an image may have: twice what any storage driver stacks.
+/// The maximum number of layers: twice what any storage driver supports.
 pub const MOST_LAYERS: usize = 512;
-/// How many images an index may name.
+/// The maximum number of images in an index.
 pub const MOST_IMAGES: usize = 1024;
-/// How deep indexes may lie in each other.
+/// The maximum nesting of indexes.
 pub const DEEPEST_INDEX: usize = 4;
 
 /// Why a document is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// It is no JSON of the right shape.
+pub enum ImageManifestError {
+    /// The document is not JSON of its shape.
     #[error("it is not valid: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is longer than allowed.
+    /// The document exceeds the limit.
     #[error("it has {length} bytes, and {limit} are allowed")]
     TooLong {
-        /// Its length, or what was announced.
+        /// The length, or the announced length, in bytes.
         length: u64,
         /// The limit.
         limit: u64,
     },
-    /// Nobody writes the old format any more, and its digests cannot be verified simply.
+    /// The document has the obsolete schema 1, whose digests are hard to verify.
     #[error(
         "it is a Docker manifest of schema 1, which is no longer supported; push the image again with a current tool"
     )]
@@ -84,71 +84,71 @@ pub enum ManifestError {
     /// `schemaVersion` is not 2.
     #[error("schemaVersion is {0}, and must be 2")]
     SchemaVersion(i64),
-    /// The media type is none of an image.
+    /// The media type is not that of a manifest or index.
     #[error("media type {0:?} is neither a manifest nor an index")]
     MediaType(String),
-    /// The media types outside and inside differ.
+    /// The media type in the document differs from that of the sender.
     #[error("it is sent as {sent:?} and says that it is {inside:?}")]
     Disagree {
-        /// What the registry or the descriptor says.
+        /// The media type of the registry or the descriptor.
         sent: String,
-        /// What the document says.
+        /// The media type in the document.
         inside: String,
     },
-    /// It has the fields of both.
-    #[error("it has the fields of a manifest and of an index, so it could mean two things")]
+    /// The document has fields of a manifest and of an index.
+    #[error("it has the fields of a manifest and of an index, so it is ambiguous")]
     Both,
-    /// It has the fields of neither.
+    /// The document has fields of neither.
     #[error("it is neither a manifest nor an index")]
     Neither,
-    /// Too many parts.
+    /// The document has too many parts.
     #[error("it has {count} {what}, and {limit} are allowed")]
     TooMany {
-        /// What there is too much of.
+        /// The kind of the parts.
         what: &'static str,
-        /// How many there are.
+        /// The number of parts.
         count: usize,
         /// The limit.
         limit: usize,
     },
-    /// A size below zero.
+    /// A size is negative.
     #[error("the size of {0} is negative")]
     NegativeSize(Digest),
-    /// A digest that cannot be read, by itself.
+    /// A digest is invalid.
     #[error("invalid digest: {0}")]
     Digest(#[from] DigestError),
-    /// The layers of the configuration are not those of the manifest.
+    /// Configuration and manifest have different numbers of layers.
     #[error("the configuration has {config} layers and the manifest {manifest}")]
     LayerCount {
-        /// How many diff ids there are.
+        /// The number of diff ids.
         config: usize,
-        /// How many layers there are.
+        /// The number of layers.
         manifest: usize,
     },
 }
 
-/// What names content: its format, digest and size.
+/// An OCI descriptor: media type, digest and size of content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// Format of the content.
+    /// Media type of the content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub media_type: String,
     /// Digest of the content.
     pub digest: Digest,
-    /// Length in bytes.
+    /// Size in bytes.
     #[serde(with = "size")]
     pub size: u64,
-    /// What it runs on, in an index.
+    /// The platform of an image in an index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// Where else it may be had. Read, never followed.
+    /// Alternative locations. They are preserved, and never followed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
-    /// Notes.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
-    /// What kind of artifact a manifest is.
+    /// The artifact type of a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
 }
@@ -159,7 +159,7 @@ impl Descriptor {
         Self::new(media_type, Digest::of(bytes), bytes.len() as u64)
     }
 
-    /// A descriptor without any notes.
+    /// A descriptor without annotations.
     pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
         Self {
             media_type: media_type.to_owned(),
@@ -173,7 +173,7 @@ impl Descriptor {
     }
 }
 
-/// Sizes are numbers of Go's `int64`.
+/// Encodes sizes as Go's `int64`.
 mod size {
     use serde::{Deserialize, Deserializer, Serializer, de};
 
@@ -188,7 +188,7 @@ mod size {
     }
 }
 
-/// What is absent or `null` is empty, as in Go.
+/// Decodes an absent or `null` field as empty, like Go.
 fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,
@@ -197,16 +197,16 @@ where
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// An image for one platform: a configuration and layers, the lowest first.
+/// An image manifest: the configuration and layers for one platform, the lowest layer first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
+pub struct ImageManifest {
     /// Always 2.
     pub schema_version: i64,
-    /// Format, which Docker always and OCI mostly writes.
+    /// Media type; Docker always writes it, and OCI tools mostly.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub media_type: String,
-    /// What kind of artifact it is, if it is no image.
+    /// The artifact type, if it is not an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// The configuration.
@@ -214,16 +214,16 @@ pub struct Manifest {
     /// The layers, the lowest first.
     #[serde(default, deserialize_with = "or_default")]
     pub layers: Vec<Descriptor>,
-    /// The manifest that this one says something of.
+    /// The manifest to which this one refers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Descriptor>,
-    /// Notes.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Manifest {
-    /// An OCI manifest of these parts.
+impl ImageManifest {
+    /// An OCI manifest of a configuration and layers.
     pub fn oci(config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
@@ -237,30 +237,30 @@ impl Manifest {
     }
 }
 
-/// Images for several platforms.
+/// An image index: images for several platforms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Index {
+pub struct ImageIndex {
     /// Always 2.
     pub schema_version: i64,
-    /// Format.
+    /// Media type.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub media_type: String,
-    /// What kind of artifact it is.
+    /// The artifact type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// The images.
     #[serde(default, deserialize_with = "or_default")]
     pub manifests: Vec<Descriptor>,
-    /// The manifest that this one says something of.
+    /// The manifest to which this one refers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Descriptor>,
-    /// Notes.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Index {
+impl ImageIndex {
     /// An OCI index of these images.
     pub fn oci(manifests: Vec<Descriptor>) -> Self {
         Self {
@@ -280,17 +280,17 @@ impl Index {
     }
 }
 
-/// A manifest or an index, with what both have in common.
+/// A manifest or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there are a few of them at a time")]
-pub enum Document {
-    /// An image.
-    Manifest(Manifest),
-    /// Images for several platforms.
-    Index(Index),
+pub enum ImageDocument {
+    /// A manifest: one image.
+    Manifest(ImageManifest),
+    /// An index: images for several platforms.
+    Index(ImageIndex),
 }
 
-/// The fields that tell what a document is.
+/// The fields that distinguish manifests from indexes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape {
@@ -311,12 +311,12 @@ fn is_index(media_type: &str) -> Option<bool> {
     }
 }
 
-impl Document {
-    /// Reads a document; `sent` is the media type that whoever sent it gives, if any.
-    pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ManifestError> {
+impl ImageDocument {
+    /// Parses a document; `sent` is the media type from its sender, if there is one.
+    pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ImageManifestError> {
         within(bytes.len() as u64, LONGEST_MANIFEST)?;
         let old = |one: &str| one == media::DOCKER_SCHEMA1 || one == media::DOCKER_SCHEMA1_SIGNED;
-        // Generic names say nothing.
+        // Generic media types are ignored.
         let sent =
             sent.map(|sent| sent.split(';').next().unwrap_or_default().trim()).filter(|sent| {
                 !matches!(
@@ -328,57 +328,57 @@ impl Document {
             && is_index(sent).is_none()
             && !old(sent)
         {
-            return Err(ManifestError::MediaType(sent.to_owned()));
+            return Err(ImageManifestError::MediaType(sent.to_owned()));
         }
         let shape: Shape = serde_json::from_slice(bytes)?;
         if shape.schema_version == Some(1)
             || sent.is_some_and(old)
             || shape.media_type.as_deref().is_some_and(old)
         {
-            return Err(ManifestError::Schema1);
+            return Err(ImageManifestError::Schema1);
         }
         let version = shape.schema_version.unwrap_or(0);
         if version != 2 {
-            return Err(ManifestError::SchemaVersion(version));
+            return Err(ImageManifestError::SchemaVersion(version));
         }
         let of_manifest = shape.config.is_some() || shape.layers.is_some();
         let of_old = shape.fs_layers.is_some() || shape.history.is_some();
         let of_index = shape.manifests.is_some();
         if of_index && of_manifest || of_old && (of_index || of_manifest) {
-            return Err(ManifestError::Both);
+            return Err(ImageManifestError::Both);
         }
         let inside = shape.media_type.filter(|inside| !inside.is_empty());
         if let (Some(sent), Some(inside)) = (sent, &inside)
             && sent != inside
         {
             let (sent, inside) = (sent.to_owned(), inside.clone());
-            return Err(ManifestError::Disagree { sent, inside });
+            return Err(ImageManifestError::Disagree { sent, inside });
         }
         let named = inside.as_deref().or(sent);
         let index = match named {
             Some(named) => {
-                is_index(named).ok_or_else(|| ManifestError::MediaType(named.to_owned()))?
+                is_index(named).ok_or_else(|| ImageManifestError::MediaType(named.to_owned()))?
             }
             None if of_index => true,
             None if of_manifest => false,
-            None => return Err(ManifestError::Neither),
+            None => return Err(ImageManifestError::Neither),
         };
         if index && of_manifest || !index && of_index {
-            return Err(ManifestError::Both);
+            return Err(ImageManifestError::Both);
         }
         let document = if index {
-            let index: Index = serde_json::from_slice(bytes)?;
+            let index: ImageIndex = serde_json::from_slice(bytes)?;
             few("images", index.manifests.len(), MOST_IMAGES)?;
             Self::Index(index)
         } else {
-            let manifest: Manifest = serde_json::from_slice(bytes)?;
+            let manifest: ImageManifest = serde_json::from_slice(bytes)?;
             few("layers", manifest.layers.len(), MOST_LAYERS)?;
             Self::Manifest(manifest)
         };
         Ok(document)
     }
 
-    /// The format: what it says, or OCI's name where it says nothing.
+    /// The media type in the document, or OCI's if it has none.
     pub fn media_type(&self) -> &str {
         let (said, default) = match self {
             Self::Manifest(manifest) => (manifest.media_type.as_str(), media::OCI_MANIFEST),
@@ -387,7 +387,7 @@ impl Document {
         if said.is_empty() { default } else { said }
     }
 
-    /// What it names: configuration and layers, or images.
+    /// The descriptors in the document: configuration and layers, or images.
     pub fn parts(&self) -> Vec<&Descriptor> {
         match self {
             Self::Manifest(manifest) => {
@@ -397,7 +397,7 @@ impl Document {
         }
     }
 
-    /// The manifest that it says something of.
+    /// The manifest to which the document refers.
     pub fn subject(&self) -> Option<&Descriptor> {
         match self {
             Self::Manifest(manifest) => manifest.subject.as_ref(),
@@ -405,8 +405,8 @@ impl Document {
         }
     }
 
-    /// The kind of artifact, as a list of referrers names it: that of the document, or the format
-    /// of a manifest's configuration.
+    /// The artifact type for a list of referrers: that of the document, or the media type of a
+    /// manifest's configuration.
     pub fn artifact_type(&self) -> Option<&str> {
         match self {
             Self::Manifest(manifest) => {
@@ -416,7 +416,7 @@ impl Document {
         }
     }
 
-    /// Its notes.
+    /// The annotations.
     pub fn annotations(&self) -> &BTreeMap<String, String> {
         match self {
             Self::Manifest(manifest) => &manifest.annotations,
@@ -425,52 +425,52 @@ impl Document {
     }
 }
 
-fn few(what: &'static str, count: usize, limit: usize) -> Result<(), ManifestError> {
-    if count > limit { Err(ManifestError::TooMany { what, count, limit }) } else { Ok(()) }
+fn few(what: &'static str, count: usize, limit: usize) -> Result<(), ImageManifestError> {
+    if count > limit { Err(ImageManifestError::TooMany { what, count, limit }) } else { Ok(()) }
 }
 
-/// That a length is within a limit.
-pub(crate) fn within(length: u64, limit: u64) -> Result<(), ManifestError> {
-    if length > limit { Err(ManifestError::TooLong { length, limit }) } else { Ok(()) }
+/// Checks that a length is within a limit.
+pub(crate) fn within(length: u64, limit: u64) -> Result<(), ImageManifestError> {
+    if length > limit { Err(ImageManifestError::TooLong { length, limit }) } else { Ok(()) }
 }
 
-/// An image's configuration: what it runs, and which layers it has when they are not compressed.
+/// An image configuration: how the image runs, and the diff ids of its layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Config {
-    /// When it was made, RFC 3339.
+pub struct ImageConfig {
+    /// The time of creation, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
-    /// What it runs on.
+    /// The platform.
     #[serde(flatten)]
     pub platform: Platform,
-    /// How it is run.
+    /// How the image runs.
     #[serde(default, deserialize_with = "or_default")]
-    pub config: Run,
-    /// Its layers.
+    pub config: RunConfig,
+    /// The layers.
     #[serde(default, deserialize_with = "or_default")]
     pub rootfs: RootFs,
 }
 
-/// How an image is run, as far as anything here looks at it.
+/// The run configuration of an image, as far as this workspace reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Run {
+pub struct RunConfig {
     /// Labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
-    /// What is run.
+    /// The command.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub entrypoint: Vec<String>,
-    /// Its arguments.
+    /// The arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub cmd: Vec<String>,
-    /// Its environment, `NAME=value`.
+    /// The environment, `NAME=value`.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub env: Vec<String>,
-    /// Where it runs.
+    /// The working directory.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub working_dir: String,
-    /// As whom it runs.
+    /// The user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub user: String,
 }
@@ -481,7 +481,7 @@ pub struct RootFs {
     /// Always `layers`.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// The digests of the layers when they are not compressed, the lowest first.
+    /// The digests of the uncompressed layers, the lowest first.
     #[serde(default, deserialize_with = "or_default")]
     pub diff_ids: Vec<Digest>,
 }
@@ -492,15 +492,15 @@ impl Default for RootFs {
     }
 }
 
-impl Config {
-    /// Reads the configuration of a manifest. Its layers must be as many; one that names none (an
-    /// artifact that is no image) is taken.
-    pub fn read(bytes: &[u8], manifest: &Manifest) -> Result<Self, ManifestError> {
+impl ImageConfig {
+    /// Parses the configuration of a manifest. The numbers of layers must agree; a configuration
+    /// without diff ids (of an artifact that is not an image) is accepted.
+    pub fn read(bytes: &[u8], manifest: &ImageManifest) -> Result<Self, ImageManifestError> {
         within(bytes.len() as u64, LONGEST_CONFIG)?;
         let config: Self = serde_json::from_slice(bytes)?;
         let (ours, theirs) = (config.rootfs.diff_ids.len(), manifest.layers.len());
         if ours != 0 && ours != theirs {
-            return Err(ManifestError::LayerCount { config: ours, manifest: theirs });
+            return Err(ImageManifestError::LayerCount { config: ours, manifest: theirs });
         }
         Ok(config)
     }

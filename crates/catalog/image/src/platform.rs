@@ -1,21 +1,21 @@
-//! Platforms, and which image of an index is the one for a machine.
+//! Platforms, and the choice of an image in an index for a platform.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// What an image runs on. Empty fields are left away when it is written.
+/// An OCI platform. Empty fields are omitted when it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Platform {
-    /// Architecture by Go's name: `amd64`, `arm64`, `ppc64le`, `s390x`, …
+    /// Architecture in Go's names: `amd64`, `arm64`, `ppc64le`, `s390x`, …
     #[serde(default)]
     pub architecture: String,
-    /// Operating system by Go's name.
+    /// Operating system in Go's names.
     #[serde(default)]
     pub os: String,
     /// Version of the operating system; only Windows uses it.
     #[serde(rename = "os.version", default, skip_serializing_if = "String::is_empty")]
     pub os_version: String,
-    /// What the operating system must be able to do.
+    /// Required features of the operating system.
     #[serde(rename = "os.features", default, skip_serializing_if = "Vec::is_empty")]
     pub os_features: Vec<String>,
     /// Variant of the architecture: `v7` of `arm`, `v3` of `amd64`.
@@ -23,7 +23,7 @@ pub struct Platform {
     pub variant: String,
 }
 
-/// A text that is no `os/architecture[/variant]`.
+/// The text is not `os/architecture[/variant]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a platform; write os/architecture or os/architecture/variant, as in linux/arm64"
@@ -31,7 +31,7 @@ pub struct Platform {
 pub struct PlatformError(String);
 
 impl Platform {
-    /// Linux on this program's architecture.
+    /// Linux on the architecture of this program.
     pub fn host() -> Self {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -47,8 +47,8 @@ impl Platform {
         Self { os: "linux".to_owned(), architecture: architecture.to_owned(), ..Self::default() }
     }
 
-    /// Architecture and variant by the one name they have, as containerd makes them equal:
-    /// `x86_64` is `amd64`, `arm64` is `v8`, `arm` is `v7` unless it says otherwise.
+    /// Canonical names of architecture and variant, as in containerd: `x86_64` is `amd64`, `arm64`
+    /// has no variant, `arm` is `v7` by default.
     #[must_use]
     pub fn normalized(&self) -> Self {
         let lower = self.architecture.to_lowercase();
@@ -78,8 +78,8 @@ impl Platform {
         }
     }
 
-    /// The platforms whose images run here, the best first: the variant itself, then those below it,
-    /// then images that name no variant.
+    /// The architectures and variants that run on this platform, the best first: its variant, then
+    /// lower ones, then images without a variant.
     fn wanted(&self) -> Vec<(String, String)> {
         let this = self.normalized();
         let number = |text: &str| text.strip_prefix('v').and_then(|text| text.parse::<u8>().ok());
@@ -102,16 +102,16 @@ impl Platform {
             wanted.push((this.architecture.clone(), String::new()));
         }
         if this.architecture == "arm64" {
-            // A 64-bit machine runs what was built for 32 bits, if there is nothing better.
+            // 64-bit machines also run 32-bit images.
             wanted.extend(["v8", "v7", "v6", "v5"].map(|v| ("arm".to_owned(), v.to_owned())));
         }
         wanted
     }
 
-    /// The place of the best image for this platform among those of an index; the first one where
-    /// several are as good. Entries without a platform are nobody's.
+    /// The index of the best image for this platform among those of an image index; the first of
+    /// equally good ones. Entries without a platform never match.
     ///
-    /// The rules are containerd's: the same operating system, an equal or lower variant, and the
+    /// The rules are containerd's: the same operating system, and an equal or lower variant, the
     /// closest first.
     pub fn choose<'p>(&self, offers: impl IntoIterator<Item = Option<&'p Self>>) -> Option<usize> {
         let (wanted, os) = (self.wanted(), self.normalized().os);

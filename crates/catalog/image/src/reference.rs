@@ -1,80 +1,79 @@
-//! References: where an image lies, and which one it is.
+//! Image references: registry, repository, tag and digest.
 //!
 //! The grammar is that of the distribution project, which Docker, containers/image and Kubernetes
-//! share; so are the defaults: a name without a registry is one of `docker.io`, and there a name
-//! without a folder lies in `library`.
+//! share. So are the defaults: a name without a registry belongs to `docker.io`, and there a name
+//! without a slash belongs to `library`.
 
 use crate::digest::{Digest, DigestError};
 pub(crate) use mainstay_formats::reference::is_path_component as is_component;
 use mainstay_formats::reference::{is_label, is_tag};
 use std::{fmt, str::FromStr};
 
-/// The registry of names that have none.
+/// The registry of names without one.
 pub const DEFAULT_DOMAIN: &str = "docker.io";
-/// The tag of names that have neither tag nor digest, where one is needed.
+/// The tag of names with neither tag nor digest.
 pub const DEFAULT_TAG: &str = "latest";
 const OLD_DOMAIN: &str = "index.docker.io";
 const OFFICIAL: &str = "library/";
-/// How long a name may be, the registry included.
+/// The maximum length of a name with its registry, in bytes.
 const LONGEST: usize = 255;
 
-/// Why a text is no reference, in the words that other software uses.
+/// Why a text is no reference, in the words of other software.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReferenceError {
-    /// It does not follow the grammar.
+pub enum ImageReferenceError {
+    /// The text does not follow the grammar.
     #[error("invalid reference format")]
     Format,
-    /// It would, in small letters.
+    /// The repository has upper-case letters.
     #[error("invalid reference format: repository name ({0}) must be lowercase")]
     Uppercase(String),
-    /// There is nothing.
+    /// The repository is missing.
     #[error("repository name must have at least one component")]
     Empty,
     /// The name is longer than 255 bytes.
     #[error("repository name must not be more than 255 characters")]
     TooLong,
-    /// 64 hexadecimal digits could be a name as well as a digest.
+    /// 64 hexadecimal digits could be a name or a digest.
     #[error("invalid repository name ({0}), cannot specify 64-byte hexadecimal strings")]
     Ambiguous(String),
-    /// A name that is short, where one with its registry is asked for.
+    /// The name has no registry, and a canonical one is required.
     #[error("repository name must be canonical")]
     NotCanonical,
-    /// What stands behind `@`.
+    /// The digest is invalid.
     #[error("invalid digest: {0}")]
     Digest(#[from] DigestError),
 }
 
-/// The name of an image with its registry; with a tag, a digest, both or neither.
+/// The name of an image with its registry; with an optional tag and an optional digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference {
+pub struct ImageReference {
     domain: Box<str>,
     path: Box<str>,
     tag: Option<Box<str>>,
     digest: Option<Digest>,
 }
 
-impl Reference {
-    /// Reads a reference as people write it: the defaults of Docker are filled in.
-    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+impl ImageReference {
+    /// Parses a reference with Docker's defaults.
+    pub fn parse(text: &str) -> Result<Self, ImageReferenceError> {
         if text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(ReferenceError::Ambiguous(text.to_owned()));
+            return Err(ImageReferenceError::Ambiguous(text.to_owned()));
         }
         let (domain, rest) = split_domain(text);
         let (path, tag, digest) = split(&rest)?;
         if path.chars().any(char::is_uppercase) {
-            return Err(ReferenceError::Uppercase(path.to_owned()));
+            return Err(ImageReferenceError::Uppercase(path.to_owned()));
         }
         Self::assemble(&domain, path, tag, digest)
     }
 
-    /// Reads a reference that must name its registry: nothing is filled in. This is what opm asks
-    /// of images.
-    pub fn parse_canonical(text: &str) -> Result<Self, ReferenceError> {
+    /// Parses a reference that must name its registry, without defaults. opm requires this.
+    pub fn parse_canonical(text: &str) -> Result<Self, ImageReferenceError> {
         let reference = Self::parse(text)?;
         if text.starts_with(&format!("{}/{}", reference.domain, reference.path)) {
             Ok(reference)
         } else {
-            Err(ReferenceError::NotCanonical)
+            Err(ImageReferenceError::NotCanonical)
         }
     }
 
@@ -83,21 +82,21 @@ impl Reference {
         path: &str,
         tag: Option<&str>,
         digest: Option<&str>,
-    ) -> Result<Self, ReferenceError> {
+    ) -> Result<Self, ImageReferenceError> {
         if !is_domain(domain) || !path.split('/').all(is_component) {
-            return Err(ReferenceError::Format);
+            return Err(ImageReferenceError::Format);
         }
         if domain.len() + 1 + path.len() > LONGEST {
-            return Err(ReferenceError::TooLong);
+            return Err(ImageReferenceError::TooLong);
         }
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(ReferenceError::Format);
+            return Err(ImageReferenceError::Format);
         }
         let digest = digest.map(|digest| {
             let error = |error| match error {
-                // Of no algorithm's form: a fault of the reference, not of the digest.
-                DigestError::Format => ReferenceError::Format,
-                other => ReferenceError::Digest(other),
+                // Not the form of any algorithm: the reference is invalid, not the digest.
+                DigestError::Format => ImageReferenceError::Format,
+                other => ImageReferenceError::Digest(other),
             };
             digest.parse().map_err(error)
         });
@@ -109,7 +108,7 @@ impl Reference {
         })
     }
 
-    /// The registry: a host, perhaps with a port.
+    /// The registry: a host with an optional port.
     pub fn domain(&self) -> &str {
         &self.domain
     }
@@ -119,17 +118,17 @@ impl Reference {
         &self.path
     }
 
-    /// The tag that is written; [`Reference::tag_or_default`] for the one that is meant.
+    /// The written tag; see [`ImageReference::tag_or_default`] for the effective one.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// The digest that is written.
+    /// The written digest.
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
     }
 
-    /// The tag, or `latest` where there is neither tag nor digest.
+    /// The tag, or `latest` without tag and digest.
     pub fn tag_or_default(&self) -> Option<&str> {
         match (&self.tag, &self.digest) {
             (Some(tag), _) => Some(tag),
@@ -143,7 +142,7 @@ impl Reference {
         format!("{}/{}", self.domain, self.path)
     }
 
-    /// What a registry is asked for: the digest if there is one, else the tag.
+    /// The identifier in requests to a registry: the digest if there is one, else the tag.
     pub fn wanted(&self) -> String {
         match &self.digest {
             Some(digest) => digest.to_string(),
@@ -151,7 +150,7 @@ impl Reference {
         }
     }
 
-    /// The same repository, by digest only.
+    /// The same repository with a digest only.
     #[must_use]
     pub fn with_digest(&self, digest: Digest) -> Self {
         Self {
@@ -162,20 +161,20 @@ impl Reference {
         }
     }
 
-    /// The same repository, by a tag only.
-    pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
+    /// The same repository with a tag only.
+    pub fn with_tag(&self, tag: &str) -> Result<Self, ImageReferenceError> {
         Self::assemble(&self.domain, &self.path, Some(tag), None)
     }
 
     /// The same tag and digest in another repository, such as `mirror.example:5000/folder/name`.
-    pub fn moved_to(&self, repository: &str) -> Result<Self, ReferenceError> {
-        let (domain, path) = repository.split_once('/').ok_or(ReferenceError::Empty)?;
+    pub fn moved_to(&self, repository: &str) -> Result<Self, ImageReferenceError> {
+        let (domain, path) = repository.split_once('/').ok_or(ImageReferenceError::Empty)?;
         let mut moved = Self::assemble(domain, path, self.tag.as_deref(), None)?;
         moved.digest.clone_from(&self.digest);
         Ok(moved)
     }
 
-    /// As people write it: what Docker fills in is left away.
+    /// The short form, without Docker's defaults.
     pub fn familiar(&self) -> String {
         let mut text = self.to_string();
         if *self.domain == *DEFAULT_DOMAIN {
@@ -188,7 +187,7 @@ impl Reference {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ImageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.domain, self.path)?;
         if let Some(tag) = &self.tag {
@@ -198,16 +197,16 @@ impl fmt::Display for Reference {
     }
 }
 
-impl FromStr for Reference {
-    type Err = ReferenceError;
+impl FromStr for ImageReference {
+    type Err = ImageReferenceError;
 
-    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+    fn from_str(text: &str) -> Result<Self, ImageReferenceError> {
         Self::parse(text)
     }
 }
 
-/// The registry of a name and the rest, with Docker's defaults. What stands before the first slash
-/// is a registry if it has a dot, a colon or a capital letter in it, or is `localhost`.
+/// The registry of a name and the rest, with Docker's defaults. The part before the first slash is
+/// a registry if it contains a dot, a colon or a capital letter, or is `localhost`.
 fn split_domain(text: &str) -> (String, String) {
     let named = text.split_once('/').filter(|(first, _)| {
         first.contains(['.', ':']) || *first == "localhost" || first.to_lowercase() != **first
@@ -223,8 +222,8 @@ fn split_domain(text: &str) -> (String, String) {
     (domain.to_owned(), rest.to_owned())
 }
 
-/// Path, tag and digest of what stands behind the registry.
-fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ReferenceError> {
+/// Path, tag and digest of the text behind the registry.
+fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ImageReferenceError> {
     let (name, digest) = match rest.split_once('@') {
         Some((name, digest)) => (name, Some(digest)),
         None => (rest, None),
@@ -233,7 +232,7 @@ fn split(rest: &str) -> Result<(&str, Option<&str>, Option<&str>), ReferenceErro
         Some((path, tag)) => (path, Some(tag)),
         None => (name, None),
     };
-    if path.is_empty() { Err(ReferenceError::Format) } else { Ok((path, tag, digest)) }
+    if path.is_empty() { Err(ImageReferenceError::Format) } else { Ok((path, tag, digest)) }
 }
 
 /// A host with an optional port: labels of letters, digits and inner hyphens, or an IPv6 address in

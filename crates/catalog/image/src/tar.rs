@@ -1,70 +1,70 @@
-//! A reader of tar archives that believes nothing.
+//! Tar reader for untrusted archives.
 //!
-//! Why one of our own: archives come from strangers, and a library's convenience (long names of any
-//! length, sparse files) is what a bomb uses. Headers are decoded by the `tar` crate; what may
-//! follow what, and how much of it, is decided here. The formats are those that image tools write:
-//! ustar, PAX and GNU.
+//! The crate has its own reader because archives are untrusted, and a library's convenience (long
+//! names of any length, sparse files) makes archive bombs possible. The `tar` crate decodes
+//! headers; this module limits their order and length. The supported formats are those of image
+//! tools: ustar, PAX and GNU.
 
 use std::io::{self, Read};
 use tar::{EntryType, Header};
 
 const SIZE: usize = 512;
 const BLOCK: u64 = SIZE as u64;
-/// How long the headers that extend an entry may be, all together.
-const LONGEST_EXTENSION: u64 = 1 << 20;
+/// The maximum length of the headers that extend an entry together, in bytes.
+const MAX_EXTENSION: u64 = 1 << 20;
 
-/// What an entry makes.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TarEntryKind {
     /// A file.
     File,
     /// A folder.
     Folder,
     /// A symbolic link.
     Symlink,
-    /// One more name of a file.
+    /// A hard link.
     Hardlink,
-    /// A device, a named pipe or anything else that is not content; the byte of its type.
+    /// A device, a named pipe or anything else without content; the byte of its type.
     Other(u8),
 }
 
 /// An entry's header, with its extensions applied.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// The name as it is written.
+pub struct TarEntry {
+    /// The name as it is in the archive.
     pub name: Vec<u8>,
-    /// What it makes.
-    pub kind: Kind,
+    /// The type of the entry.
+    pub kind: TarEntryKind,
     /// How many bytes of content follow.
     pub size: u64,
-    /// Where a link leads, as it is written.
+    /// The target of a link, as it is in the archive.
     pub target: Vec<u8>,
-    /// The permissions.
+    /// The mode.
     pub mode: u32,
 }
 
 /// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TarError {
-    /// The bytes cannot be had, or end too early.
+    /// The bytes cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It ends in the middle.
+    /// The archive is truncated.
     #[error("the archive ends within an entry")]
     Truncated,
-    /// A header is no header.
+    /// A header is malformed.
     #[error("the archive has a damaged header: {0}")]
     Header(&'static str),
-    /// An extension is longer than any real one.
+    /// An extension is too long.
     #[error("the archive has a header extension of {0} bytes")]
     Extension(u64),
 }
 
-/// Reads entries one after the other.
-pub struct Reader<R> {
+/// Reads the entries of an archive in order.
+pub struct TarReader<R> {
     inner: R,
-    /// What is left of the present entry's content, and of the padding behind it.
-    left: u64,
+    /// The unread bytes of the current entry's content, and of the padding behind it.
+    remaining: u64,
     padding: u64,
     ended: bool,
     position: u64,
@@ -78,16 +78,23 @@ struct Overrides {
     size: Option<u64>,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> TarReader<R> {
     /// A reader at the beginning of an archive.
     pub fn new(inner: R) -> Self {
-        Self { inner, left: 0, padding: 0, ended: false, position: 0, global: Overrides::default() }
+        Self {
+            inner,
+            remaining: 0,
+            padding: 0,
+            ended: false,
+            position: 0,
+            global: Overrides::default(),
+        }
     }
 
-    /// The next entry; what was not read of the one before is skipped. None at the end, after which
-    /// nothing more is read: [`Reader::into_inner`] has the rest.
+    /// The next entry; unread content of the previous one is skipped. None at the end of the
+    /// archive, after which nothing is read: [`TarReader::into_inner`] has the rest.
     #[expect(clippy::should_implement_trait, reason = "entries borrow nothing but can fail")]
-    pub fn next(&mut self) -> Result<Option<Entry>, TarError> {
+    pub fn next(&mut self) -> Result<Option<TarEntry>, TarError> {
         let mut overrides = self.global.clone();
         let mut extensions = 0;
         loop {
@@ -102,10 +109,10 @@ impl<R: Read> Reader<R> {
                 return self.entry(&header, overrides).map(Some);
             }
             extensions += size.max(1);
-            if extensions > LONGEST_EXTENSION {
+            if extensions > MAX_EXTENSION {
                 return Err(TarError::Extension(size));
             }
-            self.expect(size);
+            self.begin_content(size);
             let mut bytes = Vec::new();
             self.read_to_end(&mut bytes)?;
             if kind.is_gnu_longname() || kind.is_gnu_longlink() {
@@ -116,7 +123,7 @@ impl<R: Read> Reader<R> {
                     overrides.target = Some(bytes);
                 }
             } else {
-                let extended = pax(&bytes)?;
+                let extended = parse_pax(&bytes)?;
                 if kind.is_pax_global_extensions() {
                     self.global.merge(extended.clone());
                 }
@@ -125,37 +132,42 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn entry(&mut self, header: &Header, overrides: Overrides) -> Result<Entry, TarError> {
+    fn entry(&mut self, header: &Header, overrides: Overrides) -> Result<TarEntry, TarError> {
         let kind = match header.entry_type() {
-            EntryType::Regular | EntryType::Continuous => Kind::File,
-            EntryType::Directory => Kind::Folder,
-            EntryType::Symlink => Kind::Symlink,
-            EntryType::Link => Kind::Hardlink,
-            other => Kind::Other(other.as_byte()),
+            EntryType::Regular | EntryType::Continuous => TarEntryKind::File,
+            EntryType::Directory => TarEntryKind::Folder,
+            EntryType::Symlink => TarEntryKind::Symlink,
+            EntryType::Link => TarEntryKind::Hardlink,
+            other => TarEntryKind::Other(other.as_byte()),
         };
         let size = match overrides.size {
             Some(size) => size,
             None => header.entry_size().map_err(|_| TarError::Header("its size"))?,
         };
-        // Only files have content; sizes of the others are noise that some writers leave.
-        let size = if matches!(kind, Kind::File | Kind::Other(_)) { size } else { 0 };
+        // Only files have content; the sizes of other entries are left over by some writers.
+        let size =
+            if matches!(kind, TarEntryKind::File | TarEntryKind::Other(_)) { size } else { 0 };
         if size > u64::MAX - BLOCK {
             return Err(TarError::Header("its size"));
         }
-        self.expect(size);
+        self.begin_content(size);
         let name = overrides.path.unwrap_or_else(|| header.path_bytes().into_owned());
         let target = match overrides.target {
             Some(target) => target,
             None => header.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default(),
         };
         let mode = header.mode().map_err(|_| TarError::Header("its mode"))? & 0o7777;
-        // Before ustar, a folder was a file whose name ends so.
-        let kind = if kind == Kind::File && name.ends_with(b"/") { Kind::Folder } else { kind };
-        Ok(Entry { name, kind, size, target, mode })
+        // Before ustar, a folder was a file whose name ends with a slash.
+        let kind = if kind == TarEntryKind::File && name.ends_with(b"/") {
+            TarEntryKind::Folder
+        } else {
+            kind
+        };
+        Ok(TarEntry { name, kind, size, target, mode })
     }
 
-    fn expect(&mut self, size: u64) {
-        self.left = size;
+    fn begin_content(&mut self, size: u64) {
+        self.remaining = size;
         self.padding = size.next_multiple_of(BLOCK) - size;
     }
 
@@ -171,7 +183,7 @@ impl<R: Read> Reader<R> {
             while filled < block.len() {
                 match self.inner.read(&mut block[filled..]) {
                     Ok(0) if filled == 0 => {
-                        // Two empty blocks are the end; that and nothing else is what Go takes, too.
+                        // The end of the input without two empty blocks, which Go accepts, too.
                         self.ended = true;
                         return Ok(None);
                     }
@@ -206,32 +218,32 @@ impl<R: Read> Reader<R> {
     }
 
     fn skip(&mut self) -> Result<(), TarError> {
-        let rest = self.left + self.padding;
+        let rest = self.remaining + self.padding;
         let skipped = io::copy(&mut (&mut self.inner).take(rest), &mut io::sink())?;
         if skipped != rest {
             return Err(TarError::Truncated);
         }
         self.position += rest;
-        (self.left, self.padding) = (0, 0);
+        (self.remaining, self.padding) = (0, 0);
         Ok(())
     }
 
-    /// How many bytes of the archive lie before what is read next; after [`Reader::next`] that is
-    /// where the entry's content begins.
+    /// The offset of the next byte that is read; after [`TarReader::next`] that is the start of the
+    /// entry's content.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// What lies below; at the end, what follows the archive.
+    /// The underlying reader; at the end, it has the bytes behind the archive.
     pub fn into_inner(self) -> R {
         self.inner
     }
 }
 
-/// The content of the present entry.
-impl<R: Read> Read for Reader<R> {
+/// Reads the content of the current entry.
+impl<R: Read> Read for TarReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let most = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(buffer.len());
         if most == 0 {
             return Ok(0);
         }
@@ -239,7 +251,7 @@ impl<R: Read> Read for Reader<R> {
         if count == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, TarError::Truncated));
         }
-        self.left -= count as u64;
+        self.remaining -= count as u64;
         self.position += count as u64;
         Ok(count)
     }
@@ -253,8 +265,8 @@ impl Overrides {
     }
 }
 
-/// The records of a PAX header, `LENGTH KEY=VALUE\n`.
-fn pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
+/// Parses the records of a PAX header, `LENGTH KEY=VALUE\n`.
+fn parse_pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
     const WRONG: TarError = TarError::Header("its PAX records");
     let mut found = Overrides::default();
     while !bytes.is_empty() {
@@ -274,7 +286,7 @@ fn pax(mut bytes: &[u8]) -> Result<Overrides, TarError> {
                 let size = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 found.size = Some(size.ok_or(WRONG)?);
             }
-            // Sparse files mean other content than the archive has.
+            // The content of a sparse file differs from that in the archive.
             _ if key.starts_with(b"GNU.sparse.") => {
                 return Err(TarError::Header("a sparse file"));
             }

@@ -1,8 +1,9 @@
-//! The little that is needed of URLs.
+//! Percent-encoding of URLs.
 
 use std::fmt::Write as _;
 
-/// Percent-decodes; what is no escape stays. Bytes that are no text become replacement characters.
+/// Percent-decodes a text; other text stays. Bytes that are not UTF-8 become replacement
+/// characters.
 pub(crate) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,6 +1,6 @@
 //! The catalog index: a valid catalog with lookup tables for both APIs.
 
-use mainstay_catalog::{Api, Bundle, Catalog, Channel, Entry, Package};
+use mainstay_catalog::{Bundle, BundleApi, Catalog, CatalogEntry, Channel, Package};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -22,7 +22,7 @@ struct Tables {
     /// Positions in `positions`, by channel, package and name.
     listing: Box<[u32]>,
     /// Positions of the entries whose bundle provides an API.
-    providers: BTreeMap<Api, Box<[u32]>>,
+    providers: BTreeMap<BundleApi, Box<[u32]>>,
     /// Positions of the entries that replace or skip a name.
     successors: BTreeMap<Arc<str>, Box<[u32]>>,
 }
@@ -41,7 +41,7 @@ pub struct ChannelMember<'i> {
     /// The channel.
     pub channel: &'i Channel,
     /// Its entry in the channel.
-    pub entry: &'i Entry,
+    pub entry: &'i CatalogEntry,
     /// The bundle itself.
     pub bundle: &'i Arc<Bundle>,
 }
@@ -81,7 +81,7 @@ impl RegistryIndex {
     }
 
     /// The entries whose bundle provides an API, by package, channel and name.
-    pub fn providers(&self, api: &Api) -> impl Iterator<Item = ChannelMember<'_>> {
+    pub fn providers(&self, api: &BundleApi) -> impl Iterator<Item = Standing<'_>> {
         self.standings_at(self.tables().providers.get(api).map(AsRef::as_ref))
     }
 
@@ -120,10 +120,10 @@ impl fmt::Debug for RegistryIndex {
 impl Tables {
     fn of(catalog: &Catalog) -> Self {
         let mut positions = Vec::new();
-        let mut providers: BTreeMap<Api, Vec<u32>> = BTreeMap::new();
+        let mut providers: BTreeMap<BundleApi, Vec<u32>> = BTreeMap::new();
         let mut successors: BTreeMap<Arc<str>, Vec<u32>> = BTreeMap::new();
         for package in catalog.packages() {
-            let apis: BTreeMap<&str, Vec<Api>> = package
+            let apis: BTreeMap<&str, Vec<BundleApi>> = package
                 .bundles()
                 .map(|bundle| (&*bundle.name, bundle.provided_apis().collect()))
                 .collect();

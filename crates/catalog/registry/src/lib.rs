@@ -20,12 +20,12 @@ pub mod server;
 pub use index::{ChannelMember, RegistryIndex};
 pub use served::{Served, ServedCatalog, ServedCatalogs};
 
-use mainstay_catalog::{Blob, Bundle, Catalog, ContentError, Package};
+use mainstay_catalog::{Blob, BlobError, Bundle, Catalog, Package};
 use serde_json::Value;
 
 /// The ClusterServiceVersion of a bundle as both APIs serve it: from its manifests, or synthesised
 /// if the catalog has only its metadata. None if the catalog has neither.
-pub fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentError> {
+pub fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, BlobError> {
     grpc::csv(package, bundle)
 }
 

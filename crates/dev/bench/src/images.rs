@@ -16,10 +16,10 @@ use hyper_util::server::conn::auto;
 use mainstay_clock::Clock;
 use mainstay_image::build::{self, LayerWriter};
 use mainstay_image::layout;
-use mainstay_image::manifest::{Config, Descriptor};
+use mainstay_image::manifest::{Descriptor, ImageConfig};
 use mainstay_image::platform::Platform;
-use mainstay_image::serve::{Registry, Settings};
-use mainstay_image::store::Store;
+use mainstay_image::serve::{RegistryHandler, RegistrySettings};
+use mainstay_image::store::ImageStore;
 use std::convert::Infallible;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl Read for ContentGenerator {
 }
 
 /// An image of files, of which every other one is text.
-fn image(store: &Store, size: u64, layers: u64) -> Result<Descriptor> {
+fn image(store: &ImageStore, size: u64, layers: u64) -> Result<Descriptor> {
     let (files, mut made) = ((size * 1_000_000 / FILE_SIZE).max(layers), Vec::new());
     for layer in 0..layers {
         let mut writer = LayerWriter::new(store)?;
@@ -115,16 +115,16 @@ fn image(store: &Store, size: u64, layers: u64) -> Result<Descriptor> {
         }
         made.push(writer.finish()?);
     }
-    let mut image = build::image(store, Platform::host(), Config::default(), &made)?;
+    let mut image = build::image(store, Platform::host(), ImageConfig::default(), &made)?;
     image.platform = None;
     Ok(image)
 }
 
 /// Starts a registry of a store; returns its address.
-async fn serve(store: Store) -> Result<String> {
+async fn serve(store: ImageStore) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let domain = listener.local_addr()?.to_string();
-    let registry = Registry::new(store, Settings::new(&domain), Clock::system());
+    let registry = RegistryHandler::new(store, RegistrySettings::new(&domain), Clock::system());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let registry = registry.clone();
@@ -154,7 +154,7 @@ struct ImageComparison {
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<Report> {
     let work = arguments.program.folder()?;
-    let store = Store::open(work.path().join("source"))?;
+    let store = ImageStore::open(work.path().join("source"))?;
     let found = Command::new(&arguments.skopeo).arg("--version").output().ok();
     let found = found.filter(|found| found.status.success());
     let theirs = found.as_ref().map(|_| arguments.skopeo.clone());
@@ -214,7 +214,7 @@ impl ImageComparison {
         for round in 0..self.rounds {
             for mine in [true, false] {
                 let folder = self.work.path().join(format!("push-{round}-{mine}"));
-                let domain = serve(Store::open(&folder)?).await?;
+                let domain = serve(ImageStore::open(&folder)?).await?;
                 if mine {
                     let target = format!("{domain}/bench:v1");
                     let words =
@@ -233,7 +233,7 @@ impl ImageComparison {
         Ok(())
     }
 
-    async fn pull(&self, store: &Store, table: &mut Table) -> Result<()> {
+    async fn pull(&self, store: &ImageStore, table: &mut Table) -> Result<()> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         let domain = serve(store.clone()).await?;
         let image = store.resolve(&"localhost/bench:v1".parse()?)?.context("the image is gone")?;
@@ -302,7 +302,7 @@ mod tests {
     fn generated_image_is_reproducible() {
         let folder = tempfile::tempdir().unwrap();
         let make = |name: &str| {
-            let store = Store::open(folder.path().join(name)).unwrap();
+            let store = ImageStore::open(folder.path().join(name)).unwrap();
             image(&store, 4, 2).unwrap()
         };
         assert_eq!(make("a"), make("b"));

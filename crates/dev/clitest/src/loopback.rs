@@ -9,8 +9,8 @@ use hyper_util::{
 };
 use mainstay_clock::Clock;
 use mainstay_image::{
-    serve::{Registry, Settings},
-    store::Store,
+    serve::{RegistryHandler, RegistrySettings},
+    store::ImageStore,
 };
 use std::{convert::Infallible, path::Path};
 use tokio::net::TcpListener;
@@ -20,7 +20,7 @@ pub struct LoopbackRegistry {
     /// Its address and port, as in image references.
     pub domain: String,
     /// Its store.
-    pub store: Store,
+    pub store: ImageStore,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -44,8 +44,9 @@ impl LoopbackRegistry {
             .unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let domain = listener.local_addr().unwrap().to_string();
-        let store = Store::open(folder.join("registry")).unwrap();
-        let registry = Registry::new(store.clone(), Settings::new(&domain), Clock::system());
+        let store = ImageStore::open(folder.join("registry")).unwrap();
+        let registry =
+            RegistryHandler::new(store.clone(), RegistrySettings::new(&domain), Clock::system());
         runtime.spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { return };
@@ -62,8 +63,9 @@ impl LoopbackRegistry {
                                     login.is_none() || login.as_deref() == authorization;
                                 let mut response = registry.handle(request).await;
                                 if !authorized {
-                                    response =
-                                        Response::new(mainstay_image::serve::Body::default());
+                                    response = Response::new(
+                                        mainstay_image::serve::RegistryBody::default(),
+                                    );
                                     *response.status_mut() = StatusCode::UNAUTHORIZED;
                                     let challenge = "Basic realm=\"test\"".parse().unwrap();
                                     response

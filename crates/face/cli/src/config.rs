@@ -8,7 +8,7 @@ use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
 pub use crate::serving::{PackagesAddresses, PodImages, TlsFiles};
 use mainstay_cause::{Cause, Place};
-use mainstay_image::reference::Reference;
+use mainstay_image::reference::ImageReference;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct ServedFolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageSource {
     /// The reference of the image.
-    pub reference: Reference,
+    pub reference: ImageReference,
     /// The source: a folder or a file that existed when the configuration was checked.
     pub path: PathBuf,
 }
@@ -343,7 +343,7 @@ fn parse_image(text: &str) -> Result<ImageSource, Cause> {
     let Some((reference, path)) = text.split_once('=') else {
         return Err(refuse("there is no `=` in it".to_owned()));
     };
-    let reference = Reference::parse(reference)
+    let reference = ImageReference::parse(reference)
         .map_err(|error| refuse(format!("`{reference}` names no image: {error}")))?;
     if let Some(digest) = reference.digest() {
         return Err(refuse(format!("the digest follows from the content; leave @{digest} away")));

@@ -7,9 +7,9 @@
 use mainstay_clock::Clock;
 use mainstay_image::{
     credentials::{self, CredentialsError, Keyring},
-    mirror::{self, FileError, Rules},
-    policy::{Policy, PolicyError},
-    registry::{CertFolders, Proxies, ProxyError, Settings},
+    mirror::{self, FileError, MirrorRules},
+    policy::{PolicyError, SignaturePolicy},
+    registry::{CertFolders, ClientSettings, Proxies, ProxyError},
 };
 use std::{
     fs, io,
@@ -86,11 +86,11 @@ const MAX_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// A variable or file cannot be read.
-pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<Settings, MachineError> {
+pub fn settings(lookup: Lookup<'_>, clock: Clock) -> Result<ClientSettings, MachineError> {
     let proxies = Proxies::from_environment(lookup)?;
     let keyring = Arc::new(keyring(lookup)?);
     let certificates = CertFolders::usual(lookup);
-    Ok(Settings { proxies, keyring, certificates, ..Settings::new(clock) })
+    Ok(ClientSettings { proxies, keyring, certificates, ..ClientSettings::new(clock) })
 }
 
 /// Credentials for registries. Docker's file comes before those of container tools, in the order of
@@ -167,8 +167,8 @@ fn read_optional(path: &Path) -> Result<Option<Vec<u8>>, MachineError> {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn mirrors(lookup: Lookup<'_>) -> Result<Rules, MachineError> {
-    let mut rules = Rules::default();
+pub fn mirrors(lookup: Lookup<'_>) -> Result<MirrorRules, MachineError> {
+    let mut rules = MirrorRules::default();
     let mut add = |path: &Path| -> Result<bool, MachineError> {
         let Some(bytes) = read_optional(path)? else { return Ok(false) };
         let text = String::from_utf8(bytes)
@@ -224,7 +224,7 @@ pub fn policy_places(lookup: Lookup<'_>) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, MachineError> {
+pub fn policy(lookup: Lookup<'_>) -> Result<Option<SignaturePolicy>, MachineError> {
     for place in policy_places(lookup) {
         let Some(bytes) = read_optional(&place)? else {
             // A policy that the user names must exist.
@@ -234,7 +234,7 @@ pub fn policy(lookup: Lookup<'_>) -> Result<Option<Policy>, MachineError> {
             continue;
         };
         let key = |path: &str| fs::read(path);
-        return Policy::read(&bytes, key)
+        return SignaturePolicy::read(&bytes, key)
             .map(Some)
             .map_err(|source| MachineError::ParsePolicy { path: place, source });
     }

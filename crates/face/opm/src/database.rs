@@ -2,7 +2,7 @@
 
 use super::call::Io;
 use super::voice::{self, Level};
-use mainstay_catalog::Declared;
+use mainstay_catalog::CatalogDocuments;
 use mainstay_database::DatabaseError;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) enum ReadError {
 ///
 /// # Errors
 /// If it is no catalog.
-pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<Declared, ReadError> {
+pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<CatalogDocuments, ReadError> {
     voice::log(io, Level::Warning, DEPRECATED, &[]);
     if !path.is_file() {
         return Err(ReadError::NoFile);

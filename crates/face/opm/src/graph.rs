@@ -6,7 +6,7 @@ use super::flags::Flag;
 use super::pull::Images;
 use super::reference;
 use super::render::{Allowed, Wanted};
-use mainstay_catalog::{DiagramError, DiagramOptions, Level, Rendition};
+use mainstay_catalog::{DiagramError, DiagramOptions, MigrationLevel, Rendition};
 
 /// The command.
 pub(super) fn command() -> Command {
@@ -39,7 +39,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let reach = reference::security(call).map_err(End::log)?;
     let wanted = Wanted {
         template: None,
-        level: Level::None,
+        level: MigrationLevel::None,
         allowed: Allowed::CATALOGS,
         images: Images::containers(reach.containers()),
     };

@@ -5,7 +5,9 @@ use super::command::{Action, Arguments, Command};
 use super::pull::{Content, Images};
 use super::reference::{self, Kind};
 use super::{database, go, table};
-use mainstay_catalog::{Catalog, ContentError, Declared, Folder, Keep, LoadOptions, Package};
+use mainstay_catalog::{
+    BlobError, Catalog, CatalogDocuments, FolderSource, KeptContent, LoadOptions, Package,
+};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +41,7 @@ pub(super) fn command() -> Command {
 }
 
 async fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, Keep::Light).await?;
+    let catalog = load(call, KeptContent::Light).await?;
     let mut text = "NAME\tDISPLAY NAME\tDEFAULT CHANNEL\n".to_owned();
     for package in catalog.packages() {
         let title = title(package).map_err(End::fatal)?;
@@ -53,7 +55,7 @@ async fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
 }
 
 /// What people call a package: so says the manifest at the head of its default channel.
-fn title(package: &Package) -> Result<String, ContentError> {
+fn title(package: &Package) -> Result<String, BlobError> {
     let bundle = package
         .channel(&package.default_channel)
         .and_then(|channel| package.bundle(&channel.head().name));
@@ -64,7 +66,7 @@ fn title(package: &Package) -> Result<String, ContentError> {
 }
 
 async fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, Keep::Facts).await?;
+    let catalog = load(call, KeptContent::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tHEAD\n".to_owned();
     for package in chosen(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -79,7 +81,7 @@ async fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
 }
 
 async fn bundles(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, Keep::Facts).await?;
+    let catalog = load(call, KeptContent::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tBUNDLE\tREPLACES\tSKIPS\tSKIP RANGE\tIMAGE\n".to_owned();
     for package in chosen(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -118,7 +120,7 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End>
 }
 
 /// The catalog that the first argument names.
-async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, End> {
+async fn load(call: &mut Call<'_, '_>, keep: KeptContent) -> Result<Arc<Catalog>, End> {
     let reach = reference::security(call).map_err(End::fatal)?;
     let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
@@ -164,14 +166,14 @@ fn of_database(
 /// paths in it as people know them.
 fn read(
     folder: &Path,
-    keep: Keep,
+    keep: KeptContent,
     failed: &dyn Fn(&dyn fmt::Display) -> End,
     shown: &dyn Fn(String) -> String,
 ) -> Result<Arc<Catalog>, End> {
-    let source = Folder::new(folder);
+    let source = FolderSource::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
     // Only what goes wrong while reading is said about the reference.
-    let declared =
-        Declared::read(&source, &options).map_err(|error| failed(&shown(error.upstream())))?;
+    let declared = CatalogDocuments::read(&source, &options)
+        .map_err(|error| failed(&shown(error.upstream())))?;
     declared.check_in(&source, &options).map_err(|error| End::Fatal(shown(error.upstream())))
 }

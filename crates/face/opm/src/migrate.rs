@@ -7,7 +7,7 @@ use super::flags::Flag;
 use super::pull::Images;
 use super::render::{self, Allowed, Wanted};
 use super::{go, voice};
-use mainstay_catalog::{Format, Rendition, WriteError};
+use mainstay_catalog::{CatalogFormat, Rendition, WriteError};
 use mainstay_image::registry::Security;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -113,7 +113,7 @@ fn write_whole(
     io: &Io<'_>,
     found: &Rendition,
     folder: &str,
-    format: Format,
+    format: CatalogFormat,
 ) -> Result<(), FolderError> {
     make(io, folder)?;
     let mark = go::join(folder, UNFINISHED);
@@ -130,10 +130,15 @@ fn write_whole(
     written
 }
 
-fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), FolderError> {
+fn write(
+    io: &Io<'_>,
+    found: &Rendition,
+    folder: &str,
+    format: CatalogFormat,
+) -> Result<(), FolderError> {
     let file = match format {
-        Format::Json => "catalog.json",
-        Format::Yaml => "catalog.yaml",
+        CatalogFormat::Json => "catalog.json",
+        CatalogFormat::Yaml => "catalog.yaml",
     };
     for part in found.parts() {
         let package = part.package();

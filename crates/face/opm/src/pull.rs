@@ -22,13 +22,13 @@ use error::ConfigError;
 use mainstay_cli::machine;
 use mainstay_image::{
     fetch::{FetchError, Fetcher},
-    manifest::{Config, Document, Manifest},
-    mirror::{MirrorError, Rules},
+    manifest::{ImageConfig, ImageDocument, ImageManifest},
+    mirror::{MirrorError, MirrorRules},
     platform::Platform,
-    policy::Policy,
-    reference::Reference,
-    registry::{CertFolders, Client, RegistryError, Security, Settings, Want},
-    store::Store,
+    policy::SignaturePolicy,
+    reference::ImageReference,
+    registry::{CertFolders, ClientSettings, ImageClient, ImageSelection, RegistryError, Security},
+    store::ImageStore,
     unpack,
 };
 use rustls::pki_types::CertificateDer;
@@ -73,8 +73,8 @@ struct Puller {
 
 /// An image that was pulled.
 pub(crate) struct Image {
-    manifest: Manifest,
-    config: Config,
+    manifest: ImageManifest,
+    config: ImageConfig,
 }
 
 /// Content of an image in a folder of its own, which vanishes with it.
@@ -128,14 +128,14 @@ impl Images {
         let reference = reference::image(name, &self.way)?;
         let puller = self.puller(io)?;
         let store = &puller.fetcher.store;
-        let wanted = Want::Platform(Platform::host());
+        let wanted = ImageSelection::Platform(Platform::host());
         let pulled = puller.fetcher.fetch(&reference, &wanted).await.map_err(|source| {
             let said = self.said(&reference, name, &source);
             PullError::Fetch { said, source: Box::new(source) }
         })?;
         let read = || -> Result<Image, ConfigError> {
             let image = pulled.image.ok_or(ConfigError::NoImage)?;
-            let Document::Manifest(manifest) = store.document(&image.digest)? else {
+            let ImageDocument::Manifest(manifest) = store.document(&image.digest)? else {
                 return Err(ConfigError::NoImage);
             };
             let config = store.config(&manifest)?;
@@ -203,7 +203,7 @@ impl Images {
     }
 
     /// Why an image cannot be had.
-    fn said(&self, reference: &Reference, name: &str, error: &FetchError) -> String {
+    fn said(&self, reference: &ImageReference, name: &str, error: &FetchError) -> String {
         let shown = format!("docker://{reference}");
         let containers = self.way == Way::Containers;
         let registry = match error {
@@ -258,7 +258,7 @@ impl Puller {
                     || OpenError::NoPolicy { places: machine::policy_places(lookup) },
                 )?,
             ),
-            Way::Containerd(_) => (Rules::default(), Policy::accept_anything()),
+            Way::Containerd(_) => (MirrorRules::default(), SignaturePolicy::accept_anything()),
         };
         let authorities = match way {
             Way::Containers => Vec::new(),
@@ -270,7 +270,7 @@ impl Puller {
             Way::Containers => machine.certificates.clone(),
             Way::Containerd(_) => CertFolders::default(),
         };
-        let settings = Settings {
+        let settings = ClientSettings {
             authorities,
             certificates,
             // Somebody waits.
@@ -283,8 +283,8 @@ impl Puller {
             .prefix("mainstay-images-")
             .tempdir()
             .map_err(TempDirError::from)?;
-        let store = Store::open(folder.path())?;
-        let client = Client::new(settings)?;
+        let store = ImageStore::open(folder.path())?;
+        let client = ImageClient::new(settings)?;
         let fetcher = Fetcher { client, rules, policy, store, security };
         Ok(Self { fetcher, _folder: folder })
     }

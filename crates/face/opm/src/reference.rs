@@ -4,7 +4,7 @@ use super::call::{Call, Io};
 use super::error::PathError;
 use super::pull::Way;
 use super::{go, mediatype};
-use mainstay_image::reference::Reference;
+use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::Security;
 use std::io::Read;
 
@@ -86,7 +86,7 @@ pub(super) enum NameError {
     NotCanonical,
     /// It is no reference.
     #[error(transparent)]
-    Parse(#[from] mainstay_image::reference::ReferenceError),
+    Parse(#[from] mainstay_image::reference::ImageReferenceError),
     /// It has both a tag and a digest.
     #[error("Docker references with both a tag and digest are currently not supported")]
     TagAndDigest,
@@ -110,7 +110,7 @@ pub(super) enum NameError {
 ///
 /// # Errors
 /// If it stands for none.
-pub(super) fn image(name: &str, way: &Way) -> Result<Reference, NameError> {
+pub(super) fn image(name: &str, way: &Way) -> Result<ImageReference, NameError> {
     if let Some(fault) = mainstay_catalog::reference_fault(name) {
         return Err(NameError::Format { name: name.to_owned(), fault });
     }
@@ -125,7 +125,7 @@ pub(super) fn image(name: &str, way: &Way) -> Result<Reference, NameError> {
     if !in_full {
         return Err(NameError::NotCanonical);
     }
-    let reference = Reference::parse(name)?;
+    let reference = ImageReference::parse(name)?;
     match (reference.tag(), reference.digest(), way) {
         (Some(_), Some(_), Way::Containers) => Err(NameError::TagAndDigest),
         (None, None, Way::Containers) => Err(NameError::NoTag { familiar: reference.familiar() }),

@@ -7,10 +7,10 @@ use super::pull::{Content, ContentError, Images};
 use super::reference::{self, Kind, ReferenceError};
 use super::{database, go};
 use mainstay_bundle::{Bundle, BundleError, Image, ImageTemplate};
-use mainstay_catalog::template::Bundled;
+use mainstay_catalog::template::ImageBundle;
 use mainstay_catalog::{
-    Declared, Folder, Format, Keep, Level, LoadError, LoadOptions, MigrateError, Rendition,
-    UnknownLevel, WriteError,
+    CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions,
+    MigrateError, MigrationLevel, Rendition, UnknownMigrationLevel, WriteError,
 };
 use std::fmt::Write;
 use std::io::{BufWriter, Write as _};
@@ -49,10 +49,10 @@ pub(super) fn command(alpha: bool) -> Command {
 pub(super) fn migrate_level() -> Flag {
     let mut text =
         "the last migration to run, after those before it (none when not given):".to_owned();
-    for level in Level::ALL {
+    for level in MigrationLevel::ALL {
         let what = match level {
-            Level::None => "leaves the blobs as they are",
-            Level::CsvMetadata => "olm.bundle.object becomes olm.csv.metadata",
+            MigrationLevel::None => "leaves the blobs as they are",
+            MigrationLevel::CsvMetadata => "olm.bundle.object becomes olm.csv.metadata",
         };
         let _ = write!(text, "\n  {}: {what}", level.name());
     }
@@ -70,7 +70,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         ),
     };
     let level = if call.flags.is_on("migrate") {
-        Level::LAST
+        MigrationLevel::LAST
     } else {
         level(call.flags.text("migrate-level")).map_err(End::log)?
     };
@@ -95,10 +95,10 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 ///
 /// # Errors
 /// If there is none.
-pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
+pub(super) fn format(name: &str) -> Result<CatalogFormat, UnknownOutput> {
     match name {
-        "json" => Ok(Format::Json),
-        "yaml" => Ok(Format::Yaml),
+        "json" => Ok(CatalogFormat::Json),
+        "yaml" => Ok(CatalogFormat::Yaml),
         other => Err(UnknownOutput { output: other.to_owned() }),
     }
 }
@@ -107,8 +107,8 @@ pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
 ///
 /// # Errors
 /// If it is unknown.
-pub(super) fn level(name: &str) -> Result<Level, UnknownLevel> {
-    if name.is_empty() { Ok(Level::None) } else { Level::named(name) }
+pub(super) fn level(name: &str) -> Result<MigrationLevel, UnknownMigrationLevel> {
+    if name.is_empty() { Ok(MigrationLevel::None) } else { MigrationLevel::parse(name) }
 }
 
 /// There is no output format of a name.
@@ -245,7 +245,7 @@ pub(super) struct Wanted<'t> {
     /// How the images of bundle folders are called.
     pub(super) template: Option<&'t ImageTemplate>,
     /// How far to migrate.
-    pub(super) level: Level,
+    pub(super) level: MigrationLevel,
     /// What it may be.
     pub(super) allowed: Allowed,
     /// What is not here is pulled by these.
@@ -258,7 +258,7 @@ type WithTypedPath<'s> = &'s dyn Fn(&str) -> String;
 /// What a reference leads to.
 enum Found {
     Catalog(Rendition),
-    Bundle(Box<Bundled>),
+    Bundle(Box<ImageBundle>),
 }
 
 impl Wanted<'_> {
@@ -289,7 +289,7 @@ impl Wanted<'_> {
         &self,
         io: &mut Io<'_>,
         reference: &str,
-    ) -> Result<Bundled, RenderError> {
+    ) -> Result<ImageBundle, RenderError> {
         match self.find(io, reference).await? {
             Found::Bundle(bundled) => Ok(*bundled),
             Found::Catalog(_) => Err(RenderError::NoBundle { reference: reference.to_owned() }),
@@ -353,11 +353,12 @@ impl Wanted<'_> {
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
     ) -> Result<Found, RenderError> {
-        let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-        let declared = Declared::read(&Folder::new(folder), &options).map_err(|source| {
-            let said = with_typed_path(&source.upstream());
-            RenderError::of(reference, Reason::Catalog { said, source })
-        })?;
+        let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
+        let declared =
+            CatalogDocuments::read(&FolderSource::new(folder), &options).map_err(|source| {
+                let said = with_typed_path(&source.upstream());
+                RenderError::of(reference, Reason::Catalog { said, source })
+            })?;
         let mut found = Rendition::of(&declared);
         found.migrate(self.level).map_err(RenderError::Migrate)?;
         Ok(Found::Catalog(found))
@@ -377,9 +378,9 @@ impl Wanted<'_> {
         let bundle = Bundle::read(folder).map_err(failed)?;
         let mut declared = bundle.declare(image, reference).map_err(failed)?;
         let csv = bundle.csv().manifest().value().clone();
-        if self.level >= Level::CsvMetadata {
+        if self.level >= MigrationLevel::CsvMetadata {
             bundle.migrate(&mut declared).map_err(RenderError::MigrateBundle)?;
         }
-        Ok(Found::Bundle(Box::new(Bundled { bundle: declared, csv })))
+        Ok(Found::Bundle(Box::new(ImageBundle { bundle: declared, csv })))
     }
 }

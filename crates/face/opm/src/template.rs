@@ -9,8 +9,8 @@ use super::pull::Images;
 use super::reference;
 use super::render::{self, Allowed, Wanted};
 use super::{go, graph};
-use mainstay_catalog::template::{self, Kind};
-use mainstay_catalog::{DiagramError, DiagramOptions, Format, Rendition, WriteError};
+use mainstay_catalog::template::{self, TemplateKind};
+use mainstay_catalog::{CatalogFormat, DiagramError, DiagramOptions, Rendition, WriteError};
 use std::fmt;
 use std::io::{self, BufWriter, Read, Write as _};
 
@@ -55,14 +55,14 @@ pub(super) fn convert_command() -> Command {
             "Make a basic template of a catalog",
             "Prints the template of which render-template makes the catalog in a file, or on standard input:\n\
              bundles are named by their images, everything else is as it is.",
-            Action::Sync(|call| convert(call, Kind::Basic)),
+            Action::Sync(|call| convert(call, TemplateKind::Basic)),
         ),
         below(
             "substitutes [<fbc-file> | -]",
             "Make a substitutes template of a catalog",
             "Prints a template with the catalog in a file, or on standard input, in which nothing is\n\
              substituted yet.",
-            Action::Sync(|call| convert(call, Kind::Substitutes)),
+            Action::Sync(|call| convert(call, TemplateKind::Substitutes)),
         ),
     ];
     Command { children, ..Command::new("convert-template", "Make a template of a catalog") }
@@ -70,7 +70,7 @@ pub(super) fn convert_command() -> Command {
 
 /// What `-o` says.
 enum Output {
-    Documents(Format),
+    Documents(CatalogFormat),
     Mermaid,
 }
 
@@ -78,14 +78,14 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let end = End::Usage;
     let (kind, file) = match &*call.arguments {
         [] => (None, "-"),
-        [one] => match Kind::named(one) {
+        [one] => match TemplateKind::parse(one) {
             Some(kind) => (Some(kind), "-"),
             None => (None, one.as_str()),
         },
         [name, file, ..] => {
-            let kind = Kind::named(name).ok_or_else(|| {
+            let kind = TemplateKind::parse(name).ok_or_else(|| {
                 let name = go::quote(name);
-                let all = Kind::ALL.map(Kind::name).join(" ");
+                let all = TemplateKind::ALL.map(TemplateKind::name).join(" ");
                 end(format!("invalid template type {name}, must be one of: [{all}]"))
             })?;
             (Some(kind), file.as_str())
@@ -95,8 +95,8 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let opened = open(call.io, &file)
         .map_err(|error| end(format!("unable to open {}: {error}", go::quote(&file))))?;
     let output = match call.flags.text("output") {
-        "json" => Output::Documents(Format::Json),
-        "yaml" => Output::Documents(Format::Yaml),
+        "json" => Output::Documents(CatalogFormat::Json),
+        "yaml" => Output::Documents(CatalogFormat::Yaml),
         "mermaid" => Output::Mermaid,
         other => {
             let other = go::quote(other);
@@ -110,7 +110,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let level = render::level(call.flags.text("migrate-level")).map_err(End::usage)?;
     let text = opened.read(call.io);
     let detect = || match &text {
-        Ok(text) => Kind::of(text).map_err(|error| error.to_string()),
+        Ok(text) => TemplateKind::of(text).map_err(|error| error.to_string()),
         Err(error) => Err(format!("decoding template input: {error}")),
     };
     let kind = kind
@@ -119,9 +119,9 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let failed = |why: &dyn fmt::Display| end(format!("rendering template: {why}"));
     let text = text.map_err(|error| {
         failed(&match kind {
-            Kind::Basic => format!("decoding template schema: {error}"),
-            Kind::Semver => format!("render: unable to read file: {error}"),
-            Kind::Substitutes => {
+            TemplateKind::Basic => format!("decoding template schema: {error}"),
+            TemplateKind::Semver => format!("render: unable to read file: {error}"),
+            TemplateKind::Substitutes => {
                 format!("render: unable to parse template: decoding template schema: {error}")
             }
         })
@@ -167,7 +167,7 @@ fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<()
     }
 }
 
-fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), End> {
+fn convert(call: &mut Call<'_, '_>, kind: TemplateKind) -> Result<(), End> {
     let format = render::format(call.flags.text("output")).map_err(End::log)?;
     let file = match call.argument(0) {
         "" if call.arguments.is_empty() => "-",

@@ -5,7 +5,7 @@ use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::go;
 use super::render::UnknownOutput;
-use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
+use mainstay_catalog::{Catalog, KeptContent, Limits, LoadOptions};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
     }
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
-    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Facts, limits, ..LoadOptions::default() };
     let verdict = Catalog::load(&call.io.at(folder), &options);
     let verdict = verdict.map(drop).map_err(|error| call.io.as_typed(&error.upstream(), folder));
     let text = match (call.flags.text("output"), &verdict) {

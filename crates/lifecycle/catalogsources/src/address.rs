@@ -24,7 +24,7 @@ use jiff::SignedDuration;
 use mainstay_api::LastObservedState;
 use mainstay_catalog::Catalog;
 use mainstay_client::Backoff;
-use mainstay_image::registry::{Dial, Stream};
+use mainstay_image::registry::{Dialer, RegistryStream};
 use mainstay_object::NamespacedName;
 use mainstay_registry::client::{
     self, Address, ReadCatalogError, RegistryConnection, RegistryError,
@@ -139,7 +139,7 @@ impl CatalogStore {
             match self.proxies().of(false, host, port) {
                 None => RegistryConnection::open(address, CONNECTION_TIMEOUT).await,
                 Some(proxy) => {
-                    let dial: Arc<dyn Dial> = Arc::new(KeepAliveDial);
+                    let dial: Arc<dyn Dialer> = Arc::new(KeepAliveDial);
                     let tunnel = proxy.lead(&dial, host, port);
                     RegistryConnection::open_through(address, tunnel, CONNECTION_TIMEOUT).await
                 }
@@ -294,13 +294,17 @@ impl CatalogStore {
 /// Dials proxies with the socket options of long-lived connections.
 struct KeepAliveDial;
 
-impl Dial for KeepAliveDial {
-    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+impl Dialer for KeepAliveDial {
+    fn dial(
+        &self,
+        host: String,
+        port: u16,
+    ) -> BoxFuture<'static, io::Result<Box<dyn RegistryStream>>> {
         Box::pin(async move {
             let host = host.trim_matches(['[', ']']);
             let stream = TcpStream::connect((host, port)).await?;
             client::prepare(&stream);
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            Ok(Box::new(stream) as Box<dyn RegistryStream>)
         })
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::config_map::{items, text};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mainstay_catalog::Files;
+use mainstay_catalog::MemorySource;
 use mainstay_images::{CatalogPlace, within};
 use mainstay_object::{NamespacedName, Object};
 use serde_json::Value;
@@ -144,7 +144,7 @@ impl PodContent {
 }
 
 /// The files of mounted ConfigMaps below a folder, by relative path.
-pub(crate) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> Files {
+pub(crate) fn files(folder: &str, mounts: &[(&Mount, Object)]) -> MemorySource {
     let mut all = BTreeMap::new();
     for (mount, map) in mounts {
         for (key, bytes) in config_map_entries(map) {
@@ -236,7 +236,7 @@ fn is_below(path: &str, folder: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_catalog::Source;
+    use mainstay_catalog::FileSource;
     use serde_json::json;
 
     fn pod(container: &Value, more: &Value) -> Object {

@@ -5,7 +5,7 @@
 //! conditions report why.
 
 use mainstay_api::{CatalogSource, Condition, ConditionStatus, Time, names};
-use mainstay_image::reference::Reference;
+use mainstay_image::reference::ImageReference;
 
 const TEMPLATES_RESOLVED: &str = "TemplatesHaveResolved";
 const RESOLVED_IMAGE: &str = "ResolvedImage";
@@ -50,7 +50,7 @@ fn resolve(template: &str, version: Option<&str>) -> ResolvedTemplate {
         unknown.push(format!("{{group:{inner}}}"));
         rest = behind;
     }
-    let sound = Reference::parse(&image).is_ok();
+    let sound = ImageReference::parse(&image).is_ok();
     let start = "cannot construct catalog image reference, because";
     let syntax = "one or more template(s) has improper syntax";
     let names = unknown.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");

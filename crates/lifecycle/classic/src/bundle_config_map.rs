@@ -173,12 +173,12 @@ fn decompress(bytes: &[u8], remaining_bytes: &mut u64) -> io::Result<Vec<u8>> {
 
 /// The files below `manifests/` of an archive.
 fn manifests(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, TarError> {
-    let mut reader = tar::Reader::new(bytes);
+    let mut reader = tar::TarReader::new(bytes);
     let mut files = BTreeMap::new();
     while let Some(entry) = reader.next()? {
         let name = String::from_utf8_lossy(&entry.name).into_owned();
         let inside = name.trim_start_matches("./").starts_with("manifests/");
-        if entry.kind == tar::Kind::File && inside {
+        if entry.kind == tar::TarEntryKind::File && inside {
             let mut content = Vec::new();
             reader.read_to_end(&mut content)?;
             files.insert(name, content);

@@ -24,16 +24,16 @@ pub use place::CatalogPlace;
 pub use pull::PulledImage;
 
 use mainstay_client::Cluster;
-use mainstay_image::policy::Policy;
-use mainstay_image::reference::Reference;
+use mainstay_image::policy::SignaturePolicy;
+use mainstay_image::reference::ImageReference;
 use mainstay_image::registry;
-use mainstay_image::store::Store;
+use mainstay_image::store::ImageStore;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Maps an image reference to its name in the store of the cluster.
-pub type LocalNames = Arc<dyn Fn(&Reference) -> LocalName + Send + Sync>;
+pub type Named = Arc<dyn Fn(&ImageReference) -> LocalName + Send + Sync>;
 
 /// The error of an image policy that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,13 +42,13 @@ pub struct UnreadablePolicy(pub String);
 
 /// Reads the image policy of the machine: which images may be pulled from registries. No image is pulled
 /// if the policy cannot be read. May block.
-pub type ReadPolicy = Arc<dyn Fn() -> Result<Policy, UnreadablePolicy> + Send + Sync>;
+pub type ReadPolicy = Arc<dyn Fn() -> Result<SignaturePolicy, UnreadablePolicy> + Send + Sync>;
 
 /// The name of an image in the store of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalName {
     /// The reference in the store.
-    pub reference: Reference,
+    pub reference: ImageReference,
     /// Whether the reference names the registry of the cluster, so that no other registry has the image.
     pub only_here: bool,
 }
@@ -57,13 +57,13 @@ pub struct LocalName {
 #[derive(Clone)]
 pub struct ImageSources {
     /// The store of the cluster, into which users put images.
-    pub local: Store,
+    pub local: ImageStore,
     /// Maps references to names in `local`.
     pub named: LocalNames,
     /// The store of pulled images, which is not shared with users.
-    pub pulled: Store,
+    pub pulled: ImageStore,
     /// Settings of registry clients. Their keyring is not used.
-    pub registries: registry::Settings,
+    pub registries: registry::ClientSettings,
     /// Reads the image policy.
     pub policy: ReadPolicy,
     /// A folder for unpacked images, used by this process only.

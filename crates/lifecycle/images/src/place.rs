@@ -5,7 +5,7 @@
 
 use super::ImageContentError;
 use super::content::within;
-use mainstay_image::manifest::Run;
+use mainstay_image::manifest::RunConfig;
 use std::path::Path;
 
 /// The label for the folder of a file-based catalog.
@@ -29,7 +29,7 @@ impl CatalogPlace {
     ///
     /// # Errors
     /// Why the image is no catalog.
-    pub(crate) fn of(run: &Run, folder: Option<&str>) -> Result<Self, ImageContentError> {
+    pub(crate) fn of(run: &RunConfig, folder: Option<&str>) -> Result<Self, ContentError> {
         if let Some(folder) = folder {
             return Ok(Self::Folder(within(folder)));
         }
@@ -89,15 +89,15 @@ fn database_argument<'a>(arguments: &[&'a str]) -> &'a str {
 mod tests {
     use super::*;
 
-    fn run(labels: &[(&str, &str)], command: &str, working_dir: &str) -> Run {
+    fn run(labels: &[(&str, &str)], command: &str, working_dir: &str) -> RunConfig {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let (entrypoint, cmd) = words.split_at(words.len().min(1));
-        Run {
+        RunConfig {
             labels: labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
             entrypoint: entrypoint.to_vec(),
             cmd: cmd.to_vec(),
             working_dir: working_dir.into(),
-            ..Run::default()
+            ..RunConfig::default()
         }
     }
 

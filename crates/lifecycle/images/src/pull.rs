@@ -6,12 +6,14 @@ use base64::Engine as _;
 use mainstay_client::ListParams;
 use mainstay_image::credentials::Keyring;
 use mainstay_image::fetch::Fetcher;
-use mainstay_image::manifest::{Config, Descriptor, Document, Manifest};
-use mainstay_image::mirror::{self, Rules};
+use mainstay_image::manifest::{Descriptor, ImageConfig, ImageDocument, ImageManifest};
+use mainstay_image::mirror::{self, MirrorRules};
 use mainstay_image::platform::Platform;
-use mainstay_image::reference::Reference;
-use mainstay_image::registry::{Client, RegistryError, RetryListener, Security, Want};
-use mainstay_image::store::Store;
+use mainstay_image::reference::ImageReference;
+use mainstay_image::registry::{
+    ImageClient, ImageSelection, RegistryError, RetryListener, Security,
+};
+use mainstay_image::store::ImageStore;
 use mainstay_object::{Gvk, Object, known};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -28,9 +30,9 @@ const MIRRORS: [(&str, &str, &str); 3] = [
 /// An image for the platform of this machine, complete in a store.
 #[derive(Clone, Debug)]
 pub struct PulledImage {
-    pub(crate) store: Store,
-    pub(crate) manifest: Manifest,
-    pub(crate) config: Config,
+    pub(crate) store: ImageStore,
+    pub(crate) manifest: ImageManifest,
+    pub(crate) config: ImageConfig,
     /// The digest that identifies the content: images with the same digest have the same content.
     pub digest: String,
     /// All digests that a node may report for the image: of its indexes and their entries, its manifest
@@ -58,9 +60,8 @@ impl Puller {
         requester: &Requester,
         on_retry: impl Fn(PullError) + Send + Sync + 'static,
     ) -> Result<PulledImage, PullError> {
-        let reference = Reference::parse(image).map_err(|error| PullError::ParseReference {
-            image: image.to_owned(),
-            reason: error.to_string(),
+        let reference = ImageReference::parse(image).map_err(|error| {
+            PullError::ParseReference { image: image.to_owned(), reason: error.to_string() }
         })?;
         let local = (self.images.named)(&reference);
         let store = self.images.local.clone();
@@ -78,7 +79,7 @@ impl Puller {
 
     async fn pull_from_registry(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         requester: &Requester,
         on_retry: impl Fn(PullError) + Send + Sync + 'static,
     ) -> Result<PulledImage, PullError> {
@@ -110,7 +111,7 @@ impl Puller {
             secrets: Vec::new(),
         };
         // Blocks: it reads the certificates of the machine.
-        let client = move || Client::new(settings).map_err(|error| error_line(&error));
+        let client = move || ImageClient::new(settings).map_err(|error| error_line(&error));
         let client = blocking(client, |ended| ended).await.map_err(client_error)?;
         let fetcher = Fetcher {
             client,
@@ -119,7 +120,7 @@ impl Puller {
             store: self.images.pulled.clone(),
             security: security(reference),
         };
-        let want = Want::Platform(Platform::host());
+        let want = ImageSelection::Platform(Platform::host());
         let pulled =
             fetcher.fetch(reference, &want).await.map_err(|error| registry_error(&error))?;
         let store = self.images.pulled.clone();
@@ -127,7 +128,7 @@ impl Puller {
             let image = pulled.image.as_ref().unwrap_or(&pulled.top);
             let mut found = open(&store, image)?;
             found.digests.insert(pulled.top.digest.to_string());
-            if let Ok(Document::Index(index)) = store.document_of(&pulled.top) {
+            if let Ok(ImageDocument::Index(index)) = store.document_of(&pulled.top) {
                 found.digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
             }
             Ok(found)
@@ -176,7 +177,7 @@ impl Puller {
     }
 
     /// The mirrors that objects of the cluster configure.
-    async fn mirrors(&self) -> Result<Rules, PullError> {
+    async fn mirrors(&self) -> Result<MirrorRules, PullError> {
         let read_error = |kind: &str, error: &dyn std::error::Error| {
             let why =
                 format!("the mirrors in {kind} objects cannot be read: {}", error_line(error));
@@ -214,7 +215,7 @@ fn credentials(secret: &Object) -> Vec<Vec<u8>> {
 
 /// The security of a registry without a mirror configuration. On the loopback of this machine, traffic
 /// cannot be intercepted, so certificates are not verified there, as in docker.
-fn security(reference: &Reference) -> Security {
+fn security(reference: &ImageReference) -> Security {
     let domain = reference.domain();
     let host = match domain.strip_prefix('[') {
         Some(rest) => rest.split(']').next(),
@@ -227,9 +228,9 @@ fn security(reference: &Reference) -> Security {
 
 /// Finds the image of a reference in a store.
 fn find_in_store(
-    store: &Store,
-    reference: &Reference,
-) -> Result<Option<PulledImage>, LocalImageError> {
+    store: &ImageStore,
+    reference: &ImageReference,
+) -> Result<Option<PulledImage>, OpenError> {
     let unreadable = |error: &dyn std::error::Error| {
         LocalImageError::ReadStore(format!("{reference}: {}", error_line(error)))
     };
@@ -249,20 +250,20 @@ fn find_in_store(
 }
 
 /// Opens an image; from an index, the image for this machine.
-fn open(store: &Store, descriptor: &Descriptor) -> Result<PulledImage, LocalImageError> {
-    let unreadable = |error: &dyn std::error::Error| LocalImageError::ReadStore(error_line(error));
+fn open(store: &ImageStore, descriptor: &Descriptor) -> Result<PulledImage, OpenError> {
+    let unreadable = |error: &dyn std::error::Error| OpenError::ReadStore(error_line(error));
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
     let mut digests = BTreeSet::from([digest.clone()]);
     for _ in 0..=mainstay_image::manifest::DEEPEST_INDEX {
         match store.document_of(&descriptor).map_err(|error| unreadable(&error))? {
-            Document::Manifest(manifest) => {
+            ImageDocument::Manifest(manifest) => {
                 let config = store.config(&manifest).map_err(|error| unreadable(&error))?;
                 digests.insert(descriptor.digest.to_string());
                 digests.insert(manifest.config.digest.to_string());
                 return Ok(PulledImage { store: store.clone(), manifest, config, digest, digests });
             }
-            Document::Index(index) => {
+            ImageDocument::Index(index) => {
                 let platform = Platform::host();
                 digests.extend(index.manifests.iter().map(|one| one.digest.to_string()));
                 let chosen = index.choose(&platform).cloned();
@@ -291,7 +292,7 @@ mod tests {
             ("localhost.example:5000/a", Security::Tls),
             ("10.0.0.1/a", Security::Tls),
         ] {
-            assert_eq!(security(&Reference::parse(image).unwrap()), expected, "{image}");
+            assert_eq!(security(&ImageReference::parse(image).unwrap()), expected, "{image}");
         }
     }
 

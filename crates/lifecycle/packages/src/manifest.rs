@@ -1,7 +1,7 @@
 //! Status and labels of PackageManifests, from the ClusterServiceVersions at the channel heads.
 
 use crate::state::CatalogInfo;
-use mainstay_catalog::{Channel, Entry, Package};
+use mainstay_catalog::{CatalogEntry, Channel, Package};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,7 +142,7 @@ fn channel_status(package: &Package, channel: &Channel, csv: &Value) -> Value {
 
 /// The bundles of a channel, newest version first.
 fn entries(package: &Package, channel: &Channel) -> Vec<Value> {
-    let bundle = |entry: &Entry| package.bundle(&entry.name);
+    let bundle = |entry: &CatalogEntry| package.bundle(&entry.name);
     let mut bundles: Vec<_> = channel.entries().iter().filter_map(bundle).collect();
     bundles.sort_by_cached_key(|bundle| Reverse((bundle.version.clone(), bundle.name.clone())));
     let entry_value = |bundle: &&Arc<mainstay_catalog::Bundle>| {

@@ -345,11 +345,11 @@ fn are_equal(a: &Package, b: &Package) -> bool {
             && x.entries().len() == y.entries().len()
             && x.entries().iter().zip(y.entries()).all(|(x, y)| x.name == y.name)
             && x.entries().iter().all(|entry| bundles(a, b, &entry.name))
-            && head(a).zip(head(b)).is_some_and(|(x, y)| x.holds_the_same(&y))
+            && head(a).zip(head(b)).is_some_and(|(x, y)| x.has_equal_content(&y))
     };
     a.default_channel == b.default_channel
         && a.deprecation == b.deprecation
-        && a.blob().holds_the_same(b.blob())
+        && a.blob().has_equal_content(b.blob())
         && a.channels().len() == b.channels().len()
         && a.channels().zip(b.channels()).all(channels)
 }

@@ -5,7 +5,7 @@
 
 use crate::request::{CatalogName, FolderOverride, PriorityOverride};
 use crate::state::{CatalogSourceState, ClusterState};
-use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
 use mainstay_cause::Cause;
 use mainstay_resolver::fixture::CatalogData;
 use mainstay_resolver::{CatalogContent, CatalogKey, CatalogView, Snapshot};
@@ -292,10 +292,10 @@ impl FolderCache {
     }
 }
 
-fn content_of(path: &Path, folder: &str) -> SnapshotContent {
-    let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
-    let unusable = |reason| SnapshotContent::Unusable { folder: folder.to_owned(), reason };
-    match Catalog::load_from(&Folder::new(path), &options) {
+fn content_of(path: &Path, folder: &str) -> CatalogContent {
+    let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
+    let unusable = |reason| CatalogContent::Unusable { folder: folder.to_owned(), reason };
+    match Catalog::load_from(&FolderSource::new(path), &options) {
         Ok(catalog) if catalog.packages().next().is_none() => unusable(UnusableFolder::Empty),
         Ok(catalog) => {
             SnapshotContent::Ready(Snapshot::of(&catalog), SnapshotSource::Catalog(catalog))

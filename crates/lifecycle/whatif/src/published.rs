@@ -1,7 +1,7 @@
 //! Published catalogs that a recorded world names: folders, or `.tar.xz` archives.
 
 use lzma_rust2::XzReader;
-use mainstay_catalog::{Catalog, Files, Folder, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions, MemorySource};
 use mainstay_resolver::Snapshot;
 use mainstay_resolver::fixture::RealCatalog;
 use std::fs::File;
@@ -55,9 +55,9 @@ pub fn load_published(root: &Path, name: &str) -> Result<RealCatalog, PublishedE
     check_published_name(name)?;
     let folder = root.join(format!("catalog-{name}"));
     let archive = root.join(format!("catalog-{name}.tar.xz"));
-    let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
     let (path, loaded) = if folder.is_dir() {
-        let loaded = Catalog::load_from(&Folder::new(&folder), &options);
+        let loaded = Catalog::load_from(&FolderSource::new(&folder), &options);
         (folder, loaded)
     } else {
         let files = match unpack(&archive) {
@@ -73,7 +73,7 @@ pub fn load_published(root: &Path, name: &str) -> Result<RealCatalog, PublishedE
 }
 
 /// The regular files of an archive.
-fn unpack(path: &Path) -> io::Result<Files> {
+fn unpack(path: &Path) -> io::Result<MemorySource> {
     let packed = BufReader::new(File::open(path)?);
     let bytes = XzReader::new_mem_limit(packed, true, MAX_MEMORY_KIB).take(MAX_BYTES + 1);
     let mut archive = tar::Archive::new(bytes);

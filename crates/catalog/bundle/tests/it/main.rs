@@ -10,7 +10,7 @@ mod rules;
 mod unknown;
 
 use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};
-use mainstay_catalog::{Format, Rendition};
+use mainstay_catalog::{CatalogFormat, Rendition};
 
 /// What a command line asks for.
 #[derive(Default)]
@@ -31,7 +31,7 @@ fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, St
     for bundle in &declared {
         rendition.add(bundle);
     }
-    let format = if flags.yaml { Format::Yaml } else { Format::Json };
+    let format = if flags.yaml { CatalogFormat::Yaml } else { CatalogFormat::Json };
     rendition.write(format, &mut out).unwrap();
     Ok(String::from_utf8(out).unwrap())
 }

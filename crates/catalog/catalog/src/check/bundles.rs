@@ -1,11 +1,11 @@
 //! The checks on bundles: names, images, the one `olm.package` property, versions.
 
-use super::{Checker, Draft, Item, NO_IMAGE, NO_NAME, invalid};
+use super::{Checker, Item, NO_IMAGE, NO_NAME, PackageDraft, invalid};
 use crate::{
     decode::{BundleFacts, Facts},
-    model::{Bundle, Property},
-    problem::Part,
-    rule::Rule,
+    model::{Bundle, BundleProperty},
+    problem::PathPart,
+    rule::CatalogRule,
     upstream::Stage,
 };
 use mainstay_formats::reference;
@@ -17,18 +17,18 @@ use std::{
 };
 
 impl<'i> Checker<'i> {
-    pub(super) fn bundles(
+    pub(super) fn check_bundles(
         &mut self,
         items: &'i [Item],
-        drafts: &mut BTreeMap<Arc<str>, Draft<'i>>,
+        drafts: &mut BTreeMap<Arc<str>, PackageDraft<'i>>,
     ) {
         for item in items {
             let Facts::Bundle(facts) = &item.facts else { continue };
             let (package, name) = (self.package(item), self.name(item));
             if package.is_empty() {
                 let message = format!("package name must be set for bundle {}", quote(name));
-                self.stop(
-                    Rule::MissingName,
+                self.report_fatal(
+                    CatalogRule::MissingName,
                     Stage::Bundles,
                     item,
                     &[],
@@ -41,11 +41,11 @@ impl<'i> Checker<'i> {
                 let message =
                     format!("unknown package {} for bundle {}", quote(package), quote(name));
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.stop_miss(
-                    Rule::UnknownPackage,
+                self.report_fatal_missing(
+                    CatalogRule::UnknownPackage,
                     Stage::Bundles,
                     item,
-                    &[Part::Field("package")],
+                    &[PathPart::Field("package")],
                     message,
                     remedy,
                 );
@@ -53,21 +53,21 @@ impl<'i> Checker<'i> {
             };
             match draft.bundles.entry(name.clone()) {
                 btree_map::Entry::Occupied(first) => {
-                    let remedy = self.also_at(first.get().0);
+                    let remedy = self.duplicate_remedy(first.get().0);
                     let message =
                         format!("package {} has duplicate bundle {}", quote(package), quote(name));
-                    self.stop(
-                        Rule::DuplicateBundle,
+                    self.report_fatal(
+                        CatalogRule::DuplicateBundle,
                         Stage::Bundles,
                         item,
-                        &[Part::Field("name")],
+                        &[PathPart::Field("name")],
                         message,
                         remedy,
                     );
                 }
                 btree_map::Entry::Vacant(free) => {
                     let mut lines = Vec::new();
-                    free.insert((item, self.bundle(item, facts, &mut lines)));
+                    free.insert((item, self.check_bundle(item, facts, &mut lines)));
                     if !lines.is_empty() {
                         draft.lines.insert(name.clone(), lines);
                     }
@@ -76,9 +76,9 @@ impl<'i> Checker<'i> {
         }
     }
 
-    /// Checks one bundle by itself; `None` if it has no usable version. `lines` is what upstream
-    /// says in each channel.
-    fn bundle(
+    /// Checks one bundle; `None` if it has no usable version. `lines` collects the findings that
+    /// upstream repeats in each channel of the bundle.
+    fn check_bundle(
         &mut self,
         item: &'i Item,
         facts: &'i BundleFacts,
@@ -89,42 +89,63 @@ impl<'i> Checker<'i> {
         for fault in &facts.faults {
             let message = format!("parse properties for bundle {}: {}", quote(name), fault.message);
             let remedy = "correct the property, or remove it";
-            self.stop(Rule::BadProperty, Stage::Bundles, item, &fault.path, message, remedy);
+            self.report_fatal(
+                CatalogRule::BadProperty,
+                Stage::Bundles,
+                item,
+                &fault.path,
+                message,
+                remedy,
+            );
         }
         if name.is_empty() {
-            self.line(Rule::MissingName, item, &[], lines, NO_NAME.to_owned(), "give it a name");
+            self.report_in_channels(
+                CatalogRule::MissingName,
+                item,
+                &[],
+                lines,
+                NO_NAME.to_owned(),
+                "give it a name",
+            );
         }
         if facts.image.is_empty() && facts.objects == 0 {
             let remedy = "name the image that holds the bundle";
-            self.line(Rule::NoImage, item, &[], lines, NO_IMAGE.to_owned(), remedy);
+            self.report_in_channels(
+                CatalogRule::NoImage,
+                item,
+                &[],
+                lines,
+                NO_IMAGE.to_owned(),
+                remedy,
+            );
         }
         if facts.packages.len() != 1 {
             let count = facts.packages.len();
-            // A property that could not be read is a reason of its own.
+            // A property that cannot be read has its own finding.
             if facts.faults.is_empty() || count > 1 {
                 let message = format!(
                     "{context} must have exactly 1 \"olm.package\" property, found {count}"
                 );
                 let remedy = "state packageName and version in one property of that type";
-                self.stop(
-                    Rule::PackageProperty,
+                self.report_fatal(
+                    CatalogRule::PackageProperty,
                     Stage::Bundles,
                     item,
-                    &[Part::Field("properties")],
+                    &[PathPart::Field("properties")],
                     message,
                     remedy,
                 );
             }
-            self.images(item, facts, &context);
+            self.check_images(item, facts, &context);
             return None;
         }
         let (index, [package_name, version, release]) = &facts.packages[0];
         let at = |field| {
             [
-                Part::Field("properties"),
-                Part::Item(*index),
-                Part::Field("value"),
-                Part::Field(field),
+                PathPart::Field("properties"),
+                PathPart::Item(*index),
+                PathPart::Field("value"),
+                PathPart::Field(field),
             ]
         };
         if **package_name != **package {
@@ -134,8 +155,8 @@ impl<'i> Checker<'i> {
                 quote(package_name)
             );
             let remedy = "make the two names equal";
-            self.stop(
-                Rule::PackageProperty,
+            self.report_fatal(
+                CatalogRule::PackageProperty,
                 Stage::Bundles,
                 item,
                 &at("packageName"),
@@ -143,13 +164,13 @@ impl<'i> Checker<'i> {
                 remedy,
             );
         }
-        self.images(item, facts, &context);
+        self.check_images(item, facts, &context);
         let parsed =
-            self.version(item, [version, release], [&at("version"), &at("release")], lines)?;
+            self.parse_version(item, [version, release], [&at("version"), &at("release")], lines)?;
         let properties = facts
             .properties
             .iter()
-            .map(|(_, kind, json)| Property { kind: self.intern(kind), json: json.clone() })
+            .map(|(_, kind, json)| BundleProperty { kind: self.intern(kind), json: json.clone() })
             .collect();
         Some(Bundle {
             name: name.clone(),
@@ -167,18 +188,18 @@ impl<'i> Checker<'i> {
         })
     }
 
-    fn images(&mut self, item: &Item, facts: &BundleFacts, context: &str) {
+    fn check_images(&mut self, item: &Item, facts: &BundleFacts, context: &str) {
         let remedy = "write a reference such as registry.example.com/operators/a@sha256:…";
         if !facts.image.is_empty()
             && let Some(why) = reference::fault(&facts.image)
         {
             let image = quote(&facts.image);
             let message = format!("{context} image: invalid image pull spec {image}: {why}");
-            self.stop(
-                Rule::ImageReference,
+            self.report_fatal(
+                CatalogRule::ImageReference,
                 Stage::Bundles,
                 item,
-                &[Part::Field("image")],
+                &[PathPart::Field("image")],
                 message,
                 remedy,
             );
@@ -191,18 +212,29 @@ impl<'i> Checker<'i> {
                     "{context} relatedImages[{index}].image: invalid image pull spec {}: {why}",
                     quote(image)
                 );
-                let path = [Part::Field("relatedImages"), Part::Item(index), Part::Field("image")];
-                self.stop(Rule::ImageReference, Stage::Bundles, item, &path, message, remedy);
+                let path = [
+                    PathPart::Field("relatedImages"),
+                    PathPart::Item(index),
+                    PathPart::Field("image"),
+                ];
+                self.report_fatal(
+                    CatalogRule::ImageReference,
+                    Stage::Bundles,
+                    item,
+                    &path,
+                    message,
+                    remedy,
+                );
             }
         }
     }
 
-    /// Notes what is wrong with a bundle as the member of a channel.
-    fn line(
+    /// Reports a finding that upstream repeats in each channel of the bundle.
+    fn report_in_channels(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         item: &Item,
-        path: &[Part],
+        path: &[PathPart],
         lines: &mut Vec<String>,
         text: String,
         remedy: &'static str,
@@ -211,14 +243,14 @@ impl<'i> Checker<'i> {
         let message =
             format!("{}: {}: {text}", invalid("package", package), invalid("bundle", name));
         lines.push(text);
-        self.find(rule, item, path, message, remedy);
+        self.report(rule, item, path, message, remedy);
     }
 
-    fn version(
+    fn parse_version(
         &mut self,
         item: &Item,
         [version, release]: [&str; 2],
-        [at_version, at_release]: [&[Part]; 2],
+        [at_version, at_release]: [&[PathPart]; 2],
         lines: &mut Vec<String>,
     ) -> Option<Version> {
         let (package, name) = (self.package(item), self.name(item));
@@ -228,7 +260,14 @@ impl<'i> Checker<'i> {
                 let (name, version) = (quote(name), quote(version));
                 let message = format!("error parsing bundle {name} version {version}: {error}");
                 let remedy = "write three numbers, such as 1.4.2";
-                self.stop(Rule::BadVersion, Stage::Bundles, item, at_version, message, remedy);
+                self.report_fatal(
+                    CatalogRule::BadVersion,
+                    Stage::Bundles,
+                    item,
+                    at_version,
+                    message,
+                    remedy,
+                );
                 return None;
             }
         };
@@ -239,7 +278,14 @@ impl<'i> Checker<'i> {
             let (name, release) = (quote(name), quote(release));
             let message = format!("error parsing bundle {name} release version {release}: {why}");
             let remedy = "use numbers or words joined by dots, at most 20 characters";
-            self.stop(Rule::BadVersion, Stage::Bundles, item, at_release, message, remedy);
+            self.report_fatal(
+                CatalogRule::BadVersion,
+                Stage::Bundles,
+                item,
+                at_release,
+                message,
+                remedy,
+            );
             return None;
         }
         let normalized = format!("{package}-v{version}-{release}");
@@ -249,10 +295,10 @@ impl<'i> Checker<'i> {
                 quote(name),
                 quote(&normalized)
             );
-            self.line(
-                Rule::ReleaseName,
+            self.report_in_channels(
+                CatalogRule::ReleaseName,
                 item,
-                &[Part::Field("name")],
+                &[PathPart::Field("name")],
                 lines,
                 text,
                 "rename the bundle",
@@ -260,8 +306,8 @@ impl<'i> Checker<'i> {
         }
         if version.contains('+') {
             let text = "cannot use build metadata in version with a release version".to_owned();
-            self.line(
-                Rule::ReleaseName,
+            self.report_in_channels(
+                CatalogRule::ReleaseName,
                 item,
                 at_version,
                 lines,

@@ -1,10 +1,10 @@
-//! The checks on `olm.deprecations`: what they name must exist, once, with a message.
+//! Checks of `olm.deprecations`: each deprecated object exists, is listed once, and has a message.
 
-use super::{Checker, Draft, Item, invalid};
+use super::{Checker, Item, PackageDraft, invalid};
 use crate::{
     decode::{DeprecationFacts, Facts},
-    problem::Part,
-    rule::Rule,
+    problem::PathPart,
+    rule::CatalogRule,
     upstream::Stage,
 };
 use mainstay_gocompat::quote;
@@ -16,10 +16,10 @@ use std::{
 const NO_MESSAGE: &str = "invalid deprecation: message must be set";
 
 impl<'i> Checker<'i> {
-    pub(super) fn deprecations(
+    pub(super) fn check_deprecations(
         &mut self,
         items: &'i [Item],
-        drafts: &mut BTreeMap<Arc<str>, Draft<'i>>,
+        drafts: &mut BTreeMap<Arc<str>, PackageDraft<'i>>,
     ) {
         let documents = items.iter().filter(|item| matches!(item.facts, Facts::Deprecations(_)));
         for (number, item) in documents.enumerate() {
@@ -27,8 +27,8 @@ impl<'i> Checker<'i> {
             let package = self.package(item);
             if package.is_empty() {
                 let message = format!("package name must be set for deprecation item {number}");
-                self.stop(
-                    Rule::MissingName,
+                self.report_fatal(
+                    CatalogRule::MissingName,
                     Stage::Deprecations,
                     item,
                     &[],
@@ -41,23 +41,23 @@ impl<'i> Checker<'i> {
                 let package = quote(package);
                 let message = format!("cannot apply deprecations to an unknown package {package}");
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.stop_miss(
-                    Rule::UnknownPackage,
+                self.report_fatal_missing(
+                    CatalogRule::UnknownPackage,
                     Stage::Deprecations,
                     item,
-                    &[Part::Field("package")],
+                    &[PathPart::Field("package")],
                     message,
                     remedy,
                 );
                 continue;
             };
             if let Some(first) = draft.deprecated_by {
-                let remedy = self.also_at(first);
+                let remedy = self.duplicate_remedy(first);
                 let package = quote(package);
                 let message =
                     format!("expected a maximum of one deprecation per package: {package}");
-                self.stop(
-                    Rule::DuplicateDeprecation,
+                self.report_fatal(
+                    CatalogRule::DuplicateDeprecation,
                     Stage::Deprecations,
                     item,
                     &[],
@@ -67,25 +67,26 @@ impl<'i> Checker<'i> {
                 continue;
             }
             draft.deprecated_by = Some(item);
-            let mut seen = BTreeSet::new();
+            let mut references = BTreeSet::new();
             for (index, entry) in entries.iter().enumerate() {
-                let repeated = !seen.insert((&entry.schema, &entry.name));
-                self.deprecation(item, index, entry, repeated, draft);
+                let repeated = !references.insert((&entry.schema, &entry.name));
+                self.apply_deprecation(item, index, entry, repeated, draft);
             }
         }
     }
 
-    fn deprecation(
+    fn apply_deprecation(
         &mut self,
         item: &Item,
         index: usize,
         entry: &DeprecationFacts,
         repeated: bool,
-        draft: &mut Draft<'i>,
+        draft: &mut PackageDraft<'i>,
     ) {
         let in_package = &*invalid("package", self.package(item));
         let package = quote(self.package(item));
-        let path = [Part::Field("entries"), Part::Item(index), Part::Field("reference")];
+        let path =
+            [PathPart::Field("entries"), PathPart::Item(index), PathPart::Field("reference")];
         let name = quote(&entry.name);
         let reference = format!(
             "declcfg.PackageScopedReference{{Schema:{}, Name:{name}}}",
@@ -95,13 +96,20 @@ impl<'i> Checker<'i> {
             let message =
                 format!("schema must be set for deprecation entry [{index}] for package {package}");
             let remedy = "say olm.package, olm.channel or olm.bundle";
-            self.stop(Rule::BadDeprecation, Stage::Deprecations, item, &path, message, remedy);
+            self.report_fatal(
+                CatalogRule::BadDeprecation,
+                Stage::Deprecations,
+                item,
+                &path,
+                message,
+                remedy,
+            );
             return;
         }
         if repeated {
             let message = format!("duplicate deprecation entry {reference} for package {package}");
-            self.stop(
-                Rule::DuplicateDeprecation,
+            self.report_fatal(
+                CatalogRule::DuplicateDeprecation,
                 Stage::Deprecations,
                 item,
                 &path,
@@ -117,8 +125,8 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "package name must be empty for deprecated package {package} (specified {name})"
                     );
-                    self.stop(
-                        Rule::BadDeprecation,
+                    self.report_fatal(
+                        CatalogRule::BadDeprecation,
                         Stage::Deprecations,
                         item,
                         &path,
@@ -134,16 +142,16 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "cannot deprecate channel {name} for package {package}: channel not found"
                     );
-                    if draft.makes_up(&entry.name) {
+                    if draft.creates_implicitly(&entry.name) {
                         if entry.message.is_empty() {
                             let in_channel = &*invalid("channel", &entry.name);
-                            self.words.line(&[in_package, in_channel], NO_MESSAGE);
+                            self.upstream.add_line(&[in_package, in_channel], NO_MESSAGE);
                         }
                     } else {
-                        self.words.stop(Stage::Deprecations, item.slot, &message);
+                        self.upstream.set_fatal(Stage::Deprecations, item.slot, &message);
                     }
-                    self.miss(
-                        Rule::UnknownDeprecated,
+                    self.report_missing(
+                        CatalogRule::UnknownDeprecated,
                         item,
                         &path,
                         message,
@@ -163,8 +171,8 @@ impl<'i> Checker<'i> {
                     let message = format!(
                         "cannot deprecate bundle {name} for package {package}: bundle not found"
                     );
-                    self.stop_miss(
-                        Rule::UnknownDeprecated,
+                    self.report_fatal_missing(
+                        CatalogRule::UnknownDeprecated,
                         Stage::Deprecations,
                         item,
                         &path,
@@ -183,25 +191,38 @@ impl<'i> Checker<'i> {
                     "cannot deprecate object {reference} referenced by entry {index} for package {package}: object schema unknown"
                 );
                 let remedy = "say olm.package, olm.channel or olm.bundle";
-                self.stop(Rule::BadDeprecation, Stage::Deprecations, item, &path, message, remedy);
+                self.report_fatal(
+                    CatalogRule::BadDeprecation,
+                    Stage::Deprecations,
+                    item,
+                    &path,
+                    message,
+                    remedy,
+                );
                 return;
             }
         };
         if entry.message.is_empty() {
             match entry.schema.as_str() {
-                "olm.package" => self.words.line(&[in_package], NO_MESSAGE),
+                "olm.package" => self.upstream.add_line(&[in_package], NO_MESSAGE),
                 "olm.channel" => {
                     let in_channel = &*invalid("channel", &entry.name);
-                    self.words.line(&[in_package, in_channel], NO_MESSAGE);
+                    self.upstream.add_line(&[in_package, in_channel], NO_MESSAGE);
                 }
                 _ => {
                     let name: Arc<str> = entry.name.as_str().into();
                     draft.lines.entry(name).or_default().push(NO_MESSAGE.to_owned());
                 }
             }
-            let path = [Part::Field("entries"), Part::Item(index)];
+            let path = [PathPart::Field("entries"), PathPart::Item(index)];
             let message = format!("{in_package}: {context}{NO_MESSAGE}");
-            self.find(Rule::BadDeprecation, item, &path, message, "say what to use instead");
+            self.report(
+                CatalogRule::BadDeprecation,
+                item,
+                &path,
+                message,
+                "say what to use instead",
+            );
         }
     }
 }

@@ -1,20 +1,21 @@
-//! From facts to the index, noticing everything that does not fit together.
+//! Checks of a catalog: they build the index from the facts of all blobs, and report what does not
+//! fit together.
 //!
-//! Upstream stops at the first thing it finds. Here every check runs, each on what is still
-//! meaningful: a bundle with a bad version does not also become a missing bundle, and a channel
-//! with duplicate entries is not also told that its graph is odd.
+//! Upstream stops at its first error. Here every check runs, each on input that is still
+//! meaningful: a bundle with a bad version is not also reported as missing, and a channel with
+//! duplicate entries is not also reported for its graph.
 
 mod bundles;
 mod deprecations;
 
 use crate::{
-    content::{Area, Origin},
+    content::{Area, BlobOrigin},
     decode::{ChannelFacts, Facts},
     graph,
-    model::{Bundle, Channel, Entry, Package},
-    problem::{Finding, Part},
-    rule::Rule,
-    upstream::{Stage, Words},
+    model::{Bundle, CatalogEntry, Channel, Package},
+    problem::{Finding, PathPart},
+    rule::CatalogRule,
+    upstream::{Stage, UpstreamReport},
 };
 use mainstay_formats::near::nearest;
 use mainstay_gocompat::quote;
@@ -26,43 +27,44 @@ use std::{
     sync::Arc,
 };
 
-/// One blob with what it says, in the order of files and lines.
+/// One blob and its facts, in the order of files and lines.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// Its place in the area.
+    /// The index of its slot in the area.
     pub(crate) slot: usize,
     /// The bytes of the document in its file.
     pub(crate) bytes: std::ops::Range<usize>,
     pub(crate) facts: Facts,
 }
 
-/// What the checks make of a catalog.
-pub(crate) struct Outcome {
+/// The result of all checks.
+pub(crate) struct CheckOutcome {
     pub(crate) packages: BTreeMap<Arc<str>, Package>,
     pub(crate) others: Vec<usize>,
     pub(crate) findings: Vec<Finding>,
-    /// What upstream says to this catalog.
-    pub(crate) upstream: Words,
+    /// What upstream reports for this catalog.
+    pub(crate) upstream: UpstreamReport,
 }
 
-/// A package while it is put together.
-struct Draft<'i> {
+/// A package under construction.
+struct PackageDraft<'i> {
     item: &'i Item,
     default_channel: &'i str,
     deprecation: Option<Arc<str>>,
-    /// Channels by name; `None` for one that is there but unusable.
+    /// Channels by name; `None` for one that is declared but unusable.
     channels: BTreeMap<Arc<str>, (&'i Item, Option<Channel>)>,
     bundles: BTreeMap<Arc<str>, (&'i Item, Option<Bundle>)>,
     deprecated_by: Option<&'i Item>,
-    /// The channel that came last in the order of documents.
+    /// The last channel in the order of documents.
     last_channel: Option<&'i Arc<str>>,
-    /// What upstream says about bundles, once for each channel they are in.
+    /// Upstream's findings about bundles; each is repeated for each channel of the bundle.
     lines: BTreeMap<Arc<str>, Vec<String>>,
 }
 
-impl Draft<'_> {
-    /// Whether upstream makes a channel up: the default one, if there is none of that name.
-    fn makes_up(&self, channel: &str) -> bool {
+impl PackageDraft<'_> {
+    /// Whether upstream creates this channel: it does so for a default channel that is not
+    /// declared.
+    fn creates_implicitly(&self, channel: &str) -> bool {
         !channel.is_empty()
             && channel == self.default_channel
             && !self.channels.contains_key(channel)
@@ -73,36 +75,40 @@ struct Checker<'i> {
     area: &'i Arc<Area>,
     names: BTreeSet<Arc<str>>,
     findings: Vec<Finding>,
-    words: Words,
+    upstream: UpstreamReport,
 }
 
 const NO_IMAGE: &str = "bundle image must be set";
 const NO_NAME: &str = "name must be set";
 
-/// What upstream finds wrong with a bundle of which there is only the name.
-const NOTHING_KNOWN: [&str; 2] =
+/// What upstream reports for a bundle of which only the name is known.
+const EMPTY_BUNDLE_FINDINGS: [&str; 2] =
     ["must be exactly one property with type \"olm.package\"", NO_IMAGE];
 
 const NO_ENTRIES: &str = "channel must contain at least one bundle";
 
-/// How many letters the name of a channel may differ from the one that was meant.
-const MISTYPED: usize = 2;
+/// How many letters of a channel name may differ for a suggestion.
+const MAX_TYPOS: usize = 2;
 
 fn invalid(what: &str, name: &str) -> String {
     format!("invalid {what} {}", quote(name))
 }
 
 /// Builds the index of all items.
-pub(crate) fn build(items: &[Item], area: &Arc<Area>) -> Outcome {
-    let mut checker =
-        Checker { area, names: BTreeSet::new(), findings: Vec::new(), words: Words::default() };
-    let mut drafts = checker.packages(items);
-    checker.channels(items, &mut drafts);
-    checker.bundles(items, &mut drafts);
-    checker.deprecations(items, &mut drafts);
+pub(crate) fn build(items: &[Item], area: &Arc<Area>) -> CheckOutcome {
+    let mut checker = Checker {
+        area,
+        names: BTreeSet::new(),
+        findings: Vec::new(),
+        upstream: UpstreamReport::default(),
+    };
+    let mut drafts = checker.check_packages(items);
+    checker.check_channels(items, &mut drafts);
+    checker.check_bundles(items, &mut drafts);
+    checker.check_deprecations(items, &mut drafts);
     let mut packages = BTreeMap::new();
     for (name, draft) in drafts {
-        if let Some(package) = checker.finish(&name, draft) {
+        if let Some(package) = checker.check_package(&name, draft) {
             packages.insert(name, package);
         }
     }
@@ -111,21 +117,21 @@ pub(crate) fn build(items: &[Item], area: &Arc<Area>) -> Outcome {
         .filter(|item| matches!(item.facts, Facts::Other))
         .map(|item| item.slot)
         .collect();
-    Outcome { packages, others, findings: checker.findings, upstream: checker.words }
+    CheckOutcome { packages, others, findings: checker.findings, upstream: checker.upstream }
 }
 
 impl<'i> Checker<'i> {
-    /// One allocation per name, however often it occurs.
+    /// Returns the shared copy of a name, so that each name is allocated once.
     fn intern(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.names.get(name) {
-            return known.clone();
+        if let Some(interned) = self.names.get(name) {
+            return interned.clone();
         }
         let name: Arc<str> = name.into();
         self.names.insert(name.clone());
         name
     }
 
-    fn origin(&self, item: &Item) -> &'i Origin {
+    fn origin(&self, item: &Item) -> &'i BlobOrigin {
         &self.area.slots[item.slot].origin
     }
 
@@ -137,11 +143,11 @@ impl<'i> Checker<'i> {
         &self.area.slots[item.slot].package
     }
 
-    fn find(
+    fn report(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         item: &Item,
-        path: &[Part],
+        path: &[PathPart],
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
     ) {
@@ -158,90 +164,104 @@ impl<'i> Checker<'i> {
         self.findings.push(finding);
     }
 
-    /// As [`Self::find`], for what an unread file could have held.
-    fn miss(
+    /// As [`Self::report`], for a finding that a file could refute that was not read.
+    fn report_missing(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         item: &Item,
-        path: &[Part],
+        path: &[PathPart],
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
     ) {
-        self.find(rule, item, path, message, remedy);
+        self.report(rule, item, path, message, remedy);
         if let Some(finding) = self.findings.last_mut() {
             finding.follows_from_gaps = true;
         }
     }
 
-    /// As [`Self::find`], for what stops upstream with the same words.
-    fn stop(
+    /// As [`Self::report`], for a finding at which upstream stops with the same words.
+    fn report_fatal(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         stage: Stage,
         item: &Item,
-        path: &[Part],
+        path: &[PathPart],
         message: String,
         remedy: impl Into<Cow<'static, str>>,
     ) {
-        self.words.stop(stage, item.slot, &message);
-        self.find(rule, item, path, message, remedy);
+        self.upstream.set_fatal(stage, item.slot, &message);
+        self.report(rule, item, path, message, remedy);
     }
 
-    /// As [`Self::miss`], for what stops upstream with the same words.
-    fn stop_miss(
+    /// As [`Self::report_missing`], for a finding at which upstream stops with the same words.
+    fn report_fatal_missing(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         stage: Stage,
         item: &Item,
-        path: &[Part],
+        path: &[PathPart],
         message: String,
         remedy: impl Into<Cow<'static, str>>,
     ) {
-        self.words.stop(stage, item.slot, &message);
-        self.miss(rule, item, path, message, remedy);
+        self.upstream.set_fatal(stage, item.slot, &message);
+        self.report_missing(rule, item, path, message, remedy);
     }
 
-    /// As [`Self::find`], for what is a line in upstream's tree.
-    fn find_below(
+    /// As [`Self::report`], for a finding that is a line in upstream's tree.
+    fn report_in_tree(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         item: &Item,
-        path: &[Part],
+        path: &[PathPart],
         below: &[&str],
         text: &str,
         remedy: impl Into<Cow<'static, str>>,
     ) {
-        self.words.line(below, text);
-        self.find(rule, item, path, format!("{}: {text}", below.join(": ")), remedy);
+        self.upstream.add_line(below, text);
+        self.report(rule, item, path, format!("{}: {text}", below.join(": ")), remedy);
     }
 
-    fn also_at(&self, first: &Item) -> String {
+    fn duplicate_remedy(&self, first: &Item) -> String {
         format!("the first one is at {}; remove one of them", self.origin(first))
     }
 
-    fn packages(&mut self, items: &'i [Item]) -> BTreeMap<Arc<str>, Draft<'i>> {
-        let mut drafts: BTreeMap<Arc<str>, Draft<'i>> = BTreeMap::new();
+    fn check_packages(&mut self, items: &'i [Item]) -> BTreeMap<Arc<str>, PackageDraft<'i>> {
+        let mut drafts: BTreeMap<Arc<str>, PackageDraft<'i>> = BTreeMap::new();
         for item in items {
             let Facts::Package(facts) = &item.facts else { continue };
             let name = self.name(item);
-            let at = [Part::Field("name")];
+            let at = [PathPart::Field("name")];
             if name.is_empty() {
                 let message = "config contains package with no name".to_owned();
-                self.stop(Rule::MissingName, Stage::Packages, item, &[], message, "give it a name");
+                self.report_fatal(
+                    CatalogRule::MissingName,
+                    Stage::Packages,
+                    item,
+                    &[],
+                    message,
+                    "give it a name",
+                );
                 continue;
             }
             if let Some(first) = drafts.get(name) {
-                let remedy = self.also_at(first.item);
+                let remedy = self.duplicate_remedy(first.item);
                 let message = format!("duplicate package {}", quote(name));
-                self.stop(Rule::DuplicatePackage, Stage::Packages, item, &at, message, remedy);
+                self.report_fatal(
+                    CatalogRule::DuplicatePackage,
+                    Stage::Packages,
+                    item,
+                    &at,
+                    message,
+                    remedy,
+                );
                 continue;
             }
             let faults = names::dns1123_label(name);
             if !faults.is_empty() {
                 let message =
                     format!("invalid package name {}: [{}]", quote(name), faults.join(" "));
-                self.stop(
-                    Rule::PackageName,
+                self.report_fatal(
+                    CatalogRule::PackageName,
                     Stage::Packages,
                     item,
                     &at,
@@ -249,7 +269,7 @@ impl<'i> Checker<'i> {
                     "choose a name of that form",
                 );
             }
-            let draft = Draft {
+            let draft = PackageDraft {
                 item,
                 default_channel: &facts.default_channel,
                 deprecation: None,
@@ -264,7 +284,11 @@ impl<'i> Checker<'i> {
         drafts
     }
 
-    fn channels(&mut self, items: &'i [Item], drafts: &mut BTreeMap<Arc<str>, Draft<'i>>) {
+    fn check_channels(
+        &mut self,
+        items: &'i [Item],
+        drafts: &mut BTreeMap<Arc<str>, PackageDraft<'i>>,
+    ) {
         for item in items {
             let Facts::Channel(facts) = &item.facts else { continue };
             let (package, name) = (self.package(item), self.name(item));
@@ -272,11 +296,11 @@ impl<'i> Checker<'i> {
                 let message =
                     format!("unknown package {} for channel {}", quote(package), quote(name));
                 let remedy = "add an olm.package document of that name, or correct the name";
-                self.stop_miss(
-                    Rule::UnknownPackage,
+                self.report_fatal_missing(
+                    CatalogRule::UnknownPackage,
                     Stage::Channels,
                     item,
-                    &[Part::Field("package")],
+                    &[PathPart::Field("package")],
                     message,
                     remedy,
                 );
@@ -284,33 +308,40 @@ impl<'i> Checker<'i> {
             };
             if name.is_empty() {
                 let message = format!("package {} contains channel with no name", quote(package));
-                self.stop(Rule::MissingName, Stage::Channels, item, &[], message, "give it a name");
+                self.report_fatal(
+                    CatalogRule::MissingName,
+                    Stage::Channels,
+                    item,
+                    &[],
+                    message,
+                    "give it a name",
+                );
                 continue;
             }
             draft.last_channel = Some(name);
             match draft.channels.entry(name.clone()) {
                 btree_map::Entry::Occupied(first) => {
-                    let remedy = self.also_at(first.get().0);
+                    let remedy = self.duplicate_remedy(first.get().0);
                     let message =
                         format!("package {} has duplicate channel {}", quote(package), quote(name));
-                    self.stop(
-                        Rule::DuplicateChannel,
+                    self.report_fatal(
+                        CatalogRule::DuplicateChannel,
                         Stage::Channels,
                         item,
-                        &[Part::Field("name")],
+                        &[PathPart::Field("name")],
                         message,
                         remedy,
                     );
                 }
                 btree_map::Entry::Vacant(free) => {
-                    free.insert((item, self.channel(item, facts)));
+                    free.insert((item, self.check_channel(item, facts)));
                 }
             }
         }
     }
 
-    /// The entries of one channel; `None` if its graph cannot be looked at.
-    fn channel(&mut self, item: &'i Item, facts: &'i ChannelFacts) -> Option<Channel> {
+    /// The entries of one channel; `None` if its graph cannot be checked.
+    fn check_channel(&mut self, item: &'i Item, facts: &'i ChannelFacts) -> Option<Channel> {
         let (package, name) = (self.package(item), self.name(item));
         let mut entries = Vec::with_capacity(facts.entries.len());
         let mut by_name: BTreeMap<Arc<str>, usize> = BTreeMap::new();
@@ -318,7 +349,8 @@ impl<'i> Checker<'i> {
         let in_package = &*invalid("package", package);
         let in_channel = &*invalid("channel", name);
         for (index, facts) in facts.entries.iter().enumerate() {
-            let at = |field| [Part::Field("entries"), Part::Item(index), Part::Field(field)];
+            let at =
+                |field| [PathPart::Field("entries"), PathPart::Item(index), PathPart::Field(field)];
             let entry_name = self.intern(&facts.name);
             if by_name.contains_key(&entry_name) {
                 let message = format!(
@@ -328,8 +360,8 @@ impl<'i> Checker<'i> {
                     quote(&entry_name)
                 );
                 let remedy = "keep one entry with all edges";
-                self.stop(
-                    Rule::DuplicateEntry,
+                self.report_fatal(
+                    CatalogRule::DuplicateEntry,
                     Stage::Channels,
                     item,
                     &at("name"),
@@ -345,7 +377,14 @@ impl<'i> Checker<'i> {
                     let text = format!("skip[{number}] is empty");
                     let remedy = "name a bundle, or remove the line";
                     let below = [in_package, in_channel, &below()];
-                    self.find_below(Rule::EmptySkip, item, &at("skips"), &below, &text, remedy);
+                    self.report_in_tree(
+                        CatalogRule::EmptySkip,
+                        item,
+                        &at("skips"),
+                        &below,
+                        &text,
+                        remedy,
+                    );
                 }
             }
             if !facts.skip_range.is_empty()
@@ -354,26 +393,33 @@ impl<'i> Checker<'i> {
                 let text = format!("invalid skipRange {}: {error}", quote(&facts.skip_range));
                 let remedy = "write a range such as \">=1.0.0 <1.2.0\"";
                 let below = [in_package, in_channel, &below()];
-                self.find_below(Rule::VersionRange, item, &at("skipRange"), &below, &text, remedy);
+                self.report_in_tree(
+                    CatalogRule::VersionRange,
+                    item,
+                    &at("skipRange"),
+                    &below,
+                    &text,
+                    remedy,
+                );
             }
             by_name.insert(entry_name.clone(), entries.len());
-            let some =
+            let intern_if_set =
                 |checker: &mut Self, text: &str| (!text.is_empty()).then(|| checker.intern(text));
-            entries.push(Entry {
+            entries.push(CatalogEntry {
                 name: entry_name,
-                replaces: some(self, &facts.replaces),
+                replaces: intern_if_set(self, &facts.replaces),
                 skips: facts.skips.iter().map(|skip| self.intern(skip)).collect(),
-                skip_range: some(self, &facts.skip_range),
+                skip_range: intern_if_set(self, &facts.skip_range),
             });
         }
         if !sound {
             return None;
         }
         if entries.is_empty() {
-            let path = [Part::Field("entries")];
+            let path = [PathPart::Field("entries")];
             let remedy = "add an entry, or remove it";
-            self.find_below(
-                Rule::EmptyChannel,
+            self.report_in_tree(
+                CatalogRule::EmptyChannel,
                 item,
                 &path,
                 &[in_package, in_channel],
@@ -385,12 +431,12 @@ impl<'i> Checker<'i> {
         let head = match graph::head(&entries, &by_name) {
             Ok(head) => head,
             Err(fault) => {
-                let path: Vec<Part> = match fault.entry {
-                    Some(index) => vec![Part::Field("entries"), Part::Item(index)],
-                    None => vec![Part::Field("entries")],
+                let path: Vec<PathPart> = match fault.entry {
+                    Some(index) => vec![PathPart::Field("entries"), PathPart::Item(index)],
+                    None => vec![PathPart::Field("entries")],
                 };
                 let below = [in_package, in_channel];
-                self.find_below(fault.rule, item, &path, &below, &fault.message, fault.remedy);
+                self.report_in_tree(fault.rule, item, &path, &below, &fault.message, fault.remedy);
                 return None;
             }
         };
@@ -406,42 +452,57 @@ impl<'i> Checker<'i> {
         })
     }
 
-    /// The checks over a whole package; `None` if it cannot be used.
-    fn finish(&mut self, name: &Arc<str>, draft: Draft<'i>) -> Option<Package> {
+    /// Checks a whole package; `None` if it cannot be used.
+    fn check_package(&mut self, name: &Arc<str>, draft: PackageDraft<'i>) -> Option<Package> {
         let in_package = &*invalid("package", name);
-        self.entries(name, in_package, &draft);
-        self.duplicate_versions(name, in_package, &draft);
+        self.check_membership(name, in_package, &draft);
+        self.check_duplicate_versions(name, in_package, &draft);
         let default_channel = draft.default_channel;
-        let at = [Part::Field("defaultChannel")];
+        let at = [PathPart::Field("defaultChannel")];
         if default_channel.is_empty() {
             let remedy = "add the field defaultChannel";
             let text = "default channel must be set";
-            self.find_below(Rule::DefaultChannel, draft.item, &[], &[in_package], text, remedy);
+            self.report_in_tree(
+                CatalogRule::DefaultChannel,
+                draft.item,
+                &[],
+                &[in_package],
+                text,
+                remedy,
+            );
         } else if !draft.channels.contains_key(default_channel)
             && !mainstay_fault::is_on("missing-default-channels-are-no-finding")
         {
             let in_channel = &*invalid("channel", default_channel);
-            self.words.line(&[in_package, in_channel], NO_ENTRIES);
+            self.upstream.add_line(&[in_package, in_channel], NO_ENTRIES);
             let message = format!(
                 "{in_package}: default channel {} not found in channels list",
                 quote(default_channel)
             );
-            let known: Vec<&str> = draft.channels.keys().map(|name| &**name).collect();
-            let has = format!("the package has {}", known.join(", "));
-            let remedy = match nearest(default_channel, known.iter().copied(), MISTYPED) {
-                _ if known.is_empty() => "add an olm.channel document of that name".to_owned(),
+            let channel_names: Vec<&str> = draft.channels.keys().map(|name| &**name).collect();
+            let has = format!("the package has {}", channel_names.join(", "));
+            let remedy = match nearest(default_channel, channel_names.iter().copied(), MAX_TYPOS) {
+                _ if channel_names.is_empty() => {
+                    "add an olm.channel document of that name".to_owned()
+                }
                 Some(meant) => format!("did you mean {}? {has}", quote(meant)),
                 None => has,
             };
-            self.miss(Rule::DefaultChannel, draft.item, &at, message, remedy);
+            self.report_missing(CatalogRule::DefaultChannel, draft.item, &at, message, remedy);
         }
         if draft.channels.is_empty() {
             let text = "package must contain at least one channel";
             if default_channel.is_empty() {
-                self.words.line(&[in_package], text);
+                self.upstream.add_line(&[in_package], text);
             }
             let message = format!("{in_package}: {text}");
-            self.miss(Rule::NoChannels, draft.item, &[], message, "add an olm.channel document");
+            self.report_missing(
+                CatalogRule::NoChannels,
+                draft.item,
+                &[],
+                message,
+                "add an olm.channel document",
+            );
         }
         let channels: Option<BTreeMap<_, _>> =
             draft.channels.into_iter().map(|(name, (_, channel))| Some((name, channel?))).collect();
@@ -460,8 +521,8 @@ impl<'i> Checker<'i> {
         })
     }
 
-    /// The checks on entries and bundles belonging together.
-    fn entries(&mut self, name: &Arc<str>, in_package: &str, draft: &Draft<'i>) {
+    /// Checks that each entry has a bundle, and each bundle an entry.
+    fn check_membership(&mut self, name: &Arc<str>, in_package: &str, draft: &PackageDraft<'i>) {
         let mut in_channels: BTreeSet<&str> = BTreeSet::new();
         for (channel, (item, _)) in &draft.channels {
             let Facts::Channel(facts) = &item.facts else { continue };
@@ -472,18 +533,18 @@ impl<'i> Checker<'i> {
                 in_channels.insert(&entry.name);
                 let in_bundle = || invalid("bundle", &entry.name);
                 for line in draft.lines.get(entry.name.as_str()).into_iter().flatten() {
-                    self.words.line(&[in_package, in_channel, &in_bundle()], line);
+                    self.upstream.add_line(&[in_package, in_channel, &in_bundle()], line);
                 }
                 if !draft.bundles.contains_key(entry.name.as_str()) {
                     missing.insert(entry.name.as_str());
                     first.get_or_insert(index);
-                    // Upstream looks for bundles of the last channel only; those of others are
-                    // bundles of which it knows nothing.
-                    for line in NOTHING_KNOWN {
-                        self.words.line(&[in_package, in_channel, &in_bundle()], line);
+                    // Upstream stops at missing bundles of the last channel only. In other channels
+                    // it reports a bundle without any content.
+                    for line in EMPTY_BUNDLE_FINDINGS {
+                        self.upstream.add_line(&[in_package, in_channel, &in_bundle()], line);
                     }
                     if entry.name.is_empty() {
-                        self.words.line(&[in_package, in_channel, &in_bundle()], NO_NAME);
+                        self.upstream.add_line(&[in_package, in_channel, &in_bundle()], NO_NAME);
                     }
                 }
             }
@@ -495,11 +556,12 @@ impl<'i> Checker<'i> {
                     missing.join(" ")
                 );
                 if draft.last_channel == Some(channel) {
-                    self.words.stop(Stage::Entries, draft.item.slot, &message);
+                    self.upstream.set_fatal(Stage::Entries, draft.item.slot, &message);
                 }
-                let path = [Part::Field("entries"), Part::Item(first), Part::Field("name")];
+                let path =
+                    [PathPart::Field("entries"), PathPart::Item(first), PathPart::Field("name")];
                 let remedy = "add the bundles, or remove their entries";
-                self.miss(Rule::MissingBundle, item, &path, message, remedy);
+                self.report_missing(CatalogRule::MissingBundle, item, &path, message, remedy);
             }
         }
         for (bundle, (item, _)) in &draft.bundles {
@@ -509,9 +571,9 @@ impl<'i> Checker<'i> {
                     quote(name),
                     quote(bundle)
                 );
-                let at = [Part::Field("name")];
-                self.stop_miss(
-                    Rule::UnlistedBundle,
+                let at = [PathPart::Field("name")];
+                self.report_fatal_missing(
+                    CatalogRule::UnlistedBundle,
                     Stage::Bundles,
                     item,
                     &at,
@@ -522,16 +584,16 @@ impl<'i> Checker<'i> {
         }
     }
 
-    fn duplicate_versions(&mut self, name: &str, in_package: &str, draft: &Draft<'i>) {
+    fn check_duplicate_versions(&mut self, name: &str, in_package: &str, draft: &PackageDraft<'i>) {
         let mut by_version: BTreeMap<String, Vec<&(&'i Item, Option<Bundle>)>> = BTreeMap::new();
-        for both in draft.bundles.values() {
-            if let Some(bundle) = &both.1 {
+        for declared in draft.bundles.values() {
+            if let Some(bundle) = &declared.1 {
                 let mut version = bundle.version.to_string();
                 if let Some(release) = &bundle.release {
                     version.push('-');
                     version.push_str(release);
                 }
-                by_version.entry(version).or_default().push(both);
+                by_version.entry(version).or_default().push(declared);
             }
         }
         let mut names: BTreeMap<&str, BTreeSet<&str>> = by_version
@@ -551,15 +613,15 @@ impl<'i> Checker<'i> {
                 quote(name),
                 list.join(", ")
             );
-            self.find(
-                Rule::DuplicateVersion,
+            self.report(
+                CatalogRule::DuplicateVersion,
                 second,
                 &[],
                 message,
                 "give each bundle a version of its own",
             );
         }
-        // Upstream knows no version of entries without a bundle.
+        // Upstream takes 0.0.0 as the version of an entry without a bundle.
         for (item, _) in draft.channels.values() {
             let Facts::Channel(facts) = &item.facts else { continue };
             let unknown = facts.entries.iter().map(|entry| entry.name.as_str());
@@ -578,7 +640,7 @@ impl<'i> Checker<'i> {
             .collect();
         if !repeated.is_empty() {
             let text = format!("duplicate versions found in bundles: [{}]", repeated.join(" "));
-            self.words.line(&[in_package], &text);
+            self.upstream.add_line(&[in_package], &text);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What one document after the other shows, while a file is read.
+//! Lint of one document at a time, while a file is read.
 
-use super::{halves::halves, near::nearest, range};
+use super::{range, similar_names::nearest, surrogates::unpaired_surrogates};
 use crate::{
-    fold,
-    problem::{BlobName, Problem},
-    read::{Lines, MOST_PROBLEMS, spots_at},
-    rule::Rule,
-    shape::{self, Odd},
+    case_fold,
+    problem::{BlobName, CatalogProblem},
+    read::{LineCounter, MAX_PROBLEMS, locate_paths},
+    rule::CatalogRule,
+    shape::{self, FieldNameFault},
 };
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::DeclaredStruct;
@@ -14,11 +14,11 @@ use mainstay_yaml::{Document, DocumentFormat, PathStep};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
-/// How many blanks may stand before a JSON stream for other tools to see that it is one.
+/// How many blanks before a JSON stream hide it from other tools.
 pub(crate) const HIDING_BLANKS: usize = 4096;
 
-/// The types of properties that somebody reads.
-const TYPES: [&str; 9] = [
+/// The types of properties that some tool reads.
+const PROPERTY_TYPES: [&str; 9] = [
     "olm.package",
     "olm.gvk",
     "olm.gvk.required",
@@ -32,22 +32,22 @@ const TYPES: [&str; 9] = [
 
 const SCHEMAS: [&str; 4] = ["olm.package", "olm.channel", "olm.bundle", "olm.deprecations"];
 
-/// The documents of one file, looked at one by one.
-pub(crate) struct Looker<'f> {
+/// Lints the documents of one file, one after the other.
+pub(crate) struct DocumentLinter<'f> {
     file: Arc<str>,
     text: &'f [u8],
-    lines: Lines,
-    /// The bytes and the form of the document before.
-    last: Option<(Range<usize>, DocumentFormat)>,
-    /// Where the last section begins that holds several documents, and whether its lines end with
-    /// CR alone.
+    lines: LineCounter,
+    /// The byte range and the format of the previous document.
+    last: Option<(Range<usize>, Format)>,
+    /// The start of the last YAML section with several documents, and whether its lines end with CR
+    /// alone.
     returns: Option<(usize, bool)>,
-    /// Upstream does not take this file for a stream of JSON.
+    /// Why upstream does not recognize this file as a stream of JSON.
     hidden_json: Option<&'static str>,
-    problems: Vec<Problem>,
+    problems: Vec<CatalogProblem>,
 }
 
-impl<'f> Looker<'f> {
+impl<'f> DocumentLinter<'f> {
     pub(crate) fn new(file: &Arc<str>, text: &'f [u8]) -> Self {
         let blanks = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let hidden_json = if text.starts_with(b"\xef\xbb\xbf") {
@@ -60,7 +60,7 @@ impl<'f> Looker<'f> {
         Self {
             file: file.clone(),
             text,
-            lines: Lines::default(),
+            lines: LineCounter::default(),
             last: None,
             returns: None,
             hidden_json,
@@ -68,62 +68,62 @@ impl<'f> Looker<'f> {
         }
     }
 
-    /// The byte at `offset` belongs to no character; what was read has another sign for it.
-    pub(crate) fn exchanged(&mut self, offset: usize) {
-        let line = self.lines.of(self.text, offset);
-        self.problems.push(Problem {
-            rule: Rule::LostCharacter,
+    /// Reports that U+FFFD replaces the byte at `offset`, which is not UTF-8 text.
+    pub(crate) fn report_replaced_byte(&mut self, offset: usize) {
+        let line = self.lines.line_at(self.text, offset);
+        self.problems.push(CatalogProblem {
+            rule: CatalogRule::LostCharacter,
             blob: None,
             file: self.file.clone(),
             line: Some(line),
             column: None,
-            message: "there are bytes that are not UTF-8 text: U+FFFD is put for each".to_owned(),
+            message: "some bytes are not UTF-8 text: U+FFFD replaces each of them".to_owned(),
             remedy: "save the file as UTF-8".into(),
         });
     }
 
-    pub(crate) fn into_problems(self) -> Vec<Problem> {
+    pub(crate) fn into_problems(self) -> Vec<CatalogProblem> {
         self.problems
     }
 
-    /// Looks at the next document, and says whether nothing is odd about it.
-    pub(crate) fn finds_nothing(&mut self, document: &Document) -> bool {
-        self.look_at(document);
+    /// Checks the next document. Returns whether the file has no problem so far.
+    pub(crate) fn is_clean(&mut self, document: &Document) -> bool {
+        self.check_document(document);
         self.problems.is_empty()
     }
 
-    /// Looks at the next document of the file.
-    pub(crate) fn look_at(&mut self, document: &Document) {
-        let blob = document.value.as_object().and_then(shape::called);
-        let mut about = About { looker: self, document, blob, places: Vec::new() };
-        about.lost();
-        about.repeated();
-        about.halves();
+    /// Checks the next document of the file.
+    pub(crate) fn check_document(&mut self, document: &Document) {
+        let blob = document.value.as_object().and_then(shape::blob_name);
+        let mut lint = DocumentLint { linter: self, document, blob, paths_of_problems: Vec::new() };
+        lint.check_lost_document();
+        lint.check_repeated_keys();
+        lint.check_surrogates();
         if let Value::Object(fields) = &document.value {
-            about.fields(fields);
+            lint.check_fields(fields);
         }
-        about.locate();
+        lint.locate();
         self.last = Some((document.bytes.clone(), document.format));
     }
 }
 
-/// One document.
-struct About<'l, 'f, 'd> {
-    looker: &'l mut Looker<'f>,
+/// The check of one document.
+struct DocumentLint<'l, 'f, 'd> {
+    linter: &'l mut DocumentLinter<'f>,
     document: &'d Document,
     blob: Option<BlobName>,
-    /// Which problems stand at which part of the document.
-    places: Vec<(usize, Vec<OwnStep>)>,
+    /// The index of each problem, with its path in the document.
+    paths_of_problems: Vec<(usize, Vec<OwnedStep>)>,
 }
 
-/// A [`PathStep`] that stays.
-enum OwnStep {
+/// An owned [`Step`].
+enum OwnedStep {
     Field(String),
     Item(usize),
 }
 
-impl OwnStep {
-    fn as_step(&self) -> PathStep<'_> {
+impl OwnedStep {
+    fn as_step(&self) -> Step<'_> {
         match self {
             Self::Field(name) => PathStep::Field(name),
             Self::Item(index) => PathStep::Item(*index),
@@ -131,66 +131,70 @@ impl OwnStep {
     }
 }
 
-impl About<'_, '_, '_> {
-    /// Whether so much was said of the file that nobody reads more.
-    fn enough(&mut self) -> bool {
-        let Looker { problems, file, .. } = &mut *self.looker;
-        if problems.len() == MOST_PROBLEMS {
-            let message =
-                format!("there are {MOST_PROBLEMS} remarks on the file; there may be more");
+impl DocumentLint<'_, '_, '_> {
+    /// Whether the file has so many problems that no more are reported.
+    fn is_full(&mut self) -> bool {
+        let DocumentLinter { problems, file, .. } = &mut *self.linter;
+        if problems.len() == MAX_PROBLEMS {
+            let message = format!("the file has {MAX_PROBLEMS} lint problems; there may be more");
             let remedy = "correct these first";
-            problems.push(Problem::of_file(Rule::AboveLimit, file.clone(), message, remedy));
+            problems.push(CatalogProblem::of_file(
+                CatalogRule::AboveLimit,
+                file.clone(),
+                message,
+                remedy,
+            ));
         }
-        problems.len() > MOST_PROBLEMS
+        problems.len() > MAX_PROBLEMS
     }
 
-    fn say(
+    fn report(
         &mut self,
-        rule: Rule,
-        path: &[PathStep<'_>],
+        rule: CatalogRule,
+        path: &[Step<'_>],
         message: String,
         remedy: impl Into<String>,
     ) {
-        if self.enough() {
+        if self.is_full() {
             return;
         }
-        let owned = |step: &PathStep<'_>| match step {
-            PathStep::Field(name) => OwnStep::Field((*name).to_owned()),
-            PathStep::Item(index) => OwnStep::Item(*index),
+        let owned = |step: &Step<'_>| match step {
+            Step::Field(name) => OwnedStep::Field((*name).to_owned()),
+            Step::Item(index) => OwnedStep::Item(*index),
         };
-        self.places.push((self.looker.problems.len(), path.iter().map(owned).collect()));
-        self.say_at(rule, (self.document.line, None), message, remedy);
+        self.paths_of_problems.push((self.linter.problems.len(), path.iter().map(owned).collect()));
+        self.report_at(rule, (self.document.line, None), message, remedy);
     }
 
-    /// Finds the places of what was said, all in one pass over the document.
+    /// Finds the places of all reported problems, in one pass over the document.
     fn locate(self) {
-        let Looker { text, lines, problems, .. } = self.looker;
-        let paths: Vec<Vec<PathStep<'_>>> = self
-            .places
+        let DocumentLinter { text, lines, problems, .. } = self.linter;
+        let paths: Vec<Vec<Step<'_>>> = self
+            .paths_of_problems
             .iter()
-            .map(|(_, path)| path.iter().map(OwnStep::as_step).collect())
+            .map(|(_, path)| path.iter().map(OwnedStep::as_step).collect())
             .collect();
-        let found = spots_at(text, lines, &self.document.bytes, self.document.line, &paths);
-        for ((problem, _), (line, column)) in self.places.iter().zip(found) {
+        let found = locate_paths(text, lines, &self.document.bytes, self.document.line, &paths);
+        for ((problem, _), (line, column)) in self.paths_of_problems.iter().zip(found) {
             let problem = &mut problems[*problem];
             (problem.line, problem.column) = (Some(line), column);
         }
     }
 
-    fn say_at(
+    fn report_at(
         &mut self,
-        rule: Rule,
+        rule: CatalogRule,
         (line, column): (usize, Option<usize>),
         message: String,
         remedy: impl Into<String>,
     ) {
-        if self.enough() {
+        if self.is_full() {
             return;
         }
-        self.looker.problems.push(Problem {
+        self.linter.problems.push(CatalogProblem {
             rule,
             blob: self.blob.clone(),
-            file: self.looker.file.clone(),
+            file: self.linter.file.clone(),
             line: Some(line),
             column,
             message,
@@ -198,19 +202,19 @@ impl About<'_, '_, '_> {
         });
     }
 
-    /// Whether other tools stop reading before this document.
-    fn lost(&mut self) {
-        let Some((before, format)) = &self.looker.last else { return };
-        let (why, remedy) = match (self.document.format, format, self.looker.hidden_json) {
-            (DocumentFormat::Json, _, Some(why)) => {
+    /// Checks whether other tools stop reading before this document.
+    fn check_lost_document(&mut self) {
+        let Some((before, format)) = &self.linter.last else { return };
+        let (why, remedy) = match (self.document.format, format, self.linter.hidden_json) {
+            (Format::Json, _, Some(why)) => {
                 (why, "save the file without it, or put each document into a file of its own")
             }
-            (DocumentFormat::Yaml, DocumentFormat::Yaml, _) if *before == self.document.bytes => {
-                let section = self.looker.text.get(before.clone()).unwrap_or_default();
+            (Format::Yaml, Format::Yaml, _) if *before == self.document.bytes => {
+                let section = self.linter.text.get(before.clone()).unwrap_or_default();
                 let returns = || section.contains(&b'\r') && !section.contains(&b'\n');
-                let known = self.looker.returns.filter(|(start, _)| *start == before.start);
-                let (_, returns) = known.unwrap_or_else(|| (before.start, returns()));
-                self.looker.returns = Some((before.start, returns));
+                let last_section = self.linter.returns.filter(|(start, _)| *start == before.start);
+                let (_, returns) = last_section.unwrap_or_else(|| (before.start, returns()));
+                self.linter.returns = Some((before.start, returns));
                 if returns {
                     ("lines that end with CR alone", "save the file with LF line ends")
                 } else {
@@ -220,102 +224,107 @@ impl About<'_, '_, '_> {
             _ => return,
         };
         let message = format!("other tools do not read this document: there is {why}");
-        self.say(Rule::LostDocument, &[], message, remedy);
+        self.report(CatalogRule::LostDocument, &[], message, remedy);
     }
 
-    /// Keys that are there twice: of YAML the reader has noted them.
-    fn repeated(&mut self) {
-        for repeated in &self.document.repeated_keys {
-            self.twice(&repeated.key, (repeated.line, None));
+    /// Reports repeated keys: those of YAML come from the reader.
+    fn check_repeated_keys(&mut self) {
+        for repeated in &self.document.repeated {
+            self.report_repeated_key(&repeated.key, (repeated.line, None));
         }
-        let Looker { text, .. } = *self.looker;
+        let DocumentLinter { text, .. } = *self.linter;
         let bytes = self.document.bytes.clone();
         if self.document.format == DocumentFormat::Json
             && let Some(json) = text.get(bytes.clone())
         {
-            // Columns are counted on from the key before, as lines are.
+            // Columns are counted from the previous key, as lines are.
             let (mut from, mut column) = (0, 1);
             for key in mainstay_yaml::repeated_keys(json) {
                 let start = bytes.start + key.start;
-                let line = self.looker.lines.of(text, start);
+                let line = self.linter.lines.line_at(text, start);
                 if start < from {
                     (from, column) = (0, 1);
                 }
                 let passed = &text[from..start];
                 let newline = passed.iter().rposition(|&byte| byte == b'\n');
                 let rest = newline.map_or(passed, |at| &passed[at + 1..]);
-                // Every character has one byte that continues none.
+                // Each character has one byte that is not a continuation byte.
                 let characters = rest.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
                 column = if newline.is_some() { 1 } else { column } + characters;
                 from = start;
                 let place = (line, Some(column));
-                self.twice(&String::from_utf8_lossy(&json[key]), place);
+                self.report_repeated_key(&String::from_utf8_lossy(&json[key]), place);
             }
         }
     }
 
-    /// Escapes that stand for half of a character.
-    fn halves(&mut self) {
-        let Looker { text, .. } = *self.looker;
+    /// Reports escapes of unpaired surrogates.
+    fn check_surrogates(&mut self) {
+        let DocumentLinter { text, .. } = *self.linter;
         let bytes = self.document.bytes.clone();
         if self.document.format != DocumentFormat::Json {
             return;
         }
         let Some(json) = text.get(bytes.clone()) else { return };
-        for half in halves(json) {
+        for half in unpaired_surrogates(json) {
             let escape = String::from_utf8_lossy(&json[half..half + 6]).into_owned();
-            let line = self.looker.lines.of(text, bytes.start + half);
-            let message =
-                format!("{escape} is half of a character only: U+FFFD is put in its place");
+            let line = self.linter.lines.line_at(text, bytes.start + half);
+            let message = format!("{escape} is an unpaired surrogate: U+FFFD replaces it");
             let remedy = "write both halves, or the character itself";
-            self.say_at(Rule::LostCharacter, (line, None), message, remedy);
+            self.report_at(CatalogRule::LostCharacter, (line, None), message, remedy);
         }
     }
 
-    fn twice(&mut self, key: &str, place: (usize, Option<usize>)) {
+    fn report_repeated_key(&mut self, key: &str, place: (usize, Option<usize>)) {
         let message = format!("the key {key} is there twice, the first value is lost");
-        self.say_at(Rule::RepeatedKey, place, message, "keep one of them");
+        self.report_at(CatalogRule::RepeatedKey, place, message, "keep one of them");
     }
 
-    fn fields(&mut self, fields: &Map<String, Value>) {
-        let schema = fold::get_in(fields, "schema").and_then(Value::as_str).unwrap_or_default();
+    fn check_fields(&mut self, fields: &Map<String, Value>) {
+        let schema =
+            case_fold::get_in(fields, "schema").and_then(Value::as_str).unwrap_or_default();
         let Some((shape, _)) = shape::of_document(schema) else {
-            self.other(schema, fields);
+            self.check_custom_schema(schema, fields);
             return;
         };
         let loss = "rendering the catalog drops it";
-        self.odd(&self.document.value, shape, Vec::new(), (Rule::UnknownField, schema, loss));
-        if let Some(Value::Array(entries)) = fold::get_in(fields, "entries") {
-            self.skip_ranges(entries);
+        self.check_field_names(
+            &self.document.value,
+            shape,
+            Vec::new(),
+            (CatalogRule::UnknownField, schema, loss),
+        );
+        if let Some(Value::Array(entries)) = case_fold::get_in(fields, "entries") {
+            self.check_skip_ranges(entries);
         }
-        if let Some(Value::Array(properties)) = fold::get_in(fields, "properties") {
-            self.properties(properties);
+        if let Some(Value::Array(properties)) = case_fold::get_in(fields, "properties") {
+            self.check_properties(properties);
         }
     }
 
-    /// What is odd about the fields of a value that stands at `path`. An unknown one breaks the
-    /// rule given, in what it is called, with the loss.
-    fn odd(
+    /// Checks the field names of the value at `path`. An unknown field breaks `rule`; the message
+    /// names the value as `container`, and the `loss`.
+    fn check_field_names(
         &mut self,
         value: &Value,
         declared: &'static DeclaredStruct,
-        mut path: Vec<PathStep<'static>>,
-        (rule, called, loss): (Rule, &str, &str),
+        mut path: Vec<Step<'static>>,
+        (rule, container, loss): (CatalogRule, &str, &str),
     ) {
         let mut found = Vec::new();
         let depth = path.len();
-        shape::odd_fields(declared, value, &mut path, &mut |path, declared, odd| {
-            found.push((path.to_vec(), declared, odd));
+        shape::visit_field_faults(declared, value, &mut path, &mut |path, declared, fault| {
+            found.push((path.to_vec(), declared, fault));
         });
-        for (path, declared, odd) in found {
-            let (name, rule, message, remedy) = match odd {
-                // Of whole documents the reader says it.
-                Odd::Twice(..) if path.is_empty() => continue,
-                Odd::Unknown(name) => {
+        for (path, declared, fault) in found {
+            let (name, rule, message, remedy) = match fault {
+                // The reader reports them for whole documents.
+                FieldNameFault::Repeated(..) if path.is_empty() => continue,
+                FieldNameFault::Unknown(name) => {
                     let below: String = path[depth..].iter().map(step_text).collect();
                     let place = match below.trim_start_matches('.') {
-                        "" => called.to_owned(),
-                        below => format!("{below} of {called}"),
+                        "" => container.to_owned(),
+                        below => format!("{below} of {container}"),
                     };
                     let message = format!("there is no field {} in {place}: {loss}", quote(name));
                     let remedy =
@@ -325,95 +334,106 @@ impl About<'_, '_, '_> {
                         };
                     (name, rule, message, remedy)
                 }
-                Odd::Twice(first, second) => {
+                FieldNameFault::Repeated(first, second) => {
                     let message = format!(
                         "{} and {} differ only in case: one of the values is lost",
                         quote(first),
                         quote(second)
                     );
-                    (second, Rule::CaseOfKeys, message, "keep one of the spellings".to_owned())
+                    (
+                        second,
+                        CatalogRule::CaseOfKeys,
+                        message,
+                        "keep one of the spellings".to_owned(),
+                    )
                 }
             };
-            let mut path: Vec<PathStep<'_>> = path;
-            path.push(PathStep::Field(name));
-            self.say(rule, &path, message, remedy);
+            let mut path: Vec<Step<'_>> = path;
+            path.push(Step::Field(name));
+            self.report(rule, &path, message, remedy);
         }
     }
 
-    /// A document of a schema that is not ours.
-    fn other(&mut self, schema: &str, fields: &Map<String, Value>) {
+    /// Checks a document of a custom schema.
+    fn check_custom_schema(&mut self, schema: &str, fields: &Map<String, Value>) {
         if schema.starts_with("olm.") || nearest(schema, SCHEMAS, 2).is_some() {
             let message = format!("nothing reads documents of the schema {}", quote(schema));
             let remedy = match nearest(&schema.to_lowercase(), SCHEMAS, 3) {
                 Some(meant) => format!("did you mean {}?", quote(meant)),
                 None => "names that begin with olm. are reserved; use a domain of yours".to_owned(),
             };
-            self.say(Rule::UnknownSchema, &[PathStep::Field("schema")], message, remedy);
+            self.report(CatalogRule::UnknownSchema, &[Step::Field("schema")], message, remedy);
         }
-        let package = fold::get_in(fields, "package").and_then(Value::as_str);
+        let package = case_fold::get_in(fields, "package").and_then(Value::as_str);
         let package = package.filter(|package| !package.is_empty());
         for (field, name) in [("schema", Some(schema)), ("package", package)] {
-            let Some(name) = name.filter(|name| !name.is_empty() && !can_be_asked_for(name)) else {
+            let Some(name) = name.filter(|name| !name.is_empty() && !is_servable_name(name)) else {
                 continue;
             };
             let message =
                 format!("other tools do not serve a catalog with the {field} {}", quote(name));
             let remedy =
                 "begin with a letter or digit; go on with these, dots, dashes and underscores";
-            self.say(Rule::NotServed, &[PathStep::Field(field)], message, remedy);
+            self.report(CatalogRule::NotServed, &[Step::Field(field)], message, remedy);
         }
-        if let Some(Value::String(package)) = fold::get_in(fields, "package")
+        if let Some(Value::String(package)) = case_fold::get_in(fields, "package")
             && package.is_empty()
         {
             let message = "the field package is empty".to_owned();
-            self.say(
-                Rule::MissingName,
-                &[PathStep::Field("package")],
+            self.report(
+                CatalogRule::MissingName,
+                &[Step::Field("package")],
                 message,
                 "name a package, or remove the field",
             );
         }
-        if let Some(Value::Array(properties)) = fold::get_in(fields, "properties") {
-            self.property_forms(properties, true);
+        if let Some(Value::Array(properties)) = case_fold::get_in(fields, "properties") {
+            self.check_property_forms(properties, true);
         }
     }
 
-    fn skip_ranges(&mut self, entries: &[Value]) {
+    fn check_skip_ranges(&mut self, entries: &[Value]) {
         for (index, entry) in entries.iter().enumerate() {
             let text = shape::text(entry, "skipRange");
             if !text.is_empty()
-                && let Some((rule, message, remedy)) = range::look_at("skipRange", text, false)
+                && let Some((rule, message, remedy)) = range::check_range("skipRange", text, false)
             {
-                let path = [
-                    PathStep::Field("entries"),
-                    PathStep::Item(index),
-                    PathStep::Field("skipRange"),
-                ];
-                self.say(rule, &path, message, remedy);
+                let path = [Step::Field("entries"), Step::Item(index), Step::Field("skipRange")];
+                self.report(rule, &path, message, remedy);
             }
         }
     }
 
-    /// Whether properties have a type and a value; a value that is `null` is none, and one that is
-    /// not there counts if `missing` says so.
-    fn property_forms(&mut self, properties: &[Value], missing: bool) {
+    /// Checks that properties have a type and a value. A `null` value is reported; an absent value
+    /// only if `missing` is set.
+    fn check_property_forms(&mut self, properties: &[Value], missing: bool) {
         for (index, property) in properties.iter().enumerate() {
             let path = [PathStep::Field("properties"), PathStep::Item(index)];
             let kind = shape::text(property, "type");
             if kind.is_empty() {
                 let message = format!("property[{index}] has no type");
-                self.say(Rule::BadProperty, &path, message, "give it a type, or remove it");
-            } else if fold::get(property, "value").map_or(missing, Value::is_null) {
+                self.report(
+                    CatalogRule::BadProperty,
+                    &path,
+                    message,
+                    "give it a type, or remove it",
+                );
+            } else if case_fold::get(property, "value").map_or(missing, Value::is_null) {
                 let message = format!("property[{index}] of type {} has no value", quote(kind));
-                self.say(Rule::BadProperty, &path, message, "give it a value, or remove it");
+                self.report(
+                    CatalogRule::BadProperty,
+                    &path,
+                    message,
+                    "give it a value, or remove it",
+                );
             }
         }
     }
 
-    fn properties(&mut self, properties: &[Value]) {
-        // A property of a bundle without any value is noticed when it is loaded.
+    fn check_properties(&mut self, properties: &[Value]) {
+        // Loading reports a bundle property without any value.
         let is_bundle = self.blob.as_ref().is_some_and(|blob| &*blob.schema == "olm.bundle");
-        self.property_forms(properties, !is_bundle);
+        self.check_property_forms(properties, !is_bundle);
         let is_metadata = |property: &(usize, &Value)| {
             shape::text(property.1, "type") == crate::model::CSV_METADATA
         };
@@ -422,25 +442,21 @@ impl About<'_, '_, '_> {
                 "other tools do not serve a catalog with two properties of type {} in a bundle",
                 quote(crate::model::CSV_METADATA)
             );
-            let path = [PathStep::Field("properties"), PathStep::Item(index)];
-            self.say(Rule::NotServed, &path, message, "remove one of them");
+            let path = [Step::Field("properties"), Step::Item(index)];
+            self.report(CatalogRule::NotServed, &path, message, "remove one of them");
         }
         let mut seen = BTreeSet::new();
         for (index, property) in properties.iter().enumerate() {
             let kind = shape::text(property, "type");
-            let value = fold::get(property, "value").filter(|value| !value.is_null());
+            let value = case_fold::get(property, "value").filter(|value| !value.is_null());
             let Some(value) = value else { continue };
-            let path = vec![
-                PathStep::Field("properties"),
-                PathStep::Item(index),
-                PathStep::Field("value"),
-            ];
-            if !TYPES.contains(&kind) {
-                if let Some(meant) = nearest(kind, TYPES, 2).filter(|_| kind.len() > 5) {
+            let path = vec![Step::Field("properties"), Step::Item(index), Step::Field("value")];
+            if !PROPERTY_TYPES.contains(&kind) {
+                if let Some(meant) = nearest(kind, PROPERTY_TYPES, 2).filter(|_| kind.len() > 5) {
                     let message = format!("nothing reads properties of the type {}", quote(kind));
                     let remedy = format!("did you mean {}?", quote(meant));
-                    let path = [path[0], path[1], PathStep::Field("type")];
-                    self.say(Rule::PropertyType, &path, message, remedy);
+                    let path = [path[0], path[1], Step::Field("type")];
+                    self.report(CatalogRule::PropertyType, &path, message, remedy);
                 }
                 continue;
             }
@@ -448,36 +464,46 @@ impl About<'_, '_, '_> {
                 continue;
             }
             if let Some(shape) = shape::struct_of_property(kind) {
-                let called = format!("the value of {kind}");
+                let container = format!("the value of {kind}");
                 let loss = "nothing reads it";
-                self.odd(value, shape, path.clone(), (Rule::UnknownValueField, &called, loss));
+                self.check_field_names(
+                    value,
+                    shape,
+                    path.clone(),
+                    (CatalogRule::UnknownValueField, &container, loss),
+                );
             }
             if kind == "olm.package.required" {
-                self.requirement(value, &path);
+                self.check_required_package(value, &path);
             }
             if kind != "olm.package" && !seen.insert((kind, value.to_string())) {
-                let message = format!("property[{index}] of type {} is there already", quote(kind));
-                self.say(Rule::RepeatedProperty, &path[..2], message, "remove one of them");
+                let message = format!("property[{index}] of type {} is a duplicate", quote(kind));
+                self.report(
+                    CatalogRule::RepeatedProperty,
+                    &path[..2],
+                    message,
+                    "remove one of them",
+                );
             }
         }
     }
 
-    fn requirement(&mut self, value: &Value, path: &[PathStep<'_>]) {
-        let at = |field| path.iter().copied().chain([PathStep::Field(field)]).collect::<Vec<_>>();
+    fn check_required_package(&mut self, value: &Value, path: &[Step<'_>]) {
+        let at = |field| path.iter().copied().chain([Step::Field(field)]).collect::<Vec<_>>();
         if shape::text(value, "packageName").is_empty() {
             let message = "the required package has no name".to_owned();
             let remedy = "say which package in packageName";
-            self.say(Rule::BadProperty, &at("packageName"), message, remedy);
+            self.report(CatalogRule::BadProperty, &at("packageName"), message, remedy);
         }
         let text = shape::text(value, "versionRange");
-        if let Some((rule, message, remedy)) = range::look_at("versionRange", text, true) {
-            self.say(rule, &at("versionRange"), message, remedy);
+        if let Some((rule, message, remedy)) = range::check_range("versionRange", text, true) {
+            self.report(rule, &at("versionRange"), message, remedy);
         }
     }
 }
 
-/// Whether clients can ask for a schema or package of that name.
-fn can_be_asked_for(name: &str) -> bool {
+/// Whether clients can request a schema or package of that name.
+fn is_servable_name(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     name.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && name.bytes().all(is_inner)
 }

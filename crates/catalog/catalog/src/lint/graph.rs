@@ -1,14 +1,14 @@
-//! Edges that lead nowhere, and entries from which none leads to the head.
+//! Lint of channel graphs: edges to unknown entries, and entries without an update to the head.
 
-use super::near::{digits, nearest};
+use super::similar_names::{digits, nearest};
 use crate::{
-    Declared,
+    CatalogDocuments,
     check::Item,
-    content::Origin,
+    content::BlobOrigin,
     decode::Facts,
     model::{Catalog, Channel, Package},
-    problem::{Finding, Part},
-    rule::Rule,
+    problem::{Finding, PathPart},
+    rule::CatalogRule,
 };
 use mainstay_gocompat::quote;
 use mainstay_version::{Range, Version};
@@ -18,22 +18,22 @@ use std::{
     ops::Bound,
 };
 
-/// How many names are compared with one that is not there.
+/// How many names are compared with an unknown one.
 const CANDIDATES: usize = 50;
 
-/// How many entries a message names.
-const NAMED: usize = 5;
+/// How many entries a message lists.
+const MAX_NAMES: usize = 5;
 
-/// What is replaced or skipped, is not there, and is nearly the name of something that is.
-/// That it is not there is nothing bad by itself: old bundles are taken out of catalogs.
-pub(super) fn typos(declared: &Declared) -> Vec<Finding> {
-    let mut known: HashMap<&str, Names<'_>> = HashMap::new();
+/// Finds unknown names in `replaces` and `skips` that are similar to a known name. An unknown name
+/// alone is no fault: old bundles are removed from catalogs.
+pub(super) fn find_misspelled_edges(declared: &CatalogDocuments) -> Vec<Finding> {
+    let mut names_by_package: HashMap<&str, BundleNames<'_>> = HashMap::new();
     for item in declared.items() {
         let slot = declared.slot(item);
         match &item.facts {
-            Facts::Bundle(_) => known.entry(&slot.package).or_default().add(&slot.name),
+            Facts::Bundle(_) => names_by_package.entry(&slot.package).or_default().add(&slot.name),
             Facts::Channel(facts) => {
-                let names = known.entry(&slot.package).or_default();
+                let names = names_by_package.entry(&slot.package).or_default();
                 facts.entries.iter().for_each(|entry| names.add(&entry.name));
             }
             _ => {}
@@ -43,23 +43,24 @@ pub(super) fn typos(declared: &Declared) -> Vec<Finding> {
     for item in declared.items() {
         let Facts::Channel(facts) = &item.facts else { continue };
         let slot = declared.slot(item);
-        let Some(names) = known.get(&*slot.package) else { continue };
+        let Some(names) = names_by_package.get(&*slot.package) else { continue };
         for (index, entry) in facts.entries.iter().enumerate() {
             let replaces = std::iter::once((&entry.replaces, "replaces"));
             let skips = entry.skips.iter().map(|skip| (skip, "skips"));
             for (name, field) in replaces.chain(skips) {
-                let Some(meant) = names.meant(name) else { continue };
+                let Some(meant) = names.suggest(name) else { continue };
                 let message = format!(
-                    "entry {} {field} {}, which is not there",
+                    "entry {} {field} {}, which does not exist",
                     quote(&entry.name),
                     quote(name)
                 );
-                let path = vec![Part::Field("entries"), Part::Item(index), Part::Field(field)];
+                let path =
+                    vec![PathPart::Field("entries"), PathPart::Item(index), PathPart::Field(field)];
                 let remedy = format!("did you mean {}?", quote(meant));
                 findings.push(finding(
                     declared,
                     item,
-                    Rule::EdgeTypo,
+                    CatalogRule::EdgeTypo,
                     path,
                     message,
                     remedy.into(),
@@ -72,62 +73,62 @@ pub(super) fn typos(declared: &Declared) -> Vec<Finding> {
 
 /// The names of a package's bundles.
 #[derive(Default)]
-struct Names<'a> {
+struct BundleNames<'a> {
     all: BTreeSet<&'a str>,
-    /// By their digits.
-    alike: HashMap<String, BTreeSet<&'a str>>,
+    /// The names by their digits.
+    by_digits: HashMap<String, BTreeSet<&'a str>>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> BundleNames<'a> {
     fn add(&mut self, name: &'a str) {
         if self.all.insert(name) {
-            self.alike.entry(digits(name)).or_default().insert(name);
+            self.by_digits.entry(digits(name)).or_default().insert(name);
         }
     }
 
-    /// What was meant by a name that is not there.
-    fn meant(&self, name: &str) -> Option<&'a str> {
+    /// The known name that is similar to an unknown one.
+    fn suggest(&self, name: &str) -> Option<&'a str> {
         if name.is_empty() || self.all.contains(name) {
             return None;
         }
-        let alike = self.alike.get(&digits(name))?;
-        nearest(name, alike.iter().copied().take(CANDIDATES), 2)
+        let by_digits = self.by_digits.get(&digits(name))?;
+        nearest(name, by_digits.iter().copied().take(CANDIDATES), 2)
     }
 }
 
-/// Where the documents of channels lie in their files.
-pub(super) type Places = BTreeMap<Origin, std::ops::Range<usize>>;
+/// The byte ranges of channel documents, by origin.
+pub(super) type DocumentRanges = BTreeMap<BlobOrigin, std::ops::Range<usize>>;
 
-/// Where the documents of channels lie in their files.
-pub(super) fn places(declared: &Declared) -> Places {
+/// Collects the byte ranges of channel documents.
+pub(super) fn channel_documents(declared: &CatalogDocuments) -> DocumentRanges {
     let channels = declared.items().filter(|item| matches!(item.facts, Facts::Channel(_)));
     channels.map(|item| (declared.slot(item).origin.clone(), item.bytes.clone())).collect()
 }
 
-/// Channels with entries from which no update leads to the head. Each is replaced or skipped by
-/// something (else it would be a head itself), but only in circles beside the way.
-pub(super) fn cut_off(catalog: &Catalog, places: &Places) -> Vec<Finding> {
+/// Finds channels with entries from which no update leads to the head. Each of them is replaced or
+/// skipped (otherwise it would be a head), but only in cycles away from the chain.
+pub(super) fn find_cut_off_entries(catalog: &Catalog, documents: &DocumentRanges) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in catalog.packages() {
         for channel in package.channels() {
-            let names = not_reached(package, channel);
+            let names = unreachable_entries(package, channel);
             let Some(first) = names.first() else { continue };
-            let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-            let more = if names.len() > NAMED { ", …" } else { "" };
+            let listed_names = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
             let count = names.len();
             let message = format!(
-                "no update leads from {count} of {} entries to the head {}: {shown}{more}",
+                "no update leads from {count} of {} entries to the head {}: {listed_names}{more}",
                 channel.entries().len(),
                 quote(&channel.head().name)
             );
             let index = channel.entries().iter().position(|entry| *entry.name == **first);
-            let path = index.map(|index| vec![Part::Field("entries"), Part::Item(index)]);
+            let path = index.map(|index| vec![PathPart::Field("entries"), PathPart::Item(index)]);
             let blob = channel.blob();
             findings.push(Finding {
-                rule: Rule::CutOffEntry,
-                blob: blob.called(),
+                rule: CatalogRule::CutOffEntry,
+                blob: blob.blob_name(),
                 origin: blob.origin().clone(),
-                bytes: places.get(blob.origin()).cloned().unwrap_or_default(),
+                bytes: documents.get(blob.origin()).cloned().unwrap_or_default(),
                 path: path.unwrap_or_default(),
                 message,
                 remedy: "let an entry on the way to the head replace or skip them".into(),
@@ -138,41 +139,41 @@ pub(super) fn cut_off(catalog: &Catalog, places: &Places) -> Vec<Finding> {
     findings
 }
 
-/// The entries of a channel that walking back from the head does not come across, by name.
-fn not_reached<'c>(package: &'c Package, channel: &'c Channel) -> Vec<&'c str> {
-    let mut left: BTreeSet<&str> = BTreeSet::new();
+/// The names of entries that a walk back from the head does not reach.
+fn unreachable_entries<'c>(package: &'c Package, channel: &'c Channel) -> Vec<&'c str> {
+    let mut unreached: BTreeSet<&str> = BTreeSet::new();
     let mut by_version: BTreeMap<&Version, Vec<&str>> = BTreeMap::new();
     for entry in channel.entries() {
-        left.insert(&entry.name);
+        unreached.insert(&entry.name);
         if let Some(bundle) = package.bundle(&entry.name) {
             by_version.entry(&bundle.version).or_default().push(&entry.name);
         }
     }
-    let mut walk: Vec<&str> = vec![&channel.head().name];
-    left.remove(&*channel.head().name);
-    while let Some(entry) = walk.pop().and_then(|name| channel.entry(name)) {
-        let named = entry.replaces.iter().chain(&entry.skips).map(|name| &**name);
-        walk.extend(named.filter(|name| left.remove(*name)));
+    let mut queue: Vec<&str> = vec![&channel.head().name];
+    unreached.remove(&*channel.head().name);
+    while let Some(entry) = queue.pop().and_then(|name| channel.entry(name)) {
+        let older = entry.replaces.iter().chain(&entry.skips).map(|name| &**name);
+        queue.extend(older.filter(|name| unreached.remove(*name)));
         let range = entry.skip_range.as_deref().and_then(|text| Range::parse(text).ok());
         for interval in range.iter().flat_map(|range| range.set().intervals()) {
-            // An interval ends above where it begins.
+            // The end of an interval is above its start.
             let end = interval.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let inside = by_version.range::<Version, _>((Bound::Included(&interval.from), end));
             let inside: Vec<&Version> = inside.map(|(version, _)| *version).collect();
             for version in inside {
                 let names = by_version.remove(version).unwrap_or_default();
-                walk.extend(names.into_iter().filter(|name| left.remove(*name)));
+                queue.extend(names.into_iter().filter(|name| unreached.remove(*name)));
             }
         }
     }
-    left.into_iter().collect()
+    unreached.into_iter().collect()
 }
 
 fn finding(
-    declared: &Declared,
+    declared: &CatalogDocuments,
     item: &Item,
-    rule: Rule,
-    path: Vec<Part>,
+    rule: CatalogRule,
+    path: Vec<PathPart>,
     message: String,
     remedy: Cow<'static, str>,
 ) -> Finding {

@@ -1,50 +1,55 @@
-//! What a catalog says and other tools lose, and what is allowed and rarely meant.
+//! Catalog lint: content that other tools lose, and content that is allowed but rarely intended.
 //!
-//! Loading finds everything for which a catalog is refused. That leaves out what a maintainer
-//! would like to know all the same: a misspelled field that rendering drops, a document that only
-//! some tools read, a range that holds nothing. [`inspect`] finds both, in one pass: documents are
-//! looked at while they are in the hands of the reader, graphs when all is put together.
+//! Loading reports everything for which a catalog is refused. A maintainer wants to know more: a
+//! misspelled field that rendering drops, a document that only some tools read, an empty version
+//! range. [`lint_catalog`] reports both in one pass: it checks documents while they are read, and graphs
+//! when the catalog is built.
 
 mod document;
 mod graph;
-mod halves;
-mod near;
 mod range;
+mod similar_names;
+mod surrogates;
 
-pub(crate) use document::{HIDING_BLANKS, Looker};
+pub(crate) use document::{DocumentLinter, HIDING_BLANKS};
 
-use crate::{LoadOptions, Source, declared::place, load, model::Catalog, problem::Problem};
+use crate::{
+    FileSource, LoadOptions, declared::locate_findings, load, model::Catalog,
+    problem::CatalogProblem,
+};
 use std::sync::Arc;
 
-/// What there is to say about a catalog.
+/// The result of a lint.
 #[derive(Debug)]
-pub struct Inspection {
+pub struct LintReport {
     /// All problems, errors and warnings, in the order of files and lines.
-    pub problems: Vec<Problem>,
-    /// The catalog, if it can be used; there may be problems all the same.
+    pub problems: Vec<CatalogProblem>,
+    /// The catalog, if it can be used; it may have problems nevertheless.
     pub catalog: Option<Arc<Catalog>>,
-    /// Every document was read. Otherwise what seems to be missing is not named: it may be in those
-    /// that were not.
+    /// Whether every document was read. Otherwise missing objects are not reported, because they
+    /// may be in a document that was not read.
     pub complete: bool,
 }
 
-/// Reads a tree of files as [`Catalog::load_from`] does, and says also what is lost or suspicious.
-pub fn inspect(source: &dyn Source, options: &LoadOptions) -> Inspection {
+/// Reads a tree of files as [`Catalog::load_from`] does, and also reports lost or suspicious
+/// content.
+pub fn lint_catalog(source: &dyn FileSource, options: &LoadOptions) -> LintReport {
     let read = match load::read(source, options, true) {
         Ok(read) => read,
         Err(error) => {
-            return Inspection { problems: error.problems, catalog: None, complete: false };
+            return LintReport { problems: error.problems, catalog: None, complete: false };
         }
     };
-    let (mut problems, complete) = (read.noted, read.complete);
-    let typos = graph::typos(&read.declared);
-    problems.extend(place(Some((source, options)), typos.into_iter()));
-    let places = graph::places(&read.declared);
-    let from = Some((source, options));
-    let catalog = match read.declared.judge(from, read.problems, complete, read.upstream) {
+    let (mut problems, complete) = (read.lint_problems, read.complete);
+    let misspelled = graph::find_misspelled_edges(&read.declared);
+    problems.extend(locate_findings(Some((source, options)), misspelled.into_iter()));
+    let documents = graph::channel_documents(&read.declared);
+    let location = Some((source, options));
+    let catalog = match read.declared.into_catalog(location, read.problems, complete, read.upstream)
+    {
         Ok(catalog) => {
-            let cut_off = graph::cut_off(&catalog, &places);
-            problems.extend(place(from, cut_off.into_iter()));
+            let cut_off = graph::find_cut_off_entries(&catalog, &documents);
+            problems.extend(locate_findings(location, cut_off.into_iter()));
             Some(catalog)
         }
         Err(error) => {
@@ -52,13 +57,13 @@ pub fn inspect(source: &dyn Source, options: &LoadOptions) -> Inspection {
             None
         }
     };
-    problems.sort_by(|a, b| order(a).cmp(&order(b)));
+    problems.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     problems.dedup();
-    Inspection { problems, catalog, complete }
+    LintReport { problems, catalog, complete }
 }
 
-/// By place, then by what is wrong.
-fn order(problem: &Problem) -> impl Ord {
-    let Problem { file, line, column, rule, message, .. } = problem;
+/// Orders problems by place, then by rule and message.
+fn sort_key(problem: &CatalogProblem) -> impl Ord {
+    let CatalogProblem { file, line, column, rule, message, .. } = problem;
     (file.clone(), *line, *column, *rule, message.clone())
 }

@@ -1,6 +1,6 @@
-//! Basic templates: a catalog with bundles that are named by their image alone.
+//! Basic templates: catalogs whose bundles are named only by their image.
 
-use super::{Bundled, Kind, TemplateError, input::Template};
+use super::{ImageBundle, TemplateError, TemplateKind, input::Template};
 use crate::{Rendition, decode::Facts, write};
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType as Field};
 use serde_json::Value;
@@ -11,12 +11,12 @@ static SHAPE: DeclaredStruct = DeclaredStruct {
     fields: &[("schema", Field::Text)],
 };
 
-/// The documents of a template, with the bundles of its images.
+/// Renders a template: its documents, with the bundles of its images.
 pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+    images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
 ) -> Result<Rendition, TemplateError<E>> {
-    let declared = Template::read(text, Kind::Basic, &SHAPE)?.declare()?;
+    let declared = Template::read(text, TemplateKind::Basic, &SHAPE)?.declare()?;
     let mut all = Rendition::of(&declared);
     all.retain(|document| &*document.schema != "olm.bundle");
     for (blob, facts) in declared.documents() {

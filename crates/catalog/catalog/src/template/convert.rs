@@ -1,33 +1,37 @@
-//! Catalogs as the templates they could have been made of.
+//! Conversion of catalogs to templates.
 
-use super::{ConvertError, DecodeError, Kind};
+use super::{TemplateConvertError, TemplateDecodeError, TemplateKind};
 use crate::{
-    Format, decode,
+    CatalogFormat, decode, document_error,
     load::LoadOptions,
-    odd, read, syntax,
+    read, syntax,
     write::{shape, yaml},
 };
 use mainstay_gocompat::json::{Html, Numbers, Writer};
 use mainstay_yaml::{DocumentFormat, documents};
 use serde_json::{Map, Value, json};
 
-/// The template that the documents of a text could have been made of, as a text: of
-/// [`Kind::Basic`], bundles are reduced to their images; of [`Kind::Substitutes`], they stay, and
-/// nothing is substituted yet. Documents are not looked at beyond that. There is no way back to
-/// [`Kind::Semver`]; it is read as the latter.
+/// Converts the documents of a text to a template that renders to them. For [`TemplateKind::Basic`],
+/// bundles are reduced to their images. For [`TemplateKind::Substitutes`], bundles stay complete, without
+/// substitutions. A conversion to [`TemplateKind::Semver`] is impossible; it gives the same as the latter.
+/// The documents are not checked otherwise.
 ///
 /// # Errors
-/// The first document that cannot be read, and what YAML cannot say.
-pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, ConvertError> {
+/// The first unreadable document, or a value that YAML cannot express.
+pub fn convert(
+    kind: TemplateKind,
+    text: &[u8],
+    format: CatalogFormat,
+) -> Result<String, TemplateConvertError> {
     let entries = entries(kind, text)?;
     let mut out = String::new();
-    if format == Format::Yaml {
+    if format == CatalogFormat::Yaml {
         let entries = match entries {
             Some(entries) => entries.into_iter().map(|fields| shape("", fields)).collect(),
             None => Value::Null,
         };
         let mut template = json!({ "schema": kind.schema(), "entries": entries });
-        if kind != Kind::Basic {
+        if kind != TemplateKind::Basic {
             template["substitutions"] = json!([]);
         }
         yaml(template, &mut out)?;
@@ -45,7 +49,7 @@ pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, Conver
             writer.open('[');
             for entry in &entries {
                 match entry {
-                    Value::Object(fields) if kind == Kind::Basic && is_bundle(fields) => {
+                    Value::Object(fields) if kind == TemplateKind::Basic && is_bundle(fields) => {
                         writer.open('{');
                         for name in ["schema", "image"] {
                             writer.key(name);
@@ -59,7 +63,7 @@ pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, Conver
             writer.close(']');
         }
     }
-    if kind != Kind::Basic {
+    if kind != TemplateKind::Basic {
         writer.key("substitutions");
         writer.open('[');
         writer.close(']');
@@ -69,43 +73,41 @@ pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, Conver
     Ok(out)
 }
 
-/// The documents of a text, bundles reduced if they are to be; none at all if there are none.
-fn entries(kind: Kind, text: &[u8]) -> Result<Option<Vec<Value>>, ConvertError> {
-    let reading = read::reading(&LoadOptions::default(), false);
-    let text = read::as_text(text.to_vec(), &reading);
+/// The documents of a text, with reduced bundles for a basic template; `None` without documents.
+fn entries(kind: TemplateKind, text: &[u8]) -> Result<Option<Vec<Value>>, TemplateConvertError> {
+    let yaml_options = read::yaml_options(&LoadOptions::default(), false);
+    let text = read::decode_text(text.to_vec(), &yaml_options);
     let mut entries = Vec::new();
-    for document in documents(&text, &reading) {
+    for document in documents(&text, &yaml_options) {
         let document = document.map_err(|source| {
             let upstream = syntax::words(&text, entries.len(), &source);
-            DecodeError::Syntax { upstream, source }
+            TemplateDecodeError::Syntax { upstream, source }
         })?;
         let value = document.value;
         if value.is_null() {
-            // Upstream cannot write what holds nothing.
-            if document.format == DocumentFormat::Yaml {
+            // Upstream cannot write an empty document.
+            if document.format == Form::Yaml {
                 let words = "json: error calling MarshalJSON for type *declcfg.Meta: unexpected end of JSON input";
                 let upstream = syntax::of_nothing(&text[document.bytes], words);
-                return Err(ConvertError::Nothing { upstream });
+                return Err(TemplateConvertError::Nothing { upstream });
             }
             entries.push(value);
             continue;
         }
         let shown = || match document.format {
-            DocumentFormat::Yaml => crate::golang::json(&value, true),
-            DocumentFormat::Json => {
-                String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned()
-            }
+            Form::Yaml => crate::go_format::json(&value, true),
+            Form::Json => String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned(),
         };
-        if let Some(error) = odd::no_document(&value, shown) {
+        if let Some(error) = document_error::find_document_error(&value, shown) {
             return Err(match document.format {
-                DocumentFormat::Yaml => ConvertError::Yaml(error),
-                DocumentFormat::Json => ConvertError::Json(error),
+                Form::Yaml => TemplateConvertError::Yaml(error),
+                Form::Json => TemplateConvertError::Json(error),
             });
         }
         let reduced = match &value {
-            Value::Object(fields) if kind == Kind::Basic && is_bundle(fields) => {
+            Value::Object(fields) if kind == TemplateKind::Basic && is_bundle(fields) => {
                 decode::facts("olm.bundle", fields)?;
-                let image = crate::fold::get_in(fields, "image").and_then(Value::as_str);
+                let image = crate::case_fold::get_in(fields, "image").and_then(Value::as_str);
                 json!({ "schema": "olm.bundle", "image": image.unwrap_or_default() })
             }
             _ => value,

@@ -1,10 +1,10 @@
-//! Why a text is no template, and why nothing comes of one.
+//! Errors of templates: reading, rendering, and conversion. The texts are upstream's.
 
-use super::Kind;
+use super::TemplateKind;
 use crate::{
-    content::ContentError,
+    content::BlobError,
     decode::{BundleVersionError, ShapeError},
-    odd::DocumentError,
+    document_error::CatalogDocumentError,
     problem::LoadError,
     write::WriteError,
 };
@@ -12,67 +12,67 @@ use mainstay_gocompat::quote;
 use mainstay_version::{ParseError, ReleaseError, VersionReleaseError};
 use mainstay_yaml::{RepeatedKey, YamlError};
 
-/// The first document of a text cannot be read.
+/// Why the first document of a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
+pub enum TemplateDecodeError {
     /// The text is neither JSON nor YAML.
     #[error("{upstream}")]
     Syntax {
-        /// What upstream's decoder says to it.
+        /// The error of upstream's decoder.
         upstream: String,
-        /// What is wrong, and where.
+        /// The fault and its place.
         source: YamlError,
     },
-    /// There is no document.
+    /// The text has no document.
     #[error("EOF")]
     Empty,
 }
 
-/// A document is not of the Go type that upstream reads it into.
+/// A document does not have the Go type that upstream decodes it into.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnmarshalError {
-    /// It has no content.
+    /// The document is empty.
     #[error("unexpected end of JSON input")]
     Nothing,
-    /// It is no object.
+    /// The document is not an object.
     #[error("json: cannot unmarshal {found} into Go value of type {expected}")]
     NoObject {
-        /// What it is.
+        /// The type of the document.
         found: &'static str,
         /// The Go type.
         expected: &'static str,
     },
-    /// Its entries are no list.
+    /// The entries are not a list.
     #[error(
         "json: cannot unmarshal {found} into Go struct field {shape}.entries of type []*declcfg.Meta"
     )]
     NoList {
-        /// What they are.
+        /// The type of the entries.
         found: &'static str,
         /// The Go struct.
         shape: &'static str,
     },
-    /// One of its entries is no document of a catalog.
+    /// An entry is not a document of a catalog.
     #[error(transparent)]
-    Entry(#[from] DocumentError),
-    /// A field is of another type.
+    Entry(#[from] CatalogDocumentError),
+    /// A field has another type.
     #[error(transparent)]
     Shape(#[from] ShapeError),
 }
 
-/// The kind of a template cannot be told.
+/// Why the kind of a template is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KindError {
-    /// Its first document cannot be read.
+pub enum TemplateKindError {
+    /// The first document cannot be read.
     #[error("decoding template input: {0}")]
-    Decode(#[from] DecodeError),
-    /// It is no object with a schema.
+    Decode(#[from] TemplateDecodeError),
+    /// The first document is not an object with a schema.
     #[error("unmarshalling template schema: {0}")]
     Unmarshal(#[from] UnmarshalError),
-    /// It says no schema.
+    /// The schema is missing.
     #[error("template input missing required 'schema' field")]
     NoSchema,
-    /// Its schema is of no kind.
+    /// The schema belongs to no kind.
     #[error("unknown template schema: {schema}")]
     UnknownSchema {
         /// The schema.
@@ -80,55 +80,55 @@ pub enum KindError {
     },
 }
 
-/// A text is no template that holds documents of a catalog.
+/// Why a text is no template with documents of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// Its first document cannot be read.
+pub enum TemplateReadError {
+    /// The first document cannot be read.
     #[error("decoding template schema: {0}")]
-    Decode(#[from] DecodeError),
-    /// It is not of the type of the template.
+    Decode(#[from] TemplateDecodeError),
+    /// The document does not have the type of the template.
     #[error("unmarshalling template: {0}")]
     Unmarshal(#[from] UnmarshalError),
-    /// It is a template of another kind, or none.
+    /// The template is of another kind, or of none.
     #[error("template has unknown schema ({}), should be {}", quote(found), quote(wanted.schema()))]
     Schema {
-        /// Its schema.
+        /// The schema of the template.
         found: String,
-        /// The kind that was asked for.
-        wanted: Kind,
+        /// The requested kind.
+        wanted: TemplateKind,
     },
 }
 
-/// The entries of a template are no documents of a catalog.
+/// Why the entries of a template are not documents of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeclareError {
-    /// One is not of the shape that its schema asks for.
+    /// An entry does not have the shape of its schema.
     #[error("{}", .0.upstream())]
     Load(#[from] LoadError),
-    /// One is `null`.
+    /// An entry is `null`.
     #[error("entry {number} of the template is null")]
     Null {
-        /// Which one, from 1.
+        /// The number of the entry, from 1.
         number: usize,
     },
 }
 
-/// A text is no semver template.
+/// Why a text is no semver template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SemverError {
-    /// It cannot be read.
+    /// The text cannot be read.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// Keys stand in a mapping twice.
+    Decode(#[from] TemplateDecodeError),
+    /// A mapping has repeated keys.
     #[error("error converting YAML to JSON: yaml: unmarshal errors:{}", repeated(.0))]
-    RepeatedKeys(Vec<RepeatedKey>),
-    /// It is not of the type of the template.
+    RepeatedKeys(Vec<Repeated>),
+    /// The document does not have the type of the template.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Unmarshal(#[from] UnmarshalError),
-    /// It has another schema.
-    #[error("readFile: input file has unknown schema, should be {}", quote(Kind::Semver.schema()))]
+    /// The template has another schema.
+    #[error("readFile: input file has unknown schema, should be {}", quote(TemplateKind::Semver.schema()))]
     Schema,
-    /// The channels that it prefers are not to be made.
+    /// The template prefers channels that it does not generate.
     #[error(
         "schema attribute mismatch: DefaultChannelTypePreference set to '{preference}' doesn't \
          make sense if not generating {preference}-version channels"
@@ -137,7 +137,7 @@ pub enum SemverError {
         /// The preference.
         preference: String,
     },
-    /// It prefers channels that there are none of.
+    /// The preferred type of channels is unknown.
     #[error(
         "unknown DefaultChannelTypePreference: {}\nValid values are 'major' or 'minor'",
         quote(preference)
@@ -154,33 +154,33 @@ fn repeated(keys: &[RepeatedKey]) -> String {
     keys.iter().map(line).collect()
 }
 
-/// The bundles of a semver template cannot be put in an order.
+/// Why the bundles of a semver template cannot be ordered.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionsError {
-    /// What a catalog says of a bundle is no JSON.
+    /// The document of a bundle is not JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// What a catalog says of a bundle is not of its shape.
+    /// The document of a bundle does not have its shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// A bundle does not have one version.
+    /// A bundle does not have a single version.
     #[error(transparent)]
     Version(#[from] BundleVersionError),
-    /// A bundle is of another package than those before it.
+    /// A bundle belongs to another package than the bundles before it.
     #[error("bundle {} does not belong to this package: {}", quote(found), quote(package))]
     OtherPackage {
         /// The package of the bundle.
         found: String,
-        /// That of the others.
+        /// The package of the other bundles.
         package: String,
     },
-    /// Two bundles have one name.
+    /// Two bundles have the same name.
     #[error("duplicate bundle name {}", quote(bundle))]
     DuplicateName {
         /// The name.
         bundle: String,
     },
-    /// Versions that differ only by build metadata, each with itself without that.
+    /// Versions that differ only by build metadata, each with its text without build metadata.
     #[error(
         "encountered bundle versions which differ only by build metadata, which cannot be ordered: \
          {}",
@@ -199,22 +199,22 @@ fn incomparable(versions: &[(String, String)]) -> String {
     }
 }
 
-/// A bundle has no version and release to compare.
+/// Why a bundle has no version and release to compare.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleReleaseError {
-    /// What a catalog says of it is not of its shape.
+    /// The document of the bundle does not have its shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// It names no package.
+    /// The bundle has no package property.
     #[error("no \"olm.package\" property found for bundle {}", quote(bundle))]
     NoPackage {
         /// The bundle.
         bundle: String,
     },
-    /// It names several.
+    /// The bundle has several package properties.
     #[error("must be exactly one property of type \"olm.package\"")]
     SeveralPackages,
-    /// Its version is none.
+    /// The version is invalid.
     #[error(
         "invalid semver version {} in \"olm.package\" property for bundle {}: {source}",
         quote(version),
@@ -225,10 +225,10 @@ pub enum BundleReleaseError {
         version: String,
         /// The bundle.
         bundle: String,
-        /// Why it is none.
+        /// Why the version is invalid.
         source: ParseError,
     },
-    /// Its release is none.
+    /// The release is invalid.
     #[error(
         "invalid release {} in \"olm.package\" property for bundle {}: {source}",
         quote(release),
@@ -239,35 +239,35 @@ pub enum BundleReleaseError {
         release: String,
         /// The bundle.
         bundle: String,
-        /// Why it is none.
+        /// Why the release is invalid.
         source: ReleaseError,
     },
-    /// The build metadata of its version, which is its release, is none.
+    /// The version's build metadata, which stands for the release, is invalid.
     #[error("unable to convert build metadata to release for bundle {}: {source}", quote(bundle))]
     BuildMetadata {
         /// The bundle.
         bundle: String,
-        /// Why it is none.
+        /// Why the release is invalid.
         source: ReleaseError,
     },
-    /// Version and release do not go together.
+    /// Version and release cannot be combined.
     #[error(transparent)]
     Explicit(#[from] VersionReleaseError),
-    /// The version with the release in it is none.
+    /// The version with a release in its build metadata is invalid.
     #[error(transparent)]
     Legacy(#[from] ParseError),
 }
 
-/// Which of the two bundles of a substitution.
+/// The role of a bundle in a substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The one that takes the place of the other.
+pub enum SubstitutionRole {
+    /// The bundle that replaces the base.
     Substitute,
-    /// The other.
+    /// The bundle that is replaced.
     Base,
 }
 
-impl Role {
+impl SubstitutionRole {
     const fn name(self) -> &'static str {
         match self {
             Self::Substitute => "substitute",
@@ -276,87 +276,87 @@ impl Role {
     }
 }
 
-/// A bundle cannot take the place of another.
+/// Why a substitution fails.
 #[derive(Debug, thiserror::Error)]
 pub enum SubstitutionError<E> {
-    /// The template does not name the bundle.
+    /// The template does not name the substitute.
     #[error("substitution name cannot be empty")]
     NoName,
-    /// The template does not name the other one.
+    /// The template does not name the base.
     #[error("substitution base cannot be empty")]
     NoBase,
-    /// Both are the same.
+    /// Substitute and base are the same.
     #[error("substitution name and base cannot be the same")]
     Same,
-    /// There is no bundle of the image.
+    /// The bundle image cannot be rendered.
     #[error("failed to render bundle image reference {}: {error}", quote(image))]
     Image {
-        /// The reference of the image.
+        /// The image reference.
         image: String,
-        /// Why there is none.
+        /// Why it cannot be rendered.
         error: E,
     },
-    /// What a catalog says of a bundle is no JSON.
+    /// The document of a bundle is not JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// One of the bundles has no version to compare.
+    /// A bundle has no version to compare.
     #[error(
         "failed to get VersionRelease for {} bundle {}: {source}",
         role.name(),
         quote(bundle)
     )]
     Version {
-        /// Which one.
-        role: Role,
-        /// What the template calls it.
+        /// The role of the bundle.
+        role: SubstitutionRole,
+        /// The name of the bundle in the template.
         bundle: String,
-        /// Why it has none.
+        /// Why it has no version.
         source: Box<BundleReleaseError>,
     },
-    /// The catalog does not have the bundle whose place is taken.
+    /// The catalog does not have the base.
     #[error("base bundle {} does not exist in catalog", quote(base))]
     UnknownBase {
         /// The bundle.
         base: String,
     },
-    /// The bundle whose place is taken is as new.
+    /// The version of the base is not less than that of the substitute.
     #[error("base bundle {} is not less than substitute bundle {}", quote(base), quote(name))]
     NotLess {
-        /// The bundle whose place is taken.
+        /// The base.
         base: String,
-        /// The one that takes it.
+        /// The substitute.
         name: String,
     },
-    /// What comes of it is not of the shape of documents of a catalog.
+    /// A resulting document does not have the shape of its schema.
     #[error("{}", .0.upstream())]
     Declare(LoadError),
-    /// What comes of it is no catalog.
+    /// The result is not a sound catalog.
     #[error("resulting config is not valid FBC: {}", .0.upstream())]
     Invalid(LoadError),
 }
 
-/// Nothing comes of a substitutes template.
+/// Why a substitutes template cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum SubstitutesError<E> {
-    /// The text is no such template.
+    /// The text is no substitutes template.
     #[error("unable to parse template: {0}")]
-    Read(#[from] ReadError),
-    /// Its entries are no documents of a catalog.
+    Read(#[from] TemplateReadError),
+    /// The entries are not documents of a catalog.
     #[error("unable to create declarative config from entries: {0}")]
     Declare(#[from] DeclareError),
     /// A document cannot be read back.
     #[error(transparent)]
-    Content(#[from] ContentError),
-    /// Its entries are no catalog.
+    Content(#[from] BlobError),
+    /// The entries are not a sound catalog.
     #[error("entries are not valid FBC: {}", .0.upstream())]
     Invalid(LoadError),
-    /// Two substitutions are of one bundle.
+    /// Two substitutions have the same base.
     #[error("cannot reuse the same substitution base {}", quote(base))]
     ReusedBase {
-        /// The bundle.
+        /// The base.
         base: String,
     },
-    /// One bundle is to take the place of two.
+    /// A bundle is the substitute of two bases.
     #[error(
         "cannot reuse the same substitution {} for different bases ({} and {})",
         quote(name),
@@ -364,44 +364,44 @@ pub enum SubstitutesError<E> {
         quote(second)
     )]
     ReusedName {
-        /// The bundle.
+        /// The substitute.
         name: String,
-        /// The first of the two.
+        /// The first base.
         first: String,
-        /// The other one.
+        /// The second base.
         second: String,
     },
-    /// A substitution cannot be made.
+    /// A substitution fails.
     #[error("error processing substitution {} -> {}: {error}", quote(base), quote(name))]
     Substitution {
-        /// The bundle whose place is taken.
+        /// The base.
         base: String,
-        /// The one that takes it.
+        /// The substitute.
         name: String,
-        /// Why it cannot be made.
+        /// Why it fails.
         error: SubstitutionError<E>,
     },
-    /// What came of the substitutions is not of the shape of documents of a catalog.
+    /// A resulting document does not have the shape of its schema.
     #[error("{}", .0.upstream())]
     Finish(LoadError),
 }
 
-/// Nothing comes of a template. `E` is why there is no bundle of an image.
+/// Why a template cannot be rendered. `E` is the error of the caller for an image.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError<E> {
     /// The text is no basic template.
     #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The entries of a basic template are no documents of a catalog.
+    Read(#[from] TemplateReadError),
+    /// The entries of a basic template are not documents of a catalog.
     #[error(transparent)]
     Declare(#[from] DeclareError),
     /// A document cannot be read back.
     #[error(transparent)]
-    Content(#[from] ContentError),
-    /// A bundle of a basic template says more than its image.
+    Content(#[from] BlobError),
+    /// A bundle of a basic template has other fields than its image.
     #[error("unexpected fields present in basic template bundle")]
     UnexpectedFields,
-    /// There is no bundle of an image.
+    /// The bundle of an image is not available.
     #[error("{0}")]
     Image(E),
     /// The text is no semver template.
@@ -410,39 +410,39 @@ pub enum TemplateError<E> {
     /// A semver template names no bundles.
     #[error("render: no bundles specified or no bundles could be rendered")]
     NoBundles,
-    /// The bundles of a semver template have no order.
+    /// The bundles of a semver template cannot be ordered.
     #[error("render: unable to post-process bundle info: {0}")]
     Versions(#[from] VersionsError),
-    /// What was made of a semver template is not of the shape of documents of a catalog.
+    /// A document of a semver template's result does not have the shape of its schema.
     #[error("{}", .0.upstream())]
     Made(LoadError),
-    /// Nothing comes of a substitutes template.
+    /// A substitutes template cannot be rendered.
     #[error("render: {0}")]
     Substitutes(Box<SubstitutesError<E>>),
 }
 
-/// Why a catalog could not be made into a template.
+/// Why a catalog cannot be converted to a template.
 #[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
+pub enum TemplateConvertError {
     /// The text cannot be read.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// A document of YAML holds nothing.
+    Decode(#[from] TemplateDecodeError),
+    /// A YAML document is empty.
     #[error("{upstream}")]
     Nothing {
-        /// What upstream's encoder says to it, or its decoder to the text around it.
+        /// The error of upstream's encoder for it, or of its decoder for the text around it.
         upstream: String,
     },
-    /// A document in YAML is none of a catalog.
+    /// A YAML document is no document of a catalog.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
-    Yaml(DocumentError),
-    /// A document in JSON is none of a catalog.
+    Yaml(CatalogDocumentError),
+    /// A JSON document is no document of a catalog.
     #[error(transparent)]
-    Json(DocumentError),
-    /// A bundle is not of its shape.
+    Json(CatalogDocumentError),
+    /// A bundle does not have its shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// What was read cannot be written.
+    /// A document cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }

@@ -1,13 +1,13 @@
-//! Templates: short texts that catalogs are made of.
+//! Catalog templates: short documents from which catalogs are rendered.
 //!
-//! | Kind | What it says | What comes of it |
+//! | Kind | Input | Output |
 //! |---|---|---|
-//! | [`Kind::Basic`] | documents of a catalog, bundles by their image alone | the same with the bundles in full |
-//! | [`Kind::Semver`] | images of bundles for the channels candidate, fast and stable | a package whose channels and updates follow from the versions |
-//! | [`Kind::Substitutes`] | documents of a catalog, and bundles that take the place of others | the same with these in the channels |
+//! | [`TemplateKind::Basic`] | documents of a catalog, bundles only by their image | the same with complete bundles |
+//! | [`TemplateKind::Semver`] | images of bundles for the channels candidate, fast and stable | a package whose channels and updates follow from the versions |
+//! | [`TemplateKind::Substitutes`] | documents of a catalog, and bundles that substitute others | the same with the substitutes in the channels |
 //!
-//! What comes out is not checked to be a catalog, as upstream does not check it; only what the third
-//! kind changes is. The caller pulls images ([`Kind::render`]). Errors are in upstream's words.
+//! As in upstream, the output is not checked to be a catalog, except for substitutes templates. The
+//! caller pulls images ([`TemplateKind::render`]). Errors are in upstream's words.
 
 mod basic;
 mod convert;
@@ -18,28 +18,29 @@ mod substitutes;
 
 pub use convert::convert;
 pub use error::{
-    BundleReleaseError, ConvertError, DeclareError, DecodeError, KindError, ReadError, Role,
-    SemverError, SubstitutesError, SubstitutionError, TemplateError, UnmarshalError, VersionsError,
+    BundleReleaseError, DeclareError, SemverError, SubstitutesError, SubstitutionError,
+    SubstitutionRole, TemplateConvertError, TemplateDecodeError, TemplateError, TemplateKindError,
+    TemplateReadError, UnmarshalError, VersionsError,
 };
 
-use crate::{Rendition, content::Origin, shape};
+use crate::{Rendition, content::BlobOrigin, shape};
 use mainstay_bundle::DeclaredBundle;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
 use serde_json::Value;
 
-/// A bundle as its image has it.
+/// The content of a bundle image.
 #[derive(Clone, Debug)]
-pub struct Bundled {
-    /// What a catalog says of it.
+pub struct ImageBundle {
+    /// The document of the bundle for a catalog.
     pub bundle: DeclaredBundle,
-    /// Its ClusterServiceVersion in full.
+    /// The complete ClusterServiceVersion.
     pub csv: Value,
 }
 
 /// The kinds of templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TemplateKind {
     /// `olm.template.basic`
     Basic,
     /// `olm.semver`
@@ -48,11 +49,11 @@ pub enum Kind {
     Substitutes,
 }
 
-impl Kind {
+impl TemplateKind {
     /// All kinds, by name.
     pub const ALL: [Self; 3] = [Self::Basic, Self::Semver, Self::Substitutes];
 
-    /// What a template of this kind has as its `schema`.
+    /// The `schema` of templates of this kind.
     pub const fn schema(self) -> &'static str {
         match self {
             Self::Basic => "olm.template.basic",
@@ -61,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// The last word of the schema.
+    /// The name: the last word of the schema.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Basic => "basic",
@@ -70,16 +71,16 @@ impl Kind {
         }
     }
 
-    /// The kind of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// The kind of a name.
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The kind of a template by the schema of its first document.
     ///
     /// # Errors
-    /// If it cannot be read, says no schema, or one that is of no kind.
-    pub fn of(text: &[u8]) -> Result<Self, KindError> {
+    /// If the document cannot be read, or has no schema or an unknown one.
+    pub fn of(text: &[u8]) -> Result<Self, TemplateKindError> {
         let fields = match input::first(text)?.value {
             Value::Object(fields) => fields,
             Value::Null => return Err(UnmarshalError::Nothing.into()),
@@ -90,24 +91,23 @@ impl Kind {
         };
         shape::check_fields(&fields, &HEAD, false).map_err(UnmarshalError::Shape)?;
         match input::text(&fields, "schema") {
-            "" => Err(KindError::NoSchema),
+            "" => Err(TemplateKindError::NoSchema),
             schema => Self::ALL
                 .into_iter()
                 .find(|kind| kind.schema() == schema)
-                .ok_or_else(|| KindError::UnknownSchema { schema: schema.to_owned() }),
+                .ok_or_else(|| TemplateKindError::UnknownSchema { schema: schema.to_owned() }),
         }
     }
 
-    /// Renders a template, of which only the first document counts. `images` pulls the bundle of an
-    /// image by the image's reference: each image once, in the order of the text.
+    /// Renders the first document of a text. `images` pulls the bundle of an image reference: each
+    /// image once, in the order of the text.
     ///
     /// # Errors
-    /// The first thing that is wrong with the template or with what it leads to, and errors of
-    /// `images` as they are.
+    /// The first error of the template or of its result, and errors of `images`.
     pub async fn render<E>(
         self,
         text: &[u8],
-        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+        images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
     ) -> Result<Rendition, TemplateError<E>> {
         match self {
             Self::Basic => basic::render(text, images).await,
@@ -126,7 +126,7 @@ static HEAD: DeclaredStruct = DeclaredStruct {
     fields: &[("schema", DeclaredType::Text)],
 };
 
-/// Where a document stood that was made of the entry at `index` (from 0) of a template.
-fn origin(index: usize) -> Origin {
-    Origin { file: "entries".into(), line: index + 1 }
+/// The origin of a document that comes from the entry at `index` (from 0) of a template.
+fn origin(index: usize) -> BlobOrigin {
+    BlobOrigin { file: "entries".into(), line: index + 1 }
 }

@@ -1,15 +1,16 @@
 //! Semver templates: channels and updates that follow from versions.
 //!
-//! Three groups of bundles (candidate, fast, stable) become channels by the major version, by the
-//! minor version, or both. In a channel only the last patch of each minor version has updates: it
-//! replaces the last patch of the minor version before, and skips everything below it in its major
-//! version that it does not replace.
+//! Three groups of bundles (candidate, fast, stable) become channels by major version, by minor
+//! version, or both. In a channel only the last patch of each minor version has updates. It
+//! replaces the last patch of the previous minor version, and skips all other lower versions of its
+//! major version.
 
 use super::{
-    Bundled, DecodeError, Kind, SemverError, TemplateError, UnmarshalError, VersionsError,
+    ImageBundle, SemverError, TemplateDecodeError, TemplateError, TemplateKind, UnmarshalError,
+    VersionsError,
 };
 use crate::{
-    Declared, Rendition,
+    CatalogDocuments, Rendition,
     decode::{self, BundleFacts, Facts},
     load::LoadOptions,
     read, shape, syntax,
@@ -53,14 +54,14 @@ static BUNDLE: DeclaredStruct = DeclaredStruct {
 /// The groups, the least stable first.
 const GROUPS: [&str; 3] = ["candidate", "fast", "stable"];
 
-/// What a channel is made for. The order is that of preference.
+/// The type of a channel, in the order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
     Major,
     Minor,
 }
 
-/// What a template says.
+/// The settings and images of a template.
 struct Template {
     major: bool,
     minor: bool,
@@ -69,13 +70,13 @@ struct Template {
     groups: [Vec<String>; 3],
 }
 
-/// The documents that follow from a template.
+/// Renders a template.
 pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+    images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
 ) -> Result<Rendition, TemplateError<E>> {
     let template = Template::read(text)?;
-    let mut bundles: BTreeMap<&str, Bundled> = BTreeMap::new();
+    let mut bundles: BTreeMap<&str, ImageBundle> = BTreeMap::new();
     let mut all = Rendition::default();
     for image in template.groups.iter().flatten() {
         if !bundles.contains_key(image.as_str()) {
@@ -94,7 +95,7 @@ pub(super) async fn render<E>(
     }
     let package = package.unwrap_or_default();
     let Channels { default, mut channels } = template.channels(&groups);
-    link(&mut channels);
+    set_updates(&mut channels);
     let head = channels.get(&default).and_then(|channel| channel.entries.last());
     let head =
         head.and_then(|entry| bundles.values().find(|bundled| *bundled.bundle.name == *entry.name));
@@ -103,7 +104,7 @@ pub(super) async fn render<E>(
         documents.push(channel.document(&package, name));
     }
     let documents = documents.into_iter().enumerate();
-    let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))
+    let declared = CatalogDocuments::of(documents.map(|(at, value)| (super::origin(at), value)))
         .map_err(TemplateError::Made)?;
     all.append(Rendition::of(&declared));
     Ok(all)
@@ -122,7 +123,7 @@ impl Template {
             }
         };
         shape::check_fields(&fields, &SHAPE, true).map_err(UnmarshalError::Shape)?;
-        if super::input::text(&fields, "schema") != Kind::Semver.schema() {
+        if super::input::text(&fields, "schema") != TemplateKind::Semver.schema() {
             return Err(SemverError::Schema);
         }
         let is_on = |field: &str| {
@@ -156,9 +157,9 @@ impl Template {
         Ok(Self { major, minor, preference, groups: GROUPS.map(images) })
     }
 
-    /// The channels of all groups, with entries that have no updates yet, and the name of the
-    /// default channel: that of the most stable group, among these the one whose first version is
-    /// the highest, and then the preferred kind.
+    /// The channels of all groups, with entries without updates, and the name of the default
+    /// channel. The most stable group wins, then the channel with the highest first version, then
+    /// the preferred type.
     fn channels(&self, groups: &[BTreeMap<String, Version>]) -> Channels {
         let mut channels: BTreeMap<String, Channel> = BTreeMap::new();
         let mut best = (0, Version::new(0, 0, 0), None::<(bool, Stream)>);
@@ -199,34 +200,32 @@ impl Template {
     }
 }
 
-/// The first document of a text, as one that is read strictly: no key twice.
+/// The first document of a text, parsed strictly: repeated keys are an error.
 fn document(text: &[u8]) -> Result<Value, SemverError> {
-    let reading = Options {
+    let yaml_options = Options {
         duplicate_keys: DuplicateKeys::Note,
-        ..read::reading(&LoadOptions::default(), false)
+        ..read::yaml_options(&LoadOptions::default(), false)
     };
     let bytes = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let read = match std::str::from_utf8(bytes) {
-        Ok(text) => {
-            mainstay_yaml::documents_of_part(text, DocumentFormat::Yaml, 1, &reading).next()
-        }
-        Err(_) => mainstay_yaml::documents(bytes, &reading).next(),
+        Ok(text) => mainstay_yaml::part(text, Format::Yaml, 1, &yaml_options).next(),
+        Err(_) => mainstay_yaml::documents(bytes, &yaml_options).next(),
     };
     match read {
         None => Ok(Value::Null),
         Some(Err(source)) => {
             let upstream = syntax::words(bytes, 0, &source);
-            Err(DecodeError::Syntax { upstream, source }.into())
+            Err(TemplateDecodeError::Syntax { upstream, source }.into())
         }
         Some(Ok(document)) if document.repeated_keys.is_empty() => Ok(document.value),
         Some(Ok(document)) => Err(SemverError::RepeatedKeys(document.repeated_keys)),
     }
 }
 
-/// The versions of a group's bundles by their names. All bundles of a template are of one package.
+/// The versions of a group's bundles by name. All bundles of a template belong to one package.
 fn versions(
     images: &[String],
-    bundles: &BTreeMap<&str, Bundled>,
+    bundles: &BTreeMap<&str, ImageBundle>,
     package: &mut Option<String>,
 ) -> Result<BTreeMap<String, Version>, VersionsError> {
     let mut versions: BTreeMap<String, Version> = BTreeMap::new();
@@ -256,7 +255,7 @@ fn versions(
     if same.is_empty() { Ok(versions) } else { Err(VersionsError::BuildMetadata(same)) }
 }
 
-fn facts(bundled: &Bundled) -> Result<BundleFacts, VersionsError> {
+fn facts(bundled: &ImageBundle) -> Result<BundleFacts, VersionsError> {
     let value: Value = serde_json::from_str(&bundled.bundle.json())?;
     let empty = Map::new();
     match decode::facts("olm.bundle", value.as_object().unwrap_or(&empty))? {
@@ -302,11 +301,11 @@ impl Channel {
     }
 }
 
-/// Gives the last patch of each minor version its updates, within one group, kind of channel and
+/// Sets the updates of the last patch of each minor version, within one group, channel type and
 /// major version.
-fn link(channels: &mut BTreeMap<String, Channel>) {
+fn set_updates(channels: &mut BTreeMap<String, Channel>) {
     let mut all: Vec<&mut Channel> = channels.values_mut().collect();
-    // A channel is all of a minor version or of a major one, so versions do not overlap.
+    // A channel holds all of a minor version or of a major one, so versions do not overlap.
     let first = |channel: &Channel| channel.entries.first().map(|entry| entry.version.clone());
     all.sort_by_cached_key(|channel| (channel.group, channel.stream, first(channel)));
     let mut run = None;
@@ -339,9 +338,8 @@ fn link(channels: &mut BTreeMap<String, Channel>) {
     }
 }
 
-/// The document of the package. Description and icon are those of the ClusterServiceVersion of
-/// `head`, as far as it has them.
-fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Value {
+/// The package document. Description and icon come from the ClusterServiceVersion of `head`.
+fn package_document(package: &str, default: &str, head: Option<&ImageBundle>) -> Value {
     let mut document = json!({
         "schema": "olm.package",
         "name": package,
@@ -357,7 +355,7 @@ fn package_document(package: &str, default: &str, head: Option<&Bundled>) -> Val
     document
 }
 
-/// The first of several icons; none if one of them is not of the shape of an icon.
+/// The first icon; none if any icon is malformed.
 fn icon(icons: &[Value]) -> Option<Value> {
     static ICON: DeclaredStruct = DeclaredStruct {
         name: "Icon",
@@ -368,7 +366,7 @@ fn icon(icons: &[Value]) -> Option<Value> {
         shape::check(icon, Field::Struct(&ICON)).ok()?;
     }
     let first = icons.first()?;
-    let data = match crate::fold::get(first, "base64data") {
+    let data = match crate::case_fold::get(first, "base64data") {
         Some(Value::String(text)) => STANDARD.encode(decode_base64(text).ok()?).into(),
         Some(other) => other.clone(),
         None => Value::Null,

@@ -1,11 +1,11 @@
-//! Substitutes templates: bundles that take the place of others in a catalog.
+//! Substitutes templates: bundles that substitute other bundles in the channels of a catalog.
 
 use super::{
-    BundleReleaseError, Bundled, Kind, Role, SubstitutesError, SubstitutionError, input,
-    input::Template,
+    BundleReleaseError, ImageBundle, SubstitutesError, SubstitutionError, SubstitutionRole,
+    TemplateKind, input, input::Template,
 };
 use crate::{
-    ContentError, Declared, LoadError, Rendition,
+    BlobError, CatalogDocuments, LoadError, Rendition,
     decode::{self, BundleFacts, Facts},
     write,
 };
@@ -27,15 +27,15 @@ static SUBSTITUTE: DeclaredStruct = DeclaredStruct {
     fields: &[("name", Field::Text), ("base", Field::Text)],
 };
 
-/// The annotation of a ClusterServiceVersion that says which bundle it takes the place of.
+/// The annotation of a ClusterServiceVersion that names the bundle it substitutes.
 const ANNOTATION: &str = "olm.substitutesFor";
 
-/// The documents of a template, with its substitutions made one after the other.
+/// Renders a template: its documents, with the substitutions applied in order.
 pub(super) async fn render<E>(
     text: &[u8],
-    images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+    images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
 ) -> Result<Rendition, SubstitutesError<E>> {
-    let template = Template::read(text, Kind::Substitutes, &SHAPE)?;
+    let template = Template::read(text, TemplateKind::Substitutes, &SHAPE)?;
     let declared = template.declare()?;
     let mut catalog = Catalog::of(&declared)?;
     if let Some(error) = declared.fault() {
@@ -61,45 +61,46 @@ pub(super) async fn render<E>(
     catalog.finish().map_err(SubstitutesError::Finish)
 }
 
-/// A catalog in the making.
+/// A catalog under construction.
 struct Catalog {
-    /// All documents of the template, known ones in the form of their schema.
+    /// All documents of the template, in the form of their schema.
     documents: Vec<Value>,
-    /// Bundles that were put in.
-    added: Vec<Bundled>,
+    /// The substitutes.
+    added: Vec<ImageBundle>,
 }
 
 impl Catalog {
-    fn of(declared: &Declared) -> Result<Self, ContentError> {
+    fn of(declared: &CatalogDocuments) -> Result<Self, BlobError> {
         let value = |blob: crate::Blob| Ok(write::shape(blob.schema(), blob.value()?));
-        let documents: Result<Vec<Value>, ContentError> = declared.blobs().map(value).collect();
+        let documents: Result<Vec<Value>, BlobError> = declared.blobs().map(value).collect();
         Ok(Self { documents: documents?, added: Vec::new() })
     }
 
-    /// All documents, those put in behind the others.
-    fn declare<E>(&self) -> Result<Declared, SubstitutionError<E>> {
+    /// All documents, with the substitutes at the end.
+    fn declare<E>(&self) -> Result<CatalogDocuments, SubstitutionError<E>> {
         let added = self.added.iter().map(|added| added.bundle.json());
         let added: Result<Vec<Value>, serde_json::Error> =
             added.map(|json| serde_json::from_str(&json)).collect();
         let all = self.documents.iter().cloned().chain(added?).enumerate();
-        Declared::of(all.map(|(at, value)| (super::origin(at), value)))
+        CatalogDocuments::of(all.map(|(at, value)| (super::origin(at), value)))
             .map_err(SubstitutionError::Declare)
     }
 
     fn finish(self) -> Result<Rendition, LoadError> {
         let documents = self.documents.into_iter().enumerate();
-        let declared = Declared::of(documents.map(|(at, value)| (super::origin(at), value)))?;
+        let declared =
+            CatalogDocuments::of(documents.map(|(at, value)| (super::origin(at), value)))?;
         let mut all = Rendition::of(&declared);
         self.added.iter().for_each(|added| all.add(&added.bundle));
         Ok(all)
     }
 
-    /// Puts the bundle of the image `name` in the place of the bundle `base`.
+    /// Substitutes the bundle `base` by the bundle of the image `name`.
     async fn substitute<E>(
         &mut self,
         name: &str,
         base: &str,
-        images: &mut impl AsyncFnMut(&str) -> Result<Bundled, E>,
+        images: &mut impl AsyncFnMut(&str) -> Result<ImageBundle, E>,
     ) -> Result<(), SubstitutionError<E>> {
         if name.is_empty() {
             return Err(SubstitutionError::NoName);
@@ -113,17 +114,17 @@ impl Catalog {
         let bundled = images(name)
             .await
             .map_err(|error| SubstitutionError::Image { image: name.to_owned(), error })?;
-        let no_version = |role, bundle: &str, error| {
+        let version_error = |role, bundle: &str, error| {
             let (bundle, source) = (bundle.to_owned(), Box::new(error));
             SubstitutionError::Version { role, bundle, source }
         };
         let value: Value = serde_json::from_str(&bundled.bundle.json())?;
         let substitute = version_release(&value, Some(&bundled.csv))
-            .map_err(|error| no_version(Role::Substitute, name, error))?;
+            .map_err(|error| version_error(SubstitutionRole::Substitute, name, error))?;
         let replaced = self
             .base(base)?
             .ok_or_else(|| SubstitutionError::UnknownBase { base: base.to_owned() })?
-            .map_err(|error| no_version(Role::Base, base, error))?;
+            .map_err(|error| version_error(SubstitutionRole::Base, base, error))?;
         if replaced >= substitute {
             let [base, name] = [base, name].map(str::to_owned);
             return Err(SubstitutionError::NotLess { base, name });
@@ -132,7 +133,7 @@ impl Catalog {
             if document["schema"] == "olm.channel"
                 && let Some(Value::Array(entries)) = document.get_mut("entries")
             {
-                take_place(entries, base, &bundled.bundle.name);
+                substitute_entries(entries, base, &bundled.bundle.name);
             }
         }
         self.added.push(bundled);
@@ -147,10 +148,10 @@ impl Catalog {
         &self,
         name: &str,
     ) -> Result<Option<Result<VersionRelease, BundleReleaseError>>, serde_json::Error> {
-        let is_it = |document: &&Value| {
+        let has_name = |document: &&Value| {
             document["schema"] == "olm.bundle" && document["name"].as_str() == Some(name)
         };
-        if let Some(document) = self.documents.iter().find(is_it) {
+        if let Some(document) = self.documents.iter().find(has_name) {
             return Ok(Some(version_release(document, None)));
         }
         let Some(added) = self.added.iter().find(|added| added.bundle.name == name) else {
@@ -161,21 +162,21 @@ impl Catalog {
     }
 }
 
-/// Puts an entry for `name` behind the others that takes over the updates of `base`.
-fn take_place(entries: &mut Vec<Value>, base: &str, name: &str) {
+/// Appends an entry for `name` that takes over the updates of `base`.
+fn substitute_entries(entries: &mut Vec<Value>, base: &str, name: &str) {
     let text = |entry: &Value, field: &str| entry[field].as_str().map(str::to_owned);
     let old = entries.len();
     let is_base = |entry: &&mut Value| entry["name"].as_str() == Some(base);
     let mut new = Vec::new();
     for entry in entries.iter_mut().filter(is_base) {
         let Value::Object(fields) = entry else { continue };
-        let mut taken = fields.clone();
-        taken.insert("name".to_owned(), name.into());
+        let mut substitute = fields.clone();
+        substitute.insert("name".to_owned(), name.into());
         if !mainstay_fault::is_on("substitutes-do-not-skip-their-base") {
-            push(&mut taken, base);
+            add_skip(&mut substitute, base);
         }
         fields.retain(|field, _| field == "name");
-        new.push(Value::Object(taken));
+        new.push(Value::Object(substitute));
     }
     entries.extend(new.into_iter().rev());
     for entry in &mut entries[..old] {
@@ -183,7 +184,7 @@ fn take_place(entries: &mut Vec<Value>, base: &str, name: &str) {
         let Value::Object(fields) = entry else { continue };
         if replaces.as_deref() == Some(base) {
             fields.insert("replaces".to_owned(), name.into());
-            push(fields, base);
+            add_skip(fields, base);
         } else if let Some(Value::Array(skips)) = fields.get_mut("skips")
             && skips.iter().any(|skip| skip.as_str() == Some(base))
         {
@@ -193,8 +194,8 @@ fn take_place(entries: &mut Vec<Value>, base: &str, name: &str) {
     }
 }
 
-/// Adds a name to what an entry skips.
-fn push(entry: &mut Map<String, Value>, name: &str) {
+/// Adds a name to the `skips` of an entry.
+fn add_skip(entry: &mut Map<String, Value>, name: &str) {
     let skips = entry.entry("skips").or_insert_with(|| json!([]));
     if !skips.is_array() {
         *skips = json!([]);
@@ -204,8 +205,7 @@ fn push(entry: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Version and release of a bundle. `csv` is its ClusterServiceVersion, where that is known beside
-/// the document.
+/// Version and release of a bundle. `csv` is its ClusterServiceVersion, if it is known.
 fn version_release(
     document: &Value,
     csv: Option<&Value>,
@@ -239,15 +239,15 @@ fn version_release(
     if !release.is_empty() || build.is_empty() || !is_substitute(document, csv) {
         return Ok(VersionRelease::explicit(version, release)?);
     }
-    // Where a bundle says that it takes the place of another, its build metadata is its release.
+    // The build metadata of a substitute is its release.
     if let Err(source) = Release::parse(build) {
         return Err(BundleReleaseError::BuildMetadata { bundle: bundle(), source });
     }
     Ok(VersionRelease::legacy(version)?)
 }
 
-/// Whether a bundle says that it takes the place of another: in its ClusterServiceVersion, or else in
-/// the first property that may say it.
+/// Whether a bundle names a bundle that it substitutes, in its ClusterServiceVersion or else in the
+/// first property that may name it.
 fn is_substitute(document: &Value, csv: Option<&Value>) -> bool {
     let says = |object: &Value| {
         object["metadata"]["annotations"][ANNOTATION].as_str().is_some_and(|text| !text.is_empty())
@@ -259,7 +259,7 @@ fn is_substitute(document: &Value, csv: Option<&Value>) -> bool {
     let is = |property: &&Value, kind: &str| property["type"].as_str() == Some(kind);
     let mut objects =
         properties.iter().filter(|property| is(property, crate::model::BUNDLE_OBJECT));
-    if let Some(csv) = objects.find_map(|object| crate::migrate::csv_of(&object["value"])) {
+    if let Some(csv) = objects.find_map(|object| crate::migrate::find_csv(&object["value"])) {
         return says(&csv);
     }
     for property in properties {
@@ -269,7 +269,7 @@ fn is_substitute(document: &Value, csv: Option<&Value>) -> bool {
                 return true;
             }
         } else if is(&property, crate::model::BUNDLE_OBJECT) {
-            let data = crate::fold::get(&property["value"], "data").and_then(Value::as_str);
+            let data = crate::case_fold::get(&property["value"], "data").and_then(Value::as_str);
             let bytes = data.and_then(|data| decode_base64(data).ok());
             if let Some(object) = bytes.and_then(|data| serde_json::from_slice::<Value>(&data).ok())
             {

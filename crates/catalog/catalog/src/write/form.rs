@@ -1,8 +1,8 @@
-//! Documents in the form that upstream's types give them.
+//! Form of documents as upstream's Go types encode them.
 //!
-//! Known schemas are structs there: fields that the struct does not have are gone, names have one
-//! spelling, and what is empty is left out or written as the struct's tags say. Of everything else
-//! only numbers change, which have gone through double precision.
+//! A document of a known schema is a struct: unknown fields are dropped, names have one spelling,
+//! and empty fields are omitted or written as the struct's tags say. In other documents only
+//! numbers change, because they pass through double precision.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_gocompat::decode_base64;
@@ -11,13 +11,13 @@ use mainstay_gocompat::json::{Writer, float};
 use mainstay_gocompat::sort_slice;
 use serde_json::{Map, Number, Value};
 
-/// What a field holds.
+/// The type of a field.
 enum Kind {
-    /// A text; empty when it is not there.
+    /// A text; empty when it is unset.
     Text,
-    /// Bytes in base64; `null` when they are not there.
+    /// Bytes in base64; `null` when they are unset.
     Bytes,
-    /// Anything; `null` when it is not there.
+    /// Any value; `null` when it is unset.
     Raw,
     /// A struct.
     One(&'static Form),
@@ -29,7 +29,7 @@ enum Kind {
     Many(&'static Form),
 }
 
-/// When a field is left out.
+/// When a field is omitted.
 #[derive(Clone, Copy, PartialEq)]
 enum When {
     Never,
@@ -39,7 +39,7 @@ enum When {
 use Kind::{Bytes, Many, Maybe, One, Raw, Text, Texts};
 use When::{Empty, Never};
 
-/// A struct: its fields in their order.
+/// A struct: its fields in order.
 pub(super) struct Form(&'static [(&'static str, Kind, When)]);
 
 static PROPERTY: Form = Form(&[("type", Text, Never), ("value", Raw, Never)]);
@@ -91,7 +91,7 @@ static DEPRECATION: Form = Form(&[("reference", One(&REFERENCE), Never), ("messa
 
 static REFERENCE: Form = Form(&[("schema", Text, Never), ("name", Text, Empty)]);
 
-/// The form of the documents of a schema, if it is a known one.
+/// The form of a schema's documents, if the schema is known.
 pub(super) fn of(schema: &str) -> Option<&'static Form> {
     match schema {
         "olm.package" => Some(&PACKAGE),
@@ -102,11 +102,11 @@ pub(super) fn of(schema: &str) -> Option<&'static Form> {
     }
 }
 
-/// Types of properties that stand behind all others.
+/// Types of properties that are written behind all others.
 const LAST: [&str; 2] = [crate::model::BUNDLE_OBJECT, crate::model::CSV_METADATA];
 
-/// Brings a document into its form. Bundles also have their manifests behind the other properties,
-/// and their images by reference.
+/// Brings a document into its form. In bundles, properties with manifests come last, and related
+/// images are sorted by reference.
 pub(crate) fn shape(schema: &str, document: Value) -> Value {
     let mut shaped = match (of(schema), document) {
         (Some(form), Value::Object(fields)) => shape_struct(fields, form),
@@ -133,12 +133,12 @@ pub(crate) fn shape(schema: &str, document: Value) -> Value {
 fn shape_struct(mut fields: Map<String, Value>, form: &Form) -> Map<String, Value> {
     let mut shaped = Map::new();
     for (name, kind, when) in form.0 {
-        // Go decodes field after field: of several spellings the last one counts, and what is null
-        // leaves texts and structs as they are.
+        // Go decodes field after field: of several spellings the last one counts, and `null` does
+        // not change texts and structs.
         let mut found = None;
         for (key, value) in &mut fields {
-            let kept = value.is_null() && matches!(kind, Text | One(_));
-            if !kept && (key == name || same(key, name)) {
+            let stored = value.is_null() && matches!(kind, Text | One(_));
+            if !stored && (key == name || same(key, name)) {
                 found = Some(value.take());
             }
         }
@@ -156,7 +156,7 @@ fn shape_struct(mut fields: Map<String, Value>, form: &Form) -> Map<String, Valu
     shaped
 }
 
-/// A value of the right shape, which reading has seen to, in the form of its kind.
+/// A value in the form of its kind. Reading has checked its type.
 fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
     let items = |value: Option<Value>, each: &dyn Fn(Value) -> Value| match value {
         Some(Value::Array(items)) => items.into_iter().map(each).collect(),
@@ -173,12 +173,12 @@ fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
         },
         Bytes => match value {
             Some(Value::String(text)) if text.contains(['\n', '\r']) => {
-                // Line breaks do not count, and are not written again.
+                // Line breaks are ignored and not written again.
                 decode_base64(&text)
                     .map_or(Value::String(text), |bytes| Value::String(STANDARD.encode(bytes)))
             }
             Some(Value::Array(items)) => {
-                // What is no byte has been refused; `null` is none.
+                // Reading has refused items that are not bytes; `null` is 0.
                 let byte = |item: &Value| item.as_u64().and_then(|byte| u8::try_from(byte).ok());
                 let bytes: Vec<u8> =
                     items.iter().map(|item| byte(item).unwrap_or_default()).collect();
@@ -202,7 +202,7 @@ fn shape_kind(value: Option<Value>, kind: &Kind) -> Value {
     }
 }
 
-/// Numbers as they are after they were floats.
+/// Converts numbers to double precision.
 pub(super) fn numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -217,7 +217,7 @@ pub(super) fn numbers(value: &mut Value) {
     }
 }
 
-/// Zero loses its sign on the way to YAML, where `-0` is a whole number.
+/// Removes the sign of zeros, because YAML reads `-0` as an integer.
 pub(super) fn unsigned_zeros(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -231,18 +231,18 @@ pub(super) fn unsigned_zeros(value: &mut Value) {
     }
 }
 
-/// A float that is written without fraction or exponent is read as a whole number again.
+/// A number in double precision. A float without fraction and exponent becomes an integer again.
 fn through_float(number: &Number) -> Number {
     let text = float(number.as_f64().unwrap_or_default());
     match (text.parse::<i64>(), text.parse::<u64>()) {
-        // Zero is the one whole number that knows more as a float.
+        // Zero is the only integer whose float has more information: its sign.
         (Ok(whole), _) if whole != 0 => whole.into(),
         (_, Ok(whole)) => whole.into(),
         _ => number.as_f64().and_then(Number::from_f64).unwrap_or_else(|| number.clone()),
     }
 }
 
-/// Writes what [`shape`] has made, fields in the order of the form.
+/// Writes a document that [`shape`] has made, with fields in the order of the form.
 pub(super) fn write(writer: &mut Writer<'_>, schema: &str, document: &Value) {
     match (of(schema), document) {
         (Some(form), Value::Object(fields)) => write_struct(writer, fields, form),

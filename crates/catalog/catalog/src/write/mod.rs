@@ -1,20 +1,21 @@
-//! Catalogs as upstream writes them, byte for byte.
+//! Writing of catalogs, byte for byte as upstream writes them.
 //!
 //! ```text
 //! Declared, bundles of folders ─► Rendition ─► (migrate) ─► parts in order ─► form ─► JSON or YAML
 //! ```
 //!
-//! The order is that of packages by name; of each the documents of the package, of its channels and
-//! bundles by name, those of other schemas by schema, its deprecations; then what belongs to no
-//! package. Documents are written one after the other and never held as text all together.
+//! Packages are sorted by name. Each package has its package document, its channels and bundles by
+//! name, documents of other schemas by schema, and its deprecations. Documents without a package
+//! come last. Documents are written one after the other, so their text is never in memory as a
+//! whole.
 
 mod form;
 
 pub(crate) use form::shape;
 
 use crate::{
-    Declared,
-    content::{Blob, ContentError, Origin},
+    CatalogDocuments,
+    content::{Blob, BlobError, BlobOrigin},
     decode::Facts,
     problem::BlobName,
 };
@@ -24,36 +25,36 @@ use mainstay_gocompat::sort_slice;
 use serde_json::Value;
 use std::{collections::BTreeMap, io, sync::Arc};
 
-/// How documents are written.
+/// The format of written documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A stream of objects, laid out with four blanks for each level.
+pub enum CatalogFormat {
+    /// A stream of objects, indented with four blanks for each level.
     Json,
-    /// Documents that begin with `---`, keys sorted.
+    /// Documents that begin with `---`, with sorted keys.
     Yaml,
 }
 
-/// Why a catalog could not be written.
+/// Why a catalog cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// What was kept of a document is not whole, or was not kept.
+    /// The content of a document is damaged, or was not stored.
     #[error(transparent)]
-    Content(#[from] ContentError),
-    /// YAML has no way to write a character, in upstream's words.
+    Content(#[from] BlobError),
+    /// YAML cannot express a character. The text is upstream's.
     #[error("yaml: control characters are not allowed")]
     Characters,
-    /// The destination refuses it.
+    /// The output fails.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Documents to be written: those of catalogs, and those that were made of bundle folders.
+/// Documents to write: those of catalogs, and those of bundle folders.
 #[derive(Clone, Debug, Default)]
 pub struct Rendition {
     items: Vec<Item>,
 }
 
-/// The kinds of documents, in the order in which those of a package are written.
+/// The classes of documents, in the order in which a package writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     Package,
@@ -70,21 +71,21 @@ pub(crate) struct Item {
     pub(crate) package: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) content: Content,
-    /// A bundle with an image and with manifests.
+    /// Whether the document is a bundle with an image and with manifests.
     pub(crate) has_objects: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// As it was read.
+    /// The document that was read.
     Read(Blob),
-    /// A compact JSON text, fields in their order.
+    /// Compact JSON with ordered fields.
     Made(Box<str>),
 }
 
 impl Rendition {
     /// The documents of a catalog.
-    pub fn of(declared: &Declared) -> Self {
+    pub fn of(declared: &CatalogDocuments) -> Self {
         let item = |(blob, facts): (Blob, &Facts)| Item {
             class: match facts {
                 Facts::Package(_) => Class::Package,
@@ -105,12 +106,12 @@ impl Rendition {
         Self { items: declared.documents().map(item).collect() }
     }
 
-    /// Takes over the documents of another one, behind those that are here already.
+    /// Appends the documents of another rendition.
     pub fn append(&mut self, mut other: Self) {
         self.items.append(&mut other.items);
     }
 
-    /// Takes the document of a bundle that was read from a folder.
+    /// Adds the document of a bundle that was read from a folder.
     pub fn add(&mut self, bundle: &DeclaredBundle) {
         self.items.push(Item {
             class: Class::Bundle,
@@ -118,25 +119,25 @@ impl Rendition {
             package: bundle.package.as_str().into(),
             name: bundle.name.as_str().into(),
             content: Content::Made(bundle.json().into()),
-            // Folders migrate while they are declared.
+            // Bundles of folders are migrated when they are declared.
             has_objects: false,
         });
     }
 
-    /// Leaves out the documents that `wanted` does not want.
+    /// Keeps the documents that `wanted` accepts.
     pub fn retain(&mut self, mut wanted: impl FnMut(&BlobName) -> bool) {
-        self.items.retain(|item| wanted(&item.called()));
+        self.items.retain(|item| wanted(&item.blob_name()));
     }
 
-    /// What the documents are called and where those stand that were read, in the order in which
-    /// they are written.
-    pub fn names(&self) -> Vec<(BlobName, Option<Origin>)> {
+    /// The names of the documents, and the origins of those that were read, in the order of
+    /// writing.
+    pub fn names(&self) -> Vec<(BlobName, Option<BlobOrigin>)> {
         let items = self.parts().into_iter().flat_map(|part| part.items);
         let origin = |item: &Item| match &item.content {
             Content::Read(blob) => Some(blob.origin().clone()),
             Content::Made(_) => None,
         };
-        items.map(|item| (item.called(), origin(item))).collect()
+        items.map(|item| (item.blob_name(), origin(item))).collect()
     }
 
     pub(crate) fn items(&self) -> &[Item] {
@@ -147,10 +148,10 @@ impl Rendition {
         &mut self.items
     }
 
-    /// The documents package by package, those without a package last.
+    /// The documents by package, those without a package last.
     ///
-    /// Known schemas without a package are left out, as upstream leaves them out.
-    pub fn parts(&self) -> Vec<Part<'_>> {
+    /// Like upstream, this omits documents of known schemas without a package.
+    pub fn parts(&self) -> Vec<PackageDocuments<'_>> {
         let mut packages: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
         let mut rest = Vec::new();
         for item in &self.items {
@@ -160,12 +161,12 @@ impl Rendition {
                 rest.push(item);
             }
         }
-        let mut parts: Vec<Part<'_>> = packages
+        let mut parts: Vec<PackageDocuments<'_>> = packages
             .into_iter()
-            .map(|(package, items)| Part { package, items: in_order(items) })
+            .map(|(package, items)| PackageDocuments { package, items: in_order(items) })
             .collect();
         if !rest.is_empty() {
-            parts.push(Part { package: "", items: rest });
+            parts.push(PackageDocuments { package: "", items: rest });
         }
         parts
     }
@@ -173,15 +174,15 @@ impl Rendition {
     /// Writes all documents.
     ///
     /// # Errors
-    /// Those of the destination, and the first document that cannot be written; what stands before
-    /// it is written.
-    pub fn write(&self, format: Format, out: &mut dyn io::Write) -> Result<(), WriteError> {
+    /// Those of the output, and the first document that cannot be written. The documents before it
+    /// are written.
+    pub fn write(&self, format: CatalogFormat, out: &mut dyn io::Write) -> Result<(), WriteError> {
         let mut text = String::new();
         self.parts().iter().try_for_each(|part| part.write_with(&mut text, format, out))
     }
 }
 
-/// The documents of a package in the order in which they are written.
+/// The documents of a package in the order of writing.
 fn in_order(items: Vec<&Item>) -> Vec<&Item> {
     let mut classes: BTreeMap<Class, Vec<&Item>> = BTreeMap::new();
     for item in items {
@@ -197,15 +198,15 @@ fn in_order(items: Vec<&Item>) -> Vec<&Item> {
     classes.into_values().flatten().collect()
 }
 
-/// The documents of one package, or those of none.
+/// The documents of one package, or those without a package.
 #[derive(Debug)]
-pub struct Part<'r> {
+pub struct PackageDocuments<'r> {
     package: &'r str,
     items: Vec<&'r Item>,
 }
 
-impl Part<'_> {
-    /// The package; empty for what belongs to none.
+impl PackageDocuments<'_> {
+    /// The package; empty for documents without a package.
     pub fn package(&self) -> &str {
         self.package
     }
@@ -214,21 +215,21 @@ impl Part<'_> {
     ///
     /// # Errors
     /// As [`Rendition::write`].
-    pub fn write(&self, format: Format, out: &mut dyn io::Write) -> Result<(), WriteError> {
+    pub fn write(&self, format: CatalogFormat, out: &mut dyn io::Write) -> Result<(), WriteError> {
         self.write_with(&mut String::new(), format, out)
     }
 
     fn write_with(
         &self,
         text: &mut String,
-        format: Format,
+        format: CatalogFormat,
         out: &mut dyn io::Write,
     ) -> Result<(), WriteError> {
         for item in &self.items {
             text.clear();
             match format {
-                Format::Json => item.write_json(text)?,
-                Format::Yaml => item.write_yaml(text)?,
+                CatalogFormat::Json => item.write_json(text)?,
+                CatalogFormat::Yaml => item.write_yaml(text)?,
             }
             out.write_all(text.as_bytes())?;
         }
@@ -237,13 +238,13 @@ impl Part<'_> {
 }
 
 impl Item {
-    fn called(&self) -> BlobName {
+    fn blob_name(&self) -> BlobName {
         let Self { schema, package, name, .. } = self;
         BlobName { schema: schema.clone(), package: package.clone(), name: name.clone() }
     }
 
-    /// The document in its form.
-    fn shaped(&self, blob: &Blob) -> Result<Value, ContentError> {
+    /// The document in the form of its schema.
+    fn shaped(&self, blob: &Blob) -> Result<Value, BlobError> {
         Ok(shape(&self.schema, blob.value()?))
     }
 
@@ -265,7 +266,7 @@ impl Item {
         yaml(value, out)
     }
 
-    /// The document as it is.
+    /// The document as it was read.
     pub(crate) fn value(&self) -> Result<Value, WriteError> {
         Ok(match &self.content {
             Content::Read(blob) => blob.value()?,
@@ -274,7 +275,7 @@ impl Item {
     }
 }
 
-/// Writes a value as a document of YAML.
+/// Writes a value as a YAML document.
 pub(crate) fn yaml(mut value: Value, out: &mut String) -> Result<(), WriteError> {
     form::unsigned_zeros(&mut value);
     if !is_readable(&value) {
@@ -285,8 +286,8 @@ pub(crate) fn yaml(mut value: Value, out: &mut String) -> Result<(), WriteError>
     Ok(())
 }
 
-/// Whether upstream can read the value back on its way to YAML, where it passes through a text in
-/// which some characters stand as they are.
+/// Whether upstream can write the value as YAML. Its conversion passes through a text in which some
+/// characters are not escaped.
 fn is_readable(value: &Value) -> bool {
     let refused = |c: char| {
         matches!(

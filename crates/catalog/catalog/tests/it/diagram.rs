@@ -1,6 +1,6 @@
-//! Channels as upstream draws them.
+//! Mermaid diagrams of channels.
 
-use mainstay_catalog::{Declared, DiagramOptions, Files, LoadOptions, Rendition};
+use mainstay_catalog::{CatalogDocuments, DiagramOptions, LoadOptions, MemorySource, Rendition};
 
 const CATALOG: &str = r#"---
 schema: olm.channel
@@ -38,18 +38,18 @@ fn rendition() -> Rendition {
             + version
             + "}}]\n";
     }
-    let files: Files = [("c.yaml", text)].into_iter().collect();
-    Rendition::of(&Declared::read(&files, &LoadOptions::default()).unwrap())
+    let files: MemorySource = [("c.yaml", text)].into_iter().collect();
+    Rendition::of(&CatalogDocuments::read(&files, &LoadOptions::default()).unwrap())
 }
 
-/// The lines of a diagram behind its head, without indentation.
+/// The lines of a diagram behind its header, without indentation.
 fn lines(options: &DiagramOptions<'_>) -> Vec<String> {
     let diagram = rendition().diagram(options).unwrap();
     diagram.text.lines().skip(4).map(|line| line.trim().to_owned()).collect()
 }
 
 #[test]
-fn updates_lead_to_the_newest_first_and_deprecations_are_styles() {
+fn diagram_lists_the_newest_entry_first_and_styles_deprecations() {
     let expected = [
         "%% package \"kiwi\"",
         "subgraph \"kiwi\"",
@@ -76,7 +76,7 @@ fn updates_lead_to_the_newest_first_and_deprecations_are_styles() {
 }
 
 #[test]
-fn updates_into_skipped_bundles_are_marked_when_asked_for() {
+fn updates_into_skipped_bundles_are_marked_with_semantics() {
     let lines = lines(&DiagramOptions { semantics: true, ..DiagramOptions::default() });
     let last = &lines[lines.len() - 2..];
     assert_eq!(
@@ -89,7 +89,7 @@ fn updates_into_skipped_bundles_are_marked_when_asked_for() {
 }
 
 #[test]
-fn a_minimum_and_a_package_leave_out_what_is_below_and_beside() {
+fn diagram_leaves_out_older_bundles_and_other_packages() {
     let options = DiagramOptions { minimum: Some("b"), ..DiagramOptions::default() };
     let below: Vec<String> =
         lines(&options).into_iter().filter(|line| line.contains("-a[")).collect();

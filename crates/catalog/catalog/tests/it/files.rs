@@ -1,4 +1,4 @@
-//! Folders: what is read, what is left out, what is refused.
+//! Catalog folders: which files are read, ignored and refused.
 
 use crate::{SOUND, load};
 use mainstay_catalog::{Catalog, Limits, LoadError, LoadOptions};
@@ -24,7 +24,7 @@ fn read(path: &Path) -> Result<Arc<Catalog>, LoadError> {
 }
 
 #[test]
-fn files_of_any_name_in_any_depth_are_read_yaml_and_json_mixed() {
+fn files_with_any_name_and_depth_are_read_in_yaml_and_json() {
     let (package, rest) = SOUND.split_at(SOUND.find("---\nschema: olm.channel").unwrap());
     let package =
         mainstay_yaml::one(package.as_bytes(), &mainstay_yaml::Options::default()).unwrap();
@@ -37,7 +37,7 @@ fn files_of_any_name_in_any_depth_are_read_yaml_and_json_mixed() {
 }
 
 #[test]
-fn indexignore_patterns_decide_last_one_first() {
+fn last_matching_indexignore_pattern_decides() {
     let bad = "just words";
     let table: &[(&[(&str, &str)], bool)] = &[
         (&[(".indexignore", "*.md\n"), ("a.md", bad), ("d/a.md", bad)], true),
@@ -67,7 +67,7 @@ fn indexignore_patterns_decide_last_one_first() {
 }
 
 #[test]
-fn links_inside_the_folder_are_followed_and_links_out_of_it_refused() {
+fn links_inside_the_folder_are_followed_and_other_links_refused() {
     let outside = folder(&[("c.yaml", SOUND)]);
     let inside = folder(&[("real", SOUND), (".indexignore", "real\n")]);
     symlink("real", inside.path().join("link.yaml")).unwrap();
@@ -97,7 +97,7 @@ fn links_inside_the_folder_are_followed_and_links_out_of_it_refused() {
 }
 
 #[test]
-fn the_folder_itself_may_be_a_link() {
+fn catalog_folder_may_be_a_symbolic_link() {
     let real = folder(&[("c.yaml", SOUND)]);
     let other = tempfile::tempdir().unwrap();
     let link = other.path().join("catalog");
@@ -106,7 +106,7 @@ fn the_folder_itself_may_be_a_link() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_opening_it() {
+fn special_files_are_refused_without_opening_them() {
     let folder = folder(&[]);
     let _listener = UnixListener::bind(folder.path().join("socket")).unwrap();
     let error = read(folder.path()).unwrap_err();
@@ -114,7 +114,7 @@ fn what_is_no_file_is_refused_without_opening_it() {
 }
 
 #[test]
-fn a_missing_folder_and_a_file_in_its_place_are_named() {
+fn missing_folder_and_file_as_folder_are_reported() {
     let folder = folder(&[("c.yaml", SOUND)]);
     let missing = read(&folder.path().join("nowhere")).unwrap_err();
     assert!(
@@ -128,7 +128,7 @@ fn a_missing_folder_and_a_file_in_its_place_are_named() {
 }
 
 #[test]
-fn limits_on_files_and_scalars_are_kept() {
+fn limits_on_files_and_scalars_are_enforced() {
     let limits = Limits { file_bytes: 100, scalar_bytes: 10, files: 3, ..Limits::default() };
     let options = LoadOptions { limits, ..LoadOptions::default() };
     let check = |files: &[(&str, &str)]| {
@@ -144,7 +144,7 @@ fn limits_on_files_and_scalars_are_kept() {
 }
 
 #[test]
-fn binary_and_truncated_files_are_named_with_their_place() {
+fn binary_and_truncated_files_are_reported_with_their_place() {
     let table: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n\x1a\n", "f:1:1: byte 0x89 is not UTF-8 text"),
         (b"schema: x\nname: caf\xe9\n", "f:2:10: byte 0xe9 is not UTF-8 text"),
@@ -162,7 +162,7 @@ fn binary_and_truncated_files_are_named_with_their_place() {
 }
 
 #[test]
-fn the_number_of_threads_changes_nothing() {
+fn problems_do_not_depend_on_the_number_of_threads() {
     let names: Vec<String> = (0..40).map(|index| format!("{index:02}.yaml")).collect();
     let files: Vec<(&str, &str)> =
         names.iter().map(|name| (name.as_str(), "schema: x\n---\nname: y\n")).collect();

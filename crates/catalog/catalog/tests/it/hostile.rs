@@ -1,10 +1,11 @@
-//! Input that wants to cost much: memory and time stay in proportion to it, and what is said is
-//! short and has its place.
+//! Hostile input: time and memory stay proportional to its size, and errors are short and have a
+//! place.
 //!
-//! `MAINSTAY_DEEP` makes everything as large as it can get; without it the same shapes are small.
+//! `MAINSTAY_DEEP` makes all inputs as large as possible; without it the same shapes are small.
 
 use mainstay_catalog::{
-    Catalog, Files, Keep, Limits, LoadError, LoadOptions, Source, SourceFile, TreeError,
+    Catalog, FileSource, KeptContent, Limits, LoadError, LoadOptions, MemorySource, SourceFile,
+    TreeError,
 };
 use mainstay_testdata::{ran, skipped};
 use std::{
@@ -19,14 +20,14 @@ use std::{
     },
 };
 
-/// A size: the first one usually, the second one when there is time.
+/// A size: the first one by default, the second one with `MAINSTAY_DEEP`.
 fn size(usual: usize, deep: usize) -> usize {
     #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
     if std::env::var_os("MAINSTAY_DEEP").is_some() { deep } else { usual }
 }
 
 fn load(text: &str) -> Result<Arc<Catalog>, LoadError> {
-    let files: Files = [("c.yaml", text)].into_iter().collect();
+    let files: MemorySource = [("c.yaml", text)].into_iter().collect();
     let loaded = Catalog::load_from(&files, &LoadOptions::default());
     if let Err(error) = &loaded {
         let said = error.to_string().len() + error.upstream().len();
@@ -35,8 +36,8 @@ fn load(text: &str) -> Result<Arc<Catalog>, LoadError> {
     loaded
 }
 
-/// Sound, or what is said first. (A file with very many problems begins with saying that.)
-fn verdict(text: &str) -> String {
+/// `sound`, or the first problems. (The first one may report that there are too many.)
+fn load_result(text: &str) -> String {
     match load(text) {
         Ok(_) => "sound".to_owned(),
         Err(error) => {
@@ -64,14 +65,14 @@ fn package(entries: &str, bundles: usize) -> String {
     text
 }
 
-/// What it is called, how an entry of it is written, and what is said to it.
+/// The name of a shape, its entries by number, and the expected result.
 type Shape = (&'static str, Box<dyn Fn(usize) -> String>, &'static str);
 
 #[test]
-fn channels_of_any_shape_are_judged_however_long_they_are() {
+fn long_channels_of_any_shape_are_checked() {
     let n = size(800, 100_000);
     let after = |at: usize| format!("- {{name: v{at}, replaces: v{}}}\n", at.wrapping_sub(1));
-    // Any two numbers that have nothing in common with n do.
+    // Each step is coprime with n.
     let anywhere = move |at: usize, step: usize| (at * step + 7) % n;
     let shapes: [Shape; 8] = [
         (
@@ -125,13 +126,13 @@ fn channels_of_any_shape_are_judged_however_long_they_are() {
     ];
     for (shape, entry, expected) in shapes {
         let entries: String = (0..n).map(&entry).collect();
-        let said = verdict(&package(&entries, n));
+        let said = load_result(&package(&entries, n));
         assert!(said.contains(expected), "{shape}: {}", said.chars().take(300).collect::<String>());
     }
 }
 
 #[test]
-fn many_of_everything_cost_no_more_than_in_proportion() {
+fn cost_is_proportional_to_the_number_of_documents() {
     let n = size(300, 100_000);
     let many = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<String>();
     let one = package("- name: v0\n", 1);
@@ -216,13 +217,13 @@ fn many_of_everything_cost_no_more_than_in_proportion() {
         ),
     ];
     for (what, text, expected) in table {
-        let said = verdict(&text);
+        let said = load_result(&text);
         assert!(said.contains(expected), "{what}: {}", said.chars().take(300).collect::<String>());
     }
 }
 
 #[test]
-fn yaml_that_explodes_is_refused_and_long_values_are_read() {
+fn exploding_yaml_is_refused_and_long_values_are_read() {
     let n = size(20_000, 10_000_000);
     let nested = size(5_000, 200_000);
     let long = "x".repeat(n);
@@ -261,10 +262,10 @@ fn yaml_that_explodes_is_refused_and_long_values_are_read() {
         ("many lines in one text", format!("schema: x\na: b\n{}", "  c\n".repeat(n / 4)), "sound"),
     ];
     for (what, text, expected) in table {
-        let said = verdict(&text);
+        let said = load_result(&text);
         assert!(said.contains(expected), "{what}: {}", said.chars().take(300).collect::<String>());
     }
-    // A merge brings each key once: this one ends, whatever it is called.
+    // Merges must end; their result does not matter.
     let _ = load(&merges);
 }
 
@@ -281,7 +282,7 @@ fn a_file_above_the_limit_is_not_read() {
 }
 
 #[test]
-fn more_patterns_than_anybody_writes_are_refused() {
+fn too_many_indexignore_patterns_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("c.yaml"), package("- name: v0\n", 1)).unwrap();
     fs::create_dir(folder.path().join("d")).unwrap();
@@ -296,7 +297,7 @@ fn more_patterns_than_anybody_writes_are_refused() {
 }
 
 #[test]
-fn a_line_as_long_as_a_file_may_be_is_named_and_so_is_a_file_of_nothing() {
+fn huge_line_and_huge_file_of_zeros_are_reported() {
     let length = size(3 << 20, 500 << 20);
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("line"), "schema: x\na: ".to_owned() + &"x".repeat(length))
@@ -312,7 +313,7 @@ fn a_line_as_long_as_a_file_may_be_is_named_and_so_is_a_file_of_nothing() {
 }
 
 #[test]
-fn what_never_ends_is_not_opened() {
+fn pipes_and_devices_are_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status();
     if !made.is_ok_and(|status| status.success()) {
@@ -329,7 +330,7 @@ fn what_never_ends_is_not_opened() {
 }
 
 #[test]
-fn folders_that_may_not_be_looked_into_are_named() {
+fn unreadable_folders_and_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("c.yaml"), package("- name: v0\n", 1)).unwrap();
     let closed = folder.path().join("closed");
@@ -354,13 +355,13 @@ fn folders_that_may_not_be_looked_into_are_named() {
     ran("a folder without permission");
 }
 
-/// Files that are another thing each time they are opened.
+/// A source whose file has other content each time it is opened.
 struct Moving {
     texts: Vec<String>,
     opened: AtomicUsize,
 }
 
-impl Source for Moving {
+impl FileSource for Moving {
     fn name(&self) -> String {
         "moving".to_owned()
     }
@@ -379,7 +380,7 @@ impl Source for Moving {
 }
 
 #[test]
-fn files_that_change_while_they_are_read_give_a_verdict_all_the_same() {
+fn files_that_change_during_loading_give_a_result() {
     let sound = package("- name: v0\n", 1);
     let wrong = package("- name: v0\n- name: v1\n- {name: é, skips: [\"\"]}\n", 2);
     let texts = [
@@ -406,7 +407,7 @@ fn files_that_change_while_they_are_read_give_a_verdict_all_the_same() {
 }
 
 #[test]
-fn a_folder_as_deep_as_it_gets_and_full_of_files_is_read_or_named() {
+fn deep_folders_are_refused_and_many_files_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let deep = folder.path().join(vec!["d"; 100].join("/"));
     fs::create_dir_all(&deep).unwrap();
@@ -414,17 +415,17 @@ fn a_folder_as_deep_as_it_gets_and_full_of_files_is_read_or_named() {
     let error = Catalog::load(folder.path(), &LoadOptions::default()).unwrap_err();
     assert!(error.headline().contains("folders are nested deeper than 64 levels"), "{error}");
     let n = size(500, 99_999);
-    let files: Files = (0..n)
+    let files: MemorySource = (0..n)
         .map(|at| (format!("d{}/{at}.yaml", at % 97), format!("schema: x\nname: n{at}\n")))
         .collect();
     let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
     assert_eq!(catalog.others().len(), n);
 }
 
-/// Upstream's bound is the only one where nothing of a document is looked at again; elsewhere deep
-/// values are refused, with their place.
+/// Upstream's limit applies only if no content is stored; otherwise deep values are refused with
+/// their place.
 #[test]
-fn values_are_judged_to_the_depth_that_upstream_reads() {
+fn values_are_checked_to_the_depth_of_upstream() {
     let flow = |depth: usize| format!("schema: a\nx: {}{}\n", "[".repeat(depth), "]".repeat(depth));
     let json = |depth: usize| {
         format!("{{\"schema\": \"a\", \"x\": {}{}}}", "[".repeat(depth), "]".repeat(depth))
@@ -433,23 +434,23 @@ fn values_are_judged_to_the_depth_that_upstream_reads() {
         let lines = (1..depth).map(|level| format!("{}a:\n", " ".repeat(level)));
         format!("schema: a\nx:\n{}", lines.collect::<String>())
     };
-    let judged = |file: &str, text: String, keep: Keep| {
-        let files: Files = [(file, text)].into_iter().collect();
+    let load_with_depth = |file: &str, text: String, keep: KeptContent| {
+        let files: MemorySource = [(file, text)].into_iter().collect();
         let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
         Catalog::load_from(&files, &LoadOptions { limits, keep, ..LoadOptions::default() })
     };
-    for keep in [Keep::Facts, Keep::Light] {
+    for keep in [KeptContent::Facts, KeptContent::Light] {
         let deep = [("f.yaml", flow(9_900)), ("j.json", json(9_900)), ("b.yaml", block(1_000))];
         for (file, text) in deep {
-            let verdict = judged(file, text, keep);
-            assert_eq!(verdict.is_ok(), keep == Keep::Facts, "{file}");
-            if let Err(error) = verdict {
+            let loaded = load_with_depth(file, text, keep);
+            assert_eq!(loaded.is_ok(), keep == KeptContent::Facts, "{file}");
+            if let Err(error) = loaded {
                 assert!(error.to_string().contains("exceeded max depth of 127"), "{error}");
             }
         }
     }
     for (file, text) in [("f.yaml", flow(10_100)), ("j.json", json(10_100))] {
-        let error = judged(file, text, Keep::Facts).unwrap_err();
+        let error = load_with_depth(file, text, KeptContent::Facts).unwrap_err();
         assert!(error.to_string().contains("exceeded max depth"), "{error}");
     }
 }

@@ -1,22 +1,21 @@
-//! Published catalogs, damaged: every byte may be any other, any part may be gone. Nothing panics,
-//! and what is refused is named with its file, its line and a remedy.
+//! Damaged published catalogs: nothing panics, and each problem has file, line and remedy.
 
-use crate::properties::Dice;
-use mainstay_catalog::{Catalog, Files, LoadOptions};
+use crate::properties::Random;
+use mainstay_catalog::{Catalog, LoadOptions, MemorySource};
 use mainstay_testdata::{ran, unpack};
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// How many damaged catalogs are looked at.
+/// How many damaged catalogs are loaded.
 fn rounds() -> usize {
     #[expect(clippy::disallowed_methods, reason = "tests have no configuration")]
     if std::env::var_os("MAINSTAY_DEEP").is_some() { 20_000 } else { 250 }
 }
 
-/// Bytes that mean something to somebody.
-const SIGNS: &[&[u8]] = &[
+/// Bytes with a meaning in YAML or JSON.
+const TOKENS: &[&[u8]] = &[
     b"\n",
     b" ",
     b":",
@@ -60,18 +59,18 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Some documents of a file, as they are written; half of the time nobody knows their schema, so that
-/// only their syntax is judged.
-fn sample(dice: &mut Dice, file: &[u8]) -> Vec<u8> {
+/// Some documents of a file as they are written; in half of the samples with custom schemas, so
+/// that only their syntax is checked.
+fn sample(random: &mut Random, file: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(file);
     let small: Vec<&str> = text
         .split("---\n")
         .filter(|document| !document.is_empty() && document.len() < 20_000)
         .collect();
-    let known = dice.below(2) == 0;
+    let known = random.below(2) == 0;
     let mut out = Vec::new();
     for _ in 0..3 {
-        if let Some(document) = small.get(dice.below(small.len())) {
+        if let Some(document) = small.get(random.below(small.len())) {
             out.extend_from_slice(b"---\n");
             let schema = if known { "schema: olm." } else { "schema: x." };
             out.extend_from_slice(document.replace("schema: olm.", schema).as_bytes());
@@ -80,19 +79,19 @@ fn sample(dice: &mut Dice, file: &[u8]) -> Vec<u8> {
     out
 }
 
-fn damage(dice: &mut Dice, text: &mut Vec<u8>) {
-    let mut at = dice.below(text.len());
-    if dice.below(2) == 0 {
-        // The beginnings of lines decide most.
+fn damage(random: &mut Random, text: &mut Vec<u8>) {
+    let mut at = random.below(text.len());
+    if random.below(2) == 0 {
+        // The beginnings of lines have the most influence.
         at += text[at..].iter().position(|&byte| byte == b'\n').unwrap_or(0);
-        at = (at + dice.below(6)).min(text.len() - 1);
+        at = (at + random.below(6)).min(text.len() - 1);
     }
-    let sign = SIGNS[dice.below(SIGNS.len())];
-    match dice.below(6) {
-        0 => text[at] ^= 1 << dice.below(8),
-        1 => text[at] = u8::try_from(dice.below(256)).unwrap(),
+    let sign = TOKENS[random.below(TOKENS.len())];
+    match random.below(6) {
+        0 => text[at] ^= 1 << random.below(8),
+        1 => text[at] = u8::try_from(random.below(256)).unwrap(),
         2 => text.truncate(at),
-        3 => drop(text.drain(at..(at + 1 + dice.below(40)).min(text.len()))),
+        3 => drop(text.drain(at..(at + 1 + random.below(40)).min(text.len()))),
         4 => drop(text.splice(at..at, sign.iter().copied())),
         _ => {
             let end = (at + sign.len()).min(text.len());
@@ -102,7 +101,7 @@ fn damage(dice: &mut Dice, text: &mut Vec<u8>) {
 }
 
 #[test]
-fn damaged_catalogs_are_read_or_named_with_their_place() {
+fn damaged_catalogs_load_or_give_problems_with_places() {
     let mut all = Vec::new();
     let mut folders = Vec::new();
     for archive in ["catalog-certified-v4.14", "catalog-community-v4.19"] {
@@ -114,14 +113,14 @@ fn damaged_catalogs_are_read_or_named_with_their_place() {
     let texts: Vec<Vec<u8>> = all.iter().map(|path| fs::read(path).unwrap()).collect();
     let mut refused = 0;
     for seed in 0..rounds() {
-        let mut dice = Dice(seed as u64);
-        let mut text = sample(&mut dice, &texts[seed % texts.len()]);
-        for _ in 0..=dice.below(3) {
+        let mut random = Random(seed as u64);
+        let mut text = sample(&mut random, &texts[seed % texts.len()]);
+        for _ in 0..=random.below(3) {
             if !text.is_empty() {
-                damage(&mut dice, &mut text);
+                damage(&mut random, &mut text);
             }
         }
-        let source: Files = [("c.yaml", text.clone())].into_iter().collect();
+        let source: MemorySource = [("c.yaml", text.clone())].into_iter().collect();
         let Err(error) = Catalog::load_from(&source, &LoadOptions::default()) else { continue };
         refused += 1;
         let shown = String::from_utf8_lossy(&text);
@@ -129,14 +128,14 @@ fn damaged_catalogs_are_read_or_named_with_their_place() {
             !error.problems.is_empty() && !error.upstream().is_empty(),
             "seed {seed}:\n{shown}"
         );
-        // What is missing at the end is missing on the line behind it. Lines end as YAML has it.
+        // A problem at the end of the text is on the line behind it. Line ends are those of YAML.
         let ends = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
         let lines = shown.split(ends).count() + 1;
         for problem in &error.problems {
-            let placed =
+            let has_place =
                 &*problem.file == "c.yaml" && problem.line.is_some_and(|line| line <= lines);
-            let told = !problem.message.is_empty() && !problem.remedy.is_empty();
-            assert!(placed && told, "seed {seed}: {problem}\n{shown}");
+            let has_message = !problem.message.is_empty() && !problem.remedy.is_empty();
+            assert!(has_place && has_message, "seed {seed}: {problem}\n{shown}");
         }
     }
     assert!(refused > rounds() / 4 && refused < rounds(), "{refused} refused");

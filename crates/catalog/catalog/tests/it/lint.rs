@@ -1,13 +1,13 @@
-//! What other tools lose without a word, and what is rarely meant: each rule once.
+//! Catalog lint: each rule once, for content that other tools lose or that is rarely intended.
 
 use crate::SOUND;
-use mainstay_catalog::{Files, LoadOptions, Severity, inspect};
+use mainstay_catalog::{LoadOptions, MemorySource, Severity, lint_catalog};
 
-/// What is said about one file, one problem a line: place, severity, rule, message, remedy.
-fn said_of(files: &[(&str, &[u8])]) -> Vec<String> {
-    let files: Files = files.iter().copied().collect();
-    let inspection = inspect(&files, &LoadOptions::default());
-    let lines = inspection.problems.into_iter().map(|problem| {
+/// The problems of files, one a line: place, severity, rule, message, remedy.
+fn lint_files(files: &[(&str, &[u8])]) -> Vec<String> {
+    let files: MemorySource = files.iter().copied().collect();
+    let report = lint_catalog(&files, &LoadOptions::default());
+    let lines = report.problems.into_iter().map(|problem| {
         let kind = format!("{}[{}]", problem.severity(), problem.rule.id());
         let text = problem.to_string();
         let place = text.find(": ").unwrap_or(0);
@@ -16,26 +16,26 @@ fn said_of(files: &[(&str, &[u8])]) -> Vec<String> {
     lines.collect()
 }
 
-fn said(text: &str) -> Vec<String> {
-    said_of(&[("c.yaml", text.as_bytes())])
+fn lint_text(text: &str) -> Vec<String> {
+    lint_files(&[("c.yaml", text.as_bytes())])
 }
 
 fn changed(from: &str, to: &str) -> Vec<String> {
     assert!(SOUND.contains(from), "{from}");
-    said(&SOUND.replacen(from, to, 1))
+    lint_text(&SOUND.replacen(from, to, 1))
 }
 
 fn added(document: &str) -> Vec<String> {
-    said(&format!("{SOUND}---\n{document}"))
+    lint_text(&format!("{SOUND}---\n{document}"))
 }
 
 #[test]
-fn the_sound_catalog_has_nothing_to_say() {
-    assert_eq!(said(SOUND), [""; 0]);
+fn sound_catalog_has_no_lint_problems() {
+    assert_eq!(lint_text(SOUND), [""; 0]);
 }
 
 #[test]
-fn every_rule_has_its_words_and_its_place() {
+fn each_lint_rule_reports_message_and_place() {
     let value = "  value: {packageName: fern, versionRange: \">=1.0.0\"}";
     let table: &[(Vec<String>, &[&str])] = &[
         // Fields.
@@ -97,13 +97,13 @@ fn every_rule_has_its_words_and_its_place() {
         (
             changed("\">=1.0.0 <1.1.0\"", "1.0.0 - 1.1.0"),
             &[
-                "c.yaml:19:14: error[range-misread] skipRange \"1.0.0 - 1.1.0\" is not read as it is written: \"-\" is passed over (write both ends as comparisons, such as \">=1.0.0 <=2.0.0\")",
+                "c.yaml:19:14: error[range-misread] skipRange \"1.0.0 - 1.1.0\" does not mean what it says: \"-\" is ignored (write both ends as comparisons, such as \">=1.0.0 <=2.0.0\")",
             ],
         ),
         (
             changed("\">=1.0.0 <1.1.0\"", "\">=1.1.0 <1.0.0\""),
             &[
-                "c.yaml:19:14: warning[empty-range] skipRange \">=1.1.0 <1.0.0\" holds no version (let the lower end be below the upper one, or remove it)",
+                "c.yaml:19:14: warning[empty-range] skipRange \">=1.1.0 <1.0.0\" contains no version (let the lower end be below the upper one, or remove it)",
             ],
         ),
         // Properties.
@@ -128,7 +128,7 @@ fn every_rule_has_its_words_and_its_place() {
         (
             changed(value, &format!("{value}\n- type: olm.package.required\n{value}")),
             &[
-                "c.yaml:48:3: warning[repeated-property] property[3] of type \"olm.package.required\" is there already (remove one of them)",
+                "c.yaml:48:3: warning[repeated-property] property[3] of type \"olm.package.required\" is a duplicate (remove one of them)",
             ],
         ),
         (
@@ -151,7 +151,7 @@ fn every_rule_has_its_words_and_its_place() {
         (
             changed("skips: [kiwi.v1.0.1]", "skips: [kiwi1.0.0]"),
             &[
-                "c.yaml:18:10: warning[edge-typo] entry \"kiwi.v1.1.0\" skips \"kiwi1.0.0\", which is not there (did you mean \"kiwi.v1.0.0\"?)",
+                "c.yaml:18:10: warning[edge-typo] entry \"kiwi.v1.1.0\" skips \"kiwi1.0.0\", which does not exist (did you mean \"kiwi.v1.0.0\"?)",
             ],
         ),
         (
@@ -195,7 +195,7 @@ fn every_rule_has_its_words_and_its_place() {
 }
 
 #[test]
-fn documents_that_other_tools_do_not_read_are_named() {
+fn documents_that_other_tools_do_not_read_are_reported() {
     let lost = |why: &str, remedy: &str| {
         format!(
             "error[lost-document] other tools do not read this document: there is {why} ({remedy})"
@@ -223,15 +223,15 @@ fn documents_that_other_tools_do_not_read_are_named() {
     ] {
         let expected: Vec<String> =
             expected.into_iter().map(|(line, what)| format!("c.yaml:{line}: {what}")).collect();
-        assert_eq!(said(&text), expected, "{text:?}");
+        assert_eq!(lint_text(&text), expected, "{text:?}");
     }
 }
 
 #[test]
-fn keys_that_are_there_twice_are_named_in_json_too() {
+fn repeated_keys_in_json_are_reported() {
     let text = "{\"schema\":\"a\"}\n{\"schema\":\"b\",\n \"x\":{\"y\":1,\n\"y\":2}}\n";
     assert_eq!(
-        said(text),
+        lint_text(text),
         [
             "c.yaml:4:1: error[repeated-key] the key \"y\" is there twice, the first value is lost (keep one of them)"
         ]
@@ -239,14 +239,14 @@ fn keys_that_are_there_twice_are_named_in_json_too() {
 }
 
 #[test]
-fn patterns_behind_a_mark_are_named() {
+fn byte_order_mark_in_indexignore_is_reported() {
     let files: [(&str, &[u8]); 3] = [
         (".indexignore", b"\xef\xbb\xbf*.md\n"),
         ("README.md", b"hello"),
         ("c.yaml", SOUND.as_bytes()),
     ];
     assert_eq!(
-        said_of(&files),
+        lint_files(&files),
         [
             ".indexignore: error[ignore-file] other tools lose the first pattern: there is a byte-order mark before it (save the file without it)"
         ]
@@ -254,36 +254,37 @@ fn patterns_behind_a_mark_are_named() {
 }
 
 #[test]
-fn what_loading_refuses_is_said_too_and_once() {
+fn lint_reports_load_errors_once() {
     let broken = SOUND.replacen("version: 1.0.0", "version: 1.x", 1).replacen("icon:", "icom:", 1);
-    let files: Files = [("c.yaml", broken.as_bytes())].into_iter().collect();
-    let inspection = inspect(&files, &LoadOptions::default());
-    let rules: Vec<&str> = inspection.problems.iter().map(|problem| problem.rule.id()).collect();
+    let files: MemorySource = [("c.yaml", broken.as_bytes())].into_iter().collect();
+    let report = lint_catalog(&files, &LoadOptions::default());
+    let rules: Vec<&str> = report.problems.iter().map(|problem| problem.rule.id()).collect();
     assert_eq!(rules, ["unknown-field", "bad-version"]);
-    assert!(inspection.catalog.is_none());
-    let blob = inspection.problems[1].blob.as_ref().map(ToString::to_string);
+    assert!(report.catalog.is_none());
+    let blob = report.problems[1].blob.as_ref().map(ToString::to_string);
     assert_eq!(blob.as_deref(), Some("olm.bundle kiwi kiwi.v1.0.0"));
-    // Warnings alone leave a catalog that can be used.
-    let files: Files = [("c.yaml", SOUND.replace(">=1.0.0 <1.1.0", ">=1.0.0 <1.0.0").into_bytes())]
-        .into_iter()
-        .collect();
-    let inspection = inspect(&files, &LoadOptions::default());
-    assert!(inspection.catalog.is_some());
-    assert_eq!(inspection.problems[0].severity(), Severity::Warning);
+    // A catalog with warnings only can be used.
+    let files: MemorySource =
+        [("c.yaml", SOUND.replace(">=1.0.0 <1.1.0", ">=1.0.0 <1.0.0").into_bytes())]
+            .into_iter()
+            .collect();
+    let report = lint_catalog(&files, &LoadOptions::default());
+    assert!(report.catalog.is_some());
+    assert_eq!(report.problems[0].severity(), Severity::Warning);
 }
 
 #[test]
-fn what_is_exchanged_for_want_of_a_character_is_named() {
+fn replaced_characters_are_reported() {
     let file =
         b"{\"schema\": \"x\",\n\"a\": \"\xe2\x82\"}\n{\"schema\": \"x\",\n \"a\": \"\\ud800\"}";
     assert_eq!(
-        said_of(&[("c.json", file)]),
+        lint_files(&[("c.json", file)]),
         [
-            "c.json:2: error[lost-character] there are bytes that are not UTF-8 text: U+FFFD is put for each (save the file as UTF-8)",
-            "c.json:4: error[lost-character] \\ud800 is half of a character only: U+FFFD is put in its place (write both halves, or the character itself)",
+            "c.json:2: error[lost-character] some bytes are not UTF-8 text: U+FFFD replaces each of them (save the file as UTF-8)",
+            "c.json:4: error[lost-character] \\ud800 is an unpaired surrogate: U+FFFD replaces it (write both halves, or the character itself)",
         ]
     );
-    let files: Files = [("c.json", &file[..])].into_iter().collect();
+    let files: MemorySource = [("c.json", &file[..])].into_iter().collect();
     let catalog = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default()).unwrap();
     let texts: Vec<String> = catalog
         .others()
@@ -291,8 +292,8 @@ fn what_is_exchanged_for_want_of_a_character_is_named() {
         .map(|blob| blob.value().unwrap()["a"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(texts, ["\u{fffd}\u{fffd}", "\u{fffd}"]);
-    // Where the rest is no JSON either, the bytes are what is wrong.
-    let files: Files = [("c.json", &b"{a: \"\xff\"}"[..])].into_iter().collect();
+    // If the rest is not JSON either, the bytes are the problem.
+    let files: MemorySource = [("c.json", &b"{a: \"\xff\"}"[..])].into_iter().collect();
     let refused = mainstay_catalog::Catalog::load_from(&files, &LoadOptions::default());
     assert!(refused.unwrap_err().headline().contains("is not UTF-8 text"));
 }

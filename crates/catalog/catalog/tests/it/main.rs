@@ -17,16 +17,16 @@ mod snapshot;
 mod template;
 mod write;
 
-use mainstay_catalog::{Catalog, Files, LoadError, LoadOptions};
+use mainstay_catalog::{Catalog, LoadError, LoadOptions, MemorySource};
 use std::sync::Arc;
 
 /// Loads files that are given as path and content.
 fn load(files: &[(&str, &str)]) -> Result<Arc<Catalog>, LoadError> {
-    let files: Files = files.iter().copied().collect();
+    let files: MemorySource = files.iter().copied().collect();
     Catalog::load_from(&files, &LoadOptions::default())
 }
 
-/// A sound catalog of one package: two channels, three bundles, everything that can be said.
+/// A sound catalog of one package, with two channels, three bundles and all kinds of documents.
 const SOUND: &str = r#"---
 schema: olm.package
 name: kiwi

@@ -1,8 +1,9 @@
-//! What a sound catalog offers.
+//! The index of a sound catalog.
 
 use crate::{SOUND, load};
 use mainstay_catalog::{
-    Api, Catalog, ContentError, Declared, Files, Keep, LoadOptions, Origin, RelatedImage,
+    BlobError, BlobOrigin, BundleApi, Catalog, CatalogDocuments, KeptContent, LoadOptions,
+    MemorySource, RelatedImage,
 };
 
 #[test]
@@ -33,12 +34,12 @@ fn packages_channels_entries_and_bundles_are_indexed() {
 }
 
 #[test]
-fn small_properties_are_at_hand_and_large_ones_decoded_when_asked() {
+fn small_properties_are_stored_and_large_ones_decoded_on_demand() {
     let catalog = load(&[("c.yaml", SOUND)]).unwrap();
     let bundle = catalog.bundle("kiwi", "kiwi.v1.1.0").unwrap();
     let kinds: Vec<&str> = bundle.properties.iter().map(|property| &*property.kind).collect();
     assert_eq!(kinds, ["olm.gvk", "olm.gvk.required", "olm.package.required", "olm.package"]);
-    let api = |group: &str, kind: &str| Api {
+    let api = |group: &str, kind: &str| BundleApi {
         group: group.to_owned(),
         version: "v1".to_owned(),
         kind: kind.to_owned(),
@@ -63,7 +64,7 @@ fn small_properties_are_at_hand_and_large_ones_decoded_when_asked() {
 }
 
 #[test]
-fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
+fn bundle_has_its_min_kube_version() {
     // kind: ClusterServiceVersion, spec: {minKubeVersion: 1.30.0}
     let object = "{type: olm.bundle.object, value: {data: eyJraW5kIjogIkNsdXN0ZXJTZXJ2aWNlVmVyc2lvbiIsICJzcGVjIjogeyJtaW5LdWJlVmVyc2lvbiI6ICIxLjMwLjAifX0=}}";
     let metadata = "{type: olm.csv.metadata, value: {minKubeVersion: 1.31.0}}";
@@ -73,7 +74,7 @@ fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
         (vec![], None),
         (vec![object], Some("1.30.0")),
         (vec![metadata], Some("1.31.0")),
-        // What is served of the two is the metadata.
+        // The metadata takes precedence, as in serving.
         (vec![object, metadata], Some("1.31.0")),
         (vec![metadata, object], Some("1.31.0")),
         (vec![silent, object], None),
@@ -86,8 +87,8 @@ fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
              ---\nschema: olm.bundle\npackage: kiwi\nname: kiwi.v1\nimage: example.com/kiwi:v1\n\
              properties: [{list}]\n"
         );
-        for keep in [Keep::Facts, Keep::All] {
-            let files: Files = [("c.yaml", &*text)].into_iter().collect();
+        for keep in [KeptContent::Facts, KeptContent::All] {
+            let files: MemorySource = [("c.yaml", &*text)].into_iter().collect();
             let options = LoadOptions { keep, ..LoadOptions::default() };
             let catalog = Catalog::load_from(&files, &options).unwrap();
             let bundle = catalog.bundle("kiwi", "kiwi.v1").unwrap();
@@ -97,7 +98,7 @@ fn the_version_of_kubernetes_that_a_bundle_needs_is_at_hand() {
 }
 
 #[test]
-fn documents_of_unknown_schemas_are_kept() {
+fn documents_of_custom_schemas_are_stored() {
     let catalog = load(&[("c.yaml", SOUND)]).unwrap();
     let [note] = catalog.others() else { panic!("{:?}", catalog.others()) };
     assert_eq!(&**note.schema(), "example.com.notes");
@@ -105,7 +106,7 @@ fn documents_of_unknown_schemas_are_kept() {
 }
 
 #[test]
-fn the_digest_is_over_content_and_not_over_files() {
+fn digest_covers_content_and_not_files() {
     let one = load(&[("c.yaml", SOUND)]).unwrap();
     let mut documents: Vec<&str> = SOUND.split("---\n").filter(|part| !part.is_empty()).collect();
     documents.reverse();
@@ -125,7 +126,7 @@ fn the_digest_is_over_content_and_not_over_files() {
 }
 
 #[test]
-fn field_names_may_be_written_in_any_case() {
+fn field_names_match_in_any_case() {
     let text = SOUND
         .replace("properties:", "Properties:")
         .replace("type:", "TYPE:")
@@ -138,49 +139,50 @@ fn field_names_may_be_written_in_any_case() {
 }
 
 #[test]
-fn an_empty_folder_is_a_catalog() {
+fn empty_folder_is_a_catalog() {
     assert_eq!(load(&[]).unwrap().packages().len(), 0);
 }
 
 #[test]
-fn documents_can_be_had_before_they_are_put_together() {
-    let files: Files = [("c.yaml", SOUND)].into_iter().collect();
+fn documents_can_be_declared_before_the_catalog_is_built() {
+    let files: MemorySource = [("c.yaml", SOUND)].into_iter().collect();
     let options = LoadOptions::default();
-    let declared = Declared::read(&files, &options).unwrap();
+    let declared = CatalogDocuments::read(&files, &options).unwrap();
     let blobs: Vec<(String, String)> =
         declared.blobs().map(|blob| (blob.schema().to_string(), blob.name().to_string())).collect();
     let pair = |schema: &str, name: &str| (schema.to_owned(), name.to_owned());
     assert_eq!(blobs[0], pair("olm.package", "kiwi"));
     assert_eq!(blobs[7], pair("example.com.notes", ""));
     assert_eq!(blobs.len(), 8);
-    // Made again from their values, they are the same catalog.
+    // Their values declare the same catalog again.
     let values = declared.blobs().map(|blob| (blob.origin().clone(), blob.value().unwrap()));
-    let again = Declared::of(values).unwrap().check().unwrap();
+    let again = CatalogDocuments::of(values).unwrap().check().unwrap();
     assert_eq!(again.digest(), declared.check_in(&files, &options).unwrap().digest());
 }
 
 #[test]
-fn documents_of_wrong_shape_are_not_declared_and_catalogs_that_do_not_fit_together_are() {
+fn malformed_documents_are_not_declared_and_inconsistent_ones_are() {
     let options = LoadOptions::default();
-    let files: Files = [("c.yaml", "schema: olm.bundle\nimage: 5\n")].into_iter().collect();
-    let error = Declared::read(&files, &options).unwrap_err();
+    let files: MemorySource = [("c.yaml", "schema: olm.bundle\nimage: 5\n")].into_iter().collect();
+    let error = CatalogDocuments::read(&files, &options).unwrap_err();
     let words = "parse bundle: json: cannot unmarshal number into Go struct field Bundle.image of type string";
     assert_eq!(error.upstream(), words);
-    let files: Files = [("c.yaml", "schema: olm.bundle\nname: b\n")].into_iter().collect();
-    let error = Declared::read(&files, &options).unwrap().check_in(&files, &options).unwrap_err();
+    let files: MemorySource = [("c.yaml", "schema: olm.bundle\nname: b\n")].into_iter().collect();
+    let error =
+        CatalogDocuments::read(&files, &options).unwrap().check_in(&files, &options).unwrap_err();
     assert_eq!(error.upstream(), "package name must be set for bundle \"b\"");
-    let made = Origin { file: "made".into(), line: 1 };
-    let error = Declared::of([(made, serde_json::json!("text"))]).unwrap_err();
+    let made = BlobOrigin { file: "made".into(), line: 1 };
+    let error = CatalogDocuments::of([(made, serde_json::json!("text"))]).unwrap_err();
     assert!(error.upstream().ends_with("\"text\" <=="), "{}", error.upstream());
 }
 
 #[test]
-fn what_is_not_kept_is_said_so_and_everything_else_is_there() {
-    let files: Files = [("c.yaml", SOUND)].into_iter().collect();
+fn content_that_is_not_stored_gives_an_error() {
+    let files: MemorySource = [("c.yaml", SOUND)].into_iter().collect();
     let keep = |keep| LoadOptions { keep, ..LoadOptions::default() };
-    let all = Catalog::load_from(&files, &keep(Keep::All)).unwrap();
-    let light = Catalog::load_from(&files, &keep(Keep::Light)).unwrap();
-    let facts = Catalog::load_from(&files, &keep(Keep::Facts)).unwrap();
+    let all = Catalog::load_from(&files, &keep(KeptContent::All)).unwrap();
+    let light = Catalog::load_from(&files, &keep(KeptContent::Light)).unwrap();
+    let facts = Catalog::load_from(&files, &keep(KeptContent::Facts)).unwrap();
     let json = |catalog: &Catalog| -> Vec<_> {
         catalog.blobs().map(|blob| blob.json().unwrap()).collect()
     };
@@ -188,7 +190,7 @@ fn what_is_not_kept_is_said_so_and_everything_else_is_there() {
     assert_eq!([light.digest(), facts.digest()], ["", ""]);
     let bundle = facts.bundle("kiwi", "kiwi.v1.1.0").unwrap();
     let refused = bundle.csv().unwrap_err();
-    assert!(matches!(refused, ContentError::NotKept { .. }), "{refused}");
+    assert!(matches!(refused, BlobError::NotKept { .. }), "{refused}");
     assert_eq!(bundle.version, all.bundle("kiwi", "kiwi.v1.1.0").unwrap().version);
     let folder = tempfile::tempdir().unwrap();
     let refused = facts.save(&folder.path().join("snapshot")).unwrap_err();
@@ -196,14 +198,14 @@ fn what_is_not_kept_is_said_so_and_everything_else_is_there() {
 }
 
 #[test]
-fn what_is_appended_comes_behind_what_is_there() {
+fn append_adds_documents_at_the_end() {
     let read = |name: &str| {
         let text = SOUND.replace("kiwi", name);
-        let files: Files = [("c.yaml", text.as_str())].into_iter().collect();
-        Declared::read(&files, &LoadOptions::default()).unwrap()
+        let files: MemorySource = [("c.yaml", text.as_str())].into_iter().collect();
+        CatalogDocuments::read(&files, &LoadOptions::default()).unwrap()
     };
     let mut both = read("kiwi");
-    // Whoever holds a blob keeps it.
+    // A held blob stays valid.
     let held = both.blobs().next().unwrap();
     both.append(read("emu"));
     let packages: Vec<_> = both

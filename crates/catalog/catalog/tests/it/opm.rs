@@ -1,7 +1,7 @@
-//! What upstream's `opm validate` says to hundreds of catalogs with one fault each, and what we
-//! say in its voice, where its recorded answers are at hand.
+//! Comparison with recorded answers of upstream's `opm validate` to hundreds of catalogs with one
+//! fault each.
 
-use mainstay_catalog::{Catalog, Keep, Limits, LoadOptions};
+use mainstay_catalog::{Catalog, KeptContent, Limits, LoadOptions};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::{
@@ -10,12 +10,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Cases that differ on purpose: a line each, the end of the case's name, what differs
-/// (`verdict` or `message`), and why.
+/// Intended differences: a line each with the end of the case's name, what differs (`loaded` or
+/// `message`), and the reason.
 const DIFFERENCES: &str = include_str!("opm-differences.txt");
 
 #[test]
-fn verdicts_and_messages_are_those_of_opm() {
+fn results_and_messages_are_those_of_opm_validate() {
     let Some(folder) = unpack("answers/opm", "recorded answers of opm validate") else { return };
     let mut cases: Vec<PathBuf> = fs::read_dir(folder.path().join("opm"))
         .unwrap()
@@ -34,7 +34,7 @@ fn verdicts_and_messages_are_those_of_opm() {
     let mut unused: BTreeSet<&str> = listed.iter().map(|[name, ..]| *name).collect();
     let (mut judged, mut agree, mut wrong) = (0, 0, Vec::new());
     for case in cases {
-        let Some((what, told)) = differs(&case) else { continue };
+        let Some((what, has_message)) = differs(&case) else { continue };
         judged += 1;
         let Some(what) = what else {
             agree += 1;
@@ -46,7 +46,7 @@ fn verdicts_and_messages_are_those_of_opm() {
             Some([end, ..]) => {
                 unused.remove(end);
             }
-            None => wrong.push(format!("{name} ({what}): {told}")),
+            None => wrong.push(format!("{name} ({what}): {has_message}")),
         }
     }
     assert!(judged > 700, "{judged}");
@@ -55,7 +55,7 @@ fn verdicts_and_messages_are_those_of_opm() {
     ran(&format!("opm validate: {agree} of {judged} answers agree, all others are listed"));
 }
 
-/// What differs in a case, and how; `None` for command lines without a folder.
+/// What differs in a case, and how; `None` for other command lines.
 fn differs(case: &Path) -> Option<(Option<&'static str>, String)> {
     let recorded: Value =
         serde_json::from_slice(&fs::read(case.join("case.json")).unwrap()).unwrap();
@@ -65,9 +65,9 @@ fn differs(case: &Path) -> Option<(Option<&'static str>, String)> {
         return None;
     };
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
-    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Facts, limits, ..LoadOptions::default() };
     let ours = Catalog::load(&case.join(root), &options);
-    // Cases were recorded inside their folder.
+    // Cases were recorded with their folder as the working directory.
     let place = format!("{}/", case.display());
     let ours = ours.map(|_| ()).map_err(|error| lines(&error.upstream().replace(&place, "")));
     let exits = match &recorded["exits"] {
@@ -88,7 +88,7 @@ fn differs(case: &Path) -> Option<(Option<&'static str>, String)> {
     Some((Some("message"), format!("\n  theirs {theirs:?}\n  ours    {ours:?}")))
 }
 
-/// A message without the blanks at the beginning of lines, which were not recorded.
+/// A message without leading blanks of lines, which are not recorded.
 fn lines(text: &str) -> String {
     text.lines().map(str::trim).collect::<Vec<_>>().join("\n").trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! Everything that can be wrong: each rule once, with the words and the place.
+//! Problems of catalogs: each rule once, with message and place.
 
 use crate::{SOUND, load};
 
@@ -12,7 +12,7 @@ fn problems(text: &str) -> String {
                 .problems
                 .into_iter()
                 .map(|problem| {
-                    mainstay_catalog::Problem { remedy: "".into(), ..problem }.to_string()
+                    mainstay_catalog::CatalogProblem { remedy: "".into(), ..problem }.to_string()
                 })
                 .collect();
             lines.join("\n")
@@ -20,19 +20,19 @@ fn problems(text: &str) -> String {
     }
 }
 
-/// The sound catalog with one thing changed.
+/// The problems of the sound catalog with one replacement.
 fn changed(from: &str, to: &str) -> String {
     assert!(SOUND.contains(from), "{from}");
     problems(&SOUND.replacen(from, to, 1))
 }
 
-/// The sound catalog with a document added.
+/// The problems of the sound catalog with one more document.
 fn added(document: &str) -> String {
     problems(&format!("{SOUND}---\n{document}"))
 }
 
 #[test]
-fn a_default_channel_that_a_package_does_not_have_names_its_channels_and_the_nearest_one() {
+fn unknown_default_channel_suggests_channels_of_the_package() {
     for (channel, wanted) in [
         ("stabel", "did you mean \"stable\"? the package has beta, stable"),
         ("gamma", "the package has beta, stable"),
@@ -46,12 +46,12 @@ fn a_default_channel_that_a_package_does_not_have_names_its_channels_and_the_nea
 }
 
 #[test]
-fn the_sound_catalog_has_no_problem() {
+fn sound_catalog_has_no_problem() {
     assert_eq!(problems(SOUND), "");
 }
 
 #[test]
-fn every_rule_has_its_words_and_its_place() {
+fn each_rule_reports_message_and_place() {
     let table = [
         // Packages.
         (
@@ -262,7 +262,7 @@ fn all_problems_are_reported_in_the_order_of_files_and_lines() {
 }
 
 #[test]
-fn what_an_unread_file_may_hold_is_not_called_missing() {
+fn documents_of_an_unread_file_are_not_reported_as_missing() {
     let (channels, bundles) = SOUND.split_at(SOUND.find("---\nschema: olm.bundle").unwrap());
     let broken = bundles.replace("packageName: kiwi, version: 1.2.0}", "packageName: kiwi");
     let error = load(&[("a.yaml", channels), ("b.yaml", &broken)]).unwrap_err();

@@ -1,18 +1,20 @@
-//! Properties of catalogs that are made up: how files are cut, ordered and written decides nothing.
+//! Properties of random catalogs: splitting, order and formatting of files have no influence.
 //!
-//! Everything follows from a seed, so a failure comes again and names what to look at.
+//! A seed determines each catalog, so a failure can be repeated.
 
-use mainstay_catalog::{Catalog, Declared, Files, Format, LoadError, LoadOptions, Rendition};
+use mainstay_catalog::{
+    Catalog, CatalogDocuments, CatalogFormat, LoadError, LoadOptions, MemorySource, Rendition,
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
-/// How many catalogs are made.
+/// How many random catalogs are tested.
 const SEEDS: u64 = 120;
 
-/// Numbers that follow from a seed (`SplitMix64`).
-pub(crate) struct Dice(pub(crate) u64);
+/// Random numbers from a seed (`SplitMix64`).
+pub(crate) struct Random(pub(crate) u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -26,7 +28,7 @@ impl Dice {
         usize::try_from(self.next() % end.max(1) as u64).unwrap()
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// Returns true once in so many times.
     fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -42,37 +44,40 @@ impl Dice {
     }
 }
 
-/// The documents of a catalog, with now and then something wrong.
-fn catalog(dice: &mut Dice) -> Vec<Value> {
+/// The documents of a random catalog, some with a fault.
+fn catalog(random: &mut Random) -> Vec<Value> {
     let mut documents = Vec::new();
-    for package in 0..=dice.below(3) {
+    for package in 0..=random.below(3) {
         let package = format!("package-{package}");
         let versions: Vec<String> =
-            (0..=dice.below(5)).map(|minor| format!("{}.{minor}.0", dice.below(2))).collect();
+            (0..=random.below(5)).map(|minor| format!("{}.{minor}.0", random.below(2))).collect();
         let channels: Vec<String> =
-            (0..=dice.below(2)).map(|number| format!("channel-{number}")).collect();
+            (0..=random.below(2)).map(|number| format!("channel-{number}")).collect();
         let default =
-            if dice.once_in(20) { "nowhere" } else { &channels[dice.below(channels.len())] };
+            if random.once_in(20) { "nowhere" } else { &channels[random.below(channels.len())] };
         let mut blob = json!({"schema": "olm.package", "name": package, "defaultChannel": default});
-        if dice.once_in(2) {
+        if random.once_in(2) {
             blob["description"] = "two\nlines: \"and\" a 'quote' # ü\u{1f600}\t<&>\n".into();
         }
-        if dice.once_in(4) {
+        if random.once_in(4) {
             blob["icon"] = json!({"base64data": "PHN2Zy8+", "mediatype": "image/svg+xml"});
         }
         documents.push(blob);
         for channel in &channels {
-            documents.push(self::channel(dice, &package, channel, &versions));
+            documents.push(self::channel(random, &package, channel, &versions));
         }
         for version in &versions {
-            documents.push(bundle(dice, &package, version));
+            documents.push(bundle(random, &package, version));
         }
-        if dice.once_in(3) {
+        if random.once_in(3) {
             let mut entries =
                 vec![json!({"reference": {"schema": "olm.package"}, "message": "end"})];
-            if dice.once_in(2) {
-                let name =
-                    if dice.once_in(5) { "nowhere" } else { &channels[dice.below(channels.len())] };
+            if random.once_in(2) {
+                let name = if random.once_in(5) {
+                    "nowhere"
+                } else {
+                    &channels[random.below(channels.len())]
+                };
                 let reference = json!({"schema": "olm.channel", "name": name});
                 entries.push(json!({"reference": reference, "message": "channel ends"}));
             }
@@ -81,17 +86,17 @@ fn catalog(dice: &mut Dice) -> Vec<Value> {
             );
         }
     }
-    for note in 0..dice.below(3) {
+    for note in 0..random.below(3) {
         let deep = json!([{}, [], null, 1.5, -7, 12_345_678_901_234_567_u64, {"": [true, "yes"]}]);
         documents.push(json!({
             "schema": format!("example.com.note{note}"), "package": "package-0", "x": deep,
         }));
     }
-    if dice.once_in(6) {
-        documents.push(documents[dice.below(documents.len())].clone());
+    if random.once_in(6) {
+        documents.push(documents[random.below(documents.len())].clone());
     }
-    if dice.once_in(8) {
-        documents.remove(dice.below(documents.len()));
+    if random.once_in(8) {
+        documents.remove(random.below(documents.len()));
     }
     documents
 }
@@ -100,25 +105,25 @@ fn name(package: &str, version: &str) -> String {
     format!("{package}.v{version}")
 }
 
-fn channel(dice: &mut Dice, package: &str, channel: &str, versions: &[String]) -> Value {
+fn channel(random: &mut Random, package: &str, channel: &str, versions: &[String]) -> Value {
     let mut entries = Vec::new();
     let mut before: Option<&String> = None;
     for version in versions {
         let mut entry = json!({"name": name(package, version)});
         if let Some(before) = before
-            && !dice.once_in(15)
+            && !random.once_in(15)
         {
             entry["replaces"] = name(package, before).into();
         }
-        if dice.once_in(40) {
+        if random.once_in(40) {
             entry["skipRange"] = "nonsense".into();
         }
-        if dice.once_in(10) {
+        if random.once_in(10) {
             entry["skips"] =
-                json!([name(package, "0.0.1"), name(package, dice.one(versions_of(versions)))]);
+                json!([name(package, "0.0.1"), name(package, random.one(versions_of(versions)))]);
         }
-        if dice.once_in(4) {
-            entry["skipRange"] = dice.one(&["<1.0.0", ">=0.1.0 <1.2.0", "1.x"]).into();
+        if random.once_in(4) {
+            entry["skipRange"] = random.one(&["<1.0.0", ">=0.1.0 <1.2.0", "1.x"]).into();
         }
         entries.push(entry);
         before = Some(version);
@@ -127,19 +132,19 @@ fn channel(dice: &mut Dice, package: &str, channel: &str, versions: &[String]) -
 }
 
 fn versions_of(versions: &[String]) -> &[&str] {
-    // Any of the first few: what is skipped may be there or not.
+    // Some of them exist, and some do not.
     const SOME: &[&str] = &["0.0.0", "0.1.0", "1.0.0", "1.1.0"];
     &SOME[..versions.len().min(SOME.len())]
 }
 
-fn bundle(dice: &mut Dice, package: &str, version: &str) -> Value {
-    let said = if dice.once_in(25) { "1.0" } else { version };
+fn bundle(random: &mut Random, package: &str, version: &str) -> Value {
+    let said = if random.once_in(25) { "1.0" } else { version };
     let mut properties = vec![
         json!({"type": "olm.package", "value": {"packageName": package, "version": said}}),
         json!({"type": "olm.gvk", "value": {"group": "g.example.com", "version": "v1", "kind": "K"}}),
         json!({"type": "example.com.other", "value": [1, {"b": 2.5, "a": "é"}, null]}),
     ];
-    if dice.once_in(30) {
+    if random.once_in(30) {
         properties.remove(0);
     }
     let mut blob = json!({
@@ -147,95 +152,95 @@ fn bundle(dice: &mut Dice, package: &str, version: &str) -> Value {
         "image": "example.com/i:v1", "properties": properties,
         "relatedImages": [{"name": "", "image": "example.com/i:v1"}],
     });
-    if dice.once_in(30) {
+    if random.once_in(30) {
         blob["image"] = "".into();
     }
     blob
 }
 
-/// The same documents in other files, another order, and other handwriting.
-fn written(dice: &mut Dice, mut documents: Vec<Value>) -> Vec<(String, String)> {
-    dice.shuffle(&mut documents);
-    let files = 1 + dice.below(4);
-    let mut texts = vec![(dice.once_in(2), String::new()); files];
+/// The same documents in other files, order and formatting.
+fn render(random: &mut Random, mut documents: Vec<Value>) -> Vec<(String, String)> {
+    random.shuffle(&mut documents);
+    let files = 1 + random.below(4);
+    let mut texts = vec![(random.once_in(2), String::new()); files];
     for document in &documents {
-        let (json, text) = &mut texts[dice.below(files)];
+        let (json, text) = &mut texts[random.below(files)];
         if *json {
-            scribble(dice, document, text);
-            text.push_str(dice.one(&["\n", "", " \t\n"]));
+            write_json(random, document, text);
+            text.push_str(random.one(&["\n", "", " \t\n"]));
         } else {
             text.push_str("---\n");
-            block(dice, document, 0, text);
+            block(random, document, 0, text);
         }
     }
     let named = texts.into_iter().enumerate().map(|(at, (json, text))| {
-        let folder = dice.one(&["", "a/", "b/c/", ".d/"]);
-        let end = dice.one(if json { &["json", "yaml"] } else { &["yaml", "txt"] });
+        let folder = random.one(&["", "a/", "b/c/", ".d/"]);
+        let end = random.one(if json { &["json", "yaml"] } else { &["yaml", "txt"] });
         (format!("{folder}{at}.{end}"), text)
     });
     named.collect()
 }
 
-/// The keys of an object in any order.
+/// The fields of an object in random order.
 fn keys<'v>(
-    dice: &mut Dice,
+    random: &mut Random,
     fields: &'v serde_json::Map<String, Value>,
 ) -> Vec<(&'v String, &'v Value)> {
     let mut fields: Vec<_> = fields.iter().collect();
-    dice.shuffle(&mut fields);
+    random.shuffle(&mut fields);
     fields
 }
 
-/// JSON with blanks here and there.
-fn scribble(dice: &mut Dice, value: &Value, out: &mut String) {
-    let gap = |dice: &mut Dice| dice.one(&["", "", " ", "\n  "]);
+/// Writes JSON with random blanks.
+fn write_json(random: &mut Random, value: &Value, out: &mut String) {
+    let gap = |random: &mut Random| random.one(&["", "", " ", "\n  "]);
     match value {
         Value::Object(fields) => {
             out.push('{');
-            for (at, (key, value)) in keys(dice, fields).into_iter().enumerate() {
+            for (at, (key, value)) in keys(random, fields).into_iter().enumerate() {
                 let comma = if at == 0 { "" } else { "," };
-                write!(out, "{comma}{}{}:{}", gap(dice), Value::from(key.as_str()), gap(dice))
+                write!(out, "{comma}{}{}:{}", gap(random), Value::from(key.as_str()), gap(random))
                     .unwrap();
-                scribble(dice, value, out);
+                write_json(random, value, out);
             }
-            out.push_str(gap(dice));
+            out.push_str(gap(random));
             out.push('}');
         }
         Value::Array(items) => {
             out.push('[');
             for (at, value) in items.iter().enumerate() {
                 out.push_str(if at == 0 { "" } else { "," });
-                out.push_str(gap(dice));
-                scribble(dice, value, out);
+                out.push_str(gap(random));
+                write_json(random, value, out);
             }
-            out.push_str(gap(dice));
+            out.push_str(gap(random));
             out.push(']');
         }
         other => write!(out, "{other}").unwrap(),
     }
 }
 
-/// YAML in blocks, each ending its line; at times a part of it as JSON.
-fn block(dice: &mut Dice, value: &Value, indent: usize, out: &mut String) {
+/// Writes YAML in blocks, each ending its line, some values as JSON.
+fn block(random: &mut Random, value: &Value, indent: usize, out: &mut String) {
     let blanks = |out: &mut String, count: usize| out.extend(std::iter::repeat_n(' ', count));
     match value {
         Value::Object(fields) if !fields.is_empty() => {
-            for (key, value) in keys(dice, fields) {
+            for (key, value) in keys(random, fields) {
                 blanks(out, indent);
                 let plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric()) && key.len() > 1;
-                if plain && !dice.once_in(3) {
+                if plain && !random.once_in(3) {
                     write!(out, "{key}:").unwrap();
                 } else {
                     write!(out, "{}:", Value::from(key.as_str())).unwrap();
                 }
-                below(dice, value, indent + 2, out);
+                below(random, value, indent + 2, out);
             }
         }
         Value::Array(items) if !items.is_empty() => {
             for value in items {
                 blanks(out, indent);
                 out.push('-');
-                below(dice, value, indent + 2, out);
+                below(random, value, indent + 2, out);
             }
         }
         other => {
@@ -245,9 +250,9 @@ fn block(dice: &mut Dice, value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-fn below(dice: &mut Dice, value: &Value, indent: usize, out: &mut String) {
+fn below(random: &mut Random, value: &Value, indent: usize, out: &mut String) {
     match value {
-        Value::String(text) if text.ends_with("\t<&>\n") && dice.once_in(2) => {
+        Value::String(text) if text.ends_with("\t<&>\n") && random.once_in(2) => {
             out.push_str(" |\n");
             for line in text.lines() {
                 writeln!(out, "{:indent$}{line}", "").unwrap();
@@ -255,24 +260,24 @@ fn below(dice: &mut Dice, value: &Value, indent: usize, out: &mut String) {
         }
         Value::Object(fields) if !fields.is_empty() => {
             out.push('\n');
-            block(dice, value, indent, out);
+            block(random, value, indent, out);
         }
         Value::Array(items) if !items.is_empty() => {
             out.push('\n');
-            block(dice, value, indent, out);
+            block(random, value, indent, out);
         }
         other => writeln!(out, " {other}").unwrap(),
     }
 }
 
 fn load(files: &[(String, String)]) -> Result<Arc<Catalog>, LoadError> {
-    let files: Files = files.iter().cloned().collect();
+    let files: MemorySource = files.iter().cloned().collect();
     Catalog::load_from(&files, &LoadOptions::default())
 }
 
-/// What does not depend on places: the digest, or what is wrong. Upstream stops at the first thing
-/// it comes across, unless that is a tree of all that is wrong with the model.
-fn judged(files: &[(String, String)]) -> Result<String, (BTreeSet<String>, String)> {
+/// The result without places: the digest, or the problems. Upstream stops at its first error, which
+/// depends on the order, unless it reports the tree of all findings.
+fn load_digest(files: &[(String, String)]) -> Result<String, (BTreeSet<String>, String)> {
     load(files).map(|catalog| catalog.digest().to_owned()).map_err(|error| {
         let problems =
             error.problems.iter().map(|problem| format!("{:?}: {}", problem.rule, problem.message));
@@ -282,58 +287,62 @@ fn judged(files: &[(String, String)]) -> Result<String, (BTreeSet<String>, Strin
 }
 
 #[test]
-fn how_a_catalog_is_cut_ordered_and_written_decides_nothing() {
+fn result_does_not_depend_on_files_order_and_formatting() {
     let (mut sound, mut wrong) = (0, 0);
     for seed in 0..SEEDS {
-        let mut dice = Dice(seed);
-        let documents = catalog(&mut dice);
+        let mut random = Random(seed);
+        let documents = catalog(&mut random);
         let plain: String = documents
             .iter()
             .map(|document| format!("---\n{document}\n"))
             .collect::<Vec<_>>()
             .concat();
-        let first = judged(&[("c.yaml".to_owned(), plain)]);
+        let first = load_digest(&[("c.yaml".to_owned(), plain)]);
         match first {
             Ok(_) => sound += 1,
             Err(_) => wrong += 1,
         }
         for _ in 0..3 {
-            let files = written(&mut dice, documents.clone());
-            assert_eq!(judged(&files), first, "seed {seed}: {files:#?}");
+            let files = render(&mut random, documents.clone());
+            assert_eq!(load_digest(&files), first, "seed {seed}: {files:#?}");
         }
     }
     assert!(sound > 30 && wrong > 30, "{sound} sound, {wrong} wrong: the dice are loaded");
 }
 
-/// A catalog written as a whole.
-fn rendered(files: &[(String, String)], format: Format) -> String {
-    let files: Files = files.iter().cloned().collect();
-    let declared = Declared::read(&files, &LoadOptions::default()).unwrap();
+/// A whole catalog as it is written.
+fn render_catalog(files: &[(String, String)], format: CatalogFormat) -> String {
+    let files: MemorySource = files.iter().cloned().collect();
+    let declared = CatalogDocuments::read(&files, &LoadOptions::default()).unwrap();
     let mut out = Vec::new();
     Rendition::of(&declared).write(format, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 #[test]
-fn what_is_written_does_not_depend_on_how_it_was_and_is_written_so_again() {
-    let formats = [("json", Format::Json), ("yaml", Format::Yaml)];
+fn rendering_does_not_depend_on_formatting_and_is_stable() {
+    let formats = [("json", CatalogFormat::Json), ("yaml", CatalogFormat::Yaml)];
     let mut sound = 0;
     for seed in 0..SEEDS {
-        let mut dice = Dice(seed);
-        let documents = catalog(&mut dice);
-        let files = written(&mut dice, documents.clone());
+        let mut random = Random(seed);
+        let documents = catalog(&mut random);
+        let files = render(&mut random, documents.clone());
         if load(&files).is_err() {
             continue;
         }
         sound += 1;
-        let others = written(&mut dice, documents);
+        let others = render(&mut random, documents);
         for (_, format) in formats {
-            let text = rendered(&files, format);
-            assert_eq!(rendered(&others, format), text, "seed {seed}: {files:#?} {others:#?}");
-            // Written again from what was written, in this form and in the other.
+            let text = render_catalog(&files, format);
+            assert_eq!(
+                render_catalog(&others, format),
+                text,
+                "seed {seed}: {files:#?} {others:#?}"
+            );
+            // The written catalog gives the same text again, from either format.
             for (name, first) in formats {
-                let again = vec![(format!("c.{name}"), rendered(&files, first))];
-                assert_eq!(rendered(&again, format), text, "seed {seed} by {name}");
+                let again = vec![(format!("c.{name}"), render_catalog(&files, first))];
+                assert_eq!(render_catalog(&again, format), text, "seed {seed} by {name}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Published catalogs, where they are at hand.
+//! Published catalogs, if they are available.
 
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_testdata::{ran, unpack};
@@ -15,7 +15,7 @@ fn published_catalogs_load_without_problems() {
         let channels: usize = catalog.packages().map(|package| package.channels().len()).sum();
         let bundles: usize = catalog.packages().map(|package| package.bundles().len()).sum();
         assert_eq!([catalog.packages().len(), channels, bundles], counts);
-        // The newest of each package; all of them take a minute without optimization.
+        // Only channel heads: all bundles take a minute without optimization.
         for package in catalog.packages() {
             let head = &package.channel(&package.default_channel).unwrap().head().name;
             let bundle = package.bundle(head).unwrap();
@@ -26,7 +26,7 @@ fn published_catalogs_load_without_problems() {
                 None => assert!(bundle.csv_metadata().unwrap().is_some(), "{}", bundle.name),
             }
         }
-        // The smaller one is enough: without optimization the larger takes half a minute.
+        // Only the smaller catalog: the larger one takes half a minute without optimization.
         if root == "v4.19" {
             let snapshot = folder.path().join("snapshot");
             catalog.save(&snapshot).unwrap();

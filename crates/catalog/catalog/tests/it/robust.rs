@@ -1,10 +1,10 @@
-//! No content panics: catalogs that are nearly sound, with parts exchanged.
+//! Robustness: nearly sound catalogs with exchanged parts do not panic.
 
 use crate::{SOUND, load};
 use proptest::prelude::*;
 
 /// Values that are wrong in most places.
-const ODD: &[&str] =
+const WRONG_VALUES: &[&str] =
     &["null", "5", "yes", "[]", "{}", "''", "kiwi.v1.0.0", "x", "[[]]", "{a: b}", "-1", "\"\\0\""];
 
 proptest! {
@@ -12,15 +12,15 @@ proptest! {
 
     #[test]
     fn exchanged_values_give_problems_and_no_panics(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..ODD.len()), 1..4),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..WRONG_VALUES.len()), 1..4),
     ) {
         let mut lines: Vec<String> = SOUND.lines().map(str::to_owned).collect();
         for (line, odd) in changes {
             let line = line.get_mut(&mut lines);
             if let Some((key, _)) = line.split_once(": ") {
-                *line = format!("{key}: {}", ODD[odd]);
+                *line = format!("{key}: {}", WRONG_VALUES[odd]);
             } else {
-                *line = ODD[odd].to_owned();
+                *line = WRONG_VALUES[odd].to_owned();
             }
         }
         let text = lines.join("\n");
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn files_cut_anywhere_and_put_together_anyhow_do_not_panic(
+    fn truncated_and_concatenated_files_do_not_panic(
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
         let mut text = String::new();

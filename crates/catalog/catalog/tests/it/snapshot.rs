@@ -1,11 +1,11 @@
-//! Snapshots: what comes back, and what damage does.
+//! Catalog snapshots: saving, loading, and damage.
 
 use crate::{SOUND, load};
 use mainstay_catalog::{Catalog, SnapshotError};
 use std::fs;
 
 #[test]
-fn a_saved_catalog_comes_back_whole() {
+fn saved_catalog_loads_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("olm.kiwi");
     let catalog = load(&[("kiwi/c.yaml", SOUND)]).unwrap();
@@ -17,11 +17,11 @@ fn a_saved_catalog_comes_back_whole() {
     assert_eq!(bundle.objects().unwrap().len(), 2);
     assert_eq!(bundle.blob().origin().to_string(), "kiwi/c.yaml:37");
     let files: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(files.len(), 1, "nothing is left beside it");
+    assert_eq!(files.len(), 1, "no other file is left in the folder");
 }
 
 #[test]
-fn saving_replaces_what_was_there() {
+fn saving_replaces_the_previous_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("snapshot");
     load(&[]).unwrap().save(&path).unwrap();
@@ -30,7 +30,7 @@ fn saving_replaces_what_was_there() {
 }
 
 #[test]
-fn damage_anywhere_is_noticed_and_named() {
+fn damaged_snapshot_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("snapshot");
     load(&[("c.yaml", SOUND)]).unwrap().save(&path).unwrap();

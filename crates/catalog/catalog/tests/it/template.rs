@@ -1,12 +1,12 @@
-//! Templates: what comes of them, and what is said of those that are wrong.
+//! Catalog templates: rendering and errors.
 
 use futures::FutureExt as _;
 use mainstay_bundle::{DeclaredBundle, DeclaredProperty};
-use mainstay_catalog::template::{Bundled, Kind, TemplateError, convert};
-use mainstay_catalog::{Format, Rendition};
+use mainstay_catalog::template::{ImageBundle, TemplateError, TemplateKind, convert};
+use mainstay_catalog::{CatalogFormat, Rendition};
 use serde_json::{Value, json};
 
-/// There is no image of a name.
+/// The error for an image that does not exist.
 #[derive(Debug)]
 struct NoImage(String);
 
@@ -17,7 +17,7 @@ impl std::fmt::Display for NoImage {
 }
 
 /// The bundle of an image that is called `PACKAGE.vVERSION`.
-fn bundled(image: &str) -> Result<Bundled, NoImage> {
+fn bundled(image: &str) -> Result<ImageBundle, NoImage> {
     let Some((package, version)) = image.split_once(".v") else {
         return Err(NoImage(image.to_owned()));
     };
@@ -34,32 +34,32 @@ fn bundled(image: &str) -> Result<Bundled, NoImage> {
     };
     let icon = json!([{ "mediatype": "image/svg+xml", "base64data": "PHN2\nZz4=" }]);
     let csv = json!({ "spec": { "description": format!("About {version}."), "icon": icon } });
-    Ok(Bundled { bundle, csv })
+    Ok(ImageBundle { bundle, csv })
 }
 
-fn render(kind: Kind, template: &Value) -> Result<Rendition, TemplateError<NoImage>> {
+fn render(kind: TemplateKind, template: &Value) -> Result<Rendition, TemplateError<NoImage>> {
     render_text(kind, &template.to_string())
 }
 
-fn render_text(kind: Kind, template: &str) -> Result<Rendition, TemplateError<NoImage>> {
+fn render_text(kind: TemplateKind, template: &str) -> Result<Rendition, TemplateError<NoImage>> {
     let images = &mut async |image: &str| bundled(image);
-    // Nothing waits: the images are made here.
+    // The images need no waiting.
     kind.render(template.as_bytes(), images).now_or_never().unwrap()
 }
 
-/// The documents of a rendition that are no bundles.
+/// The documents of a rendition except bundles.
 fn documents(rendition: &Rendition) -> Vec<Value> {
     let mut text = Vec::new();
-    rendition.write(Format::Json, &mut text).unwrap();
+    rendition.write(CatalogFormat::Json, &mut text).unwrap();
     let all = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
     all.map(Result::unwrap).filter(|document| document["schema"] != "olm.bundle").collect()
 }
 
-/// The entries of a channel that have updates: `NAME < REPLACES; SKIPS`, without what all names
-/// have in common.
+/// The entries of a channel with updates: `NAME < REPLACES; SKIPS`, without the common prefix of
+/// names.
 fn edges(documents: &[Value], channel: &str) -> Vec<String> {
-    let is_it = |document: &&Value| document["name"] == channel;
-    let entries = documents.iter().find(is_it).unwrap()["entries"].as_array().unwrap();
+    let has_name = |document: &&Value| document["name"] == channel;
+    let entries = documents.iter().find(has_name).unwrap()["entries"].as_array().unwrap();
     let short = |value: &Value| value.as_str().unwrap_or("-").replace("a.v", "");
     let entry = |entry: &Value| {
         let skips = entry["skips"].as_array().into_iter().flatten();
@@ -94,14 +94,14 @@ const VERSIONS: [&str; 16] = [
 ];
 
 #[test]
-fn the_last_patch_of_each_minor_version_has_the_updates() {
+fn last_patch_of_each_minor_version_has_the_updates() {
     let template = json!({
         "schema": "olm.semver",
         "generateMajorChannels": true,
         "generateMinorChannels": true,
         "stable": group(&VERSIONS),
     });
-    let documents = documents(&render(Kind::Semver, &template).unwrap());
+    let documents = documents(&render(TemplateKind::Semver, &template).unwrap());
     let in_major = [
         ("stable-v0", vec!["0.1.1 < -; 0.1.0"]),
         (
@@ -118,7 +118,7 @@ fn the_last_patch_of_each_minor_version_has_the_updates() {
     for (channel, expected) in in_major {
         assert_eq!(edges(&documents, channel), expected, "{channel}");
     }
-    // Channels of minor versions have the same updates, also from bundles that they do not hold.
+    // Channels of minor versions have the same updates, also from bundles of other channels.
     assert_eq!(edges(&documents, "stable-v1.2"), ["1.2.1 < 1.1.0; "]);
     assert_eq!(edges(&documents, "stable-v2.3"), ["2.3.2 < 2.1.1; 2.1.0 2.3.1"]);
     let package = &documents[0];
@@ -128,7 +128,7 @@ fn the_last_patch_of_each_minor_version_has_the_updates() {
 }
 
 #[test]
-fn the_default_channel_is_of_the_most_stable_group_and_the_highest_first_version() {
+fn default_channel_has_the_most_stable_group_and_highest_first_version() {
     let (major, minor) = ("generateMajorChannels", "generateMinorChannels");
     let preference = "defaultChannelTypePreference";
     for (fields, default) in [
@@ -140,7 +140,7 @@ fn the_default_channel_is_of_the_most_stable_group_and_the_highest_first_version
             json!({ "stable": group(&["1.0.0"]), major: true, minor: true, preference: "major" }),
             "stable-v1",
         ),
-        // The channel of the major version begins lower than the last of a minor version.
+        // The first version of the major channel is lower than that of the last minor channel.
         (
             json!({
                 "stable": group(&["1.0.0", "1.1.0"]), major: true, minor: true, preference: "major"
@@ -151,13 +151,13 @@ fn the_default_channel_is_of_the_most_stable_group_and_the_highest_first_version
     ] {
         let mut template = fields;
         template["schema"] = "olm.semver".into();
-        let documents = documents(&render(Kind::Semver, &template).unwrap());
+        let documents = documents(&render(TemplateKind::Semver, &template).unwrap());
         assert_eq!(documents[0]["defaultChannel"], default, "{template}");
     }
 }
 
 #[test]
-fn a_semver_template_is_read_strictly_and_numbers_may_be_texts() {
+fn semver_template_is_parsed_strictly_and_numbers_may_be_texts() {
     let decoding = "render: unable to read file: error unmarshaling JSON: while decoding JSON: ";
     let reading = "render: unable to read file: ";
     let post = "render: unable to post-process bundle info: ";
@@ -202,18 +202,18 @@ fn a_semver_template_is_read_strictly_and_numbers_may_be_texts() {
         ),
         ("schema: olm.semver\nfast: {bundles: [{image: 5}]}\n", "there is no image 5".to_owned()),
     ] {
-        let found = render_text(Kind::Semver, text);
+        let found = render_text(TemplateKind::Semver, text);
         assert_eq!(found.unwrap_err().to_string(), message, "{text}");
     }
     let spelled = "Schema: olm.semver\nSTABLE: {Bundles: [{IMAGE: a.v1.0.0}]}\n---\n{";
-    assert!(render_text(Kind::Semver, spelled).is_ok());
+    assert!(render_text(TemplateKind::Semver, spelled).is_ok());
 }
 
 #[test]
-fn the_schema_says_which_kind_a_template_is() {
-    for kind in Kind::ALL {
-        assert_eq!(Kind::of(format!("schema: {}", kind.schema()).as_bytes()), Ok(kind));
-        assert_eq!(Kind::named(kind.name()), Some(kind));
+fn schema_determines_the_kind_of_a_template() {
+    for kind in TemplateKind::ALL {
+        assert_eq!(TemplateKind::of(format!("schema: {}", kind.schema()).as_bytes()), Ok(kind));
+        assert_eq!(TemplateKind::parse(kind.name()), Some(kind));
     }
     for (text, message) in [
         ("", "decoding template input: EOF"),
@@ -229,17 +229,17 @@ fn the_schema_says_which_kind_a_template_is() {
             "unmarshalling template schema: json: cannot unmarshal array into Go value of type struct { Schema string \"json:\\\"schema\\\"\" }",
         ),
     ] {
-        assert_eq!(Kind::of(text.as_bytes()).unwrap_err().to_string(), message, "{text}");
+        assert_eq!(TemplateKind::of(text.as_bytes()).unwrap_err().to_string(), message, "{text}");
     }
 }
 
 #[test]
-fn a_basic_template_has_bundles_by_image_and_everything_else_as_it_is() {
+fn basic_template_renders_images_and_keeps_other_documents() {
     let template = json!({ "schema": "olm.template.basic", "entries": [
         { "schema": "olm.bundle", "image": "a.v1.0.0", "name": "forgotten" },
         { "schema": "x", "package": "a", "y": 1 },
     ] });
-    let rendition = render(Kind::Basic, &template).unwrap();
+    let rendition = render(TemplateKind::Basic, &template).unwrap();
     let names: Vec<String> =
         rendition.names().into_iter().map(|(name, _)| name.name.to_string()).collect();
     assert_eq!(names, ["a.v1.0.0", ""]);
@@ -258,18 +258,22 @@ fn a_basic_template_has_bundles_by_image_and_everything_else_as_it_is() {
                 "{unmarshal}json: cannot unmarshal object into Go struct field BasicTemplateData.entries of type []*declcfg.Meta"
             ),
         ),
-        // Every document is looked at before any is taken.
+        // All documents are checked first.
         (
             json!([{ "a": 1 }, { "x": 1, "X": 2 }]),
             format!("{unmarshal}duplicate keys for key \"x\": [X x]"),
         ),
     ] {
         let template = json!({ "schema": "olm.template.basic", "entries": entries });
-        assert_eq!(render(Kind::Basic, &template).unwrap_err().to_string(), message, "{template}");
+        assert_eq!(
+            render(TemplateKind::Basic, &template).unwrap_err().to_string(),
+            message,
+            "{template}"
+        );
     }
 }
 
-/// A template with a chain of three bundles and substitutions.
+/// A template with a chain of four bundles and substitutions.
 fn substitutes(substitutions: &Value) -> Value {
     let bundle = |version: &str| {
         let value = json!({ "packageName": "a", "version": version });
@@ -291,24 +295,24 @@ fn substitutes(substitutions: &Value) -> Value {
 }
 
 #[test]
-fn a_substitute_takes_over_the_updates_of_its_base_and_skips_it() {
+fn substitute_takes_over_the_updates_of_its_base_and_skips_it() {
     let template = substitutes(&json!([{ "name": "a.v1.1.1", "base": "a.v1.1.0" }]));
-    let documents = documents(&render(Kind::Substitutes, &template).unwrap());
+    let documents = documents(&render(TemplateKind::Substitutes, &template).unwrap());
     assert_eq!(
         edges(&documents, "c"),
         ["1.2.0 < 1.1.1; 1.1.0", "1.3.0 < 1.2.0; 1.0.0 1.1.1", "1.1.1 < 1.0.0; 0.9.0 1.1.0"]
     );
-    // One after the other: what was put in can be a base.
+    // Substitutions apply in order: a substitute can be a base.
     let template = substitutes(&json!([
         { "name": "a.v1.1.1", "base": "a.v1.1.0" },
         { "name": "a.v1.1.2", "base": "a.v1.1.1" },
     ]));
-    let documents = self::documents(&render(Kind::Substitutes, &template).unwrap());
+    let documents = self::documents(&render(TemplateKind::Substitutes, &template).unwrap());
     assert_eq!(edges(&documents, "c")[2], "1.1.2 < 1.0.0; 0.9.0 1.1.0 1.1.1");
 }
 
 #[test]
-fn substitutions_are_refused_one_by_one() {
+fn invalid_substitutions_are_refused() {
     let one = |name: &str, base: &str| json!([{ "name": name, "base": base }]);
     let error = |base: &str, name: &str, why: &str| {
         format!("render: error processing substitution \"{base}\" -> \"{name}\": {why}")
@@ -340,37 +344,37 @@ fn substitutions_are_refused_one_by_one() {
             "render: cannot reuse the same substitution \"a.v1.1.1\" for different bases (\"a.v1.1.0\" and \"a.v1.0.0\")".to_owned(),
         ),
     ] {
-        let found = render(Kind::Substitutes, &substitutes(&substitutions));
+        let found = render(TemplateKind::Substitutes, &substitutes(&substitutions));
         assert_eq!(found.unwrap_err().to_string(), message, "{substitutions}");
     }
     let template = json!({ "schema": "olm.template.substitutes", "entries": [
         { "schema": "olm.channel", "package": "a", "name": "c" }
     ] });
     let message = "render: entries are not valid FBC: unknown package \"a\" for channel \"c\"";
-    assert_eq!(render(Kind::Substitutes, &template).unwrap_err().to_string(), message);
+    assert_eq!(render(TemplateKind::Substitutes, &template).unwrap_err().to_string(), message);
 }
 
 #[test]
-fn catalogs_become_templates_with_bundles_by_image() {
+fn catalogs_convert_to_templates() {
     let catalog = "schema: olm.bundle\nname: x\nimage: <a>\nproperties: []\n---\nb: 1.0\na: 1e21\n";
-    let basic = convert(Kind::Basic, catalog.as_bytes(), Format::Json).unwrap();
+    let basic = convert(TemplateKind::Basic, catalog.as_bytes(), CatalogFormat::Json).unwrap();
     let expected = "{\n    \"schema\": \"olm.template.basic\",\n    \"entries\": [\n        {\n            \
                     \"schema\": \"olm.bundle\",\n            \"image\": \"\\u003ca\\u003e\"\n        },\n        \
                     {\n            \"a\": 1e+21,\n            \"b\": 1\n        }\n    ]\n}\n";
     assert_eq!(basic, expected);
-    let empty = convert(Kind::Substitutes, b"", Format::Yaml).unwrap();
+    let empty = convert(TemplateKind::Substitutes, b"", CatalogFormat::Yaml).unwrap();
     assert_eq!(
         empty,
         "---\nentries: null\nschema: olm.template.substitutes\nsubstitutions: []\n\n"
     );
-    // There and back: nothing but the bundles is another thing.
+    // Converting a rendered template restores its entries.
     let back = render_text(
-        Kind::Basic,
+        TemplateKind::Basic,
         "schema: olm.template.basic\nentries: [{schema: olm.bundle, image: a.v1.0.0}]",
     );
     let mut text = Vec::new();
-    back.unwrap().write(Format::Yaml, &mut text).unwrap();
-    let template = convert(Kind::Basic, &text, Format::Yaml).unwrap();
+    back.unwrap().write(CatalogFormat::Yaml, &mut text).unwrap();
+    let template = convert(TemplateKind::Basic, &text, CatalogFormat::Yaml).unwrap();
     assert_eq!(
         template,
         "---\nentries:\n- image: a.v1.0.0\n  schema: olm.bundle\nschema: olm.template.basic\n\n"

@@ -1,40 +1,42 @@
-//! Catalogs as upstream writes them.
+//! Writing of catalogs as upstream writes them.
 
 use mainstay_catalog::{
-    Declared, Files, Format, Keep, Level, LoadOptions, MigrateError, Part, Rendition, WriteError,
+    CatalogDocuments, CatalogFormat, KeptContent, LoadOptions, MemorySource, MigrateError,
+    MigrationLevel, PackageDocuments, Rendition, WriteError,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn read(files: Vec<(String, String)>) -> Rendition {
-    let files: Files = files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
-    let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-    let declared = Declared::read(&files, &options);
+    let files: MemorySource =
+        files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+    let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
+    let declared = CatalogDocuments::read(&files, &options);
     Rendition::of(&declared.unwrap_or_else(|error| panic!("{error}")))
 }
 
-fn of(text: &(impl ToString + ?Sized)) -> Rendition {
+fn parse(text: &(impl ToString + ?Sized)) -> Rendition {
     read(vec![("c.yaml".to_owned(), text.to_string())])
 }
 
-fn written(rendition: &Rendition, format: Format) -> String {
+fn render(rendition: &Rendition, format: CatalogFormat) -> String {
     let mut out = Vec::new();
     rendition.write(format, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn json_of(document: &(impl ToString + ?Sized)) -> Value {
-    serde_json::from_str(&written(&of(document), Format::Json)).unwrap()
+    serde_json::from_str(&render(&parse(document), CatalogFormat::Json)).unwrap()
 }
 
 #[test]
-fn known_schemas_have_the_form_of_upstream_and_the_order_of_its_fields() {
+fn known_schemas_are_written_in_upstreams_form_and_field_order() {
     let package = json!({
         "schema": "olm.package", "name": "kiwi", "x": 1, "defaultchannel": "stable",
         "icon": {"base64data": "QU\nJD", "x": 1},
     });
     assert_eq!(
-        written(&of(&package), Format::Json),
+        render(&parse(&package), CatalogFormat::Json),
         "{\n    \"schema\": \"olm.package\",\n    \"name\": \"kiwi\",\n    \"defaultChannel\": \"stable\",\n    \
          \"icon\": {\n        \"base64data\": \"QUJD\",\n        \"mediatype\": \"\"\n    }\n}\n"
     );
@@ -74,7 +76,7 @@ fn known_schemas_have_the_form_of_upstream_and_the_order_of_its_fields() {
 }
 
 #[test]
-fn manifests_stand_behind_the_other_properties() {
+fn manifests_are_written_behind_other_properties() {
     let property = |kind: &str| json!({"type": kind, "value": {}});
     let kinds = ["olm.csv.metadata", "z", "olm.bundle.object", "a"];
     let bundle = json!({
@@ -90,7 +92,7 @@ fn manifests_stand_behind_the_other_properties() {
 }
 
 #[test]
-fn numbers_are_those_of_double_precision() {
+fn numbers_are_written_in_double_precision() {
     for (number, in_json, in_yaml) in [
         ("1.0", "1", "1"),
         ("1e3", "1000", "1000"),
@@ -103,13 +105,13 @@ fn numbers_are_those_of_double_precision() {
         ("-0", "-0", "0"),
         ("-0.0", "-0", "0"),
     ] {
-        let rendition = of(&format!("{{\"schema\": \"own\", \"v\": {number}}}"));
+        let rendition = parse(&format!("{{\"schema\": \"own\", \"v\": {number}}}"));
         assert_eq!(
-            written(&rendition, Format::Json),
+            render(&rendition, CatalogFormat::Json),
             format!("{{\n    \"schema\": \"own\",\n    \"v\": {in_json}\n}}\n")
         );
         assert_eq!(
-            written(&rendition, Format::Yaml),
+            render(&rendition, CatalogFormat::Yaml),
             format!("---\nschema: own\nv: {in_yaml}\n"),
             "{number}"
         );
@@ -117,7 +119,7 @@ fn numbers_are_those_of_double_precision() {
 }
 
 #[test]
-fn documents_come_package_by_package_and_kind_by_kind() {
+fn documents_are_ordered_by_package_and_kind() {
     let documents = [
         json!({"schema": "z", "name": "rest"}),
         json!({"schema": "olm.deprecations", "package": "b", "entries": []}),
@@ -131,26 +133,26 @@ fn documents_come_package_by_package_and_kind_by_kind() {
         json!({"schema": "olm.bundle", "name": "nowhere"}),
         json!({"schema": "a", "name": "rest too"}),
     ];
-    let rendition = of(&documents.map(|document| document.to_string()).join("\n"));
-    let text = written(&rendition, Format::Yaml);
+    let rendition = parse(&documents.map(|document| document.to_string()).join("\n"));
+    let text = render(&rendition, CatalogFormat::Yaml);
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("name: ")).collect();
     assert_eq!(names, ["a", "b", "c", "b10", "b2", "\"3\"", "\"2\"", "rest", "rest too"]);
     assert!(text.find("olm.deprecations") > text.find("schema: own"));
     let parts = rendition.parts();
-    assert_eq!(parts.iter().map(Part::package).collect::<Vec<_>>(), ["a", "b", ""]);
+    assert_eq!(parts.iter().map(PackageDocuments::package).collect::<Vec<_>>(), ["a", "b", ""]);
 }
 
 #[test]
-fn characters_that_upstream_cannot_write_as_yaml_stop_it_behind_what_is_written() {
-    let rendition = of(
+fn invalid_yaml_characters_stop_writing_after_earlier_documents() {
+    let rendition = parse(
         "{\"schema\": \"s\", \"package\": \"a\"}\n{\"schema\": \"s\", \"package\": \"b\", \"v\": \"\\u007f\"}",
     );
     let mut out = Vec::new();
-    let error = rendition.write(Format::Yaml, &mut out).unwrap_err();
+    let error = rendition.write(CatalogFormat::Yaml, &mut out).unwrap_err();
     assert!(matches!(error, WriteError::Characters));
     assert_eq!(error.to_string(), "yaml: control characters are not allowed");
     assert_eq!(out, b"---\npackage: a\nschema: s\n");
-    assert!(written(&rendition, Format::Json).contains('\u{7f}'));
+    assert!(render(&rendition, CatalogFormat::Json).contains('\u{7f}'));
 }
 
 fn with_csv(image: &str, csv: &Value, more: &Value) -> String {
@@ -167,7 +169,7 @@ fn with_csv(image: &str, csv: &Value, more: &Value) -> String {
 }
 
 #[test]
-fn manifests_give_way_to_what_clients_show_of_them() {
+fn migration_replaces_manifests_by_csv_metadata() {
     let csv = json!({
         "kind": "ClusterServiceVersion",
         "metadata": {"name": "p.v1", "annotations": {"a": "<b>"}},
@@ -179,13 +181,13 @@ fn manifests_give_way_to_what_clients_show_of_them() {
         "displayName": "P", "provider": {"name": "me"},
     });
     let kinds = |rendition: &Rendition| -> Vec<Value> {
-        let bundle: Value = serde_json::from_str(&written(rendition, Format::Json)).unwrap();
+        let bundle: Value = serde_json::from_str(&render(rendition, CatalogFormat::Json)).unwrap();
         bundle["properties"].as_array().unwrap().clone()
     };
-    let mut rendition = of(&with_csv("a/b:v1", &csv, &other));
-    rendition.migrate(Level::None).unwrap();
+    let mut rendition = parse(&with_csv("a/b:v1", &csv, &other));
+    rendition.migrate(MigrationLevel::None).unwrap();
     assert_eq!(kinds(&rendition).len(), 4);
-    rendition.migrate(Level::CsvMetadata).unwrap();
+    rendition.migrate(MigrationLevel::CsvMetadata).unwrap();
     let migrated = kinds(&rendition);
     assert_eq!(
         migrated,
@@ -195,23 +197,24 @@ fn manifests_give_way_to_what_clients_show_of_them() {
             json!({"type": "olm.csv.metadata", "value": metadata}),
         ]
     );
-    // Again is no change, and neither is what has no image, no ClusterServiceVersion or such a
-    // property already.
-    rendition.migrate(Level::LAST).unwrap();
+    // A second migration changes nothing. Bundles without an image, without a ClusterServiceVersion
+    // or with metadata are not migrated.
+    rendition.migrate(MigrationLevel::LAST).unwrap();
     assert_eq!(kinds(&rendition), migrated);
-    let has_it = json!({"type": "olm.csv.metadata", "value": {}});
+    let existing = json!({"type": "olm.csv.metadata", "value": {}});
     for text in [
         with_csv("", &csv, &other),
         with_csv("a/b:v1", &json!({"kind": "Role"}), &other),
-        with_csv("a/b:v1", &csv, &has_it),
+        with_csv("a/b:v1", &csv, &existing),
     ] {
-        let mut rendition = of(&text);
-        let before = written(&rendition, Format::Json);
-        rendition.migrate(Level::LAST).unwrap();
-        assert_eq!(written(&rendition, Format::Json), before);
+        let mut rendition = parse(&text);
+        let before = render(&rendition, CatalogFormat::Json);
+        rendition.migrate(MigrationLevel::LAST).unwrap();
+        assert_eq!(render(&rendition, CatalogFormat::Json), before);
     }
     let wrong = json!({"kind": "ClusterServiceVersion", "spec": {"displayName": 5}});
-    let error = of(&with_csv("a/b:v1", &wrong, &other)).migrate(Level::LAST).unwrap_err();
+    let error =
+        parse(&with_csv("a/b:v1", &wrong, &other)).migrate(MigrationLevel::LAST).unwrap_err();
     assert!(matches!(error, MigrateError::Csv(_)));
     assert_eq!(
         error.to_string(),
@@ -221,16 +224,16 @@ fn manifests_give_way_to_what_clients_show_of_them() {
 }
 
 #[test]
-fn levels_have_names() {
-    for level in Level::ALL {
-        assert_eq!(Level::named(level.name()), Ok(level));
+fn migration_levels_have_names() {
+    for level in MigrationLevel::ALL {
+        assert_eq!(MigrationLevel::parse(level.name()), Ok(level));
     }
-    assert_eq!(Level::named("all"), Ok(Level::LAST));
-    let unknown = Level::named("x").unwrap_err();
+    assert_eq!(MigrationLevel::parse("all"), Ok(MigrationLevel::LAST));
+    let unknown = MigrationLevel::parse("x").unwrap_err();
     assert_eq!(unknown.to_string(), "unknown migration level \"x\"");
 }
 
-/// Any value, with texts that YAML has to be careful with. Numbers are exact in any type.
+/// Any value, with texts that YAML must quote. Numbers are exact in any type.
 fn values() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         "[ -~]{0,12}",
@@ -256,7 +259,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The documents of a catalog, each with a schema and name of its own.
+/// The documents of a catalog, each with its own schema and name.
 fn documents() -> impl Strategy<Value = Vec<Value>> {
     let document =
         (0..6_u8, "[a-c]", values(), values()).prop_map(|(kind, package, one, other)| {
@@ -279,7 +282,7 @@ fn documents() -> impl Strategy<Value = Vec<Value>> {
         for (at, document) in documents.iter_mut().enumerate() {
             let named = format!("n{at:02}");
             match document["schema"].as_str() {
-                // There is one of each in a package.
+                // A package has one of each.
                 Some("olm.package" | "olm.deprecations") => {
                     let field =
                         if document["schema"] == "olm.package" { "name" } else { "package" };
@@ -295,25 +298,25 @@ fn documents() -> impl Strategy<Value = Vec<Value>> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read_and_written_again(documents in documents()) {
+    fn written_catalog_can_be_read_and_written_again(documents in documents()) {
         let text: Vec<String> = documents.iter().map(Value::to_string).collect();
-        let first = of(&text.join("\n"));
-        let (json, yaml) = (written(&first, Format::Json), written(&first, Format::Yaml));
+        let first = parse(&text.join("\n"));
+        let (json, yaml) = (render(&first, CatalogFormat::Json), render(&first, CatalogFormat::Yaml));
         for text in [&json, &yaml] {
-            let again = of(text);
-            prop_assert_eq!(&written(&again, Format::Json), &json);
-            prop_assert_eq!(&written(&again, Format::Yaml), &yaml);
+            let again = parse(text);
+            prop_assert_eq!(&render(&again, CatalogFormat::Json), &json);
+            prop_assert_eq!(&render(&again, CatalogFormat::Yaml), &yaml);
         }
     }
 
     #[test]
-    fn the_order_of_files_and_documents_does_not_matter(
+    fn order_of_files_and_documents_does_not_matter(
         documents in documents().prop_shuffle(),
         shuffled in any::<prop::sample::Index>(),
         files in 1..4_usize,
     ) {
         let text: Vec<String> = documents.iter().map(Value::to_string).collect();
-        // What belongs to no package keeps the order it was read in.
+        // Documents without a package keep their order.
         let rest = |document: &&Value| document["package"].is_null() && document["schema"] != "olm.package";
         prop_assume!(documents.iter().filter(rest).count() < 2);
         let mut turned = text.clone();
@@ -323,9 +326,9 @@ proptest! {
         }
         let parts = turned.chunks(turned.len().div_ceil(files).max(1)).enumerate();
         let spread = parts.map(|(at, part)| (format!("{}/{at}.json", 9 - at), part.join("\n")));
-        let (one, many) = (of(&text.join("\n")), read(spread.collect()));
-        for format in [Format::Json, Format::Yaml] {
-            prop_assert_eq!(written(&one, format), written(&many, format));
+        let (one, many) = (parse(&text.join("\n")), read(spread.collect()));
+        for format in [CatalogFormat::Json, CatalogFormat::Yaml] {
+            prop_assert_eq!(render(&one, format), render(&many, format));
         }
     }
 }

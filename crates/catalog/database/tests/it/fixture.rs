@@ -1,6 +1,6 @@
 //! A small catalog in a database.
 
-use mainstay_catalog::Declared;
+use mainstay_catalog::CatalogDocuments;
 use mainstay_database::fixture::{TABLES, make};
 use mainstay_database::{DatabaseError, read};
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     /// Reads it, and makes sure that nothing was written.
-    pub(crate) fn read(&self) -> Result<Declared, DatabaseError> {
+    pub(crate) fn read(&self) -> Result<CatalogDocuments, DatabaseError> {
         let look = || {
             let entries =
                 std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());

@@ -1,12 +1,12 @@
-//! Adding images to a layout that is there, as other tools do: a name that is given again means the
-//! new image from then on, and what it meant before stays without a name.
+//! Adding images to an existing layout, as other tools do. A reused name refers to the new image;
+//! the old image stays in the layout without a name.
 
-use super::write::{VERSION, blobs, described, failed, write_folder};
+use super::write::{VERSION, blobs, describe, failed, write_folder};
 use super::{Folder, IMAGE_NAME, LayoutError, Parts, REF_NAME, document, is_layout};
 use crate::{
     digest::Digest,
-    manifest::{self, Descriptor, Index, within},
-    store::Store,
+    manifest::{self, Descriptor, ImageIndex, within},
+    store::ImageStore,
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -15,13 +15,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes images, each with its name (which may be empty), into a layout in a folder, which is made if
-/// it is not there.
+/// Writes images, each with its name (which may be empty), into a layout in a folder. Creates the
+/// folder if it does not exist.
 ///
 /// # Errors
-/// What cannot be read or written. A folder with something else in it is left as it is.
+/// If something cannot be read or written. A folder with other content stays unchanged.
 pub fn put_folder(
-    store: &Store,
+    store: &ImageStore,
     images: &[(String, Descriptor)],
     path: &Path,
 ) -> Result<(), LayoutError> {
@@ -39,7 +39,7 @@ pub fn put_folder(
     } else if !is_layout(&Folder(path.to_owned()))? {
         return Err(LayoutError::Exists(path.to_owned()));
     }
-    // Who adds at the same time waits; whoever only reads finds the index of before or after.
+    // Concurrent writers wait; readers see the index of before or after.
     let lock = File::open(&version).map_err(failed("cannot read", &version))?;
     lock.lock().map_err(failed("cannot lock", &version))?;
     let index = index(path, images)?;
@@ -49,19 +49,19 @@ pub fn put_folder(
     replace(&path.join("index.json"), |file| io::copy(&mut index.as_slice(), file).map(drop))
 }
 
-/// The index with the images in it.
+/// The index with the added images.
 fn index(path: &Path, images: &[(String, Descriptor)]) -> Result<Vec<u8>, LayoutError> {
     const NAME: &str = "index.json";
     let wrong = |error: serde_json::Error| document(path, NAME)(error.into());
     let read = Folder(path.to_owned()).bytes(NAME, manifest::LONGEST_MANIFEST)?;
-    // Fields that are not known here stay.
+    // Unknown fields are preserved.
     let mut index: Map<String, Value> = match read {
         Some(bytes) => {
-            // Held to what an index is first.
-            let _: Index = serde_json::from_slice(&bytes).map_err(wrong)?;
+            // This checks that the document is an index.
+            let _: ImageIndex = serde_json::from_slice(&bytes).map_err(wrong)?;
             serde_json::from_slice(&bytes).map_err(wrong)?
         }
-        None => match json!(Index::oci(Vec::new())) {
+        None => match json!(ImageIndex::oci(Vec::new())) {
             Value::Object(index) => index,
             _ => Map::new(),
         },
@@ -71,24 +71,24 @@ fn index(path: &Path, images: &[(String, Descriptor)]) -> Result<Vec<u8>, Layout
         _ => Vec::new(),
     };
     for (name, descriptor) in images {
-        let added = described(name, descriptor);
+        let added = describe(name, descriptor);
         let text = |value: &Value, key: &str| value["annotations"][key].as_str().map(str::to_owned);
         let (short, whole) =
             (added.annotations.get(REF_NAME).cloned(), added.annotations.get(IMAGE_NAME).cloned());
-        for known in manifests.iter_mut().filter(|_| short.is_some()) {
-            let other = text(known, IMAGE_NAME);
+        for entry in manifests.iter_mut().filter(|_| short.is_some()) {
+            let other = text(entry, IMAGE_NAME);
             let is_other = whole.is_some() && other.is_some() && whole != other;
-            if text(known, REF_NAME) == short && !is_other {
-                unname(known);
+            if text(entry, REF_NAME) == short && !is_other {
+                remove_names(entry);
             }
         }
         let digest = added.digest.to_string();
         let same = manifests
             .iter_mut()
-            .find(|known| known["digest"] == *digest && text(known, REF_NAME).is_none());
+            .find(|entry| entry["digest"] == *digest && text(entry, REF_NAME).is_none());
         let added = serde_json::to_value(&added).map_err(wrong)?;
         match same {
-            Some(known) => *known = added,
+            Some(entry) => *entry = added,
             None => manifests.push(added),
         }
     }
@@ -98,8 +98,8 @@ fn index(path: &Path, images: &[(String, Descriptor)]) -> Result<Vec<u8>, Layout
     Ok(bytes)
 }
 
-/// Takes the names of an entry away.
-fn unname(entry: &mut Value) {
+/// Removes the names of an entry.
+fn remove_names(entry: &mut Value) {
     let Some(annotations) = entry.get_mut("annotations").and_then(Value::as_object_mut) else {
         return;
     };
@@ -112,27 +112,27 @@ fn unname(entry: &mut Value) {
     }
 }
 
-/// Writes a blob that is not there in this length.
-fn blob(store: &Store, path: &Path, digest: &Digest, length: u64) -> Result<(), LayoutError> {
+/// Writes a blob, unless a file of its length exists.
+fn blob(store: &ImageStore, path: &Path, digest: &Digest, length: u64) -> Result<(), LayoutError> {
     let folder = path.join("blobs");
     let target = path.join(super::blob_name(digest));
     for folder in [&folder, &folder.join(digest.algorithm().name())] {
-        own_folder(folder)?;
+        ensure_folder(folder)?;
     }
-    let there = target.symlink_metadata();
-    if there.is_ok_and(|there| there.is_file() && there.len() == length) {
+    let existing = target.symlink_metadata();
+    if existing.is_ok_and(|existing| existing.is_file() && existing.len() == length) {
         return Ok(());
     }
     let (mut from, _) = store.blob(digest)?;
     replace(&target, |file| io::copy(&mut from, file).map(drop))
 }
 
-/// Makes a folder, or makes sure that it is one: what is written below stays in the layout.
-fn own_folder(path: &Path) -> Result<(), LayoutError> {
+/// Creates a folder, or checks that it is no symbolic link: files below must stay in the layout.
+fn ensure_folder(path: &Path) -> Result<(), LayoutError> {
     match path.symlink_metadata() {
         Ok(about) if about.is_dir() => Ok(()),
         Ok(_) => Err(failed("cannot write into", path)(io::Error::other(
-            "it is no folder of the layout",
+            "it is not a folder of the layout",
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir(path).map_err(failed("cannot make", path))
@@ -141,7 +141,7 @@ fn own_folder(path: &Path) -> Result<(), LayoutError> {
     }
 }
 
-/// Writes a file aside and puts it into its place.
+/// Writes a temporary file beside the target and renames it.
 fn replace(
     target: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -150,14 +150,14 @@ fn replace(
     getrandom::fill(&mut random).map_err(|error| {
         failed("cannot name a file beside", target)(io::Error::other(error.to_string()))
     })?;
-    let mut aside = target.as_os_str().to_owned();
-    aside.push(format!(".{}.partial", crate::digest::hex(&random)));
-    let aside = PathBuf::from(aside);
-    let written = File::create_new(&aside)
+    let mut temporary = target.as_os_str().to_owned();
+    temporary.push(format!(".{}.partial", crate::digest::hex(&random)));
+    let temporary = PathBuf::from(temporary);
+    let written = File::create_new(&temporary)
         .and_then(|mut file| write(&mut file).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&aside, target));
+        .and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {
-        let _ = fs::remove_file(&aside);
+        let _ = fs::remove_file(&temporary);
     }
     written.map_err(failed("cannot write", target))
 }

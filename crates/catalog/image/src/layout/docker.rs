@@ -1,16 +1,16 @@
-//! Archives of `docker save`: a list of images, configurations, and layers that are not compressed.
+//! Archives of `docker save`: a list of images, configurations, and uncompressed layers.
 
-use super::{LayoutError, Named, Parts, document, missing};
+use super::{LayoutError, NamedImage, Parts, document, missing};
 use crate::{
     compress::{self, Compression},
     digest::Hasher,
-    manifest::{self, Config, Descriptor, Manifest, media_type},
-    store::Store,
+    manifest::{self, Descriptor, ImageConfig, ImageManifest, media_type},
+    store::ImageStore,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 
-/// An image of the list.
+/// An entry of the list of images.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Image {
@@ -21,22 +21,26 @@ pub(super) struct Image {
 }
 
 pub(super) fn read(
-    store: &Store,
+    store: &ImageStore,
     parts: &dyn Parts,
     list: &[u8],
-) -> Result<Vec<Named>, LayoutError> {
+) -> Result<Vec<NamedImage>, LayoutError> {
     let images: Vec<Image> = serde_json::from_slice(list)
         .map_err(|error| document(parts.path(), "manifest.json")(error.into()))?;
     images.into_iter().map(|image| read_image(store, parts, image)).collect()
 }
 
-fn read_image(store: &Store, parts: &dyn Parts, image: Image) -> Result<Named, LayoutError> {
-    let bytes = parts.needed(&image.config, manifest::LONGEST_CONFIG)?;
-    let read: Config = serde_json::from_slice(&bytes)
+fn read_image(
+    store: &ImageStore,
+    parts: &dyn Parts,
+    image: Image,
+) -> Result<NamedImage, LayoutError> {
+    let bytes = parts.require(&image.config, manifest::LONGEST_CONFIG)?;
+    let read: ImageConfig = serde_json::from_slice(&bytes)
         .map_err(|error| document(parts.path(), &image.config)(error.into()))?;
     let (wanted, there) = (read.rootfs.diff_ids.len(), image.layers.len());
     if wanted != there {
-        let error = manifest::ManifestError::LayerCount { config: wanted, manifest: there };
+        let error = manifest::ImageManifestError::LayerCount { config: wanted, manifest: there };
         return Err(document(parts.path(), &image.config)(error));
     }
     store.put(&bytes)?;
@@ -55,7 +59,7 @@ fn read_image(store: &Store, parts: &dyn Parts, image: Image) -> Result<Named, L
         let compression = opened.compression();
         let mut diff = Hasher::new(wanted.algorithm());
         let mut buffer = vec![0; 1 << 16];
-        // Hashed first and stored afterwards, so that what is wrong never enters the store.
+        // The layer is hashed before it is stored, so that a wrong one never enters the store.
         loop {
             match opened.read(&mut buffer) {
                 Ok(0) => break,
@@ -92,8 +96,8 @@ fn read_image(store: &Store, parts: &dyn Parts, image: Image) -> Result<Named, L
         };
         layers.push(Descriptor::new(format, digest, size));
     }
-    let mut manifest = Manifest::oci(config, layers);
+    let mut manifest = ImageManifest::oci(config, layers);
     media_type::DOCKER_MANIFEST.clone_into(&mut manifest.media_type);
     let descriptor = store.put_json(media_type::DOCKER_MANIFEST, &manifest)?;
-    Ok(Named { names: image.repo_tags.unwrap_or_default(), descriptor })
+    Ok(NamedImage { names: image.repo_tags.unwrap_or_default(), descriptor })
 }

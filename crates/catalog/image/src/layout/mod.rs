@@ -1,7 +1,7 @@
-//! Images in folders and archives: OCI image layouts, `oci-archive` and `docker-archive`.
+//! Image layouts and archives: OCI image layouts, `oci-archive` and `docker-archive`.
 //!
-//! All are read into a [`Store`] and written from one. What is read is verified on the way; what is
-//! written depends on nothing but the images and their names.
+//! All are read into a [`ImageStore`] and written from one. Reading verifies digests. The written bytes
+//! depend only on the images and their names.
 
 mod add;
 mod archive;
@@ -13,8 +13,8 @@ pub use write::{write_archive, write_docker_archive, write_folder};
 
 use crate::{
     digest::{Digest, DigestError},
-    manifest::{self, Descriptor, Document, Index, ManifestError, within},
-    store::{Store, StoreError},
+    manifest::{self, Descriptor, ImageDocument, ImageIndex, ImageManifestError, within},
+    store::{ImageStore, ImageStoreError},
 };
 use serde::Deserialize;
 use std::{
@@ -23,113 +23,113 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The annotation of a descriptor that names it in a layout: a tag, or a whole reference.
+/// The annotation with the name of an image in a layout: a tag, or a whole reference.
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// The one that containerd and Docker add, a whole reference.
+/// The annotation of containerd and Docker with the whole reference of an image.
 pub const IMAGE_NAME: &str = "io.containerd.image.name";
 
-/// Why a layout or an archive is not read or written.
+/// Why a layout or an archive cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// The file system refuses, or the archive ends too early.
+    /// The file system fails, or the archive is truncated.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// Why it fails.
         source: io::Error,
     },
-    /// A tar archive that is none.
+    /// The file is not a valid tar archive.
     #[error("{}: {source}", path.display())]
     Archive {
-        /// Which.
+        /// The archive.
         path: PathBuf,
-        /// Why not.
+        /// Why it is invalid.
         source: crate::tar::TarError,
     },
-    /// It is neither a layout nor an archive of Docker.
+    /// The content is neither a layout nor a Docker archive.
     #[error("{} has neither an oci-layout nor a manifest.json in it", .0.display())]
     Unknown(PathBuf),
     /// A part is missing.
     #[error("{} has no {name}", path.display())]
     Missing {
-        /// Which layout.
+        /// The layout.
         path: PathBuf,
-        /// What is missing.
+        /// The missing part.
         name: String,
     },
-    /// A part cannot be read.
+    /// A part is malformed.
     #[error("{}: {name}: {source}", path.display())]
     Document {
-        /// Which layout.
+        /// The layout.
         path: PathBuf,
-        /// Which part.
+        /// The part.
         name: String,
-        /// Why not.
-        source: ManifestError,
+        /// Why it is malformed.
+        source: ImageManifestError,
     },
-    /// The layout is of a later format.
+    /// The layout has an unsupported version.
     #[error("{} has image layout version {version:?}, and 1.0.0 is supported", path.display())]
     Version {
-        /// Which layout.
+        /// The layout.
         path: PathBuf,
-        /// Its version.
+        /// The version.
         version: String,
     },
-    /// A layer of a Docker archive is not the one that the configuration names.
+    /// A layer of a Docker archive does not have the diff id in the configuration.
     #[error("{}: layer {name:?} has diff id {found}, and the configuration says {wanted}", path.display())]
     DiffId {
-        /// Which archive.
+        /// The archive.
         path: PathBuf,
-        /// Which layer.
+        /// The layer.
         name: String,
-        /// What the configuration says.
+        /// The diff id in the configuration.
         wanted: Digest,
-        /// What it is.
+        /// The diff id of the layer.
         found: Digest,
     },
-    /// Indexes lie in each other without end.
-    #[error("indexes lie deeper in each other than {}", manifest::DEEPEST_INDEX)]
+    /// Indexes are nested too deeply.
+    #[error("indexes are nested deeper than {} levels", manifest::DEEPEST_INDEX)]
     TooDeep,
-    /// More than any real one has.
+    /// The archive exceeds a limit.
     #[error("{} has more than {limit} {what}", path.display())]
     TooMany {
-        /// Which archive.
+        /// The archive.
         path: PathBuf,
-        /// What there is too much of.
+        /// What exceeds the limit.
         what: &'static str,
         /// The limit.
         limit: u64,
     },
-    /// There is a target already.
+    /// The target exists.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
-    /// A digest in it.
+    /// A digest is invalid.
     #[error("invalid digest: {0}")]
     Digest(#[from] DigestError),
-    /// The store refuses.
+    /// The store fails.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
-/// An image that was read: its names in the layout, as they are written there, and what it is.
+/// An image in a layout, with its names there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Names: tags or whole references. None if it has none.
+pub struct NamedImage {
+    /// Tags or whole references; empty for an image without a name.
     pub names: Vec<String>,
-    /// What a store knows it by.
+    /// The descriptor for the store.
     pub descriptor: Descriptor,
 }
 
 /// The content of a part, and its length.
 type Content<'p> = (Box<dyn Read + 'p>, u64);
 
-/// Something with named parts: a folder or an archive.
+/// A container of named parts: a folder or an archive.
 trait Parts {
     fn path(&self) -> &Path;
-    /// A part, with its length; none if it is not there.
+    /// Opens a part; none if it does not exist.
     fn open(&self, name: &str) -> Result<Option<Content<'_>>, LayoutError>;
 
     fn bytes(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, LayoutError> {
@@ -144,7 +144,7 @@ trait Parts {
         Ok(Some(bytes))
     }
 
-    fn needed(&self, name: &str, limit: u64) -> Result<Vec<u8>, LayoutError> {
+    fn require(&self, name: &str, limit: u64) -> Result<Vec<u8>, LayoutError> {
         self.bytes(name, limit)?.ok_or_else(|| missing(self.path(), name))
     }
 }
@@ -156,11 +156,11 @@ fn missing(path: &Path, name: &str) -> LayoutError {
 fn document<'p>(
     path: &'p Path,
     name: &'p str,
-) -> impl FnOnce(ManifestError) -> LayoutError + use<'p> {
+) -> impl FnOnce(ImageManifestError) -> LayoutError + use<'p> {
     move |source| LayoutError::Document { path: path.to_owned(), name: name.to_owned(), source }
 }
 
-/// A layout in a folder. Its parts have fixed names or are named by digest, so none leads out.
+/// A layout in a folder. Its parts have fixed names or digests as names, so none leads outside.
 struct Folder(PathBuf);
 
 impl Parts for Folder {
@@ -170,12 +170,12 @@ impl Parts for Folder {
 
     fn open(&self, name: &str) -> Result<Option<Content<'_>>, LayoutError> {
         let path = self.0.join(name);
-        // Opening a pipe would wait for somebody to write to it.
+        // Opening a pipe would block until another process writes to it.
         let opened = fs::metadata(&path).and_then(|about| {
             if about.is_file() {
                 Ok((File::open(&path)?, about.len()))
             } else {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
             }
         });
         match opened {
@@ -186,11 +186,11 @@ impl Parts for Folder {
     }
 }
 
-/// Reads the images of a layout or an archive, whichever it is, into a store.
+/// Reads the images of a layout or an archive into a store.
 ///
-/// Archives may be compressed. One that is both (as Docker writes them since version 25) is read as a
-/// layout.
-pub fn read(store: &Store, path: &Path) -> Result<Vec<Named>, LayoutError> {
+/// Archives may be compressed. An archive that is both a layout and a Docker archive (as Docker
+/// writes them since version 25) is read as a layout.
+pub fn read(store: &ImageStore, path: &Path) -> Result<Vec<NamedImage>, LayoutError> {
     let about = fs::metadata(path).map_err(|source| LayoutError::Io {
         what: "cannot read",
         path: path.to_owned(),
@@ -200,7 +200,8 @@ pub fn read(store: &Store, path: &Path) -> Result<Vec<Named>, LayoutError> {
         return read_parts(store, &Folder(path.to_owned()));
     }
     if !about.is_file() {
-        let source = io::Error::new(io::ErrorKind::InvalidInput, "it is neither file nor folder");
+        let source =
+            io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a folder");
         return Err(LayoutError::Io { what: "cannot read", path: path.to_owned(), source });
     }
     read_parts(store, &archive::Archive::open(store, path)?)
@@ -212,7 +213,7 @@ struct Version {
     version: String,
 }
 
-/// Whether it is a layout; one of a later format is refused.
+/// Whether the parts are a layout. An unsupported version is an error.
 fn is_layout(parts: &dyn Parts) -> Result<bool, LayoutError> {
     let Some(version) = parts.bytes("oci-layout", 4096)? else { return Ok(false) };
     let version: Version = serde_json::from_slice(&version)
@@ -223,17 +224,17 @@ fn is_layout(parts: &dyn Parts) -> Result<bool, LayoutError> {
     Err(LayoutError::Version { path: parts.path().to_owned(), version: version.version })
 }
 
-fn read_parts(store: &Store, parts: &dyn Parts) -> Result<Vec<Named>, LayoutError> {
+fn read_parts(store: &ImageStore, parts: &dyn Parts) -> Result<Vec<NamedImage>, LayoutError> {
     if !is_layout(parts)? {
         let Some(list) = parts.bytes("manifest.json", manifest::LONGEST_MANIFEST)? else {
             return Err(LayoutError::Unknown(parts.path().to_owned()));
         };
         return docker::read(store, parts, &list);
     }
-    let index = parts.needed("index.json", manifest::LONGEST_MANIFEST)?;
-    let index: Index = serde_json::from_slice(&index)
+    let index = parts.require("index.json", manifest::LONGEST_MANIFEST)?;
+    let index: ImageIndex = serde_json::from_slice(&index)
         .map_err(|error| document(parts.path(), "index.json")(error.into()))?;
-    let mut found: Vec<Named> = Vec::new();
+    let mut found: Vec<NamedImage> = Vec::new();
     for mut descriptor in index.manifests {
         copy(store, parts, &descriptor, 0)?;
         let mut names = Vec::new();
@@ -242,7 +243,7 @@ fn read_parts(store: &Store, parts: &dyn Parts) -> Result<Vec<Named>, LayoutErro
         }
         match found.iter_mut().find(|one| one.descriptor.digest == descriptor.digest) {
             Some(known) => known.names.extend(names),
-            None => found.push(Named { names, descriptor }),
+            None => found.push(NamedImage { names, descriptor }),
         }
     }
     Ok(found)
@@ -252,10 +253,10 @@ fn blob_name(digest: &Digest) -> String {
     format!("blobs/{}/{}", digest.algorithm().name(), digest.hex())
 }
 
-/// Copies a document and all it names. What an index names and is not there is skipped: layouts that
-/// hold one platform of several are common.
+/// Copies a document and all its parts. Missing images of an index are skipped, because layouts
+/// with one of several platforms are common.
 fn copy(
-    store: &Store,
+    store: &ImageStore,
     parts: &dyn Parts,
     descriptor: &Descriptor,
     depth: usize,
@@ -264,22 +265,22 @@ fn copy(
         return Err(LayoutError::TooDeep);
     }
     let name = blob_name(&descriptor.digest);
-    let bytes = parts.needed(&name, manifest::LONGEST_MANIFEST)?;
+    let bytes = parts.require(&name, manifest::LONGEST_MANIFEST)?;
     let found = descriptor.digest.same_of(&bytes);
     if found != descriptor.digest {
-        return Err(StoreError::Digest { wanted: descriptor.digest.clone(), found }.into());
+        return Err(ImageStoreError::Digest { wanted: descriptor.digest.clone(), found }.into());
     }
-    let read = Document::read(&bytes, Some(&descriptor.media_type));
+    let read = ImageDocument::read(&bytes, Some(&descriptor.media_type));
     let read = read.map_err(document(parts.path(), &name))?;
     for part in read.parts() {
         let name = blob_name(&part.digest);
         match &read {
-            Document::Index(_) => {
+            ImageDocument::Index(_) => {
                 if parts.open(&name)?.is_some() {
                     copy(store, parts, part, depth + 1)?;
                 }
             }
-            Document::Manifest(_) => {
+            ImageDocument::Manifest(_) => {
                 let Some((mut content, _)) = parts.open(&name)? else {
                     return Err(missing(parts.path(), &name));
                 };

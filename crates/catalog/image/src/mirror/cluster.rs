@@ -1,28 +1,29 @@
-//! What a cluster says of mirrors, as rules.
+//! Mirror rules of a cluster: `ImageDigestMirrorSet`, `ImageTagMirrorSet`,
+//! `ImageContentSourcePolicy`.
 
-use super::{FileError, Mirror, Pulls, Rule, Rules, file::location};
+use super::{FileError, Mirror, MirrorRule, MirrorRules, PullScope, file::location};
 use serde_json::Value;
 
-/// Why an object is refused.
+/// Why a mirror object is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name}: {why}")]
 pub struct ClusterError {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Why.
+    /// Why it is invalid.
     pub why: String,
 }
 
 /// The rules of `ImageDigestMirrorSet`, `ImageTagMirrorSet` (`config.openshift.io/v1`) and
-/// `ImageContentSourcePolicy` (`operator.openshift.io/v1alpha1`); other kinds are passed over.
+/// `ImageContentSourcePolicy` (`operator.openshift.io/v1alpha1`); other kinds are ignored.
 ///
-/// Objects count in the order of their names, as the cluster does it. Mirrors of one source come
-/// together, each once; a source of which one object says `NeverContactSource` is blocked.
+/// As in the cluster, objects are applied in the order of their names. Mirrors of one source are
+/// merged without duplicates. One object with `NeverContactSource` blocks the source.
 pub fn from_objects<'o>(
     objects: impl IntoIterator<Item = &'o Value>,
-) -> Result<Rules, ClusterError> {
+) -> Result<MirrorRules, ClusterError> {
     let mut objects: Vec<(&str, &str, &Value)> = objects
         .into_iter()
         .map(|object| {
@@ -31,12 +32,12 @@ pub fn from_objects<'o>(
         })
         .collect();
     objects.sort_by_key(|(kind, name, _)| (name.to_owned(), kind.to_owned()));
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<MirrorRule> = Vec::new();
     for (kind, name, object) in objects {
         let (list, pulls) = match kind {
-            "ImageDigestMirrorSet" => ("imageDigestMirrors", Pulls::DigestOnly),
-            "ImageTagMirrorSet" => ("imageTagMirrors", Pulls::TagOnly),
-            "ImageContentSourcePolicy" => ("repositoryDigestMirrors", Pulls::DigestOnly),
+            "ImageDigestMirrorSet" => ("imageDigestMirrors", PullScope::DigestOnly),
+            "ImageTagMirrorSet" => ("imageTagMirrors", PullScope::TagOnly),
+            "ImageContentSourcePolicy" => ("repositoryDigestMirrors", PullScope::DigestOnly),
             _ => continue,
         };
         let wrong =
@@ -56,12 +57,12 @@ pub fn from_objects<'o>(
                 None | Some("" | "AllowContactingSource") => false,
                 Some("NeverContactSource") => true,
                 Some(other) => {
-                    return Err(wrong(format!("mirrorSourcePolicy {other:?} is not known")));
+                    return Err(wrong(format!("mirrorSourcePolicy {other:?} is unknown")));
                 }
             };
             let place = rules.iter().position(|rule| rule.prefix == prefix);
             let place = place.unwrap_or_else(|| {
-                rules.push(Rule { prefix: prefix.clone(), ..Rule::default() });
+                rules.push(MirrorRule { prefix: prefix.clone(), ..MirrorRule::default() });
                 rules.len() - 1
             });
             let Some(rule) = rules.get_mut(place) else { continue };
@@ -71,12 +72,12 @@ pub fn from_objects<'o>(
                 let location =
                     location(mirror).map_err(|error: FileError| wrong(error.to_string()))?;
                 let mirror = Mirror { location, insecure: false, pulls };
-                // The source itself comes last anyway.
+                // The source itself comes last in any case.
                 if mirror.location != prefix && !rule.mirrors.contains(&mirror) {
                     rule.mirrors.push(mirror);
                 }
             }
         }
     }
-    Ok(Rules { rules, search: Vec::new() })
+    Ok(MirrorRules { rules, search: Vec::new() })
 }

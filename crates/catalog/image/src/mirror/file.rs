@@ -1,39 +1,39 @@
-//! `registries.conf`, version 2.
+//! Mirror rules of a file: `registries.conf`, version 2.
 
-use super::{Mirror, Pulls, Rule, Rules};
+use super::{Mirror, MirrorRule, MirrorRules, PullScope};
 use crate::reference;
 use serde::Deserialize;
 
-/// Why a file is refused.
+/// Why a `registries.conf` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It is no TOML, or has a field of the wrong kind.
+    /// The file is not TOML, or a field has the wrong type.
     #[error("it is not valid: {0}")]
     Toml(String),
-    /// It is of version 1.
+    /// The file is of version 1.
     #[error("it is of version 1, which is no longer supported; write [[registry]] tables")]
     Old,
-    /// A location is none.
+    /// A location is invalid.
     #[error("{0:?} is not a location: write a registry, perhaps with a folder, without https://")]
     Location(String),
-    /// A table names nothing.
+    /// A table has no prefix and no location.
     #[error("a [[registry]] has neither prefix nor location")]
     Nameless,
-    /// A wildcard in the wrong place.
+    /// A wildcard is in the wrong place.
     #[error("{0:?} is not a prefix: * stands for what is before a domain, as in *.example.com")]
     Wildcard(String),
-    /// `pull-from-mirror` has a value that is not known.
+    /// `pull-from-mirror` has an unknown value.
     #[error("pull-from-mirror is {0:?}, and must be all, digest-only or tag-only")]
     Pulls(String),
-    /// Both ways to say which names a mirror serves.
+    /// A table has `mirror-by-digest-only` and `pull-from-mirror`.
     #[error(
         "the registry {0:?} has mirror-by-digest-only, so its mirrors cannot have pull-from-mirror"
     )]
     Twice(String),
-    /// One prefix with two meanings.
+    /// A prefix has two different tables.
     #[error("the prefix {0:?} has two [[registry]] tables that differ")]
     Conflict(String),
-    /// A mirror of a table that has none.
+    /// A mirror has no location.
     #[error("a mirror of {0:?} has no location")]
     Mirror(String),
 }
@@ -75,7 +75,7 @@ struct MirrorTable {
     pull_from_mirror: Option<String>,
 }
 
-/// That a text is a registry, perhaps with a folder.
+/// Checks that a text is a registry, with an optional path.
 pub(super) fn location(text: &str) -> Result<String, FileError> {
     let text = text.trim_end_matches('/');
     let wrong = || FileError::Location(text.to_owned());
@@ -89,7 +89,7 @@ pub(super) fn location(text: &str) -> Result<String, FileError> {
     }
 }
 
-/// A prefix: a location, or `*.` and a domain.
+/// Checks a prefix: a location, or `*.` and a domain.
 fn prefix(text: &str) -> Result<String, FileError> {
     match text.strip_prefix("*.") {
         Some(domain) if reference::is_domain(domain) && !domain.contains(':') => {
@@ -101,14 +101,14 @@ fn prefix(text: &str) -> Result<String, FileError> {
     }
 }
 
-/// Reads a file.
-pub fn from_toml(text: &str) -> Result<Rules, FileError> {
+/// Parses a file.
+pub fn from_toml(text: &str) -> Result<MirrorRules, FileError> {
     let file: File =
         toml::from_str(text).map_err(|error| FileError::Toml(error.message().to_owned()))?;
     if file.registries.is_some() {
         return Err(FileError::Old);
     }
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<MirrorRule> = Vec::new();
     for table in file.registry {
         let rule = rule(table)?;
         match rules.iter().find(|known| known.prefix == rule.prefix) {
@@ -117,10 +117,10 @@ pub fn from_toml(text: &str) -> Result<Rules, FileError> {
             None => rules.push(rule),
         }
     }
-    Ok(Rules { rules, search: file.unqualified_search_registries })
+    Ok(MirrorRules { rules, search: file.unqualified_search_registries })
 }
 
-fn rule(table: Table) -> Result<Rule, FileError> {
+fn rule(table: Table) -> Result<MirrorRule, FileError> {
     let name = if table.prefix.is_empty() { &table.location } else { &table.prefix };
     if name.is_empty() {
         return Err(FileError::Nameless);
@@ -132,9 +132,9 @@ fn rule(table: Table) -> Result<Rule, FileError> {
             return Err(FileError::Mirror(prefix));
         }
         let pulls = match mirror.pull_from_mirror.as_deref() {
-            None | Some("" | "all") => Pulls::All,
-            Some("digest-only") => Pulls::DigestOnly,
-            Some("tag-only") => Pulls::TagOnly,
+            None | Some("" | "all") => PullScope::All,
+            Some("digest-only") => PullScope::DigestOnly,
+            Some("tag-only") => PullScope::TagOnly,
             Some(other) => return Err(FileError::Pulls(other.to_owned())),
         };
         if table.mirror_by_digest_only && mirror.pull_from_mirror.is_some_and(|one| !one.is_empty())
@@ -144,13 +144,13 @@ fn rule(table: Table) -> Result<Rule, FileError> {
         let (location, insecure) = (location(&mirror.location)?, mirror.insecure);
         mirrors.push(Mirror { location, insecure, pulls });
     }
-    // Without a location, and for a wildcard, the name is left as it is.
+    // Without a location, and for a wildcard, the name stays unchanged.
     let location = match &*table.location {
         "" => String::new(),
         other if *other == prefix => String::new(),
         other => location(other)?,
     };
-    Ok(Rule {
+    Ok(MirrorRule {
         prefix,
         location,
         insecure: table.insecure,

@@ -1,10 +1,9 @@
-//! Where images are looked for: rules that send to mirrors, refuse registries, or declare them
-//! insecure.
+//! Image mirrors: rules that redirect pulls to mirrors, block registries, or mark them insecure.
 //!
-//! The rules are those of containers' `registries.conf`, version 2; what a cluster says
-//! (`ImageDigestMirrorSet`, `ImageTagMirrorSet`, `ImageContentSourcePolicy`) becomes such rules as
-//! OpenShift makes them. The rule with the longest prefix that covers a name decides alone: its
-//! mirrors come first, in their order, and then the registry itself unless it is blocked.
+//! The rules are those of `registries.conf` version 2 (containers/image). The objects of a cluster
+//! (`ImageDigestMirrorSet`, `ImageTagMirrorSet`, `ImageContentSourcePolicy`) become such rules as
+//! in OpenShift. Only the rule with the longest matching prefix applies to a name: first its
+//! mirrors in order, then the registry itself unless it is blocked.
 
 mod cluster;
 mod file;
@@ -13,99 +12,99 @@ pub use cluster::{ClusterError, from_objects};
 pub use file::{FileError, from_toml};
 
 use crate::{
-    reference::{Reference, ReferenceError},
+    reference::{ImageReference, ImageReferenceError},
     registry::{RegistryError, Security},
 };
 
-/// Which names a mirror serves.
+/// Which references a mirror serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pulls {
-    /// All.
+pub enum PullScope {
+    /// All references.
     #[default]
     All,
-    /// Those with a digest.
+    /// References with a digest.
     DigestOnly,
-    /// Those without.
+    /// References without a digest.
     TagOnly,
 }
 
 /// A mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
-    /// What takes the place of the prefix: a registry, perhaps with a folder or a repository.
+    /// The replacement of the prefix: a registry, with an optional path.
     pub location: String,
-    /// Whether its certificate may be any.
+    /// Whether any certificate is accepted.
     pub insecure: bool,
-    /// Which names it serves.
-    pub pulls: Pulls,
+    /// Which references it serves.
+    pub pulls: PullScope,
 }
 
-/// What holds for names with a prefix.
+/// The rule for references with a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
-    /// A registry, a folder or a repository in it, or `*.domain` for all registries below one.
+pub struct MirrorRule {
+    /// A registry, a path or a repository in it, or `*.domain` for all registries below a domain.
     pub prefix: String,
-    /// What takes the place of the prefix in the registry itself; empty where nothing does.
+    /// The replacement of the prefix in the registry itself; empty for no replacement.
     pub location: String,
-    /// Whether its certificate may be any.
+    /// Whether any certificate of the registry is accepted.
     pub insecure: bool,
     /// Whether nothing is pulled from the registry itself.
     pub blocked: bool,
-    /// Mirrors, the first one first.
+    /// Mirrors in order.
     pub mirrors: Vec<Mirror>,
     /// Whether all mirrors serve digests only.
     pub digest_only: bool,
 }
 
-/// All rules.
+/// All mirror rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// In no order: the longest prefix decides.
-    pub rules: Vec<Rule>,
-    /// Where names without a registry are looked for; not used for references, which have one.
+pub struct MirrorRules {
+    /// The rules in any order: the longest prefix applies.
+    pub rules: Vec<MirrorRule>,
+    /// Registries for names without a registry; references always have one.
     pub search: Vec<String>,
 }
 
-/// A place to pull from.
+/// A registry to pull from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// The name there.
-    pub reference: Reference,
-    /// How it is reached.
+pub struct MirrorSource {
+    /// The reference there.
+    pub reference: ImageReference,
+    /// The security of the connection.
     pub security: Security,
     /// Whether it is a mirror.
     pub mirror: bool,
 }
 
-/// Why there is no place to pull from.
+/// Why there is no source to pull from.
 #[derive(Debug, thiserror::Error)]
 pub enum MirrorError {
-    /// A rule refuses.
+    /// A rule blocks the registry.
     #[error("registry {registry} is blocked by the rule for {prefix}")]
     Blocked {
-        /// Which registry.
+        /// The registry.
         registry: String,
-        /// Whose rule.
+        /// The prefix of the rule.
         prefix: String,
     },
-    /// What a rule makes of a name is none.
-    #[error("the rule for {prefix} makes {name:?} of {reference}: {source}")]
+    /// A rule makes an invalid reference.
+    #[error("the rule for {prefix} turns {reference} into {name:?}: {source}")]
     Name {
-        /// Whose rule.
+        /// The prefix of the rule.
         prefix: String,
-        /// What it makes.
+        /// The invalid reference.
         name: String,
-        /// Of what.
+        /// The original reference.
         reference: String,
-        /// Why it is none.
-        source: ReferenceError,
+        /// Why it is invalid.
+        source: ImageReferenceError,
     },
-    /// Nobody had it.
+    /// All sources fail.
     #[error("{reference}: {}", join(.attempts))]
     All {
-        /// What was looked for.
+        /// The reference.
         reference: String,
-        /// Why each of the places did not have it.
+        /// Each source with its error.
         attempts: Vec<(String, RegistryError)>,
     },
 }
@@ -116,10 +115,10 @@ fn join(attempts: &[(String, RegistryError)]) -> String {
     lines.join(" ")
 }
 
-/// How long a prefix is that covers a repository, if it does.
+/// The length of a prefix that matches a repository; none if it does not match.
 fn covers(prefix: &str, repository: &str) -> Option<usize> {
     if let Some(domain) = prefix.strip_prefix("*.") {
-        // The domain and what is below it, whatever lies in it.
+        // Registries below the domain, with any repository.
         let host = repository.split('/').next()?.split(':').next()?;
         let below = host.strip_suffix(domain)?.strip_suffix('.')?;
         return (!below.is_empty()).then_some(prefix.len());
@@ -128,18 +127,18 @@ fn covers(prefix: &str, repository: &str) -> Option<usize> {
     (rest.is_empty() || rest.starts_with(['/', ':'])).then_some(prefix.len())
 }
 
-impl Rules {
-    /// The rule for a name.
-    pub fn rule(&self, reference: &Reference) -> Option<&Rule> {
+impl MirrorRules {
+    /// The rule for a reference.
+    pub fn rule(&self, reference: &ImageReference) -> Option<&MirrorRule> {
         let repository = reference.repository();
         let covering = self.rules.iter().filter_map(|rule| {
-            // A prefix may name a single image, too.
+            // A prefix may also name a single image.
             let by_name = covers(&rule.prefix, &repository);
             let by_tag = covers(&rule.prefix, &reference.to_string());
             by_name.or(by_tag).map(|length| (length, rule))
         });
-        // The first of those as long.
-        let mut best: Option<(usize, &Rule)> = None;
+        // The first of several rules with equal length.
+        let mut best: Option<(usize, &MirrorRule)> = None;
         for (length, rule) in covering {
             let first = mainstay_fault::is_on("the-first-prefix-decides");
             if best.is_none_or(|(known, _)| length > known && !first) {
@@ -149,14 +148,15 @@ impl Rules {
         best.map(|(_, rule)| rule)
     }
 
-    /// Where a name is pulled from, the first place first. `security` is what holds where no rule
-    /// says otherwise.
+    /// The sources of a reference, in the order in which they are tried. `security` applies to
+    /// registries without a rule.
     pub fn sources(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-    ) -> Result<Vec<Source>, MirrorError> {
-        let itself = |security| Source { reference: reference.clone(), security, mirror: false };
+    ) -> Result<Vec<MirrorSource>, MirrorError> {
+        let itself =
+            |security| MirrorSource { reference: reference.clone(), security, mirror: false };
         let Some(rule) = self.rule(reference) else { return Ok(vec![itself(security)]) };
         let by_digest = reference.digest().is_some();
         let reach = |insecure| if insecure { Security::Insecure } else { Security::Tls };
@@ -164,14 +164,14 @@ impl Rules {
         for mirror in &rule.mirrors {
             let serves = match mirror.pulls {
                 _ if rule.digest_only && !by_digest => false,
-                Pulls::All => true,
-                Pulls::DigestOnly => by_digest,
-                Pulls::TagOnly => !by_digest,
+                PullScope::All => true,
+                PullScope::DigestOnly => by_digest,
+                PullScope::TagOnly => !by_digest,
             };
             if serves {
                 let reference = rule.moved(reference, &mirror.location)?;
                 let security = reach(mirror.insecure);
-                sources.push(Source { reference, security, mirror: true });
+                sources.push(MirrorSource { reference, security, mirror: true });
             }
         }
         if !rule.blocked {
@@ -180,7 +180,7 @@ impl Rules {
                 itself(security)
             } else {
                 let reference = rule.moved(reference, &rule.location)?;
-                Source { reference, security, mirror: false }
+                MirrorSource { reference, security, mirror: false }
             });
         }
         if sources.is_empty() {
@@ -191,9 +191,13 @@ impl Rules {
     }
 }
 
-impl Rule {
-    /// A name with another beginning. For `*.domain`, the registry is what is replaced.
-    fn moved(&self, reference: &Reference, location: &str) -> Result<Reference, MirrorError> {
+impl MirrorRule {
+    /// The reference with the prefix replaced. For `*.domain`, the registry is replaced.
+    fn moved(
+        &self,
+        reference: &ImageReference,
+        location: &str,
+    ) -> Result<ImageReference, MirrorError> {
         let repository = reference.repository();
         let rest = if self.prefix.starts_with("*.") {
             repository.strip_prefix(reference.domain()).unwrap_or_default()

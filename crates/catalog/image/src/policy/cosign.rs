@@ -1,72 +1,72 @@
-//! Signatures as cosign makes them with a key, and keeps them: an image under a tag that is the
-//! signed image's digest, with a layer for each signature.
+//! Cosign signatures by key. Cosign stores them as an image whose tag is the digest of the signed
+//! image, with a layer for each signature.
 
-use super::{Identity, Signature};
-use crate::{digest::Digest, reference::Reference};
+use super::{Signature, SignedIdentity};
+use crate::{digest::Digest, reference::ImageReference};
 use base64::Engine as _;
 use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject as _};
 use serde::Deserialize;
 
-/// How a public key of the curve P-256 begins: its algorithm, as DER.
-const P256: [u8; 26] = [
+/// The DER prefix of a public key on the curve P-256.
+const P256_PREFIX: [u8; 26] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
 ];
-/// What a payload says that it is.
-const KINDS: [&str; 2] =
+/// The accepted types of payloads.
+const PAYLOAD_TYPES: [&str; 2] =
     ["cosign container image signature", "https://sigstore.dev/cosign/sign/v1"];
 
-/// A public key: ECDSA on P-256, which cosign makes.
+/// A public key: ECDSA on P-256, as cosign creates them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key(Vec<u8>);
+pub struct CosignKey(Vec<u8>);
 
-/// A key that cannot be used.
+/// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// There is no public key in it.
+pub enum CosignKeyError {
+    /// The text is not a public key in PEM.
     #[error("it is not a public key in PEM")]
     Pem,
-    /// It is of another kind.
+    /// The key has another type.
     #[error("it is not an ECDSA key on the curve P-256")]
     Kind,
 }
 
-impl Key {
-    /// Reads `-----BEGIN PUBLIC KEY-----`.
-    pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
-        let key = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| KeyError::Pem)?;
-        let point = key.as_ref().strip_prefix(&P256).ok_or(KeyError::Kind)?;
-        // A point that is not compressed, as everybody writes it.
+impl CosignKey {
+    /// Parses `-----BEGIN PUBLIC KEY-----`.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, CosignKeyError> {
+        let key = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| CosignKeyError::Pem)?;
+        let point = key.as_ref().strip_prefix(&P256_PREFIX).ok_or(CosignKeyError::Kind)?;
+        // An uncompressed point, the usual form.
         if point.len() == 65 && point[0] == 4 {
             Ok(Self(point.to_vec()))
         } else {
-            Err(KeyError::Kind)
+            Err(CosignKeyError::Kind)
         }
     }
 }
 
-/// Why a signature is not good.
+/// Why a signature is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// It is no base64.
+    /// The signature is not base64.
     #[error("a signature is damaged")]
     Damaged,
-    /// No key made it.
+    /// None of the keys made the signature.
     #[error("a signature is by none of the keys")]
     Key,
-    /// What was signed cannot be read.
+    /// The payload cannot be parsed.
     #[error("a signature is of something else than an image")]
     Payload,
-    /// It is of another image.
+    /// The payload names another digest.
     #[error("a signature is of {0}")]
     Digest(String),
-    /// It names another image.
+    /// The payload names another reference.
     #[error("a signature is for {0:?}")]
     Identity(String),
 }
 
-/// The tag under which the signatures of an image are kept.
+/// The tag of the image that holds the signatures of an image.
 pub fn signature_tag(digest: &Digest) -> String {
     format!("{}-{}.sig", digest.algorithm().name(), digest.hex())
 }
@@ -100,17 +100,17 @@ struct Image {
     digest: String,
 }
 
-/// That one of the keys signed this image under a name that is wanted. Nothing of what was signed is
-/// looked at before it is known to be signed.
+/// Verifies that one of the keys signed this image under an accepted identity. The payload is
+/// parsed only after its signature is verified.
 pub fn verify(
     signature: &Signature,
-    keys: &[Key],
-    identity: &Identity,
-    reference: &Reference,
+    keys: &[CosignKey],
+    identity: &SignedIdentity,
+    reference: &ImageReference,
     digest: &Digest,
 ) -> Result<(), SignatureError> {
     let bytes = base64(&signature.base64).ok_or(SignatureError::Damaged)?;
-    let by = |key: &Key| {
+    let by = |key: &CosignKey| {
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &key.0);
         key.verify(&signature.payload, &bytes).is_ok()
     };
@@ -120,7 +120,7 @@ pub fn verify(
     let payload: Payload =
         serde_json::from_slice(&signature.payload).map_err(|_| SignatureError::Payload)?;
     let critical = payload.critical;
-    if !KINDS.contains(&critical.kind.as_str()) {
+    if !PAYLOAD_TYPES.contains(&critical.kind.as_str()) {
         return Err(SignatureError::Payload);
     }
     if critical.image.digest != digest.to_string()
@@ -129,7 +129,7 @@ pub fn verify(
         return Err(SignatureError::Digest(short(&critical.image.digest)));
     }
     let named = critical.identity.reference;
-    let signed: Option<Reference> = named.parse().ok();
+    let signed: Option<ImageReference> = named.parse().ok();
     if signed.is_some_and(|signed| matches(identity, reference, &signed)) {
         Ok(())
     } else {
@@ -141,32 +141,34 @@ fn short(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(200).collect()
 }
 
-/// Whether what was signed is what is wanted. Neither is given a tag that it does not have: cosign
-/// signs names without one, and such a signature is good where only the repository must be equal.
-fn matches(identity: &Identity, reference: &Reference, signed: &Reference) -> bool {
+/// Whether the signed reference satisfies the identity. A missing tag is not defaulted: cosign
+/// signs names without one, and such a signature is valid where only the repository counts.
+fn matches(identity: &SignedIdentity, reference: &ImageReference, signed: &ImageReference) -> bool {
     let repository = || reference.repository() == signed.repository();
-    let exact = |wanted: &Reference| {
+    let exact = |wanted: &ImageReference| {
         wanted.repository() == signed.repository()
             && wanted.tag().is_some()
             && wanted.tag() == signed.tag()
     };
     match identity {
-        Identity::RepoDigestOrExact
+        SignedIdentity::RepoDigestOrExact
             if reference.tag().is_none() && reference.digest().is_some() =>
         {
             repository()
         }
-        Identity::RepoDigestOrExact | Identity::Exact => exact(reference),
-        Identity::Repository => repository(),
-        Identity::ExactReference(wanted) => exact(wanted),
-        Identity::ExactRepository(wanted) => wanted.repository() == signed.repository(),
-        Identity::Remap { prefix, signed: beginning } => {
+        SignedIdentity::RepoDigestOrExact | SignedIdentity::Exact => exact(reference),
+        SignedIdentity::Repository => repository(),
+        SignedIdentity::ExactReference(wanted) => exact(wanted),
+        SignedIdentity::ExactRepository(wanted) => wanted.repository() == signed.repository(),
+        SignedIdentity::Remap { prefix, signed: beginning } => {
             let name = reference.to_string();
             let rest = name.strip_prefix(prefix.as_str());
             let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@']));
-            let Some(rest) = rest else { return matches(&Identity::default(), reference, signed) };
-            let moved: Option<Reference> = format!("{beginning}{rest}").parse().ok();
-            moved.is_some_and(|moved| matches(&Identity::default(), &moved, signed))
+            let Some(rest) = rest else {
+                return matches(&SignedIdentity::default(), reference, signed);
+            };
+            let moved: Option<ImageReference> = format!("{beginning}{rest}").parse().ok();
+            moved.is_some_and(|moved| matches(&SignedIdentity::default(), &moved, signed))
         }
     }
 }

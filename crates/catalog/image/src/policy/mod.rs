@@ -1,100 +1,100 @@
-//! Which images are taken: containers' `policy.json`, and cosign's signatures by key.
+//! Signature policies: containers' `policy.json`, and cosign signatures by key.
 //!
-//! A policy says for every name what must be true of an image: nothing, that it is refused, or that
-//! somebody signed it. The requirements of the closest scope hold, all of them; none is a mistake.
+//! A policy states requirements for each image name: none, refusal, or a signature. All
+//! requirements of the most specific scope must hold; an empty list is an error.
 //!
-//! What this does not do: PGP signatures (`signedBy`), and signatures without keys (Fulcio,
-//! Rekor). A policy that asks for them refuses the image and says so; it is never taken for less.
+//! PGP signatures (`signedBy`) and keyless signatures (Fulcio, Rekor) are not supported. A policy
+//! that requires them refuses the image with that reason; the requirement is never skipped.
 
 mod cosign;
-mod strict;
+mod unique_keys;
 
-pub use cosign::{Key, KeyError, SignatureError, signature_tag, verify};
+pub use cosign::{CosignKey, CosignKeyError, SignatureError, signature_tag, verify};
 
-use crate::{digest::Digest, reference::Reference};
+use crate::{digest::Digest, reference::ImageReference};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Why a policy cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// It is no JSON.
+    /// The policy is not JSON.
     #[error("the policy is not valid JSON (line {line}, column {column})")]
     Json {
-        /// Line, from one.
+        /// The line, from 1.
         line: usize,
-        /// Column, from one.
+        /// The column, from 1.
         column: usize,
     },
-    /// A key stands twice in an object.
-    #[error("the policy has a {0}, and nobody can say which one holds")]
+    /// An object has a duplicate key.
+    #[error("the policy has a {0}: remove one of them")]
     Duplicate(String),
-    /// A part is not what it must be.
+    /// A part is invalid.
     #[error("the policy's {place}: {why}")]
     Part {
-        /// Where.
+        /// The path of the part.
         place: String,
-        /// What is wrong.
+        /// Why it is invalid.
         why: String,
     },
 }
 
-/// What must be true of an image.
+/// A requirement for an image.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Requirement {
-    /// Nothing.
+pub enum PolicyRequirement {
+    /// Every image is accepted.
     Accept,
-    /// It is refused.
+    /// Every image is refused.
     Reject,
-    /// It is signed by one of the keys.
+    /// One of the keys must have signed the image.
     Signed {
         /// The keys.
-        keys: Vec<Key>,
-        /// What the signature must name.
-        identity: Identity,
+        keys: Vec<CosignKey>,
+        /// The identity in the signature.
+        identity: SignedIdentity,
     },
-    /// Something that is not supported: which, and so it is refused.
+    /// An unsupported requirement, by name. The image is refused.
     Unsupported(&'static str),
 }
 
-/// What a signature must name.
+/// The identity that a signature must name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Identity {
-    /// The repository and, unless the image is asked for by digest, the tag.
+pub enum SignedIdentity {
+    /// The repository, and the tag unless the reference has a digest.
     #[default]
     RepoDigestOrExact,
     /// The repository and the tag.
     Exact,
     /// The repository.
     Repository,
-    /// Another reference.
-    ExactReference(Reference),
-    /// Another repository.
-    ExactRepository(Reference),
-    /// The name, with one beginning for another.
+    /// A fixed reference.
+    ExactReference(ImageReference),
+    /// A fixed repository.
+    ExactRepository(ImageReference),
+    /// The reference with a replaced prefix.
     Remap {
-        /// The beginning of the image's name.
+        /// The prefix of the image's name.
         prefix: String,
-        /// That of the signed one.
+        /// The prefix of the signed name.
         signed: String,
     },
 }
 
-/// Why an image is not taken.
+/// Why a policy refuses an image.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// The policy says so.
+pub enum PolicyRefusal {
+    /// The policy rejects it.
     #[error("running image {0} is rejected by policy")]
     Rejected(String),
-    /// The policy asks for what cannot be judged.
-    #[error("the policy for {0} asks for {1}, which is not supported: the image is refused")]
+    /// The policy has an unsupported requirement.
+    #[error("the policy for {0} requires {1}, which is not supported: the image is refused")]
     Unsupported(String, &'static str),
-    /// No signature is good.
-    #[error("{image} is not signed as the policy asks{}", reasons(.why))]
+    /// No signature is valid.
+    #[error("{image} is not signed as the policy requires{}", reasons(.why))]
     Unsigned {
-        /// Which image.
+        /// The image.
         image: String,
-        /// Why each signature is not good.
+        /// Why each signature is invalid.
         why: Vec<SignatureError>,
     },
 }
@@ -107,50 +107,50 @@ fn reasons(why: &[SignatureError]) -> String {
     format!(": {}", why.join("; "))
 }
 
-/// A policy.
+/// A signature policy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
-    default: Vec<Requirement>,
-    /// Those of images from registries, by scope.
-    scopes: BTreeMap<String, Vec<Requirement>>,
+pub struct SignaturePolicy {
+    default: Vec<PolicyRequirement>,
+    /// Requirements for images from registries, by scope.
+    scopes: BTreeMap<String, Vec<PolicyRequirement>>,
 }
 
-/// A signature of an image: what was signed, and the signature in base64.
+/// A signature of an image: the signed payload, and the signature in base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The bytes that were signed.
+    /// The signed bytes.
     pub payload: Vec<u8>,
     /// The annotation `dev.cosignproject.cosign/signature`.
     pub base64: String,
 }
 
-impl Policy {
-    /// Takes everything: what holds where there is no policy.
+impl SignaturePolicy {
+    /// Accepts every image: the behavior without a policy.
     pub fn accept_anything() -> Self {
-        Self { default: vec![Requirement::Accept], scopes: BTreeMap::new() }
+        Self { default: vec![PolicyRequirement::Accept], scopes: BTreeMap::new() }
     }
 
-    /// Reads a policy. Keys in files are read by `file`.
+    /// Parses a policy. `file` reads key files.
     pub fn read(
         bytes: &[u8],
         file: impl Fn(&str) -> std::io::Result<Vec<u8>>,
     ) -> Result<Self, PolicyError> {
-        let strict::Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
+        let unique_keys::UniqueKeys(value) = serde_json::from_slice(bytes).map_err(|error| {
             let text = error.to_string();
-            if text.starts_with(strict::DUPLICATE) {
+            if text.starts_with(unique_keys::DUPLICATE_KEY) {
                 return PolicyError::Duplicate(text);
             }
             PolicyError::Json { line: error.line(), column: error.column() }
         })?;
-        let only = |value: &Value, place: &str, known: &[&str]| match value.as_object() {
+        let check_fields = |value: &Value, place: &str, known: &[&str]| match value.as_object() {
             None => Err(part(place, "must be an object")),
             Some(fields) => match fields.keys().find(|key| !known.contains(&key.as_str())) {
-                // A misspelt requirement must not be one that is not there.
-                Some(key) => Err(part(place, &format!("{key:?} is not known"))),
+                // A misspelled requirement must not be ignored.
+                Some(key) => Err(part(place, &format!("{key:?} is unknown"))),
                 None => Ok(()),
             },
         };
-        only(&value, "top", &["default", "transports"])?;
+        check_fields(&value, "top", &["default", "transports"])?;
         let default = requirements(&value["default"], "default", &file)?;
         let mut scopes = BTreeMap::new();
         let transports = value["transports"].as_object();
@@ -169,8 +169,8 @@ impl Policy {
         Ok(Self { default, scopes })
     }
 
-    /// What must be true of an image: the requirements of the closest scope.
-    pub fn requirements(&self, reference: &Reference) -> &[Requirement] {
+    /// The requirements for an image: those of the most specific scope.
+    pub fn requirements(&self, reference: &ImageReference) -> &[PolicyRequirement] {
         let mut scope = reference.to_string();
         if let Some(found) = self.scopes.get(&scope) {
             return found;
@@ -195,29 +195,32 @@ impl Policy {
         self.scopes.get("").map_or(&self.default, |found| found)
     }
 
-    /// Whether signatures must be fetched to judge an image.
-    pub fn needs_signatures(&self, reference: &Reference) -> bool {
-        let signed = |one: &Requirement| matches!(one, Requirement::Signed { .. });
+    /// Whether the requirements for an image include a signature.
+    pub fn needs_signatures(&self, reference: &ImageReference) -> bool {
+        let signed = |one: &PolicyRequirement| matches!(one, PolicyRequirement::Signed { .. });
         self.requirements(reference).iter().any(signed)
     }
 
-    /// Judges an image: all requirements must hold.
-    pub fn judge(
+    /// Checks an image: all requirements must hold.
+    pub fn check(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         digest: &Digest,
         signatures: &[Signature],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PolicyRefusal> {
         let image = || reference.to_string();
         for requirement in self.requirements(reference) {
             match requirement {
-                Requirement::Accept => {}
-                Requirement::Reject if mainstay_fault::is_on("rejected-images-are-taken") => {}
-                Requirement::Reject => return Err(Refused::Rejected(image())),
-                Requirement::Unsupported(what) => return Err(Refused::Unsupported(image(), what)),
-                Requirement::Signed { keys, identity } => {
+                PolicyRequirement::Accept => {}
+                PolicyRequirement::Reject if mainstay_fault::is_on("rejected-images-are-taken") => {
+                }
+                PolicyRequirement::Reject => return Err(PolicyRefusal::Rejected(image())),
+                PolicyRequirement::Unsupported(what) => {
+                    return Err(PolicyRefusal::Unsupported(image(), what));
+                }
+                PolicyRequirement::Signed { keys, identity } => {
                     let mut why = Vec::new();
-                    let good = signatures.iter().any(|signature| {
+                    let valid = signatures.iter().any(|signature| {
                         match verify(signature, keys, identity, reference, digest) {
                             Ok(()) => true,
                             Err(error) => {
@@ -226,8 +229,8 @@ impl Policy {
                             }
                         }
                     });
-                    if !good {
-                        return Err(Refused::Unsigned { image: image(), why });
+                    if !valid {
+                        return Err(PolicyRefusal::Unsigned { image: image(), why });
                     }
                 }
             }
@@ -244,9 +247,9 @@ fn requirements(
     value: &Value,
     place: &str,
     file: &impl Fn(&str) -> std::io::Result<Vec<u8>>,
-) -> Result<Vec<Requirement>, PolicyError> {
+) -> Result<Vec<PolicyRequirement>, PolicyError> {
     let list = value.as_array().filter(|list| !list.is_empty());
-    let list = list.ok_or_else(|| part(place, "must be a list with something in it"))?;
+    let list = list.ok_or_else(|| part(place, "must be a list with at least one requirement"))?;
     list.iter().map(|one| requirement(one, place, file)).collect()
 }
 
@@ -254,12 +257,12 @@ fn requirement(
     value: &Value,
     place: &str,
     file: &impl Fn(&str) -> std::io::Result<Vec<u8>>,
-) -> Result<Requirement, PolicyError> {
-    let wrong = |why: &str| part(place, why);
+) -> Result<PolicyRequirement, PolicyError> {
+    let invalid = |why: &str| part(place, why);
     let known: &[&str] = match value["type"].as_str() {
         Some("insecureAcceptAnything" | "reject") => &["type"],
-        Some("signedBy") => return Ok(Requirement::Unsupported("signedBy (OpenPGP)")),
-        Some("signedBaseLayer") => return Ok(Requirement::Unsupported("signedBaseLayer")),
+        Some("signedBy") => return Ok(PolicyRequirement::Unsupported("signedBy (OpenPGP)")),
+        Some("signedBaseLayer") => return Ok(PolicyRequirement::Unsupported("signedBaseLayer")),
         Some("sigstoreSigned") => &[
             "type",
             "keyPath",
@@ -274,30 +277,30 @@ fn requirement(
             "rekorPublicKeyData",
             "rekorPublicKeyDatas",
         ],
-        Some(other) => return Err(wrong(&format!("type {other:?} is not known"))),
-        None => return Err(wrong("a requirement has no type")),
+        Some(other) => return Err(invalid(&format!("type {other:?} is unknown"))),
+        None => return Err(invalid("a requirement has no type")),
     };
     let fields = value.as_object().into_iter().flatten();
     for (name, _) in fields {
         if !known.contains(&name.as_str()) {
-            return Err(wrong(&format!("{name:?} is not known")));
+            return Err(invalid(&format!("{name:?} is unknown")));
         }
     }
     match value["type"].as_str() {
-        Some("insecureAcceptAnything") => return Ok(Requirement::Accept),
-        Some("reject") => return Ok(Requirement::Reject),
+        Some("insecureAcceptAnything") => return Ok(PolicyRequirement::Accept),
+        Some("reject") => return Ok(PolicyRequirement::Reject),
         _ => {}
     }
-    let there = |name: &&str| !value[*name].is_null();
-    if ["fulcio", "pki"].iter().any(there) {
-        return Ok(Requirement::Unsupported("sigstoreSigned by certificates"));
+    let is_present = |name: &&str| !value[*name].is_null();
+    if ["fulcio", "pki"].iter().any(is_present) {
+        return Ok(PolicyRequirement::Unsupported("sigstoreSigned by certificates"));
     }
-    if known.iter().any(|name| name.starts_with("rekor") && there(name)) {
-        return Ok(Requirement::Unsupported("sigstoreSigned with a transparency log"));
+    if known.iter().any(|name| name.starts_with("rekor") && is_present(name)) {
+        return Ok(PolicyRequirement::Unsupported("sigstoreSigned with a transparency log"));
     }
-    let given: Vec<&&str> = known[1..5].iter().filter(|name| there(name)).collect();
+    let given: Vec<&&str> = known[1..5].iter().filter(|name| is_present(name)).collect();
     let [name] = given.as_slice() else {
-        return Err(wrong("sigstoreSigned needs one of keyPath, keyPaths, keyData and keyDatas"));
+        return Err(invalid("sigstoreSigned needs one of keyPath, keyPaths, keyData and keyDatas"));
     };
     let texts: Vec<&str> = match &value[**name] {
         Value::String(text) => vec![text],
@@ -305,43 +308,45 @@ fn requirement(
         _ => Vec::new(),
     };
     if texts.is_empty() {
-        return Err(wrong(&format!("{name} is empty")));
+        return Err(invalid(&format!("{name} is empty")));
     }
     let mut keys = Vec::new();
     for text in texts {
         let bytes = if name.starts_with("keyPath") {
-            file(text).map_err(|error| wrong(&format!("{name} {text:?}: {error}")))?
+            file(text).map_err(|error| invalid(&format!("{name} {text:?}: {error}")))?
         } else {
-            cosign::base64(text).ok_or_else(|| wrong(&format!("{name} is no base64")))?
+            cosign::base64(text).ok_or_else(|| invalid(&format!("{name} is not base64")))?
         };
-        keys.push(Key::from_pem(&bytes).map_err(|error| wrong(&format!("{name}: {error}")))?);
+        keys.push(
+            CosignKey::from_pem(&bytes).map_err(|error| invalid(&format!("{name}: {error}")))?,
+        );
     }
     let identity = identity(&value["signedIdentity"], place)?;
-    Ok(Requirement::Signed { keys, identity })
+    Ok(PolicyRequirement::Signed { keys, identity })
 }
 
-fn identity(value: &Value, place: &str) -> Result<Identity, PolicyError> {
-    let wrong = |why: &str| part(place, why);
+fn identity(value: &Value, place: &str) -> Result<SignedIdentity, PolicyError> {
+    let invalid = |why: &str| part(place, why);
     if value.is_null() {
-        return Ok(Identity::default());
+        return Ok(SignedIdentity::default());
     }
     let text = |name: &str| {
         let text = value[name].as_str().filter(|text| !text.is_empty());
-        text.ok_or_else(|| wrong(&format!("signedIdentity has no {name}")))
+        text.ok_or_else(|| invalid(&format!("signedIdentity has no {name}")))
     };
-    let named = |name: &str| -> Result<Reference, PolicyError> {
-        text(name)?.parse().map_err(|error| wrong(&format!("signedIdentity {name}: {error}")))
+    let named = |name: &str| -> Result<ImageReference, PolicyError> {
+        text(name)?.parse().map_err(|error| invalid(&format!("signedIdentity {name}: {error}")))
     };
     Ok(match value["type"].as_str() {
-        Some("matchRepoDigestOrExact") => Identity::RepoDigestOrExact,
-        Some("matchExact") => Identity::Exact,
-        Some("matchRepository") => Identity::Repository,
-        Some("exactReference") => Identity::ExactReference(named("dockerReference")?),
-        Some("exactRepository") => Identity::ExactRepository(named("dockerRepository")?),
+        Some("matchRepoDigestOrExact") => SignedIdentity::RepoDigestOrExact,
+        Some("matchExact") => SignedIdentity::Exact,
+        Some("matchRepository") => SignedIdentity::Repository,
+        Some("exactReference") => SignedIdentity::ExactReference(named("dockerReference")?),
+        Some("exactRepository") => SignedIdentity::ExactRepository(named("dockerRepository")?),
         Some("remapIdentity") => {
             let (prefix, signed) = (text("prefix")?.to_owned(), text("signedPrefix")?.to_owned());
-            Identity::Remap { prefix, signed }
+            SignedIdentity::Remap { prefix, signed }
         }
-        _ => return Err(wrong("signedIdentity has a type that is not known")),
+        _ => return Err(invalid("signedIdentity has an unknown type")),
     })
 }

@@ -1,5 +1,5 @@
-//! Certificates for single registries, where Podman and Docker keep them: a folder by the name of the
-//! registry, with authorities in `*.crt` and a client's certificate and key in `*.cert` and `*.key`.
+//! Certificates of single registries, in the folders of Podman and Docker: a folder named after the
+//! registry, with CAs in `*.crt` and a client certificate and key in `*.cert` and `*.key`.
 
 use rustls::pki_types::{
     CertificateDer, PrivateKeyDer,
@@ -10,70 +10,70 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How long a file may be.
+/// The maximum length of a file, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Folders that have a folder for each registry with certificates of its own, named `HOST` or
-/// `HOST:PORT` as in the names of its images. Of several, the first that has one counts.
+/// Folders with a subfolder for each registry that has its own certificates, named `HOST` or
+/// `HOST:PORT` as in image names. The first folder with such a subfolder applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertFolders(Vec<PathBuf>);
 
-/// What is shown to a registry and believed of it, besides what is believed of all.
+/// The certificates of one registry, in addition to those for all registries.
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
-    /// Authorities to trust.
+    /// The trusted CAs.
     pub(super) authorities: Vec<CertificateDer<'static>>,
-    /// Who we are.
+    /// The client certificate chain and its key.
     pub(super) client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 }
 
-/// The certificates of a registry cannot be used. What the system says is in the text and no source:
-/// callers report the innermost error, which has to name the file.
+/// Why the certificates of a registry cannot be used. The error of the system is in the text and no
+/// source, because callers report the innermost error, which must name the file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CertError {
-    /// The system does not let a file or a folder be read.
+    /// A file or a folder cannot be read.
     #[error("{}: {reason}", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be read.
         reason: io::Error,
     },
-    /// A path is no file, or a file is too long.
-    #[error("{}: it is no file, or too long", path.display())]
+    /// The path is not a regular file, or the file is too long.
+    #[error("{}: it is not a regular file, or larger than 4 MiB", path.display())]
     NoFile {
         /// The path.
         path: PathBuf,
     },
-    /// A file with certificates is no PEM.
+    /// A certificate file is not PEM.
     #[error("{}: {reason}", path.display())]
     ParsePem {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it cannot be parsed.
         reason: pem::Error,
     },
-    /// A client's certificate has no key beside it, or a key no certificate.
+    /// A client certificate has no key beside it, or a key no certificate.
     #[error("{}: there is no {} beside it", path.display(), missing.display())]
     Alone {
-        /// The file that is there.
+        /// The existing file.
         path: PathBuf,
-        /// The name of the other one.
+        /// The name of the missing file.
         missing: PathBuf,
     },
-    /// A file has no certificate.
+    /// The file has no certificate.
     #[error("{}: there is no certificate in it", path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
-    /// A file has no private key.
+    /// The file has no private key.
     #[error("{}: there is no private key in it", path.display())]
     NoPrivateKey {
         /// The file.
         path: PathBuf,
     },
-    /// The thread that read the files ended.
+    /// The thread that reads the files failed.
     #[error("{0}")]
     Join(tokio::task::JoinError),
 }
@@ -85,12 +85,12 @@ impl CertError {
 }
 
 impl CertFolders {
-    /// These folders.
+    /// Certificates in these folders.
     pub const fn new(folders: Vec<PathBuf>) -> Self {
         Self(folders)
     }
 
-    /// The folders of containers' tools and of Docker. `lookup` reads a variable.
+    /// The folders of containers' tools and of Docker. `lookup` reads an environment variable.
     pub fn usual(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let home = lookup("HOME").filter(|home| !home.is_empty());
         let own = home.map(|home| Path::new(&home).join(".config/containers/certs.d"));
@@ -98,17 +98,17 @@ impl CertFolders {
         Self(own.into_iter().chain(shared).collect())
     }
 
-    /// Whether there is nowhere to look.
+    /// Whether there are no folders.
     pub(super) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The certificates for a registry, if there are any. Blocks.
+    /// The certificates of a registry, if there are any. Blocks.
     ///
     /// # Errors
-    /// Which file cannot be used, and why.
+    /// The file that cannot be used, and why.
     pub(super) fn of(&self, registry: &str) -> Result<Option<Certificates>, CertError> {
-        // It must name a folder here, whoever leads us to it.
+        // The name must not lead out of the folder, because it may come from a redirect.
         if registry.is_empty() || registry.starts_with('.') || registry.contains(['/', '\\']) {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ fn read(folder: &Path, entries: fs::ReadDir) -> Result<Certificates, CertError> 
                 if chain.is_empty() {
                     return Err(CertError::NoCertificate { path });
                 }
-                // What is in it is not repeated.
+                // The error must not contain the content of the file.
                 let secret = PrivateKeyDer::from_pem_slice(&content(&key)?)
                     .map_err(|_| CertError::NoPrivateKey { path: key.clone() })?;
                 found.client.get_or_insert((chain, secret));

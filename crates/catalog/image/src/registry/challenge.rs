@@ -1,18 +1,19 @@
-//! Who asks: challenges of registries, and the tokens that answer them.
+//! Authentication challenges of registries, and the tokens for them.
 
-use super::{RegistryError, Secret};
+use super::{RegistryError, RegistrySecret};
 use mainstay_clock::{Clock, Stamp};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, time::Duration};
 
-/// What a registry wants.
+/// The challenge of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     Basic,
     Bearer { realm: String, service: Option<String>, scope: Option<String> },
 }
 
-/// Reads the values of `WWW-Authenticate`; a token is preferred, since a password says more.
+/// Parses `WWW-Authenticate` headers. Bearer is preferred, because it does not send the password to
+/// the registry.
 pub(super) fn read<'h>(values: impl Iterator<Item = &'h str>) -> Option<Challenge> {
     let mut basic = None;
     for value in values.take(8) {
@@ -35,7 +36,7 @@ pub(super) fn read<'h>(values: impl Iterator<Item = &'h str>) -> Option<Challeng
     basic
 }
 
-/// `name="value", name=value`, and what follows them: the next scheme.
+/// Parses `name="value", name=value`. Returns the rest of the text: the next scheme.
 fn parameters(mut text: &str) -> (BTreeMap<String, String>, &str) {
     let mut found = BTreeMap::new();
     loop {
@@ -43,7 +44,7 @@ fn parameters(mut text: &str) -> (BTreeMap<String, String>, &str) {
         let Some((name, rest)) = text.split_once('=') else { return (found, "") };
         let name = name.trim();
         if name.contains(' ') || name.is_empty() {
-            // `Basic realm=…`: a scheme.
+            // A scheme, as in `Basic realm=…`.
             return (found, text);
         }
         let (value, rest) = if let Some(quoted) = rest.strip_prefix('"') {
@@ -72,38 +73,38 @@ fn parameters(mut text: &str) -> (BTreeMap<String, String>, &str) {
     }
 }
 
-/// Tokens by host, repository and what they allow.
+/// Tokens by host, repository and access.
 #[derive(Default)]
 pub(super) struct Tokens {
-    known: Mutex<BTreeMap<Key, Known>>,
+    known: Mutex<BTreeMap<Key, CachedToken>>,
 }
 
-/// A value for `Authorization`: since when it is known, and for how long it is good from then. Whether that is
-/// over is told by both clocks: the service that issued it goes by the time, and this machine may have slept.
-struct Known {
-    secret: Secret,
+/// A value for `Authorization`, the time of its issue, and its lifetime. Both clocks decide on
+/// expiry: the issuer counts wall-clock time, and this machine may have been suspended.
+struct CachedToken {
+    secret: RegistrySecret,
     since: Stamp,
     good: Duration,
 }
 
-/// Host, repository, and whether it may write.
+/// Host, repository, and whether it allows writing.
 pub(super) type Key = (String, String, bool);
 
 impl Tokens {
-    /// A value for `Authorization` that is still good at a time.
-    pub(super) fn get(&self, key: &Key, clock: Clock) -> Option<Secret> {
+    /// A value for `Authorization` that has not expired.
+    pub(super) fn get(&self, key: &Key, clock: Clock) -> Option<RegistrySecret> {
         let mut known = self.known.lock();
         known.retain(|_, token| clock.is_within(token.since, token.good));
         known.get(key).map(|token| token.secret.clone())
     }
 
-    pub(super) fn put(&self, key: Key, secret: Secret, since: Stamp, good: Duration) {
+    pub(super) fn put(&self, key: Key, secret: RegistrySecret, since: Stamp, good: Duration) {
         let mut known = self.known.lock();
-        // One process talks to few repositories; a list that grows is a fault of somebody.
+        // A process uses few repositories; this limits a map that grows by mistake.
         if known.len() >= 4096 {
             known.clear();
         }
-        known.insert(key, Known { secret, since, good });
+        known.insert(key, CachedToken { secret, since, good });
     }
 
     pub(super) fn forget(&self, key: &Key) {
@@ -111,8 +112,8 @@ impl Tokens {
     }
 }
 
-/// A token service's answer: the token, and how many seconds it is good for.
-pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(Secret, Duration), RegistryError> {
+/// Parses the response of a token service: the token and its lifetime.
+pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(RegistrySecret, Duration), RegistryError> {
     #[derive(serde::Deserialize)]
     struct Answer {
         #[serde(default)]
@@ -124,16 +125,16 @@ pub(super) fn token(url: &str, bytes: &[u8]) -> Result<(Secret, Duration), Regis
     }
     let wrong = |why: &str| RegistryError::Answer { url: url.to_owned(), why: why.to_owned() };
     let answer: Answer = serde_json::from_slice(bytes)
-        .map_err(|_| wrong("the token service's answer cannot be read"))?;
+        .map_err(|_| wrong("the response of the token service is not valid JSON"))?;
     let text = answer.token.filter(|text| !text.is_empty()).or(answer.access_token);
     let text = text.filter(|text| !text.is_empty());
-    let text = text.ok_or_else(|| wrong("the token service's answer has no token"))?;
+    let text = text.ok_or_else(|| wrong("the response of the token service has no token"))?;
     if text.bytes().any(|byte| !(0x21..0x7f).contains(&byte)) {
-        return Err(wrong("the token service's answer has a token that is no token"));
+        return Err(wrong("the response of the token service has a token with invalid characters"));
     }
-    // The default of the specification; a token is renewed before it ends.
+    // The default lifetime is the specification's. A token is renewed 5 s before it expires.
     let seconds = answer.expires_in.unwrap_or(60).clamp(10, 3600);
-    Ok((Secret::new(text), Duration::from_secs(seconds.saturating_sub(5))))
+    Ok((RegistrySecret::new(text), Duration::from_secs(seconds.saturating_sub(5))))
 }
 
 #[cfg(test)]
@@ -141,13 +142,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_of_a_registry_is_over_by_either_clock_and_does_not_come_back() {
+    async fn token_expires_by_either_clock_and_stays_expired() {
         let key: Key = ("host".to_owned(), "path".to_owned(), false);
         let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
         let minute = jiff::SignedDuration::from_mins(1);
         let tokens = Tokens::default();
         let put = || {
-            let secret = Secret::new("Bearer x".to_owned());
+            let secret = RegistrySecret::new("Bearer x".to_owned());
             tokens.put(key.clone(), secret, clock.stamp(), Duration::from_mins(1));
         };
         put();
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_are_read_as_they_are_written() {
+    fn challenges_are_parsed() {
         let bearer = |realm: &str, service: Option<&str>, scope: Option<&str>| {
             Some(Challenge::Bearer {
                 realm: realm.to_owned(),

@@ -1,97 +1,97 @@
-//! Registries of others: pulling and pushing.
+//! Registry client: pulling and pushing.
 //!
 //! ```text
 //! reference ─► manifest ─► layers, several at a time ─► store
-//!               every request: credentials, redirects, waiting, trying again  (send)
-//!               every connection: proxies, TLS                               (transport)
+//!               every request: credentials, redirects, waits, retries   (send)
+//!               every connection: proxies, TLS                          (transport)
 //! ```
 //!
-//! A registry is a stranger. What it sends is verified while it comes, is never longer than it was
-//! announced, and must keep coming; it is asked again only so often; it is followed to other hosts
-//! without credentials and never to other protocols. No error and no log has a password, a token or
-//! the query of an address (which often is a token) in it.
+//! A registry is untrusted. Its content is verified while it arrives, must not exceed its announced
+//! length, and must keep arriving. Retries are limited. Redirects to other hosts are followed
+//! without credentials, and never to other protocols. Errors and logs contain no password, no token
+//! and no query of a URL (which often is a token).
 
 mod certs;
 mod challenge;
+mod error_response;
 mod progress;
 mod proxy;
 mod pull;
 mod push;
-mod refusal;
 mod retry;
 mod send;
 mod transport;
 
 pub use certs::CertFolders;
-pub use progress::{Counted, Progress};
+pub use progress::{Progress, ProgressCount};
 pub use proxy::{NoProxy, Proxies, Proxy, ProxyError};
-pub use pull::{Pulled, Want};
+pub use pull::{ImageSelection, PulledDescriptors};
 pub use retry::RetryListener;
-pub use transport::{Dial, Stream, TcpDial};
+pub use transport::{Dialer, RegistryStream, TcpDialer};
 
 use crate::{
     credentials::Keyring,
     digest::Digest,
-    manifest::ManifestError,
-    reference::{Reference, ReferenceError},
-    store::StoreError,
+    manifest::ImageManifestError,
+    reference::{ImageReference, ImageReferenceError},
+    store::ImageStoreError,
 };
 use mainstay_clock::Clock;
 use rustls::pki_types::CertificateDer;
 use std::{sync::Arc, time::Duration};
 
-/// How much a registry is trusted with the way to it.
+/// The security of connections to a registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Security {
-    /// TLS with a certificate that is trusted.
+    /// TLS with a trusted certificate.
     #[default]
     Tls,
-    /// TLS with any certificate, or none at all if there is no TLS.
+    /// TLS with any certificate, or plain HTTP if the registry has no TLS.
     Insecure,
     /// No TLS.
     Plain,
 }
 
-/// How registries are talked to.
+/// Settings of the registry client.
 #[derive(Clone)]
-pub struct Settings {
-    /// How connections are made.
-    pub dial: Arc<dyn Dial>,
-    /// Certificates to trust besides the machine's.
+pub struct ClientSettings {
+    /// The dialer for connections.
+    pub dial: Arc<dyn Dialer>,
+    /// Trusted CAs in addition to the system's.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// Whether the machine's are trusted.
+    /// Whether the system's CAs are trusted.
     pub system_authorities: bool,
-    /// Certificates of single registries, and those to show to them.
+    /// CAs and client certificates of single registries.
     pub certificates: CertFolders,
     /// Proxies.
     pub proxies: Proxies,
-    /// Names and passwords.
+    /// The credentials.
     pub keyring: Arc<Keyring>,
-    /// How long nothing may come or go.
+    /// How long a transfer may stall.
     pub stall: Duration,
-    /// How often something is tried, without getting further.
+    /// How many attempts without progress a transfer has.
     pub attempts: u32,
-    /// The first wait between two attempts; each is twice as long as the one before …
+    /// The first wait between two attempts; each wait is twice as long as the one before,
     pub backoff: Duration,
-    /// … up to this, which also bounds what a registry asks to wait.
+    /// up to this limit, which also limits the wait that a registry requests.
     pub longest_wait: Duration,
-    /// How many blobs move at once.
+    /// How many blobs are transferred in parallel.
     pub parallel: usize,
-    /// How long a blob may be.
+    /// The maximum size of a blob, in bytes.
     pub largest: u64,
-    /// Where it is counted how far pulls and pushes are.
+    /// The counters of pulls and pushes.
     pub progress: Arc<Progress>,
-    /// Who hears of attempts that are made again.
+    /// The listener for retries.
     pub on_retry: RetryListener,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
 }
 
-impl Settings {
-    /// Real connections, the machine's certificates, no proxies and no passwords.
+impl ClientSettings {
+    /// Real connections, the system's CAs, no proxies and no credentials.
     pub fn new(clock: Clock) -> Self {
         Self {
-            dial: Arc::new(TcpDial),
+            dial: Arc::new(TcpDialer),
             authorities: Vec::new(),
             system_authorities: true,
             certificates: CertFolders::default(),
@@ -110,125 +110,126 @@ impl Settings {
     }
 }
 
-/// Why a registry does not do what is asked of it.
+/// Why a request to a registry fails.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// It cannot be reached, or stops talking.
+    /// The registry cannot be reached, or the connection breaks.
     #[error("{url}: {why}")]
     Connection {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// What went wrong.
+        /// The fault.
         why: String,
     },
-    /// Nothing came or went for too long.
-    #[error("{url}: nothing moved for {} s", .patience.as_secs())]
+    /// The transfer stalled.
+    #[error("{url}: no data was transferred for {} s", .timeout.as_secs())]
     Stalled {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// How long it was waited for.
-        patience: Duration,
+        /// The timeout.
+        timeout: Duration,
     },
-    /// It refuses.
+    /// The registry returned an error status.
     #[error("{url}: {status}{detail}")]
     Status {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
         /// The status.
         status: http::StatusCode,
-        /// What it says about it, or nothing.
+        /// The error in the response, or nothing.
         detail: String,
     },
-    /// It wants to know who asks, and there is nothing, or nothing that it accepts.
+    /// The registry requires authentication, and there are no credentials, or it does not accept
+    /// them.
     #[error("{url}: authentication required: {why}")]
     Unauthorized {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
         /// What is missing.
         why: &'static str,
     },
-    /// It sends elsewhere, where nobody should go.
+    /// The registry redirects to a refused target.
     #[error("{url}: refused to be redirected to {to}: {why}")]
     Redirect {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// Where to, without its query.
+        /// The target without its query.
         to: String,
-        /// Why not.
+        /// Why it is refused.
         why: &'static str,
     },
-    /// Its answer makes no sense.
+    /// The response is invalid.
     #[error("{url}: {why}")]
     Answer {
-        /// What was asked, without its query.
+        /// The URL without its query.
         url: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// A document of the image cannot be read.
+    /// A document of the image is invalid.
     #[error("{reference}: {source}")]
     Document {
-        /// Which image.
+        /// The image.
         reference: String,
-        /// Why not.
-        source: ManifestError,
+        /// Why it is invalid.
+        source: ImageManifestError,
     },
-    /// There is no image for the platform.
+    /// The index has no image for the platform.
     #[error("{reference} has no image for {platform}; it has {offers}")]
     Platform {
-        /// Which index.
+        /// The index.
         reference: String,
-        /// What was asked for.
+        /// The requested platform.
         platform: String,
-        /// What there is.
+        /// The platforms of the index.
         offers: String,
     },
-    /// Indexes in each other.
-    #[error("{0}: indexes lie too deep in each other")]
+    /// Indexes are nested too deeply.
+    #[error("{0}: indexes are nested too deeply")]
     TooDeep(Digest),
-    /// A name.
+    /// A reference is invalid.
     #[error(transparent)]
-    Reference(#[from] ReferenceError),
-    /// Names and passwords cannot be read.
+    Reference(#[from] ImageReferenceError),
+    /// Credentials cannot be read.
     #[error(transparent)]
     Credentials(#[from] crate::credentials::CredentialsError),
-    /// The store refuses.
+    /// The store fails.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
 }
 
 impl RegistryError {
-    /// Whether there is no such thing, rather than no answer.
+    /// Whether the registry does not have the object.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { status, .. } if *status == http::StatusCode::NOT_FOUND)
     }
 }
 
-/// A client of registries. Clones share connections and tokens.
+/// A registry client. Clones share connections and tokens.
 #[derive(Clone)]
-pub struct Client {
+pub struct ImageClient {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    settings: Settings,
+    settings: ClientSettings,
     transport: transport::Transport,
     tokens: challenge::Tokens,
 }
 
-impl Client {
-    /// A client.
-    pub fn new(settings: Settings) -> Result<Self, RegistryError> {
+impl ImageClient {
+    /// Creates a client.
+    pub fn new(settings: ClientSettings) -> Result<Self, RegistryError> {
         let transport = transport::Transport::new(&settings)?;
         let tokens = challenge::Tokens::default();
         Ok(Self { inner: Arc::new(Inner { settings, transport, tokens }) })
     }
 
     /// The repository of a reference.
-    fn repository(reference: &Reference, security: Security) -> send::Repository {
+    fn repository(reference: &ImageReference, security: Security) -> send::Repository {
         let host = match reference.domain() {
             crate::reference::DEFAULT_DOMAIN => "registry-1.docker.io",
             other => other,
@@ -244,19 +245,19 @@ impl Client {
     /// The tags of a repository, in the registry's order.
     pub async fn tags(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
     ) -> Result<Vec<String>, RegistryError> {
         pull::tags(&self.inner, &Self::repository(reference, security)).await
     }
 }
 
-/// A text that is a password or a token: it can be used, not shown.
+/// A password or token. Its debug output hides the text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Secret(String);
+pub struct RegistrySecret(String);
 
-impl Secret {
-    /// Keeps a text.
+impl RegistrySecret {
+    /// A secret of a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -267,7 +268,7 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for RegistrySecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }

@@ -1,9 +1,9 @@
-//! How far a client has come, for whoever shows it.
+//! Progress of pulls and pushes, for display.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts blobs and bytes that move. It only counts: who wants to show something looks at it from
-/// time to time. What is there already is not counted, and what must be moved again counts again.
+/// Counts blobs and bytes that are transferred; a display polls it. Blobs that exist already do not
+/// count, and repeated transfers count again.
 #[derive(Debug, Default)]
 pub struct Progress {
     blobs: AtomicU64,
@@ -12,23 +12,23 @@ pub struct Progress {
     moved: AtomicU64,
 }
 
-/// What was counted so far.
+/// The counters at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Blobs that were begun.
+pub struct ProgressCount {
+    /// Blobs whose transfer has begun.
     pub blobs: u64,
-    /// Blobs of these that are through.
+    /// Blobs whose transfer has finished.
     pub finished: u64,
-    /// Bytes of the blobs that were begun.
+    /// Bytes of all blobs whose transfer has begun.
     pub bytes: u64,
-    /// Bytes that moved.
+    /// Transferred bytes.
     pub moved: u64,
 }
 
 impl Progress {
-    /// What was counted so far.
-    pub fn counted(&self) -> Counted {
-        Counted {
+    /// The current counters.
+    pub fn counted(&self) -> ProgressCount {
+        ProgressCount {
             blobs: self.blobs.load(Relaxed),
             finished: self.finished.load(Relaxed),
             bytes: self.bytes.load(Relaxed),

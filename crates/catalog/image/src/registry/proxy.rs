@@ -1,6 +1,6 @@
-//! Proxies: which one leads where, and the way through.
+//! HTTP and SOCKS proxies: which proxy a connection uses, and the tunnel through it.
 
-use super::{Dial, Secret, Stream};
+use super::{Dialer, RegistrySecret, RegistryStream};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
@@ -13,29 +13,29 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsConnector;
 
-/// A proxy, `http://[name:password@]host:port`; with `https` or `socks5` as well.
+/// A proxy, `http://[name:password@]host:port`; the scheme may also be `https` or `socks5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
     speaks: Speaks,
     host: String,
     port: u16,
-    /// A name, a colon and a password.
-    login: Option<Secret>,
+    /// User name, a colon and password.
+    login: Option<RegistrySecret>,
 }
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaks {
     Http,
     Https,
-    /// It finds the addresses of names itself.
+    /// The proxy resolves host names.
     Socks5,
 }
 
-/// A text that names no proxy. It is not shown: it may have a password in it.
+/// The text is no proxy URL. It is not displayed, because it may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a proxy is written http://host:port, https://host:port or socks5://host:port, perhaps with name:password@"
+    "a proxy is written http://host:port, https://host:port or socks5://host:port; name:password@ may precede the host"
 )]
 pub struct ProxyError;
 
@@ -56,7 +56,7 @@ impl std::str::FromStr for Proxy {
                 let (name, password) = login.split_once(':').unwrap_or((login, ""));
                 let login =
                     format!("{}:{}", crate::url::decode(name), crate::url::decode(password));
-                (Some(Secret::new(login)), place)
+                (Some(RegistrySecret::new(login)), place)
             }
             None => (None, rest),
         };
@@ -68,25 +68,25 @@ impl std::str::FromStr for Proxy {
 }
 
 impl Proxy {
-    /// A connection to a port of a host by way of the proxy. Plain HTTP takes a tunnel, too: nothing in
-    /// it is for the proxy to read.
+    /// Connects to a port of a host through the proxy. Plain HTTP also uses a tunnel, so that the
+    /// proxy cannot read it.
     ///
     /// # Errors
-    /// When the proxy cannot be reached, or refuses.
+    /// If the proxy cannot be reached, or refuses.
     pub async fn connect(
         &self,
-        dial: &Arc<dyn Dial>,
+        dial: &Arc<dyn Dialer>,
         tls: &ClientConfig,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         let stream = dial.dial(self.host.clone(), self.port).await?;
         match self.speaks {
             Speaks::Http => return self.tunnel(stream, host, port).await,
             Speaks::Socks5 => return self.socks(stream, host, port).await,
             Speaks::Https => {}
         }
-        // HTTP/2 would be offered and could not be spoken.
+        // Without this, TLS would negotiate HTTP/2, which this client does not speak to a proxy.
         let mut config = tls.clone();
         config.alpn_protocols.clear();
         let name = self.host.trim_matches(['[', ']']).to_owned();
@@ -95,17 +95,16 @@ impl Proxy {
         self.tunnel(Box::new(secured), host, port).await
     }
 
-    /// The same with TCP connections by `dial`, and the certificates that the machine trusts for a proxy
-    /// that speaks TLS.
+    /// As [`Proxy::connect`], with the system's CAs for a proxy that speaks TLS.
     ///
     /// # Errors
     /// As [`Proxy::connect`].
     pub async fn lead(
         &self,
-        dial: &Arc<dyn Dial>,
+        dial: &Arc<dyn Dialer>,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         let mut roots = RootCertStore::empty();
         if self.speaks == Speaks::Https {
             let found = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
@@ -118,10 +117,10 @@ impl Proxy {
 
     async fn tunnel(
         &self,
-        mut stream: Box<dyn Stream>,
+        mut stream: Box<dyn RegistryStream>,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         const LONGEST: usize = 16 << 10;
         let mut head = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n");
         if let Some(login) = &self.login {
@@ -132,10 +131,10 @@ impl Proxy {
         stream.write_all(head.as_bytes()).await?;
         stream.flush().await?;
         let mut answer = Vec::new();
-        // Byte by byte: what follows belongs to the tunnel.
+        // The bytes behind the head belong to the tunnel, so the head is read byte by byte.
         while !answer.ends_with(b"\r\n\r\n") {
             if answer.len() > LONGEST {
-                return Err(io::Error::other("the proxy's answer is too long"));
+                return Err(io::Error::other("the response of the proxy is too long"));
             }
             answer.push(stream.read_u8().await?);
         }
@@ -145,21 +144,22 @@ impl Proxy {
             return Ok(stream);
         }
         let status: String = status.chars().filter(char::is_ascii_digit).take(3).collect();
-        Err(io::Error::other(format!("the proxy refuses with status {status}")))
+        Err(io::Error::other(format!("the proxy refuses the connection with status {status}")))
     }
 
-    /// RFC 1928 and 1929. What follows the answers belongs to the tunnel, so no more is read of them than
-    /// there is.
+    /// Opens a tunnel as in RFC 1928 and 1929. The bytes behind the responses belong to the tunnel,
+    /// so only the responses are read.
     async fn socks(
         &self,
-        mut stream: Box<dyn Stream>,
+        mut stream: Box<dyn RegistryStream>,
         host: &str,
         port: u16,
-    ) -> io::Result<Box<dyn Stream>> {
+    ) -> io::Result<Box<dyn RegistryStream>> {
         const VERSION: u8 = 5;
         const ANYBODY: u8 = 0;
         const PASSWORD: u8 = 2;
-        let refused = |why: &str| io::Error::other(format!("the proxy refuses: {why}"));
+        let refused =
+            |why: &str| io::Error::other(format!("the proxy refuses the connection: {why}"));
         let text = |text: &str| match u8::try_from(text.len()) {
             Ok(length) => Ok([&[length], text.as_bytes()].concat()),
             Err(_) => Err(refused("a name of more than 255 bytes")),
@@ -180,7 +180,7 @@ impl Proxy {
                     return Err(refused("the name or the password is wrong"));
                 }
             }
-            ([VERSION, _], _) => return Err(refused("it asks for another proof of who asks")),
+            ([VERSION, _], _) => return Err(refused("it requires another authentication method")),
             _ => return Err(refused("it does not speak SOCKS 5")),
         }
         let to = match host.trim_matches(['[', ']']).parse() {
@@ -194,9 +194,9 @@ impl Proxy {
         let mut answer = [0; 4];
         stream.read_exact(&mut answer).await?;
         if answer[1] != 0 {
-            return Err(refused(&format!("it answers with code {}", answer[1])));
+            return Err(refused(&format!("it returns code {}", answer[1])));
         }
-        // From where it connects: an address and a port.
+        // The address and port from which the proxy connects.
         let length = match answer[3] {
             1 => 4,
             4 => 16,
@@ -207,19 +207,20 @@ impl Proxy {
     }
 }
 
-/// Hosts that are reached without a proxy, as Go reads `NO_PROXY`.
+/// Hosts that are reached without a proxy, as Go parses `NO_PROXY`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoProxy(Vec<String>);
 
 impl NoProxy {
-    /// A list separated by commas: `*`, names (with all below them), `.names` (only those below),
-    /// addresses, and ranges such as `10.0.0.0/8`; each but the last perhaps with a port.
+    /// Parses a comma-separated list: `*`, domains (with all subdomains), `.domain` (only
+    /// subdomains), IP addresses, and CIDR ranges such as `10.0.0.0/8`. All but ranges may have a
+    /// port.
     pub fn new(list: &str) -> Self {
         let entries = list.split(',').map(|one| one.trim().to_lowercase());
         Self(entries.filter(|one| !one.is_empty()).collect())
     }
 
-    /// Whether a host is reached without one. The machine itself always is.
+    /// Whether a host is reached without a proxy. Loopback addresses always are.
     pub fn covers(&self, host: &str, port: u16) -> bool {
         let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_lowercase();
         let address = host.parse::<IpAddr>().ok();
@@ -270,20 +271,20 @@ fn in_range(address: IpAddr, net: &str, bits: &str) -> bool {
     }
 }
 
-/// Which proxy leads where.
+/// The proxies for all connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
-    /// For TLS.
+    /// The proxy for TLS.
     pub https: Option<Proxy>,
-    /// For plain HTTP.
+    /// The proxy for plain HTTP.
     pub http: Option<Proxy>,
-    /// For neither.
+    /// Hosts without a proxy.
     pub none: NoProxy,
 }
 
 impl Proxies {
-    /// What an environment says: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, or the same in small
-    /// letters. `lookup` reads a variable.
+    /// Proxies of an environment: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, in upper or lower case.
+    /// `lookup` reads a variable.
     pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
         let one = |name: &str| {
             let found = lookup(name).filter(|value| !value.is_empty());
@@ -296,10 +297,10 @@ impl Proxies {
         })
     }
 
-    /// What an environment says of gRPC: `GRPC_PROXY` counts instead of those for HTTP, as OLM reads it.
+    /// Proxies of an environment for gRPC: `GRPC_PROXY` replaces those for HTTP, as in OLM.
     ///
     /// # Errors
-    /// When the variable names no proxy.
+    /// If the variable is no proxy URL.
     pub fn for_grpc(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
         let grpc = |name: &str| match name {
             "HTTP_PROXY" => lookup("GRPC_PROXY"),
@@ -310,7 +311,7 @@ impl Proxies {
         Self::from_environment(grpc)
     }
 
-    /// The proxy that leads to a port of a host, if one does; `tls` says what is spoken with the host.
+    /// The proxy for a port of a host, if there is one; `tls` is whether the connection uses TLS.
     pub fn of(&self, tls: bool, host: &str, port: u16) -> Option<&Proxy> {
         let proxy = if tls { &self.https } else { &self.http };
         proxy.as_ref().filter(|_| !self.none.covers(host, port))

@@ -1,67 +1,69 @@
-//! Pulling: documents first, then blobs, several at a time.
+//! Pulling images: documents first, then blobs in parallel.
 
 use super::{
-    Client, Inner, RegistryError, Security,
-    send::{Call, Repository, display_url, follow},
+    ImageClient, Inner, RegistryError, Security,
+    send::{RegistryRequest, Repository, display_url, follow},
 };
 use crate::{
     digest::Digest,
-    manifest::{self, DEEPEST_INDEX, Descriptor, Document, Index, Manifest, media_type},
+    manifest::{
+        self, DEEPEST_INDEX, Descriptor, ImageDocument, ImageIndex, ImageManifest, media_type,
+    },
     platform::Platform,
-    reference::Reference,
-    store::{Store, StoreError, Writer},
+    reference::ImageReference,
+    store::{BlobWriter, ImageStore, ImageStoreError},
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
 use http::header;
 use std::collections::BTreeMap;
 
-/// Which images of an index are pulled.
+/// The images of an index to pull.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// The one for a platform.
+pub enum ImageSelection {
+    /// The image for a platform.
     Platform(Platform),
-    /// All.
+    /// All images.
     All,
 }
 
-/// What was pulled.
+/// A pulled image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pulled {
-    /// What the reference means: an image or an index.
+pub struct PulledDescriptors {
+    /// The descriptor of the reference: an image or an index.
     pub top: Descriptor,
-    /// The image for the platform, if one was asked for.
+    /// The image for the requested platform, if one was requested.
     pub image: Option<Descriptor>,
 }
 
-/// How many bytes of blobs are written at once.
+/// How many bytes of a blob are written at once.
 const BATCH: usize = 256 << 10;
 
-impl Client {
-    /// What a reference means now, verified, without its parts.
+impl ImageClient {
+    /// Fetches and verifies the document of a reference, without its parts.
     pub async fn resolve(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-    ) -> Result<(Descriptor, Document), RegistryError> {
+    ) -> Result<(Descriptor, ImageDocument), RegistryError> {
         let (descriptor, document, _) = self.document(reference, security).await?;
         Ok((descriptor, document))
     }
 
-    /// As [`Client::resolve`], with the bytes of the document.
+    /// As [`ImageClient::resolve`], with the bytes of the document.
     pub async fn document(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-    ) -> Result<(Descriptor, Document, Vec<u8>), RegistryError> {
+    ) -> Result<(Descriptor, ImageDocument, Vec<u8>), RegistryError> {
         let repository = Self::repository(reference, security);
         self.inner.document(&repository, &reference.wanted(), reference.digest(), None).await
     }
 
-    /// A short blob, verified, without a store.
+    /// Fetches and verifies a short blob, without a store.
     pub async fn bytes(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
         blob: &Descriptor,
         limit: u64,
@@ -71,8 +73,8 @@ impl Client {
         let mut tries = 0;
         let bytes = loop {
             tries += 1;
-            let answer = self.inner.send(&repository, &Call::get(url.clone())).await?;
-            match self.inner.small(&url, answer, limit).await {
+            let answer = self.inner.send(&repository, &RegistryRequest::get(url.clone())).await?;
+            match self.inner.read_body(&url, answer, limit).await {
                 Ok(bytes) => break bytes,
                 Err(error) if tries >= self.inner.settings.attempts || !is_broken(&error) => {
                     return Err(error);
@@ -81,30 +83,34 @@ impl Client {
             }
         };
         let (wanted, found) = (blob.digest.clone(), blob.digest.same_of(&bytes));
-        if wanted == found { Ok(bytes) } else { Err(StoreError::Digest { wanted, found }.into()) }
+        if wanted == found {
+            Ok(bytes)
+        } else {
+            Err(ImageStoreError::Digest { wanted, found }.into())
+        }
     }
 
-    /// Pulls an image into a store and lets its reference mean it there. What the store has is not
-    /// pulled again; what was begun earlier goes on.
+    /// Pulls an image into a store and sets its reference there. Stored content is not pulled
+    /// again, and an interrupted pull is resumed.
     pub async fn pull(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
-        want: &Want,
-        store: &Store,
-    ) -> Result<Pulled, RegistryError> {
+        want: &ImageSelection,
+        store: &ImageStore,
+    ) -> Result<PulledDescriptors, RegistryError> {
         self.pull_as(reference, reference, security, want, store).await
     }
 
-    /// As [`Client::pull`], from a mirror: the image is known by `name` afterwards.
+    /// As [`ImageClient::pull`], from a mirror: the store has the image under `name`.
     pub async fn pull_as(
         &self,
-        reference: &Reference,
-        name: &Reference,
+        reference: &ImageReference,
+        name: &ImageReference,
         security: Security,
-        want: &Want,
-        store: &Store,
-    ) -> Result<Pulled, RegistryError> {
+        want: &ImageSelection,
+        store: &ImageStore,
+    ) -> Result<PulledDescriptors, RegistryError> {
         let inner = &self.inner;
         let repository = Self::repository(reference, security);
         let digest = reference.digest();
@@ -122,34 +128,34 @@ impl Client {
             _ => inner.document(&repository, &reference.wanted(), digest, None).await?,
         };
         let image = match (&document, want) {
-            (Document::Manifest(manifest), _) => {
-                inner.parts(&repository, manifest, store).await?;
-                Some(top.clone()).filter(|_| matches!(want, Want::Platform(_)))
+            (ImageDocument::Manifest(manifest), _) => {
+                inner.pull_blobs(&repository, manifest, store).await?;
+                Some(top.clone()).filter(|_| matches!(want, ImageSelection::Platform(_)))
             }
-            (Document::Index(index), Want::Platform(platform)) => {
-                Some(inner.one(reference, &repository, index, platform, store).await?)
+            (ImageDocument::Index(index), ImageSelection::Platform(platform)) => {
+                Some(inner.pull_platform(reference, &repository, index, platform, store).await?)
             }
-            (Document::Index(index), Want::All) => {
-                inner.all(&repository, index, store, 0).await?;
+            (ImageDocument::Index(index), ImageSelection::All) => {
+                inner.pull_all(&repository, index, store, 0).await?;
                 None
             }
         };
-        keep(store, top.digest.clone(), bytes).await?;
+        store_document(store, top.digest.clone(), bytes).await?;
         store.set(name, &top)?;
-        Ok(Pulled { top, image })
+        Ok(PulledDescriptors { top, image })
     }
 }
 
 impl Inner {
-    /// Fetches a manifest or an index, and verifies it.
+    /// Fetches and verifies a manifest or an index.
     async fn document(
         &self,
         repository: &Repository,
         wanted: &str,
         digest: Option<&Digest>,
         format: Option<&str>,
-    ) -> Result<(Descriptor, Document, Vec<u8>), RegistryError> {
-        let mut call = Call::get(repository.url(&format!("manifests/{wanted}")));
+    ) -> Result<(Descriptor, ImageDocument, Vec<u8>), RegistryError> {
+        let mut call = RegistryRequest::get(repository.url(&format!("manifests/{wanted}")));
         call.headers.push((header::ACCEPT, media_type::ACCEPTED.join(", ")));
         let mut tries = 0;
         let (bytes, sent, said) = loop {
@@ -159,7 +165,7 @@ impl Inner {
                 answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
             };
             let (sent, said) = (text("content-type"), text("docker-content-digest"));
-            match self.small(&call.url, answer, manifest::LONGEST_MANIFEST).await {
+            match self.read_body(&call.url, answer, manifest::LONGEST_MANIFEST).await {
                 Ok(bytes) => break (bytes, sent, said),
                 Err(error) if tries >= self.settings.attempts || !is_broken(&error) => {
                     return Err(error);
@@ -168,18 +174,17 @@ impl Inner {
             }
         };
         let found = digest.map_or_else(|| Digest::of(&bytes), |digest| digest.same_of(&bytes));
-        // By tag, the registry's own word is held against it.
+        // For a tag, the digest that the registry announces must match.
         let said = said.and_then(|said| said.parse::<Digest>().ok());
         let said = said.filter(|said| said.algorithm() == found.algorithm());
         for wanted in digest.into_iter().chain(&said) {
             if *wanted != found {
-                return Err(StoreError::Digest { wanted: wanted.clone(), found }.into());
+                return Err(ImageStoreError::Digest { wanted: wanted.clone(), found }.into());
             }
         }
         let sent = sent.as_deref().or(format);
-        let document = Document::read(&bytes, sent).map_err(|source| RegistryError::Document {
-            reference: format!("{}@{found}", repository.full),
-            source,
+        let document = ImageDocument::read(&bytes, sent).map_err(|source| {
+            RegistryError::Document { reference: format!("{}@{found}", repository.full), source }
         })?;
         if let Some(format) = format
             && !format.is_empty()
@@ -188,20 +193,20 @@ impl Inner {
             let (sent, inside) = (format.to_owned(), document.media_type().to_owned());
             return Err(RegistryError::Document {
                 reference: format!("{}@{found}", repository.full),
-                source: manifest::ManifestError::Disagree { sent, inside },
+                source: manifest::ImageManifestError::Disagree { sent, inside },
             });
         }
         let descriptor = Descriptor::new(document.media_type(), found, bytes.len() as u64);
         Ok((descriptor, document, bytes))
     }
 
-    /// The document that an index names, from the store if it is there.
+    /// The document of an entry in an index, from the store if it has it.
     async fn child(
         &self,
         repository: &Repository,
         of: &Descriptor,
-        store: &Store,
-    ) -> Result<(Document, Vec<u8>), RegistryError> {
+        store: &ImageStore,
+    ) -> Result<(ImageDocument, Vec<u8>), RegistryError> {
         if store.size_of(&of.digest)? == Some(of.size)
             && let Ok(document) = store.document_of(of)
         {
@@ -213,19 +218,19 @@ impl Inner {
             self.document(repository, &wanted, Some(&of.digest), format).await?;
         if found.size != of.size {
             let (wanted, found) = (of.size, found.size);
-            return Err(StoreError::Size { digest: of.digest.clone(), wanted, found }.into());
+            return Err(ImageStoreError::Size { digest: of.digest.clone(), wanted, found }.into());
         }
         Ok((document, bytes))
     }
 
-    /// Pulls the image of an index for a platform.
-    async fn one(
+    /// Pulls the image for a platform from an index.
+    async fn pull_platform(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         repository: &Repository,
-        index: &Index,
+        index: &ImageIndex,
         platform: &Platform,
-        store: &Store,
+        store: &ImageStore,
     ) -> Result<Descriptor, RegistryError> {
         let mut index = index.clone();
         for _ in 0..DEEPEST_INDEX {
@@ -238,13 +243,13 @@ impl Inner {
             };
             let (document, bytes) = self.child(repository, &chosen, store).await?;
             match document {
-                Document::Manifest(manifest) => {
-                    self.parts(repository, &manifest, store).await?;
-                    keep(store, chosen.digest.clone(), bytes).await?;
+                ImageDocument::Manifest(manifest) => {
+                    self.pull_blobs(repository, &manifest, store).await?;
+                    store_document(store, chosen.digest.clone(), bytes).await?;
                     return Ok(chosen);
                 }
-                Document::Index(inner) => {
-                    keep(store, chosen.digest.clone(), bytes).await?;
+                ImageDocument::Index(inner) => {
+                    store_document(store, chosen.digest.clone(), bytes).await?;
                     index = inner;
                 }
             }
@@ -253,11 +258,11 @@ impl Inner {
     }
 
     /// Pulls all images of an index.
-    fn all<'a>(
+    fn pull_all<'a>(
         &'a self,
         repository: &'a Repository,
-        index: &'a Index,
-        store: &'a Store,
+        index: &'a ImageIndex,
+        store: &'a ImageStore,
         depth: usize,
     ) -> BoxFuture<'a, Result<(), RegistryError>> {
         Box::pin(async move {
@@ -267,26 +272,30 @@ impl Inner {
                 }
                 let (document, bytes) = self.child(repository, one, store).await?;
                 match &document {
-                    Document::Manifest(manifest) => self.parts(repository, manifest, store).await?,
-                    Document::Index(inner) => self.all(repository, inner, store, depth + 1).await?,
+                    ImageDocument::Manifest(manifest) => {
+                        self.pull_blobs(repository, manifest, store).await?;
+                    }
+                    ImageDocument::Index(inner) => {
+                        self.pull_all(repository, inner, store, depth + 1).await?;
+                    }
                 }
-                keep(store, one.digest.clone(), bytes).await?;
+                store_document(store, one.digest.clone(), bytes).await?;
             }
             Ok(())
         })
     }
 
-    /// Pulls configuration and layers of a manifest, each once.
-    async fn parts(
+    /// Pulls configuration and layers of a manifest, each blob once.
+    async fn pull_blobs(
         &self,
         repository: &Repository,
-        manifest: &Manifest,
-        store: &Store,
+        manifest: &ImageManifest,
+        store: &ImageStore,
     ) -> Result<(), RegistryError> {
         let all = std::iter::once(&manifest.config).chain(&manifest.layers);
         let blobs: BTreeMap<&Digest, u64> = all.map(|one| (&one.digest, one.size)).collect();
         let pulls =
-            blobs.into_iter().map(|(digest, size)| self.blob(repository, digest, size, store));
+            blobs.into_iter().map(|(digest, size)| self.pull_blob(repository, digest, size, store));
         let pulls: Vec<BoxFuture<'_, _>> = pulls.map(|pull| Box::pin(pull) as _).collect();
         stream::iter(pulls)
             .buffer_unordered(self.settings.parallel.max(1))
@@ -294,19 +303,19 @@ impl Inner {
             .await
     }
 
-    /// Pulls a blob, going on after every interruption where it stopped.
-    async fn blob(
+    /// Pulls a blob. Each attempt resumes where the previous one stopped.
+    async fn pull_blob(
         &self,
         repository: &Repository,
         digest: &Digest,
         size: u64,
-        store: &Store,
+        store: &ImageStore,
     ) -> Result<(), RegistryError> {
         if store.size_of(digest)? == Some(size) {
             return Ok(());
         }
         if size > self.settings.largest {
-            return Err(StoreError::TooLong(self.settings.largest).into());
+            return Err(ImageStoreError::TooLong(self.settings.largest).into());
         }
         let (opened, wanted) = (store.clone(), digest.clone());
         let mut writer = blocking(move || opened.resume(&wanted, size)).await?;
@@ -315,9 +324,9 @@ impl Inner {
         let (mut tries, mut again) = (0, true);
         loop {
             let before = writer.length();
-            // A store may have been left with all of it.
+            // An earlier pull may have stored the whole blob.
             if before < size || size == 0 {
-                let moved = self.some(repository, &url, &mut writer, size).await;
+                let moved = self.pull_rest(repository, &url, &mut writer, size).await;
                 if let Err(error) = moved {
                     let further = writer.length() > before;
                     tries = if further { 1 } else { tries + 1 };
@@ -335,8 +344,8 @@ impl Inner {
                     self.settings.progress.finish();
                     return Ok(());
                 }
-                // What was found from earlier may be what is wrong.
-                Err(RegistryError::Store(StoreError::Digest { .. })) if resumed && again => {
+                // The resumed part may be wrong, so the blob is pulled once more from its start.
+                Err(RegistryError::Store(ImageStoreError::Digest { .. })) if resumed && again => {
                     again = false;
                     let (opened, wanted) = (store.clone(), digest.clone());
                     writer = blocking(move || opened.resume(&wanted, size)).await?;
@@ -346,26 +355,26 @@ impl Inner {
         }
     }
 
-    /// Pulls what is missing of a blob, in one answer.
-    async fn some(
+    /// Pulls the missing part of a blob, in one response.
+    async fn pull_rest(
         &self,
         repository: &Repository,
         url: &str,
-        writer: &mut Writer,
+        writer: &mut BlobWriter,
         size: u64,
     ) -> Result<(), RegistryError> {
         let have = writer.length();
-        let mut call = Call::get(url.to_owned());
+        let mut call = RegistryRequest::get(url.to_owned());
         if have > 0 {
             call.headers.push((header::RANGE, format!("bytes={have}-")));
-            call.fine = &[200, 206, 416];
+            call.accepted = &[200, 206, 416];
         }
         let answer = self.send(repository, &call).await?;
         let at = answer.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
         let at = at.and_then(|text| text.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok());
         if answer.status() == 416 || (answer.status() == 206 && at != Some(have)) {
             writer.restart()?;
-            let why = "the registry sends another part than it was asked for".to_owned();
+            let why = "the registry sends another range than the requested one".to_owned();
             return Err(RegistryError::Connection { url: display_url(url), why });
         }
         if answer.status() == 200 && have > 0 {
@@ -375,7 +384,7 @@ impl Inner {
         let mut batch: Vec<Bytes> = Vec::new();
         let mut length = 0;
         loop {
-            let piece = self.piece(url, &mut body).await;
+            let piece = self.next_chunk(url, &mut body).await;
             let ended = !matches!(piece, Ok(Some(_)));
             if let Ok(Some(piece)) = &piece {
                 self.settings.progress.moved(piece.len() as u64);
@@ -383,7 +392,7 @@ impl Inner {
                 batch.push(piece.clone());
             }
             if !batch.is_empty() && (ended || length >= BATCH) {
-                // The file is local: a quarter of a megabyte takes less time than handing it over.
+                // Writing 256 KiB to a local file takes less time than moving it to another thread.
                 for piece in batch.drain(..) {
                     writer.append(&piece)?;
                 }
@@ -393,7 +402,8 @@ impl Inner {
             match piece {
                 Ok(Some(_)) => {}
                 Ok(None) if writer.length() < size => {
-                    let why = format!("it ended after {} of {size} bytes", writer.length());
+                    let why =
+                        format!("the connection ended after {} of {size} bytes", writer.length());
                     return Err(RegistryError::Connection { url: display_url(url), why });
                 }
                 Ok(None) => return Ok(()),
@@ -403,23 +413,27 @@ impl Inner {
     }
 }
 
-/// Whether an answer broke off, so that asking again may help.
+/// Whether a transfer was interrupted, so that a retry may help.
 fn is_broken(error: &RegistryError) -> bool {
     matches!(error, RegistryError::Connection { .. } | RegistryError::Stalled { .. })
 }
 
-async fn keep(store: &Store, digest: Digest, bytes: Vec<u8>) -> Result<(), RegistryError> {
+async fn store_document(
+    store: &ImageStore,
+    digest: Digest,
+    bytes: Vec<u8>,
+) -> Result<(), RegistryError> {
     let store = store.clone();
     blocking(move || store.take(&mut bytes.as_slice(), &digest, None)).await
 }
 
-/// Work with files that may take long.
+/// Runs work with files on a thread that may block.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    work: impl FnOnce() -> Result<T, ImageStoreError> + Send + 'static,
 ) -> Result<T, RegistryError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Ok(done?),
-        Err(error) => Err(StoreError::Io {
+        Err(error) => Err(ImageStoreError::Io {
             what: "cannot work with",
             path: "the store".into(),
             source: std::io::Error::other(error),
@@ -428,13 +442,13 @@ pub(super) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The tags of a repository, page by page.
+/// Fetches the tags of a repository, page by page.
 pub(super) async fn tags(
     inner: &Inner,
     repository: &Repository,
 ) -> Result<Vec<String>, RegistryError> {
     const PAGES: usize = 1000;
-    /// Bytes of all names together.
+    /// The maximum length of all tags together, in bytes.
     const LONGEST: usize = 32 << 20;
     #[derive(serde::Deserialize)]
     struct Page {
@@ -443,27 +457,27 @@ pub(super) async fn tags(
     let mut url = repository.url("tags/list");
     let (mut tags, mut length): (Vec<String>, usize) = (Vec::new(), 0);
     for _ in 0..PAGES {
-        let answer = inner.send(repository, &Call::get(url.clone())).await?;
+        let answer = inner.send(repository, &RegistryRequest::get(url.clone())).await?;
         let link = answer.headers().get(header::LINK).and_then(|value| value.to_str().ok());
         let next =
             link.and_then(|link| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned()));
-        let bytes = inner.small(&url, answer, 4 << 20).await?;
+        let bytes = inner.read_body(&url, answer, 4 << 20).await?;
         let page: Page = serde_json::from_slice(&bytes).map_err(|_| RegistryError::Answer {
             url: display_url(&url),
-            why: "the list of tags cannot be read".to_owned(),
+            why: "the list of tags is not valid JSON".to_owned(),
         })?;
         let before = tags.len();
         let page = page.tags.unwrap_or_default();
         length += page.iter().map(String::len).sum::<usize>();
         if length > LONGEST {
-            let why = format!("its tags have more than {LONGEST} bytes");
+            let why = format!("the list of tags has more than {LONGEST} bytes");
             return Err(RegistryError::Answer { url: display_url(&url), why });
         }
         tags.extend(page);
         let Some(next) = next.filter(|_| tags.len() > before) else { return Ok(tags) };
         url = follow(&url, &next)?;
         if !repository.is_at(&url) {
-            let why = "the list of tags goes on elsewhere".to_owned();
+            let why = "the next page of the list of tags is on another host".to_owned();
             return Err(RegistryError::Answer { url: display_url(&url), why });
         }
     }

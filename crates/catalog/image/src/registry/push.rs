@@ -1,27 +1,27 @@
-//! Pushing: blobs first, then documents, so that nothing is named before it is there.
+//! Pushing images: blobs first, then documents, so that a registry has all parts of a document.
 
 use super::{
-    Client, Inner, RegistryError, Security,
-    send::{At, Call, Payload, Repository, display_url, follow},
+    ImageClient, Inner, RegistryError, Security,
+    send::{Payload, RegistryRequest, Repository, ResponseUrl, display_url, follow},
 };
 use crate::{
     digest::Digest,
-    manifest::{self, DEEPEST_INDEX, Descriptor, Document},
-    reference::Reference,
-    store::Store,
+    manifest::{self, DEEPEST_INDEX, Descriptor, ImageDocument},
+    reference::ImageReference,
+    store::ImageStore,
 };
 use futures::{StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
 use http::{Method, header};
 use std::collections::BTreeSet;
 
-impl Client {
-    /// Pushes an image or an index of a store under a reference. What the registry has is not pushed
-    /// again.
+impl ImageClient {
+    /// Pushes an image or an index of a store under a reference. Content that the registry has is
+    /// not pushed again.
     pub async fn push(
         &self,
-        store: &Store,
+        store: &ImageStore,
         image: &Descriptor,
-        reference: &Reference,
+        reference: &ImageReference,
         security: Security,
     ) -> Result<(), RegistryError> {
         let repository = Self::repository(reference, security);
@@ -33,7 +33,7 @@ impl Inner {
     fn push<'a>(
         &'a self,
         repository: &'a Repository,
-        store: &'a Store,
+        store: &'a ImageStore,
         image: &'a Descriptor,
         tag: Option<&'a str>,
         depth: usize,
@@ -44,12 +44,12 @@ impl Inner {
             }
             let document = store.document_of(image)?;
             match &document {
-                Document::Index(index) => {
+                ImageDocument::Index(index) => {
                     for one in &index.manifests {
                         self.push(repository, store, one, None, depth + 1).await?;
                     }
                 }
-                Document::Manifest(_) => {
+                ImageDocument::Manifest(_) => {
                     let parts = document.parts().into_iter();
                     let foreign = |part: &&Descriptor| part.urls.is_empty();
                     let blobs: BTreeSet<&Digest> =
@@ -65,27 +65,27 @@ impl Inner {
             }
             let bytes = store.bytes(&image.digest, manifest::LONGEST_MANIFEST)?;
             let name = tag.map_or_else(|| image.digest.to_string(), str::to_owned);
-            let mut call = Call::get(repository.url(&format!("manifests/{name}")));
+            let mut call = RegistryRequest::get(repository.url(&format!("manifests/{name}")));
             call.method = Method::PUT;
             call.write = true;
-            call.fine = &[200, 201, 202];
+            call.accepted = &[200, 201, 202];
             call.headers.push((header::CONTENT_TYPE, document.media_type().to_owned()));
             call.payload = Payload::Bytes(bytes.into());
             self.send(repository, &call).await.map(drop)
         })
     }
 
-    /// Uploads a blob, unless it is there. An upload that breaks off begins anew.
+    /// Uploads a blob, unless the registry has it. An interrupted upload starts again.
     async fn upload(
         &self,
         repository: &Repository,
-        store: &Store,
+        store: &ImageStore,
         digest: &Digest,
     ) -> Result<(), RegistryError> {
-        let mut call = Call::get(repository.url(&format!("blobs/{digest}")));
+        let mut call = RegistryRequest::get(repository.url(&format!("blobs/{digest}")));
         call.method = Method::HEAD;
         call.write = true;
-        call.fine = &[200, 404];
+        call.accepted = &[200, 404];
         if self.send(repository, &call).await?.status() == 200 {
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl Inner {
                     self.settings.progress.finish();
                     return Ok(());
                 }
-                // The upload's own address is gone: begin anew.
+                // The URL of the upload has expired: start again.
                 Err(error) if tries < self.settings.attempts && error.is_not_found() => {
                     self.wait(tries, &error, None).await;
                 }
@@ -110,28 +110,28 @@ impl Inner {
     async fn upload_once(
         &self,
         repository: &Repository,
-        store: &Store,
+        store: &ImageStore,
         digest: &Digest,
     ) -> Result<(), RegistryError> {
-        let mut begin = Call::get(repository.url("blobs/uploads/"));
+        let mut begin = RegistryRequest::get(repository.url("blobs/uploads/"));
         begin.method = Method::POST;
         begin.write = true;
-        begin.fine = &[202];
+        begin.accepted = &[202];
         let answer = self.send(repository, &begin).await?;
         let location = answer.headers().get(header::LOCATION);
         let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-            let why = "it does not say where to upload to".to_owned();
+            let why = "the response has no Location for the upload".to_owned();
             return Err(RegistryError::Answer { url: display_url(&begin.url), why });
         };
-        // A registry without TLS was asked at another address than at first.
-        let from = answer.extensions().get::<At>().map_or(begin.url.as_str(), |at| &at.0);
+        // The response to a registry without TLS comes from another URL than the first one.
+        let from = answer.extensions().get::<ResponseUrl>().map_or(begin.url.as_str(), |at| &at.0);
         let location = follow(from, location)?;
         let joint = if location.contains('?') { '&' } else { '?' };
         let digest_text = crate::url::encode(&digest.to_string());
-        let mut put = Call::get(format!("{location}{joint}digest={digest_text}"));
+        let mut put = RegistryRequest::get(format!("{location}{joint}digest={digest_text}"));
         put.method = Method::PUT;
         put.write = true;
-        put.fine = &[201, 204];
+        put.accepted = &[201, 204];
         put.headers.push((header::CONTENT_TYPE, "application/octet-stream".to_owned()));
         put.payload = Payload::Blob(store.clone(), digest.clone());
         self.send(repository, &put).await.map(drop)

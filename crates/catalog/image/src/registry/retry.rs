@@ -1,11 +1,11 @@
-//! Attempts that are made again: after which answers, after how long, and who hears of it.
+//! Retries: which responses are retried, the wait before a retry, and the listener.
 
 use super::{Inner, RegistryError, send::display_url};
 use http::{HeaderMap, Response, StatusCode, header};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Gets the error of each attempt that is made again, as soon as the attempt has failed. The error of
-/// the last attempt is the result of the call, and does not come here.
+/// Receives the error of each attempt that is retried. The error of the last attempt is the result
+/// of the call, and does not come here.
 #[derive(Clone, Default)]
 pub struct RetryListener(Option<Arc<Report>>);
 
@@ -30,18 +30,18 @@ impl fmt::Debug for RetryListener {
     }
 }
 
-/// Whether a refusal will pass.
-pub(super) fn is_passing(status: StatusCode) -> bool {
+/// Whether a status is temporary.
+pub(super) fn is_temporary(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
 impl Inner {
-    /// Reports why an attempt failed, and waits before the next one.
+    /// Reports the error of an attempt, and waits before the next one.
     pub(super) async fn wait(&self, tries: u32, error: &RegistryError, asked: Option<Duration>) {
         let settings = &self.settings;
         settings.on_retry.report(error);
         let doubled = settings.backoff.saturating_mul(1 << tries.saturating_sub(1).min(16));
-        // Up to a quarter more, so that many who were refused together do not come back together.
+        // A jitter of up to a quarter spreads the retries of many clients.
         let mut random = [0];
         let _ = getrandom::fill(&mut random);
         let jitter = doubled / 4 * u32::from(random[0]) / 255;
@@ -49,15 +49,15 @@ impl Inner {
         tokio::time::sleep(asked.unwrap_or(own).min(settings.longest_wait)).await;
     }
 
-    /// The same after a refusal that will pass, for as long as the registry asks for.
-    pub(super) async fn wait_as_asked<B>(&self, tries: u32, url: &str, answer: &Response<B>) {
+    /// Waits after a temporary error status, for as long as the registry requests.
+    pub(super) async fn wait_as_requested<B>(&self, tries: u32, url: &str, answer: &Response<B>) {
         let (url, status) = (display_url(url), answer.status());
         let error = RegistryError::Status { url, status, detail: String::new() };
-        self.wait(tries, &error, self.asked_wait(answer.headers())).await;
+        self.wait(tries, &error, self.requested_wait(answer.headers())).await;
     }
 
-    /// What `Retry-After` asks for: seconds, or a time.
-    fn asked_wait(&self, headers: &HeaderMap) -> Option<Duration> {
+    /// The wait in `Retry-After`: seconds, or a time.
+    fn requested_wait(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
         if let Ok(seconds) = text.parse::<u64>() {
             return Some(Duration::from_secs(seconds));

@@ -1,12 +1,12 @@
-//! One request to a registry: who asks, where it leads, how often it is tried.
+//! Sending one request to a registry: authentication, redirects, retries.
 
 use super::{
-    Inner, Progress, RegistryError, Secret, Security,
+    Inner, Progress, RegistryError, RegistrySecret, Security,
     challenge::{self, Challenge, Key},
-    retry::is_passing,
+    retry::is_temporary,
     transport::Outgoing,
 };
-use crate::{credentials::Login, digest::Digest, store::Store};
+use crate::{credentials::Login, digest::Digest, store::ImageStore};
 use base64::Engine as _;
 use bytes::Bytes;
 use http::{
@@ -24,19 +24,19 @@ use std::{
     time::Duration,
 };
 
-/// How many other places one request may be sent to.
-const HOPS: usize = 5;
-/// How often nothing may come for long before a short answer is there.
-const DROPS: u32 = 5;
-/// How often one request may be asked who it is from: once for a token that has ended, and once more.
-const CHALLENGES: usize = 2;
+/// How many redirects a request follows.
+const MAX_REDIRECTS: usize = 5;
+/// How many stall timeouts a short response may take in total.
+const MAX_STALLS: u32 = 5;
+/// How many challenges a request answers: one for an expired token, and one more.
+const MAX_CHALLENGES: usize = 2;
 
-/// A repository, and the way to it.
+/// A repository, and how to reach it.
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
     pub(super) host: String,
     pub(super) path: String,
-    /// With its registry, as credentials are looked up.
+    /// The name with its registry, as the key for credentials.
     pub(super) full: String,
     pub(super) security: Security,
 }
@@ -47,7 +47,7 @@ impl Repository {
         format!("{scheme}://{}/v2/{}/{rest}", self.host, self.path)
     }
 
-    /// Whether an address is one of the registry itself.
+    /// Whether a URL belongs to the registry itself.
     pub(super) fn is_at(&self, url: &str) -> bool {
         let Ok(uri) = url.parse::<Uri>() else { return false };
         let own = format!("{}://{}/", uri.scheme_str().unwrap_or_default(), self.host);
@@ -55,28 +55,28 @@ impl Repository {
     }
 }
 
-/// What is sent with a request; it can be sent again.
+/// The body of a request, which can be sent again.
 #[derive(Clone)]
 pub(super) enum Payload {
     None,
     Bytes(Bytes),
-    Blob(Store, Digest),
+    Blob(ImageStore, Digest),
 }
 
 /// A request.
 #[derive(Clone)]
-pub(super) struct Call<'c> {
+pub(super) struct RegistryRequest<'c> {
     pub(super) method: Method,
     pub(super) url: String,
     pub(super) headers: Vec<(HeaderName, String)>,
     pub(super) payload: Payload,
-    /// Whether it changes anything, for the scope of tokens.
+    /// Whether it writes, for the scope of tokens.
     pub(super) write: bool,
-    /// The answers that are none of an error.
-    pub(super) fine: &'c [u16],
+    /// The statuses that are not errors.
+    pub(super) accepted: &'c [u16],
 }
 
-impl Call<'_> {
+impl RegistryRequest<'_> {
     pub(super) fn get(url: String) -> Self {
         Self {
             method: Method::GET,
@@ -84,12 +84,12 @@ impl Call<'_> {
             headers: Vec::new(),
             payload: Payload::None,
             write: false,
-            fine: &[200],
+            accepted: &[200],
         }
     }
 }
 
-/// An address without what may be a secret in it.
+/// A URL without the parts that may contain a secret.
 pub(super) fn display_url(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
@@ -99,7 +99,7 @@ pub(super) fn display_url(url: &str) -> String {
     whole.chars().filter(char::is_ascii_graphic).take(300).collect()
 }
 
-/// Host and port, with the port that the scheme means.
+/// Host and port, with the default port of the scheme.
 fn authority(uri: &Uri) -> (Option<String>, Option<u16>, Option<String>) {
     let default = match uri.scheme_str() {
         Some("https") => Some(443),
@@ -110,14 +110,14 @@ fn authority(uri: &Uri) -> (Option<String>, Option<u16>, Option<String>) {
     (host, uri.port_u16().or(default), uri.scheme_str().map(str::to_owned))
 }
 
-/// Where an answer leads, if anybody should go there.
+/// The target of a `Location` header, if it may be followed.
 pub(super) fn follow(from: &str, location: &str) -> Result<String, RegistryError> {
     let refused =
         |why| RegistryError::Redirect { url: display_url(from), to: display_url(location), why };
-    let base: Uri = from.parse().map_err(|_| refused("it cannot be read"))?;
+    let base: Uri = from.parse().map_err(|_| refused("it is not a valid URL"))?;
     let (scheme, host) = (base.scheme_str(), base.authority());
     let (Some(scheme), Some(host)) = (scheme, host) else {
-        return Err(refused("it cannot be read"));
+        return Err(refused("it is not a valid URL"));
     };
     let target = if location.starts_with("//") {
         format!("{scheme}:{location}")
@@ -138,10 +138,10 @@ pub(super) fn follow(from: &str, location: &str) -> Result<String, RegistryError
         (_, Some("http")) => return Err(refused("it is not encrypted")),
         _ => return Err(refused("it is not HTTP")),
     }
-    let uri: Uri = target.parse().map_err(|_| refused("it cannot be read"))?;
+    let uri: Uri = target.parse().map_err(|_| refused("it is not a valid URL"))?;
     let Some(authority) = uri.authority() else { return Err(refused("it has no host")) };
     if authority.as_str().contains('@') {
-        return Err(refused("it has a password in it"));
+        return Err(refused("it contains credentials"));
     }
     Ok(target)
 }
@@ -168,7 +168,7 @@ impl Payload {
             Self::Bytes(bytes) => whole(bytes.clone()),
             Self::Blob(store, digest) => {
                 let (file, length) = store.blob(digest)?;
-                let pieces = crate::serve::pieces(file, 0..length);
+                let pieces = crate::serve::stream_file(file, 0..length);
                 pieces
                     .map_frame(move |frame| {
                         sent.fetch_add(1, Ordering::Relaxed);
@@ -182,11 +182,11 @@ impl Payload {
 }
 
 impl Inner {
-    /// Sends a request until there is an answer to it, or none can be expected.
+    /// Sends a request, with retries and authentication.
     pub(super) async fn send(
         &self,
         repository: &Repository,
-        call: &Call<'_>,
+        call: &RegistryRequest<'_>,
     ) -> Result<Response<Incoming>, RegistryError> {
         let mut call = call.clone();
         let (mut tries, mut challenges) = (0, 0);
@@ -194,13 +194,13 @@ impl Inner {
             tries += 1;
             let key: Key = (repository.host.clone(), repository.path.clone(), call.write);
             let secret = self.tokens.get(&key, self.settings.clock);
-            let answer = self.travel(repository, &call, secret.as_ref()).await;
+            let answer = self.send_following_redirects(repository, &call, secret.as_ref()).await;
             let (answer, url) = match answer {
                 Ok(answer) => answer,
-                Err(Trip::Final(error)) => return Err(error),
-                Err(Trip::NoTls(error)) => {
+                Err(SendError::Final(error)) => return Err(error),
+                Err(SendError::NoTls(error)) => {
                     match call.url.strip_prefix("https://") {
-                        // An insecure registry may have no TLS; that is no attempt of its own.
+                        // An insecure registry may have no TLS, so plain HTTP is tried at once.
                         Some(rest) if repository.security == Security::Insecure => {
                             call.url = format!("http://{rest}");
                             continue;
@@ -210,7 +210,7 @@ impl Inner {
                     }
                     continue;
                 }
-                Err(Trip::Again(error)) => {
+                Err(SendError::Retry(error)) => {
                     if tries >= self.settings.attempts {
                         return Err(error);
                     }
@@ -219,49 +219,49 @@ impl Inner {
                 }
             };
             let status = answer.status();
-            if call.fine.contains(&status.as_u16()) {
+            if call.accepted.contains(&status.as_u16()) {
                 let mut answer = answer;
-                answer.extensions_mut().insert(At(url));
+                answer.extensions_mut().insert(ResponseUrl(url));
                 return Ok(answer);
             }
             if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
-                // Who is not the registry does not say where its passwords go.
-                let why = "it is not the registry, and has no business with its credentials";
+                // A redirect target must not obtain the credentials of the registry.
+                let why = "it is not the registry, so it does not get its credentials";
                 return Err(RegistryError::Unauthorized { url: display_url(&url), why });
             }
             if status == StatusCode::UNAUTHORIZED {
                 self.tokens.forget(&key);
                 challenges += 1;
-                if challenges > CHALLENGES {
-                    let why = "what was sent is not accepted";
+                if challenges > MAX_CHALLENGES {
+                    let why = "the token is not accepted";
                     return Err(RegistryError::Unauthorized { url: display_url(&url), why });
                 }
                 tries -= 1;
                 self.answer_challenge(repository, &url, answer.headers(), key, challenges).await?;
                 continue;
             }
-            if is_passing(status) && tries < self.settings.attempts {
-                self.wait_as_asked(tries, &url, &answer).await;
+            if is_temporary(status) && tries < self.settings.attempts {
+                self.wait_as_requested(tries, &url, &answer).await;
                 continue;
             }
-            return Err(self.refused(repository, &url, answer, secret.as_ref()).await);
+            return Err(self.response_error(repository, &url, answer, secret.as_ref()).await);
         }
     }
 
-    /// Sends a request and follows where it leads.
-    async fn travel(
+    /// Sends a request and follows redirects.
+    async fn send_following_redirects(
         &self,
         repository: &Repository,
-        call: &Call<'_>,
-        secret: Option<&Secret>,
-    ) -> Result<(Response<Incoming>, String), Trip> {
+        call: &RegistryRequest<'_>,
+        secret: Option<&RegistrySecret>,
+    ) -> Result<(Response<Incoming>, String), SendError> {
         let mut url = call.url.clone();
-        let home: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
-        self.transport.prepare(&home).await.map_err(Trip::Final)?;
-        // Whether this is the registry itself, whatever an upload's location says.
+        let home: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
+        self.transport.prepare(&home).await.map_err(SendError::Final)?;
+        // Uploads may have a URL on another host, which gets no credentials.
         let registry = repository.is_at(&url);
-        for _ in 0..=HOPS {
-            let uri: Uri = url.parse().map_err(|_| wrong(&url, "the address cannot be read"))?;
+        for _ in 0..=MAX_REDIRECTS {
+            let uri: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
             let mut request = Request::builder().method(&call.method).uri(&uri);
             for (name, value) in &call.headers {
                 request = request.header(name, value);
@@ -271,67 +271,72 @@ impl Inner {
                 && registry
                 && authority(&uri) == authority(&home)
             {
-                let mut value = HeaderValue::from_str(secret.reveal())
-                    .map_err(|_| wrong(&url, "the credentials cannot be sent"))?;
+                let mut value = HeaderValue::from_str(secret.reveal()).map_err(|_| {
+                    wrong(&url, "the credentials have characters that a header cannot have")
+                })?;
                 value.set_sensitive(true);
                 request = request.header(header::AUTHORIZATION, value);
             }
             if !matches!(call.method, Method::GET | Method::HEAD) {
-                let length = call.payload.length().map_err(Trip::Final)?;
+                let length = call.payload.length().map_err(SendError::Final)?;
                 request = request.header(header::CONTENT_LENGTH, length);
             }
             let sent = Arc::new(AtomicU64::new(0));
             let body = call.payload.body(Arc::clone(&sent), Arc::clone(&self.settings.progress));
-            let body = body.map_err(Trip::Final)?;
+            let body = body.map_err(SendError::Final)?;
             let request =
                 request.body(body).map_err(|_| wrong(&url, "the request cannot be made"))?;
-            let answer = self.once(request, repository.security, &url, &sent).await?;
+            let answer = self.send_once(request, repository.security, &url, &sent).await?;
             if !answer.status().is_redirection() {
                 return Ok((answer, url));
             }
             let location = answer.headers().get(header::LOCATION);
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-                return Err(wrong(&url, "it redirects nowhere"));
+                return Err(wrong(&url, "the redirect has no Location"));
             };
-            let target = follow(&url, location).map_err(Trip::Final)?;
+            let target = follow(&url, location).map_err(SendError::Final)?;
             if !matches!(call.method, Method::GET | Method::HEAD) {
-                let why = "only what is read is followed";
+                let why = "only GET and HEAD requests follow redirects";
                 let (url, to) = (display_url(&url), display_url(&target));
-                return Err(Trip::Final(RegistryError::Redirect { url, to, why }));
+                return Err(SendError::Final(RegistryError::Redirect { url, to, why }));
             }
             url = target;
         }
         let (url, to) = (display_url(&call.url), display_url(&url));
-        Err(Trip::Final(RegistryError::Redirect { url, to, why: "there are too many" }))
+        Err(SendError::Final(RegistryError::Redirect {
+            url,
+            to,
+            why: "there are too many redirects",
+        }))
     }
 
-    async fn once(
+    async fn send_once(
         &self,
         request: Request<Outgoing>,
         security: Security,
         url: &str,
         sent: &AtomicU64,
-    ) -> Result<Response<Incoming>, Trip> {
-        let patience = self.settings.stall;
+    ) -> Result<Response<Incoming>, SendError> {
+        let timeout = self.settings.stall;
         let mut answer = std::pin::pin!(self.transport.request(request, security));
         let mut seen = 0;
         loop {
-            match tokio::time::timeout(patience, &mut answer).await {
+            match tokio::time::timeout(timeout, &mut answer).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => {
                     let url = display_url(url);
                     let failed = RegistryError::Connection { url, why: root_cause(&error) };
                     return Err(if error.is_connect() {
-                        Trip::NoTls(failed)
+                        SendError::NoTls(failed)
                     } else {
-                        Trip::Again(failed)
+                        SendError::Retry(failed)
                     });
                 }
                 Err(_) => {
                     let now = sent.load(Ordering::Relaxed);
                     if now == seen {
                         let url = display_url(url);
-                        return Err(Trip::Again(RegistryError::Stalled { url, patience }));
+                        return Err(SendError::Retry(RegistryError::Stalled { url, timeout }));
                     }
                     seen = now;
                 }
@@ -350,7 +355,9 @@ impl Inner {
         let unauthorized = |why| RegistryError::Unauthorized { url: display_url(url), why };
         let values = headers.get_all(header::WWW_AUTHENTICATE).into_iter();
         let challenge = challenge::read(values.filter_map(|value| value.to_str().ok()))
-            .ok_or_else(|| unauthorized("it does not say how, or asks for what is not known"))?;
+            .ok_or_else(|| {
+                unauthorized("the registry names no authentication scheme, or an unknown one")
+            })?;
         let login = self.settings.keyring.login(&repository.full).await?;
         let now = self.settings.clock.stamp();
         match challenge {
@@ -362,18 +369,20 @@ impl Inner {
                     return Err(unauthorized("the credentials are not accepted"));
                 }
                 let value = format!("Basic {}", basic(&login).reveal());
-                self.tokens.put(key, Secret::new(value), now, Duration::from_hours(24));
+                self.tokens.put(key, RegistrySecret::new(value), now, Duration::from_hours(24));
             }
             Challenge::Bearer { realm, service, scope } => {
                 let uri: Option<Uri> = realm.parse().ok();
-                let fine = uri.is_some_and(|uri| match uri.scheme_str() {
+                let accepted = uri.is_some_and(|uri| match uri.scheme_str() {
                     Some("https") => true,
-                    // As little protected as the registry itself, which was asked for so.
+                    // Its security is that of the registry itself.
                     Some("http") => url.starts_with("http://"),
                     _ => false,
                 });
-                if !fine || realm.contains('@') {
-                    return Err(unauthorized("its token service cannot be trusted"));
+                if !accepted || realm.contains('@') {
+                    return Err(unauthorized(
+                        "its token service has no https URL, or one with credentials",
+                    ));
                 }
                 let actions = if key.2 { "pull,push" } else { "pull" };
                 let scope =
@@ -381,7 +390,7 @@ impl Inner {
                 let (token, good) = self
                     .token(repository, &realm, service.as_deref(), &scope, login.as_ref())
                     .await?;
-                let value = Secret::new(format!("Bearer {}", token.reveal()));
+                let value = RegistrySecret::new(format!("Bearer {}", token.reveal()));
                 self.tokens.put(key, value, now, good);
             }
         }
@@ -395,7 +404,7 @@ impl Inner {
         service: Option<&str>,
         scope: &str,
         login: Option<&Login>,
-    ) -> Result<(Secret, Duration), RegistryError> {
+    ) -> Result<(RegistrySecret, Duration), RegistryError> {
         let mut query = String::new();
         for (name, value) in [("service", service), ("scope", Some(scope))] {
             if let Some(value) = value {
@@ -403,13 +412,15 @@ impl Inner {
                 let _ = write!(query, "{name}={}", crate::url::encode(value));
             }
         }
-        let mut call =
-            Call::get(format!("{realm}{}{query}", if realm.contains('?') { "&" } else { "?" }));
+        let mut call = RegistryRequest::get(format!(
+            "{realm}{}{query}",
+            if realm.contains('?') { "&" } else { "?" }
+        ));
         let mut secret = None;
         match login {
             Some(Login::Password { .. }) => {
                 let basic = login.map(basic).unwrap_or_default();
-                secret = Some(Secret::new(format!("Basic {}", basic.reveal())));
+                secret = Some(RegistrySecret::new(format!("Basic {}", basic.reveal())));
             }
             Some(Login::Identity(token)) => {
                 let token = crate::url::encode(token.reveal());
@@ -424,17 +435,18 @@ impl Inner {
             }
             None => {}
         }
-        // To the token service, credentials are its own: it is the host they are meant for.
+        // For the token service, the credentials are those of its own host.
         let host = call.url.split_once("://").map_or("", |(_, rest)| rest);
         let host = host.split(['/', '?']).next().unwrap_or_default().to_owned();
         let service = Repository { host, ..repository.clone() };
         let mut tries = 0;
         loop {
             tries += 1;
-            let answer = match self.travel(&service, &call, secret.as_ref()).await {
+            let answer = match self.send_following_redirects(&service, &call, secret.as_ref()).await
+            {
                 Ok((answer, _)) => answer,
-                Err(Trip::Final(error)) => return Err(error),
-                Err(Trip::NoTls(error) | Trip::Again(error)) => {
+                Err(SendError::Final(error)) => return Err(error),
+                Err(SendError::NoTls(error) | SendError::Retry(error)) => {
                     if tries >= self.settings.attempts {
                         return Err(error);
                     }
@@ -444,26 +456,28 @@ impl Inner {
             };
             let status = answer.status();
             if status == StatusCode::OK {
-                let bytes = self.small(&call.url, answer, 1 << 20).await?;
+                let bytes = self.read_body(&call.url, answer, 1 << 20).await?;
                 return challenge::token(&display_url(&call.url), &bytes);
             }
-            if is_passing(status) && tries < self.settings.attempts {
-                self.wait_as_asked(tries, &call.url, &answer).await;
+            if is_temporary(status) && tries < self.settings.attempts {
+                self.wait_as_requested(tries, &call.url, &answer).await;
                 continue;
             }
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 let why = match login {
                     Some(_) => "the token service does not accept the credentials",
-                    None => "there are no credentials, and the token service gives nobody a token",
+                    None => {
+                        "there are no credentials, and the token service refuses anonymous tokens"
+                    }
                 };
                 return Err(RegistryError::Unauthorized { url: display_url(&call.url), why });
             }
-            return Err(self.refused(repository, &call.url, answer, secret.as_ref()).await);
+            return Err(self.response_error(repository, &call.url, answer, secret.as_ref()).await);
         }
     }
 
-    /// A short answer's bytes.
-    pub(super) async fn small(
+    /// The bytes of a short response.
+    pub(super) async fn read_body(
         &self,
         url: &str,
         answer: Response<Incoming>,
@@ -471,12 +485,12 @@ impl Inner {
     ) -> Result<Vec<u8>, RegistryError> {
         let too_long = || RegistryError::Answer {
             url: display_url(url),
-            why: format!("the answer has more than {limit} bytes"),
+            why: format!("the response has more than {limit} bytes"),
         };
         let mut body = answer.into_body();
         let mut bytes = Vec::new();
         let read = async {
-            while let Some(piece) = self.piece(url, &mut body).await? {
+            while let Some(piece) = self.next_chunk(url, &mut body).await? {
                 if (bytes.len() + piece.len()) as u64 > limit {
                     return Err(too_long());
                 }
@@ -484,26 +498,26 @@ impl Inner {
             }
             Ok(bytes)
         };
-        // A drop now and then keeps it moving, and is still no answer.
-        let patience = self.settings.stall.saturating_mul(DROPS);
-        let in_time = tokio::time::timeout(patience, read).await;
+        // A slow trickle never stalls, so the whole response has a timeout, too.
+        let timeout = self.settings.stall.saturating_mul(MAX_STALLS);
+        let in_time = tokio::time::timeout(timeout, read).await;
         in_time.unwrap_or_else(|_| {
-            let why = format!("the answer was not there after {} s", patience.as_secs());
+            let why = format!("the response was not complete after {} s", timeout.as_secs());
             Err(RegistryError::Answer { url: display_url(url), why })
         })
     }
 
-    /// The next piece of an answer, which must come in time.
-    pub(super) async fn piece(
+    /// The next chunk of a response, which must arrive before the stall timeout.
+    pub(super) async fn next_chunk(
         &self,
         url: &str,
         body: &mut Incoming,
     ) -> Result<Option<Bytes>, RegistryError> {
-        let patience = self.settings.stall;
+        let timeout = self.settings.stall;
         loop {
-            let next = tokio::time::timeout(patience, body.frame()).await;
+            let next = tokio::time::timeout(timeout, body.frame()).await;
             match next {
-                Err(_) => return Err(RegistryError::Stalled { url: display_url(url), patience }),
+                Err(_) => return Err(RegistryError::Stalled { url: display_url(url), timeout }),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => {
                     let why = root_cause(&error);
@@ -519,33 +533,33 @@ impl Inner {
     }
 }
 
-/// The address that an answer came from: an extension of it.
+/// The URL of a response, as an extension of it.
 #[derive(Clone, Debug)]
-pub(super) struct At(pub(super) String);
+pub(super) struct ResponseUrl(pub(super) String);
 
-/// Why there is no answer.
-enum Trip {
-    /// It will not help to ask again.
+/// Why there is no response.
+enum SendError {
+    /// A retry does not help.
     Final(RegistryError),
-    /// There was no connection, perhaps for want of TLS.
+    /// The connection failed, perhaps because the registry has no TLS.
     NoTls(RegistryError),
-    /// It may go better next time.
-    Again(RegistryError),
+    /// A retry may help.
+    Retry(RegistryError),
 }
 
-fn wrong(url: &str, why: &str) -> Trip {
-    Trip::Final(RegistryError::Answer { url: display_url(url), why: why.to_owned() })
+fn wrong(url: &str, why: &str) -> SendError {
+    SendError::Final(RegistryError::Answer { url: display_url(url), why: why.to_owned() })
 }
 
-fn basic(login: &Login) -> Secret {
+fn basic(login: &Login) -> RegistrySecret {
     let text = match login {
         Login::Password { name, password } => format!("{name}:{}", password.reveal()),
         Login::Identity(token) => format!("<token>:{}", token.reveal()),
     };
-    Secret::new(base64::engine::general_purpose::STANDARD.encode(text))
+    RegistrySecret::new(base64::engine::general_purpose::STANDARD.encode(text))
 }
 
-/// The innermost reason of an error: the outer ones of HTTP libraries say little.
+/// The innermost cause of an error: the outer errors of HTTP libraries have little information.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

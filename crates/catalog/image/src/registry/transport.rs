@@ -1,8 +1,8 @@
-//! Connections: proxies, TLS, HTTP/1.1 and HTTP/2.
+//! Connections to registries: proxies, TLS, HTTP/1.1 and HTTP/2.
 
 use super::certs::{CertError, CertFolders, Certificates};
 use super::proxy::Proxies;
-use super::{RegistryError, Security, Settings};
+use super::{ClientSettings, RegistryError, Security};
 use crate::reference::DEFAULT_DOMAIN;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -31,28 +31,36 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 
-/// A connection.
-pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+/// A network connection.
+pub trait RegistryStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> RegistryStream for S {}
 
-/// Makes connections; tests make others than the network's.
-pub trait Dial: Send + Sync {
+/// Opens connections. Tests implement it without a network.
+pub trait Dialer: Send + Sync {
     /// Connects to a port of a host.
-    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+    fn dial(
+        &self,
+        host: String,
+        port: u16,
+    ) -> BoxFuture<'static, io::Result<Box<dyn RegistryStream>>>;
 }
 
-/// TCP.
+/// Opens TCP connections.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TcpDial;
+pub struct TcpDialer;
 
-impl Dial for TcpDial {
-    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+impl Dialer for TcpDialer {
+    fn dial(
+        &self,
+        host: String,
+        port: u16,
+    ) -> BoxFuture<'static, io::Result<Box<dyn RegistryStream>>> {
         Box::pin(async move {
             let host = host.trim_start_matches('[').trim_end_matches(']');
             let stream = tokio::net::TcpStream::connect((host, port)).await?;
             stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            Ok(Box::new(stream) as Box<dyn RegistryStream>)
         })
     }
 }
@@ -60,22 +68,22 @@ impl Dial for TcpDial {
 /// The body of a request.
 pub(super) type Outgoing = BoxBody<Bytes, io::Error>;
 
-/// Keeps connections, those that verify certificates and those that do not apart.
+/// The HTTP clients. Connections with and without certificate verification are separate.
 pub(super) struct Transport {
     verified: legacy::Client<Connector, Outgoing>,
     unverified: legacy::Client<Connector, Outgoing>,
-    special: Special,
+    special: RegistryCertificates,
 }
 
-/// Whose certificates are taken.
+/// How server certificates are verified.
 #[derive(Clone)]
-enum Judgement {
+enum CertificateVerification {
     Roots(Arc<RootCertStore>),
     Anybody,
 }
 
-impl Judgement {
-    /// Settings of TLS, for a registry with certificates of its own or for all others.
+impl CertificateVerification {
+    /// The TLS configuration for a registry with its own certificates, or for all others.
     fn connector(&self, special: Option<&Certificates>) -> Result<TlsConnector, rustls::Error> {
         let builder = match self {
             Self::Anybody => mainstay_tls::judged(Anybody)?,
@@ -97,13 +105,13 @@ impl Judgement {
 
 /// Certificates of single registries, read once.
 #[derive(Clone)]
-struct Special {
+struct RegistryCertificates {
     folders: CertFolders,
     known: Arc<Mutex<BTreeMap<String, Option<Arc<Certificates>>>>>,
 }
 
-impl Special {
-    /// Those for the host that an address leads to.
+impl RegistryCertificates {
+    /// The certificates for the host of a URL.
     async fn of(&self, uri: &Uri) -> Result<Option<Arc<Certificates>>, CertError> {
         if self.folders.is_empty() {
             return Ok(None);
@@ -126,7 +134,7 @@ impl Special {
 }
 
 impl Transport {
-    pub(super) fn new(settings: &Settings) -> Result<Self, RegistryError> {
+    pub(super) fn new(settings: &ClientSettings) -> Result<Self, RegistryError> {
         let failed = |error: rustls::Error| RegistryError::Tls(error.to_string());
         let mut roots = RootCertStore::empty();
         if settings.system_authorities {
@@ -135,15 +143,16 @@ impl Transport {
         for authority in &settings.authorities {
             roots.add(authority.clone()).map_err(failed)?;
         }
-        let special = Special { folders: settings.certificates.clone(), known: Arc::default() };
-        let client = |judgement: Judgement| -> Result<_, RegistryError> {
+        let special =
+            RegistryCertificates { folders: settings.certificates.clone(), known: Arc::default() };
+        let client = |judgement: CertificateVerification| -> Result<_, RegistryError> {
             let connector = Connector {
                 dial: Arc::clone(&settings.dial),
                 tls: judgement.connector(None).map_err(failed)?,
                 judgement,
                 special: special.clone(),
                 proxies: settings.proxies.clone(),
-                patience: settings.stall,
+                timeout: settings.stall,
             };
             Ok(legacy::Client::builder(TokioExecutor::new())
                 .pool_max_idle_per_host(settings.parallel)
@@ -154,13 +163,13 @@ impl Transport {
                 .build(connector))
         };
         Ok(Self {
-            verified: client(Judgement::Roots(Arc::new(roots)))?,
-            unverified: client(Judgement::Anybody)?,
+            verified: client(CertificateVerification::Roots(Arc::new(roots)))?,
+            unverified: client(CertificateVerification::Anybody)?,
             special,
         })
     }
 
-    /// Makes sure that the certificates of a registry can be used, if there are some.
+    /// Checks that the certificates of a registry can be used, if it has its own.
     pub(super) async fn prepare(&self, uri: &Uri) -> Result<(), RegistryError> {
         if uri.scheme_str() == Some("https") {
             let found = self.special.of(uri).await;
@@ -184,17 +193,17 @@ impl Transport {
 
 #[derive(Clone)]
 struct Connector {
-    dial: Arc<dyn Dial>,
-    /// For all but the special ones.
+    dial: Arc<dyn Dialer>,
+    /// The TLS configuration for registries without their own certificates.
     tls: TlsConnector,
-    judgement: Judgement,
-    special: Special,
+    judgement: CertificateVerification,
+    special: RegistryCertificates,
     proxies: Proxies,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Connector {
-    async fn connect(self, uri: Uri) -> io::Result<Line> {
+    async fn connect(self, uri: Uri) -> io::Result<HttpConnection> {
         let tls = uri.scheme_str() == Some("https");
         let host = uri.host().unwrap_or_default().to_owned();
         let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
@@ -209,15 +218,15 @@ impl Connector {
             http2 = secured.get_ref().1.alpn_protocol() == Some(b"h2");
             stream = Box::new(secured);
         }
-        Ok(Line { io: TokioIo::new(stream), http2 })
+        Ok(HttpConnection { io: TokioIo::new(stream), http2 })
     }
 
     async fn secure(
         &self,
-        stream: Box<dyn Stream>,
+        stream: Box<dyn RegistryStream>,
         host: &str,
         special: Option<&Certificates>,
-    ) -> io::Result<tokio_rustls::client::TlsStream<Box<dyn Stream>>> {
+    ) -> io::Result<tokio_rustls::client::TlsStream<Box<dyn RegistryStream>>> {
         let name = host.trim_matches(['[', ']']).to_owned();
         let name = ServerName::try_from(name).map_err(io::Error::other)?;
         match special {
@@ -231,39 +240,41 @@ impl Connector {
 }
 
 impl tower::Service<Uri> for Connector {
-    type Response = Line;
+    type Response = HttpConnection;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Line>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<HttpConnection>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let (connector, patience) = (self.clone(), self.patience);
+        let (connector, timeout) = (self.clone(), self.timeout);
         Box::pin(async move {
-            match tokio::time::timeout(patience, connector.connect(uri)).await {
+            match tokio::time::timeout(timeout, connector.connect(uri)).await {
                 Ok(connected) => connected,
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no connection in time")),
+                Err(_) => {
+                    Err(io::Error::new(io::ErrorKind::TimedOut, "no connection within the timeout"))
+                }
             }
         })
     }
 }
 
-/// A connection, and which HTTP is spoken on it.
-struct Line {
-    io: TokioIo<Box<dyn Stream>>,
+/// A connection with its HTTP version.
+struct HttpConnection {
+    io: TokioIo<Box<dyn RegistryStream>>,
     http2: bool,
 }
 
-impl Connection for Line {
+impl Connection for HttpConnection {
     fn connected(&self) -> Connected {
         let connected = Connected::new();
         if self.http2 { connected.negotiated_h2() } else { connected }
     }
 }
 
-impl Read for Line {
+impl Read for HttpConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -273,7 +284,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for HttpConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,63 +1,63 @@
-//! The OCI distribution API over a store.
+//! Registry server: the OCI distribution API over a store.
 //!
-//! One handler, a plain function of a request, that any server or test can call: docker, podman,
-//! skopeo and oras push to it and pull from it. A repository of the API is one of the store in a
-//! registry whose name is given, or that a client names in `?ns=` as containerd does of mirrors. What
-//! the store has of other registries can be had by their names as folders ([`Settings::folders`]), as
-//! in `localhost:5000/quay.io/folder/name`.
+//! The registry is one request handler, which any server or test can call: docker, podman, skopeo
+//! and oras push to it and pull from it. Its repositories belong to one registry name in the store,
+//! or to the one that a client names in `?ns=`, as containerd does for mirrors. Images that the
+//! store has of other registries are available under the registry as a path
+//! ([`RegistrySettings::folders`]), as in `localhost:5000/quay.io/folder/name`.
 //!
-//! Where there is an [`Account`], only who knows it changes anything.
+//! With an [`Account`], only its owner may change anything.
 //!
-//! What this does not do: ask who reads, or speak TLS. It is for loopback, and for a port whose owner
-//! looks after that. Blobs are not deleted by request; [`Store::collect`] removes those that
-//! nothing names.
+//! The registry does not authenticate readers, and does not speak TLS. It is for loopback, or
+//! behind a server that does both. Blobs are not deleted by request; [`ImageStore::collect`] removes
+//! unreferenced ones.
 
 mod access;
-mod answer;
 mod content;
+mod response;
 mod uploads;
 
 pub use access::Account;
-pub use answer::Body;
-pub(crate) use content::pieces;
+pub(crate) use content::stream_file;
+pub use response::RegistryBody;
 
 use crate::{
     digest::Digest,
-    manifest::{self, Descriptor, Document, Index},
-    reference::{self, Reference},
-    store::{Store, StoreError},
+    manifest::{self, Descriptor, ImageDocument, ImageIndex},
+    reference::{self, ImageReference},
+    store::{ImageStore, ImageStoreError},
 };
-use access::Shown;
-use answer::{Code, Failure, Outcome};
+use access::CredentialCheck;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::Body as HttpBody;
 use mainstay_clock::Clock;
+use response::{ErrorCode, ErrorResponse, HandlerResult};
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task, time::Duration};
 use uploads::Uploads;
 
-/// How a registry behaves.
+/// Settings of a registry server.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RegistrySettings {
     /// The registry that repositories belong to, such as `localhost:5000`.
     pub domain: String,
-    /// Whether anything may be changed.
+    /// Whether clients may change anything.
     pub writable: bool,
-    /// Who may change it; everybody if this is none.
+    /// The account that may change it; without one, everybody may.
     pub account: Option<Account>,
-    /// How long a blob may be, in bytes.
+    /// The maximum size of a blob, in bytes.
     pub largest: u64,
-    /// How many uploads may be open.
+    /// The maximum number of open uploads.
     pub uploads: usize,
-    /// How long one may rest before it is given up, and a sender may send nothing.
-    pub patience: Duration,
-    /// Whether a first folder with a dot in its name is a registry: `quay.io/folder/name` is then
-    /// what the store has of `quay.io`, and not a folder of this registry.
+    /// How long a client may send nothing. An upload expires after 60 times as long.
+    pub timeout: Duration,
+    /// Whether a first path component with a dot is a registry: `quay.io/folder/name` is then the
+    /// store's image of `quay.io`, and not a repository of this registry.
     pub folders: bool,
 }
 
-impl Settings {
-    /// A registry that takes what it is sent.
+impl RegistrySettings {
+    /// A writable registry without an account.
     pub fn new(domain: &str) -> Self {
         Self {
             domain: domain.to_owned(),
@@ -65,13 +65,13 @@ impl Settings {
             account: None,
             largest: 64 << 30,
             uploads: 256,
-            patience: Duration::from_mins(1),
+            timeout: Duration::from_mins(1),
             folders: false,
         }
     }
 
-    /// The name of a repository in the store: that of a client, in the registry that it is in.
-    fn repository_of(&self, domain: Option<&str>, name: &str) -> Result<String, Failure> {
+    /// The store's name of a repository that a client names.
+    fn repository_of(&self, domain: Option<&str>, name: &str) -> Result<String, ErrorResponse> {
         match domain {
             Some(domain) => repository(domain, name),
             None => match name.split_once('/') {
@@ -83,10 +83,10 @@ impl Settings {
         }
     }
 
-    /// The name under which the store has what clients know by `reference`, if that is a name in one
-    /// of the registries `addresses`, which are this one: the same name in [`Settings::domain`], or
-    /// in another registry ([`Settings::folders`]). Other names stay what they are.
-    pub fn stored(&self, reference: &Reference, addresses: &[String]) -> Reference {
+    /// The name under which the store has `reference`, if its registry is one of `addresses`, which
+    /// are addresses of this registry. That is the same name in [`RegistrySettings::domain`], or in another
+    /// registry ([`RegistrySettings::folders`]). Other references stay unchanged.
+    pub fn stored(&self, reference: &ImageReference, addresses: &[String]) -> ImageReference {
         if !addresses.iter().any(|address| address == reference.domain()) {
             return reference.clone();
         }
@@ -96,20 +96,20 @@ impl Settings {
     }
 }
 
-/// A registry. Clones are the same one.
+/// A registry server. Clones share their state.
 #[derive(Clone, Debug)]
-pub struct Registry {
+pub struct RegistryHandler {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
-    settings: Settings,
+    store: ImageStore,
+    settings: RegistrySettings,
     uploads: Uploads,
 }
 
-/// What a path asks for.
+/// The route of a path.
 enum Route<'p> {
     Base,
     Catalog,
@@ -121,7 +121,7 @@ enum Route<'p> {
     Referrers(&'p str, &'p str),
 }
 
-/// Names may have slashes, so a path is read from its end.
+/// Finds the route of a path. Repository names contain slashes, so the path is parsed from its end.
 fn route(path: &str) -> Option<Route<'_>> {
     let path = path.strip_prefix("/v2")?;
     if matches!(path, "" | "/") {
@@ -156,7 +156,7 @@ fn route(path: &str) -> Option<Route<'_>> {
     }
 }
 
-/// A parameter of a query, decoded.
+/// A decoded parameter of a query.
 fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
     query?.split('&').find_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -164,36 +164,36 @@ fn parameter(query: Option<&str>, wanted: &str) -> Option<String> {
     })
 }
 
-impl Registry {
-    /// A registry of what a store has.
-    pub fn new(store: Store, settings: Settings, clock: Clock) -> Self {
+impl RegistryHandler {
+    /// A registry server for a store.
+    pub fn new(store: ImageStore, settings: RegistrySettings, clock: Clock) -> Self {
         let uploads = Uploads::new(store.clone(), &settings, clock);
         Self { inner: Arc::new(Inner { store, settings, uploads }) }
     }
 
-    /// Answers a request.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    /// Handles a request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<RegistryBody>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
     {
         let head = request.method() == Method::HEAD;
-        let answer = match self.inner.answer(request).await {
-            Ok(answer) => answer,
-            Err(failure) => failure.answer(),
+        let response = match self.inner.response(request).await {
+            Ok(response) => response,
+            Err(failure) => failure.response(),
         };
-        answer::finish(answer, head)
+        response::finish(response, head)
     }
 }
 
-impl<B> tower::Service<Request<B>> for Registry
+impl<B> tower::Service<Request<B>> for RegistryHandler
 where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: std::fmt::Display,
 {
-    type Response = Response<Body>;
+    type Response = Response<RegistryBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<RegistryBody>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), Infallible>> {
         task::Poll::Ready(Ok(()))
@@ -206,7 +206,7 @@ where
 }
 
 impl Inner {
-    async fn answer<B>(&self, request: Request<B>) -> Outcome
+    async fn response<B>(&self, request: Request<B>) -> HandlerResult
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
@@ -216,53 +216,61 @@ impl Inner {
         let reads = matches!(parts.method, Method::GET | Method::HEAD);
         let route = route(path);
         if let Some(account) = &self.settings.account {
-            // An upload that is under way is its writer's; and clients look at the base to see
-            // whether they are to say who they are.
+            // Only writers may read the status of uploads, and clients probe the base to find out
+            // whether to send credentials.
             let open = reads
                 && !matches!(route, Some(Route::Base | Route::Uploads(_) | Route::Upload(..)));
-            match account.credentials(&parts.headers) {
-                Shown::Account => {}
-                Shown::Nothing if open => {}
-                shown => return Err(unauthorized(shown)),
+            match account.check_credentials(&parts.headers) {
+                CredentialCheck::Account => {}
+                CredentialCheck::Nothing if open => {}
+                check => return Err(unauthorized(check)),
             }
         }
         let Some(route) = route else {
-            return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, "no such page"));
+            return Err(ErrorResponse::new(
+                StatusCode::NOT_FOUND,
+                ErrorCode::NameUnknown,
+                "there is no such resource",
+            ));
         };
         if !reads && !self.settings.writable {
             let why = "this registry is read-only";
-            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, Code::Unsupported, why));
+            return Err(ErrorResponse::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                ErrorCode::Unsupported,
+                why,
+            ));
         }
         let domain = parameter(query, "ns");
         let repository = |name: &str| self.settings.repository_of(domain.as_deref(), name);
         match (route, &parts.method) {
-            (Route::Base, _) if reads => Ok(answer::json("{}")),
+            (Route::Base, _) if reads => Ok(response::json("{}")),
             (Route::Catalog, _) if reads => self.catalog(domain.as_deref(), query),
             (Route::Tags(name), _) if reads => self.tags(name, &repository(name)?, query),
             (Route::Manifest(name, wanted), method) => {
                 let repository = repository(name)?;
-                let wanted = wanted_of(&repository, wanted)?;
+                let wanted = parse_reference(&repository, wanted)?;
                 match *method {
                     Method::GET | Method::HEAD => self.manifest(&wanted),
                     Method::PUT => {
-                        let bytes = self.small(body).await?;
+                        let bytes = self.read_body(body).await?;
                         self.put_manifest(name, &wanted, &parts.headers, &bytes)
                     }
                     Method::DELETE => self.delete_manifest(&wanted),
-                    _ => Err(answer::not_allowed()),
+                    _ => Err(response::not_allowed()),
                 }
             }
             (Route::Blob(name, digest), _) if reads => {
                 repository(name)?;
-                self.blob(&digest_of(digest)?, &parts.headers)
+                self.blob(&parse_digest(digest)?, &parts.headers)
             }
             (Route::Blob(..), &Method::DELETE) => {
                 let why = "blobs are removed when nothing names them any more";
-                Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, Code::Unsupported, why))
+                Err(ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::Unsupported, why))
             }
             (Route::Referrers(name, digest), _) if reads => {
                 let kind = parameter(query, "artifactType");
-                self.referrers(&repository(name)?, &digest_of(digest)?, kind.as_deref())
+                self.referrers(&repository(name)?, &parse_digest(digest)?, kind.as_deref())
             }
             (Route::Uploads(name), &Method::POST) => {
                 repository(name)?;
@@ -270,13 +278,13 @@ impl Inner {
                     && let Ok(digest) = digest.parse::<Digest>()
                     && self.store.size_of(&digest)?.is_some()
                 {
-                    return Ok(answer::created_blob(name, &digest));
+                    return Ok(response::created_blob(name, &digest));
                 }
                 match parameter(query, "digest") {
                     Some(digest) => {
-                        let digest = digest_of(&digest)?;
+                        let digest = parse_digest(&digest)?;
                         self.uploads.whole(&digest, body).await?;
-                        Ok(answer::created_blob(name, &digest))
+                        Ok(response::created_blob(name, &digest))
                     }
                     None => self.uploads.begin(name),
                 }
@@ -289,33 +297,33 @@ impl Inner {
                     Method::PUT => {
                         let Some(digest) = parameter(query, "digest") else {
                             let why = "the digest is missing";
-                            return Err(Failure::bad(Code::DigestInvalid, why));
+                            return Err(ErrorResponse::bad(ErrorCode::DigestInvalid, why));
                         };
-                        let digest = digest_of(&digest)?;
+                        let digest = parse_digest(&digest)?;
                         self.uploads.finish(id, &parts.headers, body, &digest).await?;
-                        Ok(answer::created_blob(name, &digest))
+                        Ok(response::created_blob(name, &digest))
                     }
                     Method::DELETE => self.uploads.cancel(id),
-                    _ => Err(answer::not_allowed()),
+                    _ => Err(response::not_allowed()),
                 }
             }
-            _ => Err(answer::not_allowed()),
+            _ => Err(response::not_allowed()),
         }
     }
 
-    /// A document's bytes, which are few.
-    async fn small<B>(&self, mut body: B) -> Result<Vec<u8>, Failure>
+    /// The bytes of a manifest.
+    async fn read_body<B>(&self, mut body: B) -> Result<Vec<u8>, ErrorResponse>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
     {
         let mut bytes = Vec::new();
-        while let Some(frame) = uploads::frame(&mut body, self.settings.patience).await? {
+        while let Some(frame) = uploads::frame(&mut body, self.settings.timeout).await? {
             if (bytes.len() + frame.len()) as u64 > manifest::LONGEST_MANIFEST {
                 let why = "the manifest is too long";
-                return Err(Failure::new(
+                return Err(ErrorResponse::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
-                    Code::ManifestInvalid,
+                    ErrorCode::ManifestInvalid,
                     why,
                 ));
             }
@@ -327,33 +335,33 @@ impl Inner {
     fn put_manifest(
         &self,
         name: &str,
-        wanted: &Reference,
+        wanted: &ImageReference,
         headers: &HeaderMap,
         bytes: &[u8],
-    ) -> Outcome {
+    ) -> HandlerResult {
         let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let document = Document::read(bytes, sent)
-            .map_err(|error| Failure::bad(Code::ManifestInvalid, &error.to_string()))?;
+        let document = ImageDocument::read(bytes, sent)
+            .map_err(|error| ErrorResponse::bad(ErrorCode::ManifestInvalid, &error.to_string()))?;
         let digest = match wanted.digest() {
             Some(digest) => {
                 let found = digest.same_of(bytes);
                 if found != *digest {
                     let why = format!("the manifest has digest {found}");
-                    return Err(Failure::bad(Code::DigestInvalid, &why));
+                    return Err(ErrorResponse::bad(ErrorCode::DigestInvalid, &why));
                 }
                 found
             }
             None => Digest::of(bytes),
         };
         for part in document.parts() {
-            // Layers that only lie elsewhere are nobody's to push.
+            // Layers with URLs are stored elsewhere, and need not be pushed.
             if self.store.size_of(&part.digest)?.is_none() && part.urls.is_empty() {
                 let why = format!("{} is not in the registry", part.digest);
                 let code = match document {
-                    Document::Index(_) => Code::ManifestUnknown,
-                    Document::Manifest(_) => Code::ManifestBlobUnknown,
+                    ImageDocument::Index(_) => ErrorCode::ManifestUnknown,
+                    ImageDocument::Manifest(_) => ErrorCode::ManifestBlobUnknown,
                 };
-                return Err(Failure::new(StatusCode::NOT_FOUND, code, &why));
+                return Err(ErrorResponse::new(StatusCode::NOT_FOUND, code, &why));
             }
         }
         self.store.take(&mut &*bytes, &digest, Some(bytes.len() as u64))?;
@@ -361,33 +369,37 @@ impl Inner {
         self.store.set(&wanted.with_digest(digest.clone()), &descriptor)?;
         if let Some(tag) = wanted.tag() {
             let tagged = wanted.with_tag(tag);
-            let tagged =
-                tagged.map_err(|error| Failure::bad(Code::TagInvalid, &error.to_string()))?;
+            let tagged = tagged
+                .map_err(|error| ErrorResponse::bad(ErrorCode::TagInvalid, &error.to_string()))?;
             self.store.set(&tagged, &descriptor)?;
         }
-        let mut answer = answer::created(&format!("/v2/{name}/manifests/{digest}"), &digest);
+        let mut response = response::created(&format!("/v2/{name}/manifests/{digest}"), &digest);
         if let Some(subject) = document.subject() {
-            answer::put(&mut answer, "oci-subject", &subject.digest.to_string());
+            response::put(&mut response, "oci-subject", &subject.digest.to_string());
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    fn find(&self, wanted: &Reference) -> Result<Descriptor, Failure> {
+    fn find(&self, wanted: &ImageReference) -> Result<Descriptor, ErrorResponse> {
         if let Some(found) = self.store.resolve(wanted)? {
             return Ok(found);
         }
         if let Some(digest) = wanted.digest()
-            && let Some(found) = self.below_tags(&wanted.repository(), digest)?
+            && let Some(found) = self.find_below_tags(&wanted.repository(), digest)?
         {
             return Ok(found);
         }
-        Err(Failure::manifest_unknown(wanted.wanted()))
+        Err(ErrorResponse::manifest_unknown(wanted.wanted()))
     }
 
-    /// A manifest that a repository's tags lead to: what was not pushed, but put into the store,
-    /// is known by tag only.
-    fn below_tags(&self, repository: &str, digest: &Digest) -> Result<Option<Descriptor>, Failure> {
-        let reference: Result<Reference, _> = repository.parse();
+    /// A manifest below a tag of the repository. Images that were stored without a push have only a
+    /// tag.
+    fn find_below_tags(
+        &self,
+        repository: &str,
+        digest: &Digest,
+    ) -> Result<Option<Descriptor>, ErrorResponse> {
+        let reference: Result<ImageReference, _> = repository.parse();
         let Ok(reference) = reference else { return Ok(None) };
         let mut open = Vec::new();
         for tag in self.store.tags(repository)? {
@@ -404,7 +416,7 @@ impl Inner {
             );
             if of_images
                 && depth < manifest::DEEPEST_INDEX
-                && let Ok(Document::Index(index)) = self.store.document(&descriptor.digest)
+                && let Ok(ImageDocument::Index(index)) = self.store.document(&descriptor.digest)
             {
                 open.extend(index.manifests.into_iter().map(|one| (one, depth + 1)));
             }
@@ -412,19 +424,19 @@ impl Inner {
         Ok(None)
     }
 
-    fn manifest(&self, wanted: &Reference) -> Outcome {
+    fn manifest(&self, wanted: &ImageReference) -> HandlerResult {
         let descriptor = self.find(wanted)?;
         let bytes = match self.store.bytes(&descriptor.digest, manifest::LONGEST_MANIFEST) {
-            // Of an index, not every image need be here.
-            Err(StoreError::NoBlob(digest)) => {
-                return Err(Failure::manifest_unknown(digest));
+            // The store may have an index without all of its images.
+            Err(ImageStoreError::NoBlob(digest)) => {
+                return Err(ErrorResponse::manifest_unknown(digest));
             }
             bytes => bytes?,
         };
-        Ok(answer::manifest(&descriptor, bytes))
+        Ok(response::manifest(&descriptor, bytes))
     }
 
-    fn delete_manifest(&self, wanted: &Reference) -> Outcome {
+    fn delete_manifest(&self, wanted: &ImageReference) -> HandlerResult {
         let descriptor = self.find(wanted)?;
         if wanted.digest().is_some() {
             let repository = wanted.repository();
@@ -436,31 +448,31 @@ impl Inner {
             }
         }
         self.store.forget(wanted)?;
-        Ok(answer::accepted())
+        Ok(response::accepted())
     }
 
-    fn tags(&self, name: &str, repository: &str, query: Option<&str>) -> Outcome {
+    fn tags(&self, name: &str, repository: &str, query: Option<&str>) -> HandlerResult {
         let tags = self.store.tags(repository)?;
         if tags.is_empty() && self.store.digests(repository)?.is_empty() {
             let why = "the repository is not known";
-            return Err(Failure::new(StatusCode::NOT_FOUND, Code::NameUnknown, why));
+            return Err(ErrorResponse::new(StatusCode::NOT_FOUND, ErrorCode::NameUnknown, why));
         }
         let (page, more) = page(tags, query)?;
         let text = serde_json::json!({"name": name, "tags": page}).to_string();
-        Ok(answer::page(text, &format!("/v2/{name}/tags/list"), more))
+        Ok(response::page(text, &format!("/v2/{name}/tags/list"), more))
     }
 
-    fn catalog(&self, domain: Option<&str>, query: Option<&str>) -> Outcome {
+    fn catalog(&self, domain: Option<&str>, query: Option<&str>) -> HandlerResult {
         let own = domain.unwrap_or(&self.settings.domain);
         let of = |one: String| match one.split_once('/') {
             Some((registry, name)) if registry == own => Some(name.to_owned()),
-            // Only what can be asked for by that name.
+            // Only repositories that are available under that name.
             Some((registry, _)) => {
-                let shown = domain.is_none()
+                let check = domain.is_none()
                     && self.settings.folders
                     && registry.contains('.')
                     && reference::is_component(registry);
-                shown.then_some(one)
+                check.then_some(one)
             }
             None => None,
         };
@@ -469,16 +481,16 @@ impl Inner {
         names.sort_unstable();
         let (page, more) = page(names, query)?;
         let text = serde_json::json!({"repositories": page}).to_string();
-        Ok(answer::page(text, "/v2/_catalog", more))
+        Ok(response::page(text, "/v2/_catalog", more))
     }
 
-    fn referrers(&self, repository: &str, of: &Digest, kind: Option<&str>) -> Outcome {
+    fn referrers(&self, repository: &str, of: &Digest, kind: Option<&str>) -> HandlerResult {
         let mut found = Vec::new();
         for digest in self.store.digests(repository)? {
             let Ok(document) = self.store.document(&digest) else { continue };
-            let says = document.subject().is_some_and(|subject| subject.digest == *of);
+            let refers = document.subject().is_some_and(|subject| subject.digest == *of);
             let artifact = document.artifact_type().map(str::to_owned);
-            if !says || kind.is_some_and(|kind| artifact.as_deref() != Some(kind)) {
+            if !refers || kind.is_some_and(|kind| artifact.as_deref() != Some(kind)) {
                 continue;
             }
             let size = self.store.size_of(&digest)?.unwrap_or_default();
@@ -487,19 +499,19 @@ impl Inner {
             descriptor.annotations.clone_from(document.annotations());
             found.push(descriptor);
         }
-        let text = serde_json::to_vec(&Index::oci(found)).map_err(Failure::internal)?;
-        let mut answer = answer::index(text);
+        let text = serde_json::to_vec(&ImageIndex::oci(found)).map_err(ErrorResponse::internal)?;
+        let mut response = response::index(text);
         if kind.is_some() {
-            answer::put(&mut answer, "oci-filters-applied", "artifactType");
+            response::put(&mut response, "oci-filters-applied", "artifactType");
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    fn blob(&self, digest: &Digest, headers: &HeaderMap) -> Outcome {
+    fn blob(&self, digest: &Digest, headers: &HeaderMap) -> HandlerResult {
         let (file, length) = self.store.blob(digest).map_err(|error| match error {
-            StoreError::NoBlob(_) => {
+            ImageStoreError::NoBlob(_) => {
                 let why = format!("{digest} is not known");
-                Failure::new(StatusCode::NOT_FOUND, Code::BlobUnknown, &why)
+                ErrorResponse::new(StatusCode::NOT_FOUND, ErrorCode::BlobUnknown, &why)
             }
             other => other.into(),
         })?;
@@ -507,59 +519,62 @@ impl Inner {
     }
 }
 
-/// A refusal by whoever stands before a registry, in the form of its own.
-pub fn denied(status: StatusCode, why: &str) -> Response<Body> {
-    answer::finish(Failure::new(status, Code::Denied, why).answer(), false)
+/// An error response for servers in front of a registry, in the format of the registry.
+pub fn denied(status: StatusCode, why: &str) -> Response<RegistryBody> {
+    response::finish(ErrorResponse::new(status, ErrorCode::Denied, why).response(), false)
 }
 
-fn unauthorized(shown: Shown) -> Failure {
-    let why = match shown {
-        Shown::Wrong => "the name or the password is not that of this registry",
+fn unauthorized(check: CredentialCheck) -> ErrorResponse {
+    let why = match check {
+        CredentialCheck::Wrong => "the name or the password is not that of this registry",
         _ => "changing this registry needs its name and password",
     };
-    Failure::new(StatusCode::UNAUTHORIZED, Code::Unauthorized, why)
+    ErrorResponse::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, why)
 }
 
-/// A repository of the store.
-fn repository(domain: &str, name: &str) -> Result<String, Failure> {
-    let fine = reference::is_domain(domain)
+/// The name of a repository in the store.
+fn repository(domain: &str, name: &str) -> Result<String, ErrorResponse> {
+    let is_valid = reference::is_domain(domain)
         && name.split('/').all(reference::is_component)
         && domain.len() + name.len() < 255;
-    if fine {
+    if is_valid {
         Ok(format!("{domain}/{name}"))
     } else {
-        Err(Failure::bad(Code::NameInvalid, "the name of the repository is invalid"))
+        Err(ErrorResponse::bad(ErrorCode::NameInvalid, "the name of the repository is invalid"))
     }
 }
 
-fn digest_of(text: &str) -> Result<Digest, Failure> {
+fn parse_digest(text: &str) -> Result<Digest, ErrorResponse> {
     crate::url::decode(text).parse().map_err(|error: crate::digest::DigestError| {
-        Failure::bad(Code::DigestInvalid, &error.to_string())
+        ErrorResponse::bad(ErrorCode::DigestInvalid, &error.to_string())
     })
 }
 
-/// What a manifest is asked for by: a digest or a tag.
-fn wanted_of(repository: &str, wanted: &str) -> Result<Reference, Failure> {
+/// The reference of a manifest: by digest or tag.
+fn parse_reference(repository: &str, wanted: &str) -> Result<ImageReference, ErrorResponse> {
     let wanted = crate::url::decode(wanted);
     let text = if wanted.contains(':') {
-        digest_of(&wanted)?;
+        parse_digest(&wanted)?;
         format!("{repository}@{wanted}")
     } else {
         format!("{repository}:{wanted}")
     };
     text.parse().map_err(|_| {
-        Failure::new(StatusCode::NOT_FOUND, Code::ManifestUnknown, "the tag is invalid")
+        ErrorResponse::new(StatusCode::NOT_FOUND, ErrorCode::ManifestUnknown, "the tag is invalid")
     })
 }
 
-/// Part of a sorted list, and the last one of it if there is more.
-fn page(all: Vec<String>, query: Option<&str>) -> Result<(Vec<String>, Option<String>), Failure> {
+/// A page of a sorted list, and the parameters of the next page.
+fn page(
+    all: Vec<String>,
+    query: Option<&str>,
+) -> Result<(Vec<String>, Option<String>), ErrorResponse> {
     let last = parameter(query, "last");
     let after = |one: &String| last.as_ref().is_none_or(|last| one > last);
     let mut rest: Vec<String> = all.into_iter().filter(after).collect();
     let Some(most) = parameter(query, "n") else { return Ok((rest, None)) };
     let Ok(most) = most.parse::<usize>() else {
-        return Err(Failure::bad(Code::PaginationNumberInvalid, "n is no number"));
+        return Err(ErrorResponse::bad(ErrorCode::PaginationNumberInvalid, "n is not a number"));
     };
     let more = rest.len() > most;
     rest.truncate(most);

@@ -1,12 +1,12 @@
-//! Blobs on their way in: in one piece, or in several by several requests.
+//! Blob uploads: in one request, or in several.
 
 use super::{
-    Settings,
-    answer::{self, Body, Code, Failure, Outcome},
+    RegistrySettings,
+    response::{self, ErrorCode, ErrorResponse, HandlerResult, RegistryBody},
 };
 use crate::{
     digest::{Digest, hex},
-    store::{Store, Writer},
+    store::{BlobWriter, ImageStore},
 };
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, header};
@@ -16,12 +16,12 @@ use mainstay_clock::Clock;
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-/// How many times a sender's patience an upload may rest between two requests.
-const RESTS: u32 = 60;
-/// How much is written at once.
+/// After how many stall timeouts without a request an upload expires.
+const EXPIRY_TIMEOUTS: u32 = 60;
+/// How many bytes are written at once.
 const BATCH: usize = 1 << 20;
 
-type Shared = Arc<tokio::sync::Mutex<Option<Writer>>>;
+type Shared = Arc<tokio::sync::Mutex<Option<BlobWriter>>>;
 
 #[derive(Debug)]
 struct Upload {
@@ -31,29 +31,32 @@ struct Upload {
 
 #[derive(Debug)]
 pub(super) struct Uploads {
-    store: Store,
+    store: ImageStore,
     largest: u64,
     most: usize,
-    patience: Duration,
+    timeout: Duration,
     clock: Clock,
     open: Mutex<BTreeMap<String, Upload>>,
 }
 
-/// The next piece of a body that is sent.
-pub(super) async fn frame<B>(body: &mut B, patience: Duration) -> Result<Option<Bytes>, Failure>
+/// The next chunk of a request body.
+pub(super) async fn frame<B>(
+    body: &mut B,
+    timeout: Duration,
+) -> Result<Option<Bytes>, ErrorResponse>
 where
     B: HttpBody<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
     loop {
-        let next = tokio::time::timeout(patience, body.frame()).await.map_err(|_| {
+        let next = tokio::time::timeout(timeout, body.frame()).await.map_err(|_| {
             let why = "nothing was sent for too long";
-            Failure::new(StatusCode::REQUEST_TIMEOUT, Code::BlobUploadInvalid, why)
+            ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::BlobUploadInvalid, why)
         })?;
         match next {
             None => return Ok(None),
             Some(Err(error)) => {
-                return Err(Failure::bad(Code::BlobUploadInvalid, &error.to_string()));
+                return Err(ErrorResponse::bad(ErrorCode::BlobUploadInvalid, &error.to_string()));
             }
             Some(Ok(frame)) => {
                 if let Ok(bytes) = frame.into_data() {
@@ -65,31 +68,31 @@ where
 }
 
 impl Uploads {
-    pub(super) fn new(store: Store, settings: &Settings, clock: Clock) -> Self {
+    pub(super) fn new(store: ImageStore, settings: &RegistrySettings, clock: Clock) -> Self {
         Self {
             store,
             largest: settings.largest,
             most: settings.uploads,
-            patience: settings.patience,
+            timeout: settings.timeout,
             clock,
             open: Mutex::default(),
         }
     }
 
-    pub(super) fn begin(&self, name: &str) -> Outcome {
+    pub(super) fn begin(&self, name: &str) -> HandlerResult {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(Failure::internal)?;
+        getrandom::fill(&mut random).map_err(ErrorResponse::internal)?;
         let id = String::from(hex(&random));
         let now = self.clock.elapsed();
         {
             let mut open = self.open.lock();
-            open.retain(|_, one| now.saturating_sub(one.used) < self.patience * RESTS);
+            open.retain(|_, one| now.saturating_sub(one.used) < self.timeout * EXPIRY_TIMEOUTS);
             if open.len() >= self.most {
                 let why = "too many uploads are open";
                 let status = StatusCode::TOO_MANY_REQUESTS;
-                return Err(Failure::new(status, Code::TooManyRequests, why));
+                return Err(ErrorResponse::new(status, ErrorCode::TooManyRequests, why));
             }
-            // A place is taken before the file is made.
+            // The lock is held while the file is created, so that the limit holds.
             let writer = self.store.writer(self.largest)?;
             let writer = Arc::new(tokio::sync::Mutex::new(Some(writer)));
             open.insert(id.clone(), Upload { writer, used: now });
@@ -97,7 +100,7 @@ impl Uploads {
         Ok(accepted(name, &id, 0))
     }
 
-    fn find(&self, id: &str) -> Result<Shared, Failure> {
+    fn find(&self, id: &str) -> Result<Shared, ErrorResponse> {
         let now = self.clock.elapsed();
         let mut open = self.open.lock();
         let upload = open.get_mut(id).ok_or_else(unknown)?;
@@ -105,12 +108,12 @@ impl Uploads {
         Ok(Arc::clone(&upload.writer))
     }
 
-    pub(super) async fn status(&self, name: &str, id: &str) -> Outcome {
+    pub(super) async fn status(&self, name: &str, id: &str) -> HandlerResult {
         let shared = self.find(id)?;
-        let length = shared.lock().await.as_ref().map(Writer::length).ok_or_else(unknown)?;
-        let mut answer = accepted(name, id, length);
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        Ok(answer)
+        let length = shared.lock().await.as_ref().map(BlobWriter::length).ok_or_else(unknown)?;
+        let mut response = accepted(name, id, length);
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        Ok(response)
     }
 
     pub(super) async fn append<B>(
@@ -119,7 +122,7 @@ impl Uploads {
         id: &str,
         headers: &HeaderMap,
         body: B,
-    ) -> Outcome
+    ) -> HandlerResult
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
@@ -127,7 +130,7 @@ impl Uploads {
         let shared = self.find(id)?;
         let mut writer = shared.lock().await;
         self.fill(&mut writer, headers, body).await?;
-        let length = writer.as_ref().map(Writer::length).ok_or_else(unknown)?;
+        let length = writer.as_ref().map(BlobWriter::length).ok_or_else(unknown)?;
         Ok(accepted(name, id, length))
     }
 
@@ -137,7 +140,7 @@ impl Uploads {
         headers: &HeaderMap,
         body: B,
         digest: &Digest,
-    ) -> Result<(), Failure>
+    ) -> Result<(), ErrorResponse>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
@@ -150,8 +153,8 @@ impl Uploads {
         commit(writer, digest).await
     }
 
-    /// A blob in one request.
-    pub(super) async fn whole<B>(&self, digest: &Digest, body: B) -> Result<(), Failure>
+    /// Uploads a blob in one request.
+    pub(super) async fn whole<B>(&self, digest: &Digest, body: B) -> Result<(), ErrorResponse>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
@@ -162,25 +165,28 @@ impl Uploads {
         commit(slot.take().ok_or_else(unknown)?, digest).await
     }
 
-    pub(super) fn cancel(&self, id: &str) -> Outcome {
+    pub(super) fn cancel(&self, id: &str) -> HandlerResult {
         match self.open.lock().remove(id) {
-            Some(_) => Ok(answer::answer(StatusCode::NO_CONTENT, answer::whole(Bytes::new()))),
+            Some(_) => {
+                Ok(response::response(StatusCode::NO_CONTENT, response::whole(Bytes::new())))
+            }
             None => Err(unknown()),
         }
     }
 
-    /// Appends what is sent. What came before a sender stopped stays: it may go on from there.
+    /// Appends the body of a request. An interrupted body stays in the upload, so that the client
+    /// can resume.
     async fn fill<B>(
         &self,
-        slot: &mut Option<Writer>,
+        slot: &mut Option<BlobWriter>,
         headers: &HeaderMap,
         mut body: B,
-    ) -> Result<(), Failure>
+    ) -> Result<(), ErrorResponse>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin,
         B::Error: std::fmt::Display,
     {
-        let have = slot.as_ref().map(Writer::length).ok_or_else(unknown)?;
+        let have = slot.as_ref().map(BlobWriter::length).ok_or_else(unknown)?;
         if let Some(range) = headers.get(header::CONTENT_RANGE) {
             let from = range.to_str().ok().and_then(|text| {
                 let text = text.strip_prefix("bytes ").unwrap_or(text);
@@ -189,7 +195,7 @@ impl Uploads {
             if from != Some(have) {
                 let why = format!("the upload has {have} bytes");
                 let status = StatusCode::RANGE_NOT_SATISFIABLE;
-                return Err(Failure::new(status, Code::BlobUploadInvalid, &why));
+                return Err(ErrorResponse::new(status, ErrorCode::BlobUploadInvalid, &why));
             }
         }
         loop {
@@ -197,7 +203,7 @@ impl Uploads {
             let mut size = 0;
             let mut failed = None;
             while size < BATCH {
-                match frame(&mut body, self.patience).await {
+                match frame(&mut body, self.timeout).await {
                     Ok(Some(bytes)) => {
                         size += bytes.len();
                         batch.push(bytes);
@@ -215,7 +221,7 @@ impl Uploads {
                     let written = batch.iter().try_for_each(|bytes| writer.append(bytes));
                     (writer, written)
                 });
-                let (writer, written) = written.await.map_err(Failure::internal)?;
+                let (writer, written) = written.await.map_err(ErrorResponse::internal)?;
                 *slot = Some(writer);
                 written?;
             }
@@ -229,21 +235,25 @@ impl Uploads {
     }
 }
 
-async fn commit(writer: Writer, digest: &Digest) -> Result<(), Failure> {
+async fn commit(writer: BlobWriter, digest: &Digest) -> Result<(), ErrorResponse> {
     let digest = digest.clone();
     let committed = tokio::task::spawn_blocking(move || writer.commit(Some(&digest), None));
-    committed.await.map_err(Failure::internal)??;
+    committed.await.map_err(ErrorResponse::internal)??;
     Ok(())
 }
 
-fn unknown() -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, Code::BlobUploadUnknown, "there is no such upload")
+fn unknown() -> ErrorResponse {
+    ErrorResponse::new(
+        StatusCode::NOT_FOUND,
+        ErrorCode::BlobUploadUnknown,
+        "there is no such upload",
+    )
 }
 
-fn accepted(name: &str, id: &str, length: u64) -> Response<Body> {
-    let mut answer = answer::accepted();
-    answer::put(&mut answer, "location", &format!("/v2/{name}/blobs/uploads/{id}"));
-    answer::put(&mut answer, "docker-upload-uuid", id);
-    answer::put(&mut answer, "range", &format!("0-{}", length.saturating_sub(1)));
-    answer
+fn accepted(name: &str, id: &str, length: u64) -> Response<RegistryBody> {
+    let mut response = response::accepted();
+    response::put(&mut response, "location", &format!("/v2/{name}/blobs/uploads/{id}"));
+    response::put(&mut response, "docker-upload-uuid", id);
+    response::put(&mut response, "range", &format!("0-{}", length.saturating_sub(1)));
+    response
 }

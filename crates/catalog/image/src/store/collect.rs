@@ -1,41 +1,41 @@
-//! Removing what nothing names.
+//! Garbage collection of the store: removes unreferenced content.
 
-use super::{Store, StoreError, io_error, names};
+use super::{ImageStore, ImageStoreError, io_error, names};
 use crate::digest::Digest;
 use jiff::{SignedDuration, Timestamp};
 use std::{collections::BTreeSet, fs, io, path::Path, time::Duration};
 
-/// What becomes of manifests that are known by digest only.
+/// How the collection treats manifests without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untagged {
-    /// They are roots, as tags are.
+pub enum UntaggedManifests {
+    /// They are roots, like tags.
     Keep,
-    /// They are forgotten, unless something else names them.
+    /// They are removed, unless other content references them.
     Forget,
 }
 
-/// What a collection removed.
+/// The result of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// How many blobs.
+pub struct CollectionSummary {
+    /// The number of removed blobs.
     pub blobs: usize,
-    /// How many bytes they had.
+    /// The size of removed blobs, in bytes.
     pub bytes: u64,
-    /// How many unfinished writes.
+    /// The number of removed unfinished writes.
     pub unfinished: usize,
 }
 
-impl Store {
-    /// Removes content that no reference leads to, and writes that nobody finished.
+impl ImageStore {
+    /// Removes content without a reference, and unfinished writes.
     ///
-    /// What was written or asked for less than `grace` before `now` stays: somebody may be about to
-    /// name it. A manifest that says something of one that stays (its `subject`) stays as well.
+    /// Content that was written or used less than `grace` before `now` stays, because a client may
+    /// be about to reference it. A manifest whose `subject` stays also stays.
     pub fn collect(
         &self,
         now: Timestamp,
         grace: Duration,
-        untagged: Untagged,
-    ) -> Result<Collected, StoreError> {
+        untagged: UntaggedManifests,
+    ) -> Result<CollectionSummary, ImageStoreError> {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
         let before = now.saturating_sub(grace).unwrap_or(Timestamp::MIN);
         let before =
@@ -43,13 +43,13 @@ impl Store {
         let mut marked = BTreeSet::new();
         let mut later = Vec::new();
         for (reference, descriptor) in self.references()? {
-            if reference.digest().is_some() && untagged == Untagged::Forget {
+            if reference.digest().is_some() && untagged == UntaggedManifests::Forget {
                 later.push((reference, descriptor));
             } else {
                 self.mark(descriptor.digest, &mut marked)?;
             }
         }
-        // Those that say something of a manifest that stays, and of these again.
+        // Manifests whose subject stays, repeatedly.
         loop {
             let mut grown = false;
             for (_, descriptor) in &later {
@@ -67,14 +67,15 @@ impl Store {
             }
         }
         for (reference, descriptor) in later {
-            let fresh = age(&self.blob_path(&descriptor.digest))?.is_some_and(|at| at >= before);
+            let fresh =
+                last_used(&self.blob_path(&descriptor.digest))?.is_some_and(|at| at >= before);
             if fresh {
                 self.mark(descriptor.digest, &mut marked)?;
             } else if !marked.contains(&descriptor.digest) {
                 self.forget(&reference)?;
             }
         }
-        let mut collected = Collected::default();
+        let mut collected = CollectionSummary::default();
         for algorithm in ["sha256", "sha512"] {
             let folder = self.root().join("blobs").join(algorithm);
             for name in names(&folder)? {
@@ -94,9 +95,9 @@ impl Store {
         Ok(collected)
     }
 
-    /// Marks a document and all it names. Parts that are not there (an index of which one platform
-    /// was pulled) are nobody's fault.
-    fn mark(&self, digest: Digest, marked: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
+    /// Marks a document and all its parts. Missing parts are ignored: an index may be pulled for
+    /// one platform only.
+    fn mark(&self, digest: Digest, marked: &mut BTreeSet<Digest>) -> Result<(), ImageStoreError> {
         let mut open = vec![digest];
         while let Some(digest) = open.pop() {
             if !marked.insert(digest.clone()) {
@@ -104,25 +105,27 @@ impl Store {
             }
             let document = match self.document(&digest) {
                 Ok(document) => document,
-                // No document, so a blob; or none at all; or damaged, so that it names nothing that
-                // could be trusted.
+                // A blob that is no document, a missing blob, or a damaged one, whose references
+                // cannot be trusted.
                 Err(
-                    StoreError::Document { .. } | StoreError::NoBlob(_) | StoreError::Digest { .. },
+                    ImageStoreError::Document { .. }
+                    | ImageStoreError::NoBlob(_)
+                    | ImageStoreError::Digest { .. },
                 ) => continue,
                 Err(error) => return Err(error),
             };
             let parts = document.parts().into_iter().map(|part| part.digest.clone());
             match &document {
-                crate::manifest::Document::Index(_) => open.extend(parts),
-                crate::manifest::Document::Manifest(_) => marked.extend(parts),
+                crate::manifest::ImageDocument::Index(_) => open.extend(parts),
+                crate::manifest::ImageDocument::Manifest(_) => marked.extend(parts),
             }
         }
         Ok(())
     }
 }
 
-/// When a file was last written or used.
-fn age(path: &Path) -> Result<Option<Timestamp>, StoreError> {
+/// The time at which a file was last written or used.
+fn last_used(path: &Path) -> Result<Option<Timestamp>, ImageStoreError> {
     match fs::metadata(path).and_then(|file| file.modified()) {
         Ok(at) => Ok(Timestamp::try_from(at).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -130,9 +133,9 @@ fn age(path: &Path) -> Result<Option<Timestamp>, StoreError> {
     }
 }
 
-/// Removes a file that was not used since `before`; its length.
-fn remove(path: &Path, before: Timestamp) -> Result<Option<u64>, StoreError> {
-    if age(path)?.is_none_or(|at| at >= before) {
+/// Removes a file that was not used since `before`, and returns its length.
+fn remove(path: &Path, before: Timestamp) -> Result<Option<u64>, ImageStoreError> {
+    if last_used(path)?.is_none_or(|at| at >= before) {
         return Ok(None);
     }
     let length = fs::metadata(path).map(|file| file.len()).unwrap_or_default();

@@ -1,29 +1,32 @@
-//! A content-addressed store on disk.
+//! Content store: a content-addressed store of images on disk.
 //!
 //! ```text
-//! blobs/sha256/<hex>                                  content, whatever it is
-//! partial/                                            what is being written, or was when the power went
+//! blobs/sha256/<hex>                                  content
+//! partial/                                            unfinished writes
 //! references/<registry>/<path…>/_tags/<tag>           descriptors of manifests
 //! references/<registry>/<path…>/_digests/<digest>
 //! ```
 //!
-//! A file below `blobs` has the content its name says: it is written aside, flushed, and renamed. The
-//! process may be killed at any instant, and several may write at once. Nothing is kept in memory.
-//! No component of a repository's path begins with `_`, so tags and repositories cannot collide.
+//! A file below `blobs` always has the content of its digest: it is written to a temporary file,
+//! flushed, and renamed. The process may be killed at any moment, and several processes may write
+//! at once. Nothing is cached in memory. No component of a repository's path begins with `_`, so
+//! tags and repositories cannot collide.
 //!
-//! What this does not do: look at content again that it has once taken, except for documents, which
-//! are verified whenever they are read, and where [`Store::verify`] is called.
+//! Stored content is not verified again, except for documents, which are verified whenever they are
+//! read, and by [`ImageStore::verify`].
 
 mod collect;
 mod write;
 
-pub use collect::{Collected, Untagged};
-pub use write::Writer;
+pub use collect::{CollectionSummary, UntaggedManifests};
+pub use write::BlobWriter;
 
 use crate::{
     digest::{Digest, Hasher},
-    manifest::{self, Config, Descriptor, Document, Manifest, ManifestError, within},
-    reference::Reference,
+    manifest::{
+        self, Descriptor, ImageConfig, ImageDocument, ImageManifest, ImageManifestError, within,
+    },
+    reference::ImageReference,
 };
 use std::{
     fs::{self, DirBuilder, File},
@@ -32,76 +35,76 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why the store cannot do what is asked of it.
+/// Why an operation on the store fails.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The file system refuses.
+pub enum ImageStoreError {
+    /// The file system fails.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it fails.
         source: io::Error,
     },
-    /// No such content.
+    /// The blob does not exist.
     #[error("there is no blob {0}")]
     NoBlob(Digest),
-    /// No such reference.
+    /// The reference does not exist.
     #[error("there is no image {0}")]
     NoImage(String),
-    /// Content that is not what its name says.
+    /// The content does not match its digest.
     #[error("the content has digest {found}, not {wanted}")]
     Digest {
-        /// What was asked for.
+        /// The expected digest.
         wanted: Digest,
-        /// What it is.
+        /// The digest of the content.
         found: Digest,
     },
-    /// Content of another length than announced.
+    /// The content does not have its announced size.
     #[error("the content of {digest} has {found} bytes, not {wanted}")]
     Size {
-        /// Whose.
+        /// The digest.
         digest: Digest,
-        /// What was announced.
+        /// The announced size, in bytes.
         wanted: u64,
-        /// What came, or how far it was read.
+        /// The size of the content, or of the part that was read.
         found: u64,
     },
-    /// More than the writer was opened for.
+    /// The content exceeds the limit of the writer.
     #[error("the content is longer than {0} bytes")]
     TooLong(u64),
-    /// A document that cannot be read.
+    /// A document cannot be parsed.
     #[error("{digest}: {source}")]
     Document {
-        /// Which.
+        /// The document.
         digest: Digest,
-        /// Why not.
-        source: ManifestError,
+        /// Why it cannot be parsed.
+        source: ImageManifestError,
     },
-    /// A manifest was named whose content is not there.
-    #[error("{0} names {1}, which is not there")]
+    /// A manifest references missing content.
+    #[error("{0} refers to {1}, which is not in the store")]
     Missing(Digest, Digest),
 }
 
 pub(crate) fn io_error<'p>(
     what: &'static str,
     path: &'p Path,
-) -> impl FnOnce(io::Error) -> StoreError + use<'p> {
-    move |source| StoreError::Io { what, path: path.to_owned(), source }
+) -> impl FnOnce(io::Error) -> ImageStoreError + use<'p> {
+    move |source| ImageStoreError::Io { what, path: path.to_owned(), source }
 }
 
-/// A store. Clones are the same store.
+/// A content store. Clones use the same folder.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct ImageStore {
     root: PathBuf,
 }
 
-impl Store {
-    /// Opens the store in a folder, which is made if it is not there. What is made is for its owner
-    /// only: images may be private.
-    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+impl ImageStore {
+    /// Opens the store in a folder, which is created if it does not exist. New files and folders
+    /// are only for their owner: images may be private.
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, ImageStoreError> {
         let store = Self { root: root.into() };
         for folder in ["blobs/sha256", "blobs/sha512", "partial", "references"] {
             let folder = store.root.join(folder);
@@ -110,44 +113,44 @@ impl Store {
         Ok(store)
     }
 
-    /// Its folder.
+    /// The folder of the store.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where content lies, or would.
+    /// The path of a blob, existing or not.
     pub fn blob_path(&self, digest: &Digest) -> PathBuf {
         self.root.join("blobs").join(digest.algorithm().name()).join(digest.hex())
     }
 
-    /// The length of content that is there. Asking counts as use: it will not be collected soon.
-    pub fn size_of(&self, digest: &Digest) -> Result<Option<u64>, StoreError> {
+    /// The size of a blob, if it exists. This marks it as used, which protects it from collection.
+    pub fn size_of(&self, digest: &Digest) -> Result<Option<u64>, ImageStoreError> {
         let path = self.blob_path(digest);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io_error("cannot read", &path)(error)),
         };
-        write::touch(&file).map_err(io_error("cannot mark", &path))?;
+        write::mark_used(&file).map_err(io_error("cannot mark", &path))?;
         let length = file.metadata().map_err(io_error("cannot read", &path))?.len();
         Ok(Some(length))
     }
 
-    /// Opens content, with its length.
-    pub fn blob(&self, digest: &Digest) -> Result<(File, u64), StoreError> {
+    /// Opens a blob. Returns the file and its size.
+    pub fn blob(&self, digest: &Digest) -> Result<(File, u64), ImageStoreError> {
         let path = self.blob_path(digest);
         let file = File::open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => StoreError::NoBlob(digest.clone()),
+            io::ErrorKind::NotFound => ImageStoreError::NoBlob(digest.clone()),
             _ => io_error("cannot read", &path)(error),
         })?;
         let length = file.metadata().map_err(io_error("cannot read", &path))?.len();
         Ok((file, length))
     }
 
-    /// Content that is no longer than `limit`, verified.
-    pub fn bytes(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, StoreError> {
+    /// The verified bytes of a blob of at most `limit` bytes.
+    pub fn bytes(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, ImageStoreError> {
         let (file, length) = self.blob(digest)?;
-        let document = |source| StoreError::Document { digest: digest.clone(), source };
+        let document = |source| ImageStoreError::Document { digest: digest.clone(), source };
         within(length, limit).map_err(document)?;
         let mut bytes = Vec::new();
         let path = self.blob_path(digest);
@@ -156,12 +159,12 @@ impl Store {
         if found == *digest {
             Ok(bytes)
         } else {
-            Err(StoreError::Digest { wanted: digest.clone(), found })
+            Err(ImageStoreError::Digest { wanted: digest.clone(), found })
         }
     }
 
-    /// Reads content through and compares it with its name.
-    pub fn verify(&self, digest: &Digest) -> Result<(), StoreError> {
+    /// Reads a blob and verifies its digest.
+    pub fn verify(&self, digest: &Digest) -> Result<(), ImageStoreError> {
         let (mut file, _) = self.blob(digest)?;
         let path = self.blob_path(digest);
         let mut hasher = Hasher::new(digest.algorithm());
@@ -174,11 +177,11 @@ impl Store {
         }
         let found = hasher.finish();
         let wanted = digest.clone();
-        if found == wanted { Ok(()) } else { Err(StoreError::Digest { wanted, found }) }
+        if found == wanted { Ok(()) } else { Err(ImageStoreError::Digest { wanted, found }) }
     }
 
-    /// Stores bytes.
-    pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    /// Stores bytes as a blob.
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, ImageStoreError> {
         let digest = Digest::of(bytes);
         if self.size_of(&digest)? != Some(bytes.len() as u64) {
             let mut writer = self.writer(bytes.len() as u64)?;
@@ -188,13 +191,13 @@ impl Store {
         Ok(digest)
     }
 
-    /// Stores a document that is written as JSON, without spaces, fields in their order.
+    /// Stores a document as compact JSON, with fields in their order.
     pub fn put_json<T: serde::Serialize>(
         &self,
         media_type: &str,
         value: &T,
-    ) -> Result<Descriptor, StoreError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| StoreError::Document {
+    ) -> Result<Descriptor, ImageStoreError> {
+        let bytes = serde_json::to_vec(value).map_err(|error| ImageStoreError::Document {
             digest: Digest::of(b""),
             source: error.into(),
         })?;
@@ -202,13 +205,13 @@ impl Store {
         Ok(Descriptor::of(media_type, &bytes))
     }
 
-    /// Takes content that some reader has, for which `digest` and `size` were announced.
+    /// Stores the content of a reader, and verifies digest and size.
     pub fn take(
         &self,
         reader: &mut dyn Read,
         digest: &Digest,
         size: Option<u64>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ImageStoreError> {
         if let Some(length) = self.size_of(digest)?
             && size.is_none_or(|size| size == length)
         {
@@ -229,27 +232,31 @@ impl Store {
     }
 
     /// Reads a manifest or an index.
-    pub fn document(&self, digest: &Digest) -> Result<Document, StoreError> {
+    pub fn document(&self, digest: &Digest) -> Result<ImageDocument, ImageStoreError> {
         self.document_as(digest, None)
     }
 
-    /// Reads a manifest or an index that a descriptor names with its format.
-    pub fn document_of(&self, descriptor: &Descriptor) -> Result<Document, StoreError> {
+    /// Reads the manifest or index of a descriptor, which states its media type.
+    pub fn document_of(&self, descriptor: &Descriptor) -> Result<ImageDocument, ImageStoreError> {
         self.document_as(&descriptor.digest, Some(&descriptor.media_type))
     }
 
-    fn document_as(&self, digest: &Digest, sent: Option<&str>) -> Result<Document, StoreError> {
+    fn document_as(
+        &self,
+        digest: &Digest,
+        sent: Option<&str>,
+    ) -> Result<ImageDocument, ImageStoreError> {
         let bytes = self.bytes(digest, manifest::LONGEST_MANIFEST)?;
-        Document::read(&bytes, sent)
-            .map_err(|source| StoreError::Document { digest: digest.clone(), source })
+        ImageDocument::read(&bytes, sent)
+            .map_err(|source| ImageStoreError::Document { digest: digest.clone(), source })
     }
 
     /// Reads the configuration of a manifest.
-    pub fn config(&self, manifest: &Manifest) -> Result<Config, StoreError> {
+    pub fn config(&self, manifest: &ImageManifest) -> Result<ImageConfig, ImageStoreError> {
         let digest = &manifest.config.digest;
         let bytes = self.bytes(digest, manifest::LONGEST_CONFIG)?;
-        Config::read(&bytes, manifest)
-            .map_err(|source| StoreError::Document { digest: digest.clone(), source })
+        ImageConfig::read(&bytes, manifest)
+            .map_err(|source| ImageStoreError::Document { digest: digest.clone(), source })
     }
 
     fn repository(&self, repository: &str) -> PathBuf {
@@ -272,21 +279,28 @@ impl Store {
         }
     }
 
-    fn path_of(&self, reference: &Reference) -> PathBuf {
+    fn path_of(&self, reference: &ImageReference) -> PathBuf {
         self.reference_path(&reference.repository(), reference.tag(), reference.digest())
     }
 
-    /// What a reference means: by its digest if it has one, else by its tag.
-    pub fn resolve(&self, reference: &Reference) -> Result<Option<Descriptor>, StoreError> {
+    /// The manifest of a reference: by its digest if it has one, else by its tag.
+    pub fn resolve(
+        &self,
+        reference: &ImageReference,
+    ) -> Result<Option<Descriptor>, ImageStoreError> {
         read_descriptor(&self.path_of(reference))
     }
 
-    /// Lets a reference mean a manifest that is there. One with tag and digest is set both ways.
-    pub fn set(&self, reference: &Reference, descriptor: &Descriptor) -> Result<(), StoreError> {
+    /// Sets a reference to a stored manifest. For a reference with tag and digest, both are set.
+    pub fn set(
+        &self,
+        reference: &ImageReference,
+        descriptor: &Descriptor,
+    ) -> Result<(), ImageStoreError> {
         if self.size_of(&descriptor.digest)?.is_none() {
-            return Err(StoreError::NoBlob(descriptor.digest.clone()));
+            return Err(ImageStoreError::NoBlob(descriptor.digest.clone()));
         }
-        let bytes = serde_json::to_vec(descriptor).map_err(|source| StoreError::Document {
+        let bytes = serde_json::to_vec(descriptor).map_err(|source| ImageStoreError::Document {
             digest: descriptor.digest.clone(),
             source: source.into(),
         })?;
@@ -301,22 +315,22 @@ impl Store {
         Ok(())
     }
 
-    fn write_reference(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_reference(&self, path: &Path, bytes: &[u8]) -> Result<(), ImageStoreError> {
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        let (mut file, aside) = write::aside(&self.root)?;
+        let (mut file, temporary) = write::create_temporary(&self.root)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        let renamed = written.and_then(|()| fs::rename(&aside, path));
+        let renamed = written.and_then(|()| fs::rename(&temporary, path));
         if renamed.is_err() {
-            let _ = fs::remove_file(&aside);
+            let _ = fs::remove_file(&temporary);
         }
         renamed.map_err(io_error("cannot write", path))?;
         write::sync_folder(path)
     }
 
-    /// Forgets a reference: the digest if it has one, else the tag. False if it was not known.
-    pub fn forget(&self, reference: &Reference) -> Result<bool, StoreError> {
+    /// Removes a reference: its digest if it has one, else its tag. Returns whether it existed.
+    pub fn forget(&self, reference: &ImageReference) -> Result<bool, ImageStoreError> {
         let path = self.path_of(reference);
         match fs::remove_file(&path) {
             Ok(()) => write::sync_folder(&path).map(|()| true),
@@ -325,22 +339,22 @@ impl Store {
         }
     }
 
-    /// The tags of a repository, such as `docker.io/library/busybox`, in order.
-    pub fn tags(&self, repository: &str) -> Result<Vec<String>, StoreError> {
+    /// The sorted tags of a repository, such as `docker.io/library/busybox`.
+    pub fn tags(&self, repository: &str) -> Result<Vec<String>, ImageStoreError> {
         names(&self.repository(repository).join("_tags"))
     }
 
-    /// The manifests of a repository that are known by digest, in order.
-    pub fn digests(&self, repository: &str) -> Result<Vec<Digest>, StoreError> {
+    /// The sorted digests of a repository's manifests that are referenced by digest.
+    pub fn digests(&self, repository: &str) -> Result<Vec<Digest>, ImageStoreError> {
         let names = names(&self.repository(repository).join("_digests"))?;
         Ok(names.iter().filter_map(|name| name.replacen('-', ":", 1).parse().ok()).collect())
     }
 
-    /// All references, in order, with what they mean.
-    pub fn references(&self) -> Result<Vec<(Reference, Descriptor)>, StoreError> {
+    /// All references in order, with their descriptors.
+    pub fn references(&self) -> Result<Vec<(ImageReference, Descriptor)>, ImageStoreError> {
         let mut found = Vec::new();
         for repository in self.repositories()? {
-            let parsed = format!("{repository}:x").parse::<Reference>();
+            let parsed = format!("{repository}:x").parse::<ImageReference>();
             let Ok(parsed) = parsed else { continue };
             for tag in self.tags(&repository)? {
                 let Ok(reference) = parsed.with_tag(&tag) else { continue };
@@ -354,8 +368,8 @@ impl Store {
         Ok(found)
     }
 
-    /// All repositories, in order, registries included.
-    pub fn repositories(&self) -> Result<Vec<String>, StoreError> {
+    /// All repositories in order, with their registries.
+    pub fn repositories(&self) -> Result<Vec<String>, ImageStoreError> {
         let mut found = Vec::new();
         let mut open: Vec<String> = names(&self.root.join("references"))?;
         while let Some(name) = open.pop() {
@@ -371,14 +385,14 @@ impl Store {
     }
 }
 
-/// Makes a folder, and those above it that are not there, for their owner only.
-fn make_folder(folder: &Path) -> Result<(), StoreError> {
+/// Creates a folder and its missing parents, only for their owner.
+fn make_folder(folder: &Path) -> Result<(), ImageStoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(io_error("cannot make", folder))
 }
 
-/// What is in a folder, in order; nothing if there is none.
-fn names(folder: &Path) -> Result<Vec<String>, StoreError> {
+/// The sorted names in a folder; empty if the folder does not exist.
+fn names(folder: &Path) -> Result<Vec<String>, ImageStoreError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -393,7 +407,7 @@ fn names(folder: &Path) -> Result<Vec<String>, StoreError> {
     Ok(names)
 }
 
-fn read_descriptor(path: &Path) -> Result<Option<Descriptor>, StoreError> {
+fn read_descriptor(path: &Path) -> Result<Option<Descriptor>, ImageStoreError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,6 +1,6 @@
-//! Writing content: aside, flushed, renamed.
+//! Writing blobs: to a temporary file, which is flushed and renamed.
 
-use super::{Store, StoreError, io_error};
+use super::{ImageStore, ImageStoreError, io_error};
 use crate::digest::{Algorithm, Digest, Hasher, hex};
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use std::{
@@ -10,30 +10,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Mode of files: for their owner only.
+/// The mode of files: for their owner only.
 const OWNER_FILE: u32 = 0o600;
 
-/// Marks a file as used now.
-pub(super) fn touch(file: &File) -> io::Result<()> {
+/// Marks a file as used now, by its modification time.
+pub(super) fn mark_used(file: &File) -> io::Result<()> {
     let at = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
     let times = Timestamps { last_access: at(UTIME_OMIT), last_modification: at(UTIME_NOW) };
     match rustix::fs::futimens(file, &times) {
-        // On a file system that cannot be written to nothing is collected either.
+        // A read-only file system needs no mark, because nothing is collected there.
         Ok(()) | Err(rustix::io::Errno::ROFS | rustix::io::Errno::PERM) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Makes the entry of a file in its folder last.
-pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+/// Flushes the entry of a file in its folder.
+pub(super) fn sync_folder(path: &Path) -> Result<(), ImageStoreError> {
     let folder = path.parent().unwrap_or(path);
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(io_error("cannot flush", folder))
 }
 
-/// A new file nobody else knows.
-pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
+/// Creates a temporary file with a random name.
+pub(super) fn create_temporary(root: &Path) -> Result<(File, PathBuf), ImageStoreError> {
     let folder = root.join("partial");
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| {
@@ -45,45 +45,49 @@ pub(super) fn aside(root: &Path) -> Result<(File, PathBuf), StoreError> {
     Ok((file.map_err(io_error("cannot make", &path))?, path))
 }
 
-/// Content that is being written. Dropped before [`Writer::commit`] it is gone, unless it can be
-/// resumed.
+/// A blob that is being written. Dropping it before [`BlobWriter::commit`] removes the content, unless
+/// it can be resumed.
 #[derive(Debug)]
-pub struct Writer {
-    store: Store,
+pub struct BlobWriter {
+    store: ImageStore,
     file: File,
     path: PathBuf,
     hasher: Hasher,
     length: u64,
     limit: u64,
-    /// Whether what was written so far shall outlive the writer.
+    /// Whether the file stays when the writer is dropped.
     keep: bool,
 }
 
-impl Store {
-    /// A writer for at most `limit` bytes, named by SHA-256.
-    pub fn writer(&self, limit: u64) -> Result<Writer, StoreError> {
+impl ImageStore {
+    /// A writer for at most `limit` bytes, with a SHA-256 digest.
+    pub fn writer(&self, limit: u64) -> Result<BlobWriter, ImageStoreError> {
         self.writer_of(Algorithm::Sha256, limit)
     }
 
-    /// A writer for at most `limit` bytes.
-    pub fn writer_of(&self, algorithm: Algorithm, limit: u64) -> Result<Writer, StoreError> {
-        let (file, path) = aside(&self.root)?;
+    /// A writer for at most `limit` bytes, with a digest of an algorithm.
+    pub fn writer_of(
+        &self,
+        algorithm: Algorithm,
+        limit: u64,
+    ) -> Result<BlobWriter, ImageStoreError> {
+        let (file, path) = create_temporary(&self.root)?;
         let hasher = Hasher::new(algorithm);
-        Ok(Writer { store: self.clone(), file, path, hasher, length: 0, limit, keep: false })
+        Ok(BlobWriter { store: self.clone(), file, path, hasher, length: 0, limit, keep: false })
     }
 
-    /// A writer that goes on where an earlier one for the same content stopped, also one of a process
-    /// that is gone. While somebody else writes the same content, the writer is a fresh one.
+    /// A writer that continues an unfinished write of the same content, also of a process that has
+    /// ended. While another writer has the content, the new one starts from nothing.
     ///
-    /// [`Writer::length`] says how much is there; it was read and hashed again.
-    pub fn resume(&self, digest: &Digest, limit: u64) -> Result<Writer, StoreError> {
+    /// [`BlobWriter::length`] is the size of the existing part, which is read and hashed again.
+    pub fn resume(&self, digest: &Digest, limit: u64) -> Result<BlobWriter, ImageStoreError> {
         let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
         let path = self.root.join("partial").join(name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(OWNER_FILE);
         let mut file = options.open(&path).map_err(io_error("cannot make", &path))?;
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
-            || !same(&file, &path)
+            || !is_same_file(&file, &path)
         {
             return self.writer_of(digest.algorithm(), limit);
         }
@@ -99,7 +103,7 @@ impl Store {
             }
         }
         let mut writer =
-            Writer { store: self.clone(), file, path, hasher, length, limit, keep: true };
+            BlobWriter { store: self.clone(), file, path, hasher, length, limit, keep: true };
         if length > limit {
             writer.restart()?;
         }
@@ -107,31 +111,30 @@ impl Store {
     }
 }
 
-/// Whether a path still leads to the file that was opened by it: somebody may have finished it in
-/// between.
-fn same(file: &File, path: &Path) -> bool {
+/// Whether a path still leads to the opened file: another process may have committed it meanwhile.
+fn is_same_file(file: &File, path: &Path) -> bool {
     let named = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
     let opened = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
     named.is_ok() && named == opened
 }
 
-impl Writer {
-    /// How many bytes there are so far.
+impl BlobWriter {
+    /// The number of bytes so far.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The file itself, for content that shall never have a name: it is gone with the last handle
-    /// once the writer is dropped.
+    /// The file itself, for content that never gets a name: dropping the writer removes the name,
+    /// and closing the last handle removes the content.
     pub(crate) fn file(self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// More content.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Appends content.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), ImageStoreError> {
         if bytes.len() as u64 > self.limit.saturating_sub(self.length) {
             self.keep = false;
-            return Err(StoreError::TooLong(self.limit));
+            return Err(ImageStoreError::TooLong(self.limit));
         }
         self.file.write_all(bytes).map_err(io_error("cannot write", &self.path))?;
         self.hasher.update(bytes);
@@ -139,8 +142,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Throws away what there is and begins again.
-    pub fn restart(&mut self) -> Result<(), StoreError> {
+    /// Discards the content and starts again.
+    pub fn restart(&mut self) -> Result<(), ImageStoreError> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(io_error("cannot empty", &self.path))?;
         let algorithm = self.hasher.clone().finish().algorithm();
@@ -148,37 +151,39 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes it content of the store, if it is what was announced. What is not is thrown away.
+    /// Moves the content into the store, if it has the announced digest and size. Otherwise the
+    /// content is removed.
     pub fn commit(
         mut self,
         wanted: Option<&Digest>,
         size: Option<u64>,
-    ) -> Result<Digest, StoreError> {
+    ) -> Result<Digest, ImageStoreError> {
         self.keep = false;
         let found = self.hasher.clone().finish();
         if let Some(wanted) = size
             && wanted != self.length
             && !mainstay_fault::is_on("sizes-are-not-verified")
         {
-            return Err(StoreError::Size { digest: found, wanted, found: self.length });
+            return Err(ImageStoreError::Size { digest: found, wanted, found: self.length });
         }
         if let Some(wanted) = wanted
             && *wanted != found
             && !mainstay_fault::is_on("digests-are-not-verified")
         {
-            return Err(StoreError::Digest { wanted: wanted.clone(), found });
+            return Err(ImageStoreError::Digest { wanted: wanted.clone(), found });
         }
         let target = self.store.blob_path(&found);
         self.file.sync_all().map_err(io_error("cannot flush", &self.path))?;
         fs::rename(&self.path, &target).map_err(io_error("cannot write", &target))?;
-        // The name is gone: the next one must not be removed for it.
+        // The file was renamed, so dropping the writer must not remove another file at its old
+        // path.
         self.keep = true;
         sync_folder(&target)?;
         Ok(found)
     }
 }
 
-impl Drop for Writer {
+impl Drop for BlobWriter {
     fn drop(&mut self) {
         if !self.keep {
             let _ = fs::remove_file(&self.path);

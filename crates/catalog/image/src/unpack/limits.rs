@@ -1,4 +1,4 @@
-//! What an archive can be large in.
+//! Limits on the size of archives.
 
 use super::UnpackError;
 use crate::{
@@ -11,29 +11,29 @@ use std::{
     rc::Rc,
 };
 
-/// How large an image may be when it is unpacked.
+/// The limits of an unpacked image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all layers together, not compressed.
+    /// Bytes of all uncompressed layers together.
     pub bytes: u64,
-    /// How many times larger than its compressed form a layer may be …
+    /// How many times larger than its compressed form a layer may be,
     pub ratio: u64,
-    /// … once it has unpacked to this many bytes.
+    /// once it has more than this number of uncompressed bytes.
     pub ratio_from: u64,
     /// Entries of all layers together.
     pub entries: usize,
     /// Bytes of all names together.
     pub names: usize,
-    /// Folders above each other.
+    /// The nesting of folders.
     pub depth: usize,
-    /// Bytes of a part of a name.
+    /// Bytes of a component of a name.
     pub component: usize,
     /// Bytes of a name.
     pub path: usize,
 }
 
 impl Default for Limits {
-    /// What the largest published catalogs need ten times over.
+    /// Ten times what the largest published catalogs need.
     fn default() -> Self {
         Self {
             bytes: 8 << 30,
@@ -48,13 +48,13 @@ impl Default for Limits {
     }
 }
 
-/// Counts what is read.
-pub(super) struct Counted<R> {
+/// Counts the bytes that are read.
+pub(super) struct CountingReader<R> {
     inner: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R> Counted<R> {
+impl<R> CountingReader<R> {
     pub(super) fn new(inner: R) -> Self {
         Self { inner, count: Rc::default() }
     }
@@ -64,7 +64,7 @@ impl<R> Counted<R> {
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.count.set(self.count.get() + count as u64);
@@ -72,13 +72,13 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A text that says what there is too much of; it travels as an I/O error through the readers.
+/// The exceeded limit, as an I/O error that passes through the readers.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct TooMuch(String);
+struct LimitError(String);
 
-/// Hashes what a layer unpacks to, and stops when it is too much.
-pub(super) struct Guard<R> {
+/// Hashes the content of a layer, and stops at a limit.
+pub(super) struct LimitedReader<R> {
     inner: R,
     consumed: Rc<Cell<u64>>,
     limits: Limits,
@@ -87,8 +87,8 @@ pub(super) struct Guard<R> {
     hasher: Hasher,
 }
 
-impl<R> Guard<R> {
-    /// `consumed` counts what the layer was read from, `before` is what earlier layers had.
+impl<R> LimitedReader<R> {
+    /// `consumed` counts the compressed bytes of the layer, `before` is the size of earlier layers.
     pub(super) fn new(
         inner: R,
         consumed: Rc<Cell<u64>>,
@@ -99,19 +99,19 @@ impl<R> Guard<R> {
         Self { inner, consumed, limits, before, made: 0, hasher: Hasher::new(algorithm) }
     }
 
-    /// What all layers had so far, and the hasher of this one.
+    /// The size of all layers so far, and the hasher of this one.
     pub(super) fn finish(self) -> (u64, Hasher) {
         (self.before + self.made, self.hasher)
     }
 }
 
-impl<R: Read> Read for Guard<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.made += count as u64;
         self.hasher.update(&buffer[..count]);
         let limits = &self.limits;
-        let too_much = if self.before + self.made > limits.bytes {
+        let exceeded = if self.before + self.made > limits.bytes {
             format!("it unpacks to more than {} bytes", limits.bytes)
         } else if self.made > limits.ratio_from
             && self.made / limits.ratio.max(1) > self.consumed.get()
@@ -120,15 +120,15 @@ impl<R: Read> Read for Guard<R> {
         } else {
             return Ok(count);
         };
-        Err(io::Error::other(TooMuch(too_much)))
+        Err(io::Error::other(LimitError(exceeded)))
     }
 }
 
-/// What an error of a reader means.
+/// The meaning of a reader's error.
 pub(super) fn error(layer: usize, error: io::Error) -> UnpackError {
     let inner = error.get_ref();
-    if let Some(TooMuch(why)) = inner.and_then(|inner| inner.downcast_ref()) {
-        return UnpackError::Bomb { layer, why: why.clone() };
+    if let Some(LimitError(why)) = inner.and_then(|inner| inner.downcast_ref()) {
+        return UnpackError::LimitExceeded { layer, why: why.clone() };
     }
     let truncated = error.kind() == io::ErrorKind::UnexpectedEof;
     let source = if truncated { TarError::Truncated } else { TarError::Io(error) };

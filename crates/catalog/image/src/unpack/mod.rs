@@ -1,17 +1,17 @@
-//! Layers become a folder, and nothing else changes.
+//! Unpacking of layers into a folder.
 //!
 //! ```text
-//! layer ─► bytes counted ─► opened ─► bytes counted, hashed ─► entries ─► judged ─► folder aside ─► renamed
+//! layer ─► count bytes ─► decompress ─► count and hash ─► entries ─► check ─► temporary folder ─► rename
 //! ```
 //!
-//! Layers come from strangers. An entry is judged against a tree in memory of all that earlier
-//! entries made, never against the disk, so no link can be followed: a name must not be absolute, lead
-//! up, or pass through a link; a link must not lead out; devices, pipes and sparse files are refused;
-//! nothing is made twice in one layer. All that an archive can be large in has a limit. The folder is
-//! made aside, flushed and renamed, so what has the target's name is complete.
+//! Layers are untrusted. An entry is checked against an in-memory tree of all entries before it,
+//! never against the disk, so no link is ever followed. A name must not be absolute, contain `..`,
+//! or pass through a link; a link must not lead out. Devices, pipes and sparse files are refused.
+//! No entry may occur twice in a layer. All sizes are limited. The folder is written under a
+//! temporary name, flushed and renamed, so a folder with the target's name is complete.
 //!
-//! What this does not do: keep owners, times, extended attributes or special bits of permissions.
-//! Everything belongs to this process, and it can read and remove it.
+//! Owners, times, extended attributes and special mode bits are not preserved. All files belong to
+//! this process, which can read and remove them.
 
 mod limits;
 mod tree;
@@ -21,11 +21,11 @@ pub use limits::Limits;
 use crate::{
     compress,
     digest::{Algorithm, Digest, Hasher},
-    manifest::{Config, Manifest},
-    store::{Store, StoreError},
-    tar::{Entry, Kind, Reader, TarError},
+    manifest::{ImageConfig, ImageManifest},
+    store::{ImageStore, ImageStoreError},
+    tar::{TarEntry, TarEntryKind, TarError, TarReader},
 };
-use limits::Counted;
+use limits::CountingReader;
 use std::{
     ffi::OsStr,
     fs::{self, File, OpenOptions, Permissions},
@@ -36,142 +36,142 @@ use std::{
     },
     path::{Path, PathBuf},
 };
-use tree::{Made, Tree};
+use tree::{EntryType, Tree};
 
-/// How the name of a folder ends that is not finished.
+/// The suffix of temporary folders.
 const UNFINISHED: &[u8] = b".unpacking";
 
-/// Why a layer is not unpacked. Names are quoted as Rust quotes them, so they cannot forge lines.
+/// Why a layer cannot be unpacked. Names are quoted like Rust strings, so they cannot forge lines.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// The target is there already.
+    /// The target exists.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
-    /// The file system refuses.
+    /// The file system fails.
     #[error("{what} {}: {source}", path.display())]
     Io {
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// With what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// Why it fails.
         source: io::Error,
     },
     /// The layer cannot be read.
     #[error("layer {layer}: {source}")]
     Archive {
-        /// Which, from one.
+        /// The number of the layer, from 1.
         layer: usize,
-        /// Why not.
+        /// Why it cannot be read.
         source: TarError,
     },
     /// An entry is refused.
     #[error("layer {layer}: entry {name:?} {why}")]
     Entry {
-        /// Which layer, from one.
+        /// The number of the layer, from 1.
         layer: usize,
-        /// The name as it is written, shortened.
+        /// The name in the archive, shortened.
         name: String,
-        /// What is wrong with it.
-        why: Refusal,
+        /// Why it is refused.
+        why: EntryRefusal,
     },
-    /// Something has too much of something.
+    /// The layer exceeds a limit.
     #[error("layer {layer}: {why}")]
-    Bomb {
-        /// Which layer, from one.
+    LimitExceeded {
+        /// The number of the layer, from 1.
         layer: usize,
-        /// What there is too much of.
+        /// The exceeded limit.
         why: String,
     },
-    /// A layer is not the one that the configuration names.
+    /// A layer does not have its diff id in the configuration.
     #[error("layer {layer} has diff id {found}, and the configuration says {wanted}")]
     DiffId {
-        /// Which, from one.
+        /// The number of the layer, from 1.
         layer: usize,
-        /// What the configuration says.
+        /// The diff id in the configuration.
         wanted: Digest,
-        /// What it is.
+        /// The diff id of the layer.
         found: Digest,
     },
     /// The store does not have the image.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
-/// What is wrong with an entry.
+/// Why an entry is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// It begins with a slash.
+pub enum EntryRefusal {
+    /// The name begins with a slash.
     #[error("has an absolute name")]
     Absolute,
-    /// It has `..` in it.
+    /// The name contains `..`.
     #[error("leads out of the folder")]
     Traversal,
-    /// It names nothing.
+    /// The name is empty.
     #[error("has no name")]
     Nameless,
-    /// It has a byte that names cannot have.
+    /// The name contains a zero byte.
     #[error("has a zero byte in its name")]
     Zero,
-    /// One of the folders above it is a link.
+    /// A parent of the entry is a link.
     #[error("passes through the link {0:?}")]
     ThroughLink(String),
-    /// One of the folders above it is no folder.
-    #[error("lies in {0:?}, which is no folder")]
+    /// A parent of the entry is not a folder.
+    #[error("lies in {0:?}, which is not a folder")]
     NotInFolder(String),
-    /// A link leads somewhere else.
+    /// A link leads out of the folder.
     #[error("is a link to {0:?}, which leads out of the folder")]
     LinkOut(String),
-    /// A link's target cannot be judged.
+    /// The target of a link contains `..` behind a name, so it cannot be checked.
     #[error("is a link to {0:?}, which leads up again after it led down")]
-    LinkWinding(String),
-    /// A hard link to what is no file of the image.
-    #[error("is a hard link to {0:?}, which is no file that was unpacked before")]
+    LinkUpAfterDown(String),
+    /// The target of a hard link is not a file of the image.
+    #[error("is a hard link to {0:?}, which is not a file that was unpacked before")]
     HardLink(String),
-    /// A device, a pipe, or an unknown type.
+    /// The entry is a device, a pipe, or of an unknown type.
     #[error("is {0}, which is not content")]
     Special(&'static str),
-    /// There are two of it.
+    /// The layer has the entry twice.
     #[error("is in the layer twice")]
     Twice,
-    /// A whiteout that hides nothing.
+    /// A whiteout has no name.
     #[error("is a whiteout of nothing")]
     Whiteout,
-    /// The name or a part of it is too long.
+    /// The name or a component of it is too long.
     #[error("has a name that is longer than {0} bytes")]
     LongName(usize),
-    /// It is too deep.
+    /// The entry is nested too deeply.
     #[error("lies deeper than {0} folders")]
     Deep(usize),
 }
 
-/// What was unpacked.
+/// The result of unpacking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How many files, folders and links there are.
+pub struct UnpackSummary {
+    /// The number of files, folders and links.
     pub entries: usize,
-    /// How many bytes files were written with.
+    /// The number of bytes written to files.
     pub bytes: u64,
 }
 
-/// How layers are unpacked.
+/// Options for unpacking.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Limits.
+    /// Limits on the size.
     pub limits: Limits,
-    /// Only what lies below one of these folders, such as `configs`; everything if there are none.
-    /// What lies elsewhere is read past: it counts for the limits, but is not judged further.
+    /// Only entries below one of these folders, such as `configs`, are unpacked; all if there are
+    /// none. Other entries count for the limits, but are not checked otherwise.
     pub only: Vec<String>,
-    /// Flush the file system before the folder gets its name, so that it is complete after a loss of
-    /// power, too. Without it, it is complete after any end of the process.
+    /// Flush the file system before the rename, so that the folder is complete after a power loss,
+    /// too. Otherwise it is complete after any end of the process.
     pub durable: bool,
 }
 
-/// A folder that is being made.
+/// A folder that is being unpacked.
 #[derive(Debug)]
 pub struct Unpacker {
     target: PathBuf,
-    aside: PathBuf,
+    temporary: PathBuf,
     options: Options,
     tree: Tree,
     layer: usize,
@@ -179,14 +179,14 @@ pub struct Unpacker {
     finished: bool,
 }
 
-/// Unpacks an image of a store to a folder that does not exist yet.
+/// Unpacks an image of a store into a new folder.
 pub fn image(
-    store: &Store,
-    manifest: &Manifest,
-    config: &Config,
+    store: &ImageStore,
+    manifest: &ImageManifest,
+    config: &ImageConfig,
     target: &Path,
     options: Options,
-) -> Result<Summary, UnpackError> {
+) -> Result<UnpackSummary, UnpackError> {
     let mut unpacker = Unpacker::begin(target, options)?;
     for (index, layer) in manifest.layers.iter().enumerate() {
         let (file, _) = store.blob(&layer.digest)?;
@@ -195,8 +195,8 @@ pub fn image(
     unpacker.finish()
 }
 
-/// Removes what unpackings left in a folder that were killed; how many there were. Only for when
-/// nobody unpacks there: at the start of a process that owns the folder.
+/// Removes temporary folders that killed processes left in a folder, and returns their number. Call
+/// it only while nothing unpacks there: at the start of a process that owns the folder.
 pub fn sweep(parent: &Path) -> Result<usize, UnpackError> {
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
@@ -217,7 +217,8 @@ pub fn sweep(parent: &Path) -> Result<usize, UnpackError> {
 }
 
 impl Unpacker {
-    /// Begins a folder. Its parent is made if it is not there; `target` itself must not be.
+    /// Creates the temporary folder. The parent is created if it does not exist; `target` must not
+    /// exist.
     pub fn begin(target: &Path, options: Options) -> Result<Self, UnpackError> {
         if target.symlink_metadata().is_ok() {
             return Err(UnpackError::Exists(target.to_owned()));
@@ -238,35 +239,36 @@ impl Unpacker {
         hidden.push(name);
         hidden.push(format!(".{}", crate::digest::hex(&random)));
         hidden.push(OsStr::from_bytes(UNFINISHED));
-        let aside = parent.join(hidden);
-        fs::create_dir(&aside).map_err(failed("cannot make", &aside))?;
+        let temporary = parent.join(hidden);
+        fs::create_dir(&temporary).map_err(failed("cannot make", &temporary))?;
         let made = Self {
             target: target.to_owned(),
-            aside,
+            temporary,
             options,
             tree: Tree::default(),
             layer: 0,
             written: 0,
             finished: false,
         };
-        // Nobody else comes in while it grows.
-        allow(&made.aside, 0o700)?;
+        // No other user gets access before the folder is complete.
+        allow(&made.temporary, 0o700)?;
         Ok(made)
     }
 
-    /// Unpacks one more layer over those before. Its digest when it is not compressed must be
-    /// `diff_id`, if that is known.
+    /// Unpacks one more layer over the previous ones. The digest of its uncompressed content must
+    /// be `diff_id`, if that is given.
     pub fn layer(&mut self, layer: impl Read, diff_id: Option<&Digest>) -> Result<(), UnpackError> {
         self.layer += 1;
         let number = self.layer;
         let archive = |error: io::Error| limits::error(number, error);
-        let packed = Counted::new(BufReader::with_capacity(1 << 16, layer));
+        let packed = CountingReader::new(BufReader::with_capacity(1 << 16, layer));
         let consumed = packed.count();
         let opened = compress::open(packed).map_err(archive)?;
         let algorithm = diff_id.map_or(Algorithm::Sha256, Digest::algorithm);
         let limits = self.options.limits.clone();
-        let unpacked = limits::Guard::new(opened, consumed, limits, self.tree.volume, algorithm);
-        let mut reader = Reader::new(unpacked);
+        let unpacked =
+            limits::LimitedReader::new(opened, consumed, limits, self.tree.volume, algorithm);
+        let mut reader = TarReader::new(unpacked);
         loop {
             let entry = match reader.next() {
                 Ok(Some(entry)) => entry,
@@ -290,24 +292,24 @@ impl Unpacker {
         }
     }
 
-    /// Flushes the folder and gives it its name.
-    pub fn finish(mut self) -> Result<Summary, UnpackError> {
-        // Permissions of folders come last, so that one without them can be filled.
+    /// Flushes the folder and renames it to the target.
+    pub fn finish(mut self) -> Result<UnpackSummary, UnpackError> {
+        // Modes of folders are set last, so that read-only folders can be filled.
         for (path, made) in self.tree.all() {
-            if let Made::Folder { mode } = made {
-                allow(&self.place(path), (mode & 0o777) | 0o700)?;
+            if let EntryType::Folder { mode } = made {
+                allow(&self.temporary_path(path), (mode & 0o777) | 0o700)?;
             }
         }
-        allow(&self.aside, 0o755)?;
+        allow(&self.temporary, 0o755)?;
         if self.options.durable {
-            let synced = File::open(&self.aside)
+            let synced = File::open(&self.temporary)
                 .and_then(|folder| rustix::fs::syncfs(&folder).map_err(io::Error::from));
-            synced.map_err(failed("cannot flush", &self.aside))?;
+            synced.map_err(failed("cannot flush", &self.temporary))?;
         }
-        // An empty folder could be replaced by renaming; somebody else's shall not be.
+        // A plain rename would replace an empty folder of another process.
         let renamed = rustix::fs::renameat_with(
             rustix::fs::CWD,
-            &self.aside,
+            &self.temporary,
             rustix::fs::CWD,
             &self.target,
             rustix::fs::RenameFlags::NOREPLACE,
@@ -320,55 +322,57 @@ impl Unpacker {
             Err(error) => return Err(failed("cannot finish", &self.target)(error.into())),
         }
         self.finished = true;
-        Ok(Summary { entries: self.tree.len(), bytes: self.written })
+        Ok(UnpackSummary { entries: self.tree.len(), bytes: self.written })
     }
 
-    fn place(&self, path: &[u8]) -> PathBuf {
-        self.aside.join(OsStr::from_bytes(path))
+    fn temporary_path(&self, path: &[u8]) -> PathBuf {
+        self.temporary.join(OsStr::from_bytes(path))
     }
 
-    fn refuse(&self, name: &[u8], why: Refusal) -> UnpackError {
+    fn refuse(&self, name: &[u8], why: EntryRefusal) -> UnpackError {
         let text: String = String::from_utf8_lossy(name).chars().take(200).collect();
         UnpackError::Entry { layer: self.layer, name: text, why }
     }
 
-    fn bomb(&self, why: String) -> UnpackError {
-        UnpackError::Bomb { layer: self.layer, why }
+    fn limit_error(&self, why: String) -> UnpackError {
+        UnpackError::LimitExceeded { layer: self.layer, why }
     }
 
-    fn entry(&mut self, entry: &Entry, content: &mut impl Read) -> Result<(), UnpackError> {
+    fn entry(&mut self, entry: &TarEntry, content: &mut impl Read) -> Result<(), UnpackError> {
         let limits = &self.options.limits;
         let path = tree::clean(&entry.name, limits).map_err(|why| self.refuse(&entry.name, why))?;
         self.tree.count(path.len());
-        if self.tree.seen > limits.entries {
-            return Err(self.bomb(format!("there are more than {} entries", limits.entries)));
+        if self.tree.entries > limits.entries {
+            return Err(self.limit_error(format!("there are more than {} entries", limits.entries)));
         }
         if self.tree.names > limits.names {
-            return Err(self.bomb(format!("names have more than {} bytes together", limits.names)));
+            return Err(
+                self.limit_error(format!("names have more than {} bytes together", limits.names))
+            );
         }
         let refused = |why| self.refuse(&entry.name, why);
         if path.is_empty() {
-            // The root itself: `./`.
-            return if entry.kind == Kind::Folder {
+            // The root folder: `./`.
+            return if entry.kind == TarEntryKind::Folder {
                 Ok(())
             } else {
-                Err(refused(Refusal::Nameless))
+                Err(refused(EntryRefusal::Nameless))
             };
         }
         let (folder, name) = tree::split(&path);
         if let Some(hidden) = name.strip_prefix(b".wh.") {
             let covered = match hidden {
-                b".wh..opq" => self.wanted(folder),
-                // Other names like this are a union file system's own business.
+                b".wh..opq" => self.is_requested(folder),
+                // Other names with this prefix are internal to union file systems.
                 _ if hidden.starts_with(b".wh.") => return Ok(()),
-                b"" | b"." | b".." => return Err(refused(Refusal::Whiteout)),
-                _ => self.wanted(&tree::join(folder, hidden)),
+                b"" | b"." | b".." => return Err(refused(EntryRefusal::Whiteout)),
+                _ => self.is_requested(&tree::join(folder, hidden)),
             };
             if !covered {
                 return Ok(());
             }
             self.tree.parents(folder).map_err(refused)?;
-            let gone = if hidden == b".wh..opq" {
+            let hidden_entries = if hidden == b".wh..opq" {
                 self.tree.children_below(folder)
             } else {
                 self.tree.below(&tree::join(folder, hidden))
@@ -376,84 +380,91 @@ impl Unpacker {
             if mainstay_fault::is_on("whiteouts-hide-nothing") {
                 return Ok(());
             }
-            return self.remove(&gone);
+            return self.remove(&hidden_entries);
         }
-        if !self.wanted(&path) {
+        if !self.is_requested(&path) {
             return Ok(());
         }
-        if self.tree.is_new(&path) && entry.kind != Kind::Folder || self.tree.is_new_other(&path) {
-            return Err(refused(Refusal::Twice));
+        if self.tree.is_new(&path) && entry.kind != TarEntryKind::Folder
+            || self.tree.is_new_non_folder(&path)
+        {
+            return Err(refused(EntryRefusal::Twice));
         }
         match entry.kind {
-            Kind::Other(byte) => return Err(refused(Refusal::Special(special(byte)))),
-            Kind::Symlink => tree::leads_inside(&path, &entry.target).map_err(refused)?,
-            Kind::File | Kind::Folder | Kind::Hardlink => {}
+            TarEntryKind::Other(byte) => return Err(refused(EntryRefusal::Special(special(byte)))),
+            TarEntryKind::Symlink => {
+                tree::check_link_target(&path, &entry.target).map_err(refused)?;
+            }
+            TarEntryKind::File | TarEntryKind::Folder | TarEntryKind::Hardlink => {}
         }
         let missing = self.tree.parents(folder).map_err(refused)?;
-        let source =
-            if entry.kind == Kind::Hardlink { Some(self.hard_link_source(entry)?) } else { None };
+        let source = if entry.kind == TarEntryKind::Hardlink {
+            Some(self.hard_link_source(entry)?)
+        } else {
+            None
+        };
         for parent in missing {
-            let place = self.place(&parent);
+            let place = self.temporary_path(&parent);
             fs::create_dir(&place).map_err(failed("cannot make", &place))?;
-            self.tree.make(parent, Made::Folder { mode: 0o755 });
+            self.tree.make(parent, EntryType::Folder { mode: 0o755 });
         }
-        let place = self.place(&path);
-        let is_folder = matches!(self.tree.get(&path), Some(Made::Folder { .. }));
-        if entry.kind == Kind::Folder {
+        let place = self.temporary_path(&path);
+        let is_folder = matches!(self.tree.get(&path), Some(EntryType::Folder { .. }));
+        if entry.kind == TarEntryKind::Folder {
             if !is_folder {
-                let gone = self.tree.below(&path);
-                self.remove(&gone)?;
+                let hidden_entries = self.tree.below(&path);
+                self.remove(&hidden_entries)?;
                 fs::create_dir(&place).map_err(failed("cannot make", &place))?;
             }
-            self.tree.make(path, Made::Folder { mode: entry.mode });
+            self.tree.make(path, EntryType::Folder { mode: entry.mode });
             return Ok(());
         }
-        // A hard link to itself, over what an earlier layer has, would lose the file.
+        // Replacing a file by a hard link to itself would remove it.
         if source.as_ref() == Some(&path) {
             return Ok(());
         }
-        let gone = self.tree.below(&path);
-        self.remove(&gone)?;
+        let hidden_entries = self.tree.below(&path);
+        self.remove(&hidden_entries)?;
         let made = match (entry.kind, source) {
-            (Kind::Symlink, _) => {
+            (TarEntryKind::Symlink, _) => {
                 symlink(OsStr::from_bytes(&entry.target), &place)
                     .map_err(failed("cannot make", &place))?;
-                Made::Link
+                EntryType::Link
             }
             (_, Some(source)) => {
-                fs::hard_link(self.place(&source), &place)
+                fs::hard_link(self.temporary_path(&source), &place)
                     .map_err(failed("cannot make", &place))?;
-                Made::File
+                EntryType::File
             }
             _ => {
                 self.write(&place, entry, content)?;
-                Made::File
+                EntryType::File
             }
         };
         self.tree.make(path, made);
         Ok(())
     }
 
-    fn hard_link_source(&self, entry: &Entry) -> Result<Vec<u8>, UnpackError> {
+    fn hard_link_source(&self, entry: &TarEntry) -> Result<Vec<u8>, UnpackError> {
         let text = || String::from_utf8_lossy(&entry.target).chars().take(200).collect();
         let refused = |why| self.refuse(&entry.name, why);
         let source = tree::clean(&entry.target, &self.options.limits).map_err(|why| {
             refused(match why {
-                Refusal::Absolute | Refusal::Traversal => Refusal::LinkOut(text()),
-                _ => Refusal::HardLink(text()),
+                EntryRefusal::Absolute | EntryRefusal::Traversal => EntryRefusal::LinkOut(text()),
+                _ => EntryRefusal::HardLink(text()),
             })
         })?;
         self.tree.parents(tree::split(&source).0).map_err(&refused)?;
         match self.tree.get(&source) {
-            Some(Made::File) => Ok(source),
-            _ => Err(refused(Refusal::HardLink(text()))),
+            Some(EntryType::File) => Ok(source),
+            _ => Err(refused(EntryRefusal::HardLink(text()))),
         }
     }
 
     fn write(
         &mut self,
         place: &Path,
-        entry: &Entry,
+        entry: &TarEntry,
         content: &mut impl Read,
     ) -> Result<(), UnpackError> {
         let bits = if mainstay_fault::is_on("special-bits-are-kept") { 0o7777 } else { 0o777 };
@@ -476,17 +487,17 @@ impl Unpacker {
             .map_err(failed("cannot set permissions of", place))
     }
 
-    /// Removes what an upper layer hides, the deepest first.
-    fn remove(&mut self, gone: &[(Vec<u8>, Made)]) -> Result<(), UnpackError> {
-        for (path, made) in gone.iter().rev() {
-            let place = self.place(path);
+    /// Removes entries that an upper layer hides, the deepest first.
+    fn remove(&mut self, hidden_entries: &[(Vec<u8>, EntryType)]) -> Result<(), UnpackError> {
+        for (path, made) in hidden_entries.iter().rev() {
+            let place = self.temporary_path(path);
             let removed = match made {
-                Made::Folder { .. } => fs::remove_dir(&place),
-                Made::File | Made::Link => fs::remove_file(&place),
+                EntryType::Folder { .. } => fs::remove_dir(&place),
+                EntryType::File | EntryType::Link => fs::remove_file(&place),
             };
             match removed {
-                Ok(()) => self.tree.unmake(path),
-                // The folder has something of this layer in it, so it is one of this layer, too.
+                Ok(()) => self.tree.remove(path),
+                // The folder has entries of this layer, so it belongs to this layer, too.
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
                 Err(error) => return Err(failed("cannot remove", &place)(error)),
             }
@@ -494,8 +505,8 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Whether a path is below, is, or is above one of the folders that are asked for.
-    fn wanted(&self, path: &[u8]) -> bool {
+    /// Whether a path is below, equal to, or above one of the requested folders.
+    fn is_requested(&self, path: &[u8]) -> bool {
         let inside = |inner: &[u8], outer: &[u8]| {
             inner
                 .strip_prefix(outer)
@@ -513,7 +524,7 @@ impl Unpacker {
 impl Drop for Unpacker {
     fn drop(&mut self) {
         if !self.finished {
-            let _ = fs::remove_dir_all(&self.aside);
+            let _ = fs::remove_dir_all(&self.temporary);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What was unpacked so far, in memory: what names are judged against.
+//! Tree of unpacked entries: names and links are checked against it.
 
-use super::{Limits, Refusal};
+use super::{EntryRefusal, Limits};
 use std::{collections::BTreeMap, ops::Bound};
 
-/// What a path is.
+/// The type of an unpacked path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum EntryType {
     File,
     Link,
     Folder { mode: u32 },
@@ -13,19 +13,19 @@ pub(super) enum Made {
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    made: Made,
-    /// Whether the present layer made it, or made it anew.
+    made: EntryType,
+    /// Whether the current layer made it, or replaced it.
     new: bool,
 }
 
-/// All paths, without a slash at either end.
+/// All unpacked paths, without a slash at either end.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<Vec<u8>, Node>,
-    /// How many entries were read, and how long their names are.
-    pub(super) seen: usize,
+    /// The number of entries that were read, and the length of their names.
+    pub(super) entries: usize,
     pub(super) names: usize,
-    /// What all layers unpack to.
+    /// The uncompressed size of all layers.
     pub(super) volume: u64,
 }
 
@@ -35,28 +35,28 @@ impl Tree {
     }
 
     pub(super) fn count(&mut self, length: usize) {
-        self.seen += 1;
+        self.entries += 1;
         self.names += length;
     }
 
-    pub(super) fn get(&self, path: &[u8]) -> Option<Made> {
+    pub(super) fn get(&self, path: &[u8]) -> Option<EntryType> {
         self.nodes.get(path).map(|node| node.made)
     }
 
-    /// Whether the present layer has made it.
+    /// Whether the current layer made the path.
     pub(super) fn is_new(&self, path: &[u8]) -> bool {
         self.nodes.get(path).is_some_and(|node| node.new)
     }
 
-    /// Whether the present layer has made it, and not as a folder.
-    pub(super) fn is_new_other(&self, path: &[u8]) -> bool {
+    /// Whether the current layer made the path as anything but a folder.
+    pub(super) fn is_new_non_folder(&self, path: &[u8]) -> bool {
         self.nodes
             .get(path)
-            .is_some_and(|node| node.new && !matches!(node.made, Made::Folder { .. }))
+            .is_some_and(|node| node.new && !matches!(node.made, EntryType::Folder { .. }))
     }
 
-    /// Notes what was made. The folders above it belong to the present layer from now on.
-    pub(super) fn make(&mut self, path: Vec<u8>, made: Made) {
+    /// Records a path. Its parent folders belong to the current layer from now on.
+    pub(super) fn make(&mut self, path: Vec<u8>, made: EntryType) {
         let mut above = split(&path).0;
         while !above.is_empty() {
             match self.nodes.get_mut(above) {
@@ -68,7 +68,7 @@ impl Tree {
         self.nodes.insert(path, Node { made, new: true });
     }
 
-    pub(super) fn unmake(&mut self, path: &[u8]) {
+    pub(super) fn remove(&mut self, path: &[u8]) {
         self.nodes.remove(path);
     }
 
@@ -76,12 +76,12 @@ impl Tree {
         self.nodes.values_mut().for_each(|node| node.new = false);
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], Made)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], EntryType)> {
         self.nodes.iter().map(|(path, node)| (path.as_slice(), node.made))
     }
 
-    /// The folders that a path in `folder` needs and that are not there, the highest first.
-    pub(super) fn parents(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Refusal> {
+    /// The missing parents of a path in `folder`, the highest first.
+    pub(super) fn parents(&self, folder: &[u8]) -> Result<Vec<Vec<u8>>, EntryRefusal> {
         let mut missing = Vec::new();
         let ends = folder.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let ends = ends.map(|(place, _)| place).chain([folder.len()]);
@@ -89,24 +89,24 @@ impl Tree {
             let above = &folder[..end];
             let text = || String::from_utf8_lossy(above).into_owned();
             match self.get(above) {
-                Some(Made::Folder { .. }) => {}
-                Some(Made::Link) => return Err(Refusal::ThroughLink(text())),
-                Some(Made::File) => return Err(Refusal::NotInFolder(text())),
+                Some(EntryType::Folder { .. }) => {}
+                Some(EntryType::Link) => return Err(EntryRefusal::ThroughLink(text())),
+                Some(EntryType::File) => return Err(EntryRefusal::NotInFolder(text())),
                 None => missing.push(above.to_vec()),
             }
         }
         Ok(missing)
     }
 
-    /// A path and all that is below it, as far as earlier layers made it; the highest first.
-    pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, Made)> {
+    /// A path and everything below it that earlier layers made, the highest first.
+    pub(super) fn below(&self, path: &[u8]) -> Vec<(Vec<u8>, EntryType)> {
         let itself = self.nodes.get_key_value(path).filter(|(_, node)| !node.new);
         let itself = itself.map(|(path, node)| (path.clone(), node.made));
         itself.into_iter().chain(self.children_below(path)).collect()
     }
 
-    /// All that is below a folder, as far as earlier layers made it; the highest first.
-    pub(super) fn children_below(&self, folder: &[u8]) -> Vec<(Vec<u8>, Made)> {
+    /// Everything below a folder that earlier layers made, the highest first.
+    pub(super) fn children_below(&self, folder: &[u8]) -> Vec<(Vec<u8>, EntryType)> {
         let range = if folder.is_empty() {
             (Bound::Unbounded, Bound::Unbounded)
         } else {
@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-/// Folder and last part of a path.
+/// Folder and last component of a path.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(place) => (&path[..place], &path[place + 1..]),
@@ -132,19 +132,19 @@ pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
-/// A name as an archive has it, without `.` and doubled slashes.
-pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
+/// A name of an archive without `.` and repeated slashes.
+pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, EntryRefusal> {
     if name.len() > limits.path {
-        return Err(Refusal::LongName(limits.path));
+        return Err(EntryRefusal::LongName(limits.path));
     }
     if name.contains(&0) {
-        return Err(Refusal::Zero);
+        return Err(EntryRefusal::Zero);
     }
     if name.is_empty() {
-        return Err(Refusal::Nameless);
+        return Err(EntryRefusal::Nameless);
     }
     if name.starts_with(b"/") {
-        return Err(Refusal::Absolute);
+        return Err(EntryRefusal::Absolute);
     }
     let mut path: Vec<u8> = Vec::with_capacity(name.len());
     let mut depth = 0;
@@ -152,15 +152,15 @@ pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
         match part {
             b"" | b"." => continue,
             b".." if mainstay_fault::is_on("names-lead-up") => {}
-            b".." => return Err(Refusal::Traversal),
+            b".." => return Err(EntryRefusal::Traversal),
             _ => {}
         }
         if part.len() > limits.component {
-            return Err(Refusal::LongName(limits.component));
+            return Err(EntryRefusal::LongName(limits.component));
         }
         depth += 1;
         if depth > limits.depth {
-            return Err(Refusal::Deep(limits.depth));
+            return Err(EntryRefusal::Deep(limits.depth));
         }
         if !path.is_empty() {
             path.push(b'/');
@@ -170,31 +170,30 @@ pub(super) fn clean(name: &[u8], limits: &Limits) -> Result<Vec<u8>, Refusal> {
     Ok(path)
 }
 
-/// That a symbolic link at `path` stays inside, whatever lies on its way.
+/// Checks that the symbolic link at `path` stays inside the folder.
 ///
-/// No folder above `path` is a link, so `..` at the beginning of its target leads to real folders
-/// and is counted. What leads down after that can only pass links that stay inside themselves. After
-/// it has led down, `..` would mean the folder above wherever such a link leads, which cannot be
-/// counted: that is refused.
-pub(super) fn leads_inside(path: &[u8], target: &[u8]) -> Result<(), Refusal> {
+/// No parent of `path` is a link, so each leading `..` of the target leads to a real folder and can
+/// be counted. A name after that can only pass links that stay inside. A `..` behind a name would
+/// start at the target of such a link and cannot be counted, so it is refused.
+pub(super) fn check_link_target(path: &[u8], target: &[u8]) -> Result<(), EntryRefusal> {
     let text = || String::from_utf8_lossy(target).chars().take(200).collect();
     if target.is_empty() || target.contains(&0) || target.len() > 4096 {
-        return Err(Refusal::LinkOut(text()));
+        return Err(EntryRefusal::LinkOut(text()));
     }
     if target.starts_with(b"/") {
-        return Err(Refusal::LinkOut(text()));
+        return Err(EntryRefusal::LinkOut(text()));
     }
     if mainstay_fault::is_on("links-lead-out") {
         return Ok(());
     }
-    let mut left = path.split(|byte| *byte == b'/').skip(1).count();
+    let mut levels = path.split(|byte| *byte == b'/').skip(1).count();
     let mut down = false;
     for part in target.split(|byte| *byte == b'/') {
         match part {
             b"" | b"." => {}
-            b".." if down => return Err(Refusal::LinkWinding(text())),
-            b".." if left == 0 => return Err(Refusal::LinkOut(text())),
-            b".." => left -= 1,
+            b".." if down => return Err(EntryRefusal::LinkUpAfterDown(text())),
+            b".." if levels == 0 => return Err(EntryRefusal::LinkOut(text())),
+            b".." => levels -= 1,
             _ => down = true,
         }
     }

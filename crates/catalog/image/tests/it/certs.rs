@@ -1,8 +1,8 @@
-//! Certificates of single registries, from folders by their names.
+//! Certificates of single registries, in folders named after them.
 
+use crate::hostile_registries::{honest, pull_with};
 use crate::net::{Net, certificate, certificate_asking};
-use crate::strangers::{honest, pull_with};
-use mainstay_image::registry::{CertFolders, Security, Settings};
+use mainstay_image::registry::{CertFolders, ClientSettings, Security};
 use rustls::pki_types::CertificateDer;
 use std::{fs, path::Path};
 
@@ -12,44 +12,44 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
 }
 
-/// A client's certificate, which is its own authority, and its key.
+/// A self-signed client certificate with its key.
 fn client() -> (String, String, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["somebody".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem(), made.cert.der().clone())
 }
 
-fn settings(net: &Net, folder: &Path) -> Settings {
-    Settings {
+fn settings(net: &Net, folder: &Path) -> ClientSettings {
+    ClientSettings {
         certificates: CertFolders::new(vec![folder.join("none"), folder.to_owned()]),
         ..net.settings()
     }
 }
 
 #[tokio::test]
-async fn a_registry_may_have_an_authority_and_ask_for_a_certificate() {
+async fn registry_may_have_its_own_ca_and_require_a_client_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let (shown, key, authority) = client();
     let (acceptor, server) = certificate_asking("r.test", Some(authority));
     let net = Net::default();
     net.host("r.test", 443, Some(acceptor), honest);
-    let settings = || Settings { attempts: 1, ..settings(&net, folder.path()) };
+    let settings = || ClientSettings { attempts: 1, ..settings(&net, folder.path()) };
     let refused = pull_with(settings(), Security::Tls).await.unwrap_err();
     assert!(refused.contains("r.test"), "{refused}");
     let own = folder.path().join("r.test");
     fs::create_dir(&own).unwrap();
     fs::write(own.join("ca.crt"), pem(&server)).unwrap();
-    // The server is known now, and does not know us.
+    // The client trusts the server, but has no certificate for it.
     pull_with(settings(), Security::Tls).await.unwrap_err();
     fs::write(own.join("client.cert"), &shown).unwrap();
     fs::write(own.join("client.key"), &key).unwrap();
     pull_with(settings(), Security::Tls).await.unwrap();
-    // Who takes any certificate shows its own all the same.
+    // An insecure client presents its certificate, too.
     fs::remove_file(own.join("ca.crt")).unwrap();
     pull_with(settings(), Security::Insecure).await.unwrap();
 }
 
 #[tokio::test]
-async fn an_authority_is_believed_of_its_registry_alone() {
+async fn ca_of_a_registry_is_trusted_only_for_that_registry() {
     let folder = tempfile::tempdir().unwrap();
     let (acceptor, server) = certificate("r.test");
     let net = Net::default();
@@ -58,13 +58,13 @@ async fn an_authority_is_believed_of_its_registry_alone() {
         let own = folder.path().join(name);
         fs::create_dir(&own).unwrap();
         fs::write(own.join("any.crt"), pem(&server)).unwrap();
-        let settings = Settings { attempts: 1, ..settings(&net, folder.path()) };
+        let settings = ClientSettings { attempts: 1, ..settings(&net, folder.path()) };
         assert_eq!(pull_with(settings, Security::Tls).await.is_ok(), good, "{name}");
     }
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_file_is_told_at_once_and_not_what_is_in_it() {
+async fn invalid_certificate_files_are_reported_without_their_content() {
     let (shown, key, _) = client();
     let cases: [(&[(&str, &str)], &str); 6] = [
         (&[("client.cert", &shown)], "client.cert: there is no client.key beside it"),
@@ -104,7 +104,7 @@ async fn what_is_wrong_with_a_file_is_told_at_once_and_not_what_is_in_it() {
 }
 
 #[test]
-fn folders_are_those_of_podman_and_docker() {
+fn default_certificate_folders_are_those_of_podman_and_docker() {
     let usual = CertFolders::usual(|name| (name == "HOME").then(|| "/h".to_owned()));
     let wanted =
         ["/h/.config/containers/certs.d", "/etc/containers/certs.d", "/etc/docker/certs.d"];

@@ -1,22 +1,22 @@
-//! Damaged input of every kind: an error or an answer, never a panic, and nothing outside.
+//! Damaged input: an error or a result, never a panic, and no change outside.
 
 use crate::tarball::{archive, file, folder, gzip, hardlink, long_name, pax, symlink, zstd};
 use mainstay_image::{
     credentials::Keyring,
     layout,
-    manifest::Document,
+    manifest::ImageDocument,
     mirror,
-    policy::Policy,
-    reference::Reference,
-    store::Store,
+    policy::SignaturePolicy,
+    reference::ImageReference,
+    store::ImageStore,
     unpack::{Limits, Options, Unpacker},
 };
 use std::fs;
 
-/// Numbers that look random and are the same every time.
-struct Numbers(u64);
+/// Pseudo-random numbers with a fixed seed.
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn next(&mut self, below: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -24,7 +24,7 @@ impl Numbers {
         usize::try_from(self.0 % below.max(1) as u64).unwrap()
     }
 
-    /// Bytes with a few places changed, cut or doubled.
+    /// Bytes with some places changed, truncated or repeated.
     fn damaged(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.next(4) {
@@ -48,8 +48,8 @@ impl Numbers {
     }
 }
 
-/// A header's checksum made right again, so that damage is not noticed there.
-fn mended(mut bytes: Vec<u8>) -> Vec<u8> {
+/// Repairs the checksums of headers, so that the damage gets past that check.
+fn fix_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
     for block in bytes.chunks_exact_mut(512) {
         if &block[257..262] == b"ustar" {
             block[148..156].fill(b' ');
@@ -61,7 +61,7 @@ fn mended(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_layers_stay_in_their_folder() {
+fn damaged_layers_write_only_into_their_folder() {
     let good = archive(&[
         folder("d"),
         file("d/a", "some content"),
@@ -79,10 +79,10 @@ fn damaged_layers_stay_in_their_folder() {
     let outside = tempfile::tempdir().unwrap();
     let root = outside.path().join("a/b");
     fs::create_dir_all(&root).unwrap();
-    let mut numbers = Numbers(20_261_122);
+    let mut numbers = RandomNumbers(20_261_122);
     let mut finished = 0;
     for round in 0..600 {
-        let damaged = mended(numbers.damaged(&good));
+        let damaged = fix_checksums(numbers.damaged(&good));
         let layer = match round % 10 {
             0 => numbers.damaged(&gzip(&damaged)),
             1 => numbers.damaged(&zstd(&damaged)),
@@ -107,7 +107,7 @@ fn damaged_layers_stay_in_their_folder() {
 }
 
 #[test]
-fn damaged_texts_are_errors() {
+fn damaged_texts_do_not_panic() {
     let hex = "a".repeat(64);
     let manifest = format!(
         r#"{{"schemaVersion":2,"config":{{"digest":"sha256:{hex}","size":1}},"layers":[]}}"#
@@ -116,38 +116,38 @@ fn damaged_texts_are_errors() {
     let policy = r#"{"default":[{"type":"reject"}],"transports":{"docker":{"a.test":[{"type":"sigstoreSigned","keyData":"YQ=="}]}}}"#;
     let auths = r#"{"auths":{"a.test/b":{"auth":"YTpi"}},"credHelpers":{"c.test":"x"}}"#;
     let reference = format!("a.test:5000/b/c__d:tag@sha256:{hex}");
-    let mut numbers = Numbers(7);
+    let mut numbers = RandomNumbers(7);
     for _ in 0..3000 {
-        let _ = Document::read(&numbers.damaged(manifest.as_bytes()), None);
-        let _ = Policy::read(&numbers.damaged(policy.as_bytes()), |_| Ok(Vec::new()));
+        let _ = ImageDocument::read(&numbers.damaged(manifest.as_bytes()), None);
+        let _ = SignaturePolicy::read(&numbers.damaged(policy.as_bytes()), |_| Ok(Vec::new()));
         let _ = Keyring::new().add_file("place", &numbers.damaged(auths.as_bytes()));
         if let Ok(text) = String::from_utf8(numbers.damaged(rules.as_bytes())) {
             let _ = mirror::from_toml(&text);
         }
         let damaged = numbers.damaged(reference.as_bytes());
         if let Ok(text) = String::from_utf8(damaged)
-            && let Ok(read) = text.parse::<Reference>()
+            && let Ok(read) = text.parse::<ImageReference>()
         {
-            assert_eq!(read.to_string().parse::<Reference>(), Ok(read.clone()), "{text}");
-            let _ = read.familiar().parse::<Reference>().map(|again| assert_eq!(again, read));
+            assert_eq!(read.to_string().parse::<ImageReference>(), Ok(read.clone()), "{text}");
+            let _ = read.familiar().parse::<ImageReference>().map(|again| assert_eq!(again, read));
         }
     }
 }
 
 #[test]
-fn damaged_archives_leave_nothing_unfinished() {
+fn damaged_archives_leave_no_partial_files() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("store")).unwrap();
+    let store = ImageStore::open(folder.path().join("store")).unwrap();
     let image = crate::layouts::sample(&store, "text");
     let mut oci = Vec::new();
     layout::write_archive(&store, &[("v1".to_owned(), image.clone())], &mut oci).unwrap();
     let mut docker = Vec::new();
     layout::write_docker_archive(&store, &[(Vec::new(), image)], &mut docker).unwrap();
-    let (path, mut numbers) = (folder.path().join("archive.tar"), Numbers(3));
-    let other = Store::open(folder.path().join("other")).unwrap();
+    let (path, mut numbers) = (folder.path().join("archive.tar"), RandomNumbers(3));
+    let other = ImageStore::open(folder.path().join("other")).unwrap();
     for round in 0..300 {
         let good = if round % 2 == 0 { &oci } else { &docker };
-        fs::write(&path, mended(numbers.damaged(good))).unwrap();
+        fs::write(&path, fix_checksums(numbers.damaged(good))).unwrap();
         let _ = layout::read(&other, &path);
         assert_eq!(fs::read_dir(other.root().join("partial")).unwrap().count(), 0, "{round}");
     }

@@ -1,6 +1,6 @@
-//! Manifests, indexes and configurations.
+//! Image manifests, indexes and configurations.
 
-use mainstay_image::manifest::{Config, Document, Manifest, media_type as media};
+use mainstay_image::manifest::{ImageConfig, ImageDocument, ImageManifest, media_type as media};
 use serde_json::json;
 
 const HEX: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -10,7 +10,7 @@ fn part(size: i64) -> serde_json::Value {
 }
 
 #[test]
-fn documents_that_could_mean_two_things_are_refused() {
+fn ambiguous_documents_are_refused() {
     let manifest = |extra: serde_json::Value| {
         let mut value = json!({"schemaVersion": 2, "config": part(2), "layers": [part(3)]});
         value.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
@@ -33,11 +33,11 @@ fn documents_that_could_mean_two_things_are_refused() {
             Some(media::DOCKER_LIST),
             Ok(media::DOCKER_LIST),
         ),
-        (list(json!({"config": part(1)})), None, Err("could mean two things")),
-        (list(json!({"layers": []})), None, Err("could mean two things")),
-        (list(json!({"fsLayers": []})), None, Err("could mean two things")),
-        (list(none()), Some(media::OCI_MANIFEST), Err("could mean two things")),
-        (manifest(none()), Some(media::OCI_INDEX), Err("could mean two things")),
+        (list(json!({"config": part(1)})), None, Err("so it is ambiguous")),
+        (list(json!({"layers": []})), None, Err("so it is ambiguous")),
+        (list(json!({"fsLayers": []})), None, Err("so it is ambiguous")),
+        (list(none()), Some(media::OCI_MANIFEST), Err("so it is ambiguous")),
+        (manifest(none()), Some(media::OCI_INDEX), Err("so it is ambiguous")),
         (
             manifest(json!({"mediaType": media::DOCKER_MANIFEST})),
             Some(media::OCI_MANIFEST),
@@ -62,7 +62,7 @@ fn documents_that_could_mean_two_things_are_refused() {
         ),
     ];
     for (text, sent, want) in cases {
-        let read = Document::read(text.as_bytes(), sent);
+        let read = ImageDocument::read(text.as_bytes(), sent);
         let start: String = text.chars().take(120).collect();
         match (read, want) {
             (Ok(read), Ok(want)) => assert_eq!(read.media_type(), want, "{start}"),
@@ -75,11 +75,13 @@ fn documents_that_could_mean_two_things_are_refused() {
 }
 
 #[test]
-fn a_configuration_has_the_layers_of_its_manifest() {
+fn configuration_must_have_the_layers_of_its_manifest() {
     let text = json!({"schemaVersion": 2, "config": part(2), "layers": [part(3)]}).to_string();
-    let Ok(Document::Manifest(manifest)) = Document::read(text.as_bytes(), None) else { panic!() };
-    let read = |value: serde_json::Value, manifest: &Manifest| {
-        Config::read(value.to_string().as_bytes(), manifest).map_err(|error| error.to_string())
+    let Ok(ImageDocument::Manifest(manifest)) = ImageDocument::read(text.as_bytes(), None) else {
+        panic!()
+    };
+    let read = |value: serde_json::Value, manifest: &ImageManifest| {
+        ImageConfig::read(value.to_string().as_bytes(), manifest).map_err(|error| error.to_string())
     };
     let of = |layers: usize| {
         json!({

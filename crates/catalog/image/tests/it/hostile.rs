@@ -1,20 +1,19 @@
-//! Hosts that do not speak HTTP as they should, folders that are no layouts, and what is heard of all
-//! that in logs.
+//! Hosts that do not speak HTTP correctly, folders that are no layouts, and secrets in logs.
 
+use crate::hostile_registries::{LAYER, PASSWORD, honest, path, pull_with, settings_with_password};
 use crate::net::{Net, answer};
-use crate::strangers::{LAYER, PASSWORD, honest, path, pull_with, with_password};
 use base64::Engine as _;
 use futures::future::BoxFuture;
 use mainstay_image::{
     digest::Digest,
     fetch::Fetcher,
     layout,
-    manifest::{Descriptor, Index, media_type as media},
+    manifest::{Descriptor, ImageIndex, media_type as media},
     mirror,
     platform::Platform,
-    policy::Policy,
-    registry::{Client, Security, Want},
-    store::Store,
+    policy::SignaturePolicy,
+    registry::{ImageClient, ImageSelection, Security},
+    store::ImageStore,
 };
 use std::{
     collections::BTreeMap,
@@ -31,30 +30,30 @@ use tracing::{
     subscriber::DefaultGuard,
 };
 
-/// Indexes in each other: each by its digest, and the digest of the outermost.
+/// Nested indexes by digest, and the digest of the outermost one.
 pub(crate) fn chain(length: usize) -> (BTreeMap<String, Vec<u8>>, String) {
     let mut documents = BTreeMap::new();
     let mut inner = Descriptor::of(media::OCI_INDEX, b"nothing");
     for _ in 0..length {
         inner.platform = Some(Platform::linux("amd64"));
-        let bytes = serde_json::to_vec(&Index::oci(vec![inner])).unwrap();
+        let bytes = serde_json::to_vec(&ImageIndex::oci(vec![inner])).unwrap();
         inner = Descriptor::of(media::OCI_INDEX, &bytes);
         documents.insert(inner.digest.to_string(), bytes);
     }
     (documents, inner.digest.to_string())
 }
 
-/// Everything that is logged on this thread.
+/// The log of this thread.
 #[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Mutex<String>>);
+pub(crate) struct RecordedLog(Arc<Mutex<String>>);
 
-impl Visit for Heard {
+impl Visit for RecordedLog {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         let _ = write!(self.0.lock().unwrap(), "{field}={value:?} ");
     }
 }
 
-impl Subscriber for Heard {
+impl Subscriber for RecordedLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -73,25 +72,25 @@ impl Subscriber for Heard {
     fn exit(&self, _: &Id) {}
 }
 
-/// Hears everything, at every level, until the guard goes.
-pub(crate) fn listen() -> (Heard, DefaultGuard) {
-    let heard = Heard::default();
-    let guard = tracing::subscriber::set_default(heard.clone());
-    (heard, guard)
+/// Records the log at every level, until the guard is dropped.
+pub(crate) fn record_log() -> (RecordedLog, DefaultGuard) {
+    let log = RecordedLog::default();
+    let guard = tracing::subscriber::set_default(log.clone());
+    (log, guard)
 }
 
-/// Whatever was heard has no password, no token and no signature of an address in it.
-pub(crate) fn nothing_secret(heard: &Heard) {
-    let heard = heard.0.lock().unwrap();
+/// Checks that the log contains no password, no token and no signature of a URL.
+pub(crate) fn assert_no_secret(log: &RecordedLog) {
+    let log = log.0.lock().unwrap();
     let basic = base64::engine::general_purpose::STANDARD.encode(format!("somebody:{PASSWORD}"));
     for secret in [PASSWORD, &*basic, "s3cret", "t0k"] {
-        assert!(!heard.contains(secret), "{secret} was logged: {heard}");
+        assert!(!log.contains(secret), "{secret} was logged: {log}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_logged_of_a_refusal_has_no_secret_in_it() {
-    let (heard, _listening) = listen();
+async fn log_of_a_refused_request_contains_no_secret() {
+    let (log, _guard) = record_log();
     let net = Net::default();
     net.host("r.test", 80, None, |request| {
         if request.headers().contains_key("authorization") {
@@ -104,21 +103,21 @@ async fn what_is_logged_of_a_refusal_has_no_secret_in_it() {
     });
     let folder = tempfile::tempdir().unwrap();
     let fetcher = Fetcher {
-        client: Client::new(with_password(&net)).unwrap(),
+        client: ImageClient::new(settings_with_password(&net)).unwrap(),
         rules: mirror::from_toml("").unwrap(),
-        policy: Policy::accept_anything(),
-        store: Store::open(folder.path()).unwrap(),
+        policy: SignaturePolicy::accept_anything(),
+        store: ImageStore::open(folder.path()).unwrap(),
         security: Security::Plain,
     };
-    fetcher.fetch(&"r.test/a:v1".parse().unwrap(), &Want::All).await.unwrap_err();
-    assert!(heard.0.lock().unwrap().contains("DENIED no ***"), "what happened is logged");
-    nothing_secret(&heard);
+    fetcher.fetch(&"r.test/a:v1".parse().unwrap(), &ImageSelection::All).await.unwrap_err();
+    assert!(log.0.lock().unwrap().contains("DENIED no ***"), "what happened is logged");
+    assert_no_secret(&log);
 }
 
 type Serve = fn(DuplexStream) -> BoxFuture<'static, ()>;
 
-/// Sends something once a request has begun, and then holds the line or lets it go.
-fn says<T: Into<Vec<u8>>>(
+/// Sends a text after the first byte of a request, and then holds or closes the connection.
+fn send_text<T: Into<Vec<u8>>>(
     text: T,
     holds: bool,
 ) -> impl Fn(DuplexStream) -> BoxFuture<'static, ()> + use<T> {
@@ -136,8 +135,8 @@ fn says<T: Into<Vec<u8>>>(
     }
 }
 
-/// Sends a beginning and then one thing again and again, for as long as somebody listens.
-fn repeats(
+/// Sends a text, and then another one repeatedly, until the client closes the connection.
+fn send_repeatedly(
     first: &'static str,
     again: &'static str,
     every: Duration,
@@ -155,7 +154,7 @@ fn repeats(
 }
 
 #[tokio::test(start_paused = true)]
-async fn hosts_that_do_not_speak_http_are_given_up() {
+async fn client_gives_up_on_hosts_that_do_not_speak_http() {
     const HEAD: &str =
         "HTTP/1.1 200 OK\r\ncontent-type: application/vnd.oci.image.manifest.v1+json\r\n";
     let none = Duration::ZERO;
@@ -171,45 +170,45 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
         (
             "it takes connections and says nothing",
             boxed(Box::new(silent)),
-            "nothing moved for 30 s",
+            "no data was transferred for 30 s",
         ),
         ("it hangs up", boxed(Box::new(gone)), "r.test/v2/a/manifests/v1: "),
         (
             "it speaks something else",
-            boxed(Box::new(says("\x16\x03\x01 hello\r\n\r\n", true))),
+            boxed(Box::new(send_text("\x16\x03\x01 hello\r\n\r\n", true))),
             "manifests/v1: ",
         ),
         (
             "a line without an end",
-            boxed(Box::new(says(format!("HTTP/1.1 200 {}", "x".repeat(1 << 20)), true))),
+            boxed(Box::new(send_text(format!("HTTP/1.1 200 {}", "x".repeat(1 << 20)), true))),
             "manifests/v1: ",
         ),
         (
             "headers without an end",
-            boxed(Box::new(repeats(HEAD, "x: y\r\n", none))),
+            boxed(Box::new(send_repeatedly(HEAD, "x: y\r\n", none))),
             "manifests/v1: ",
         ),
         (
             "interim answers without an end",
-            boxed(Box::new(repeats(
+            boxed(Box::new(send_repeatedly(
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 "HTTP/1.1 100 Continue\r\n\r\n",
                 Duration::from_secs(1),
             ))),
-            "nothing moved for 30 s",
+            "no data was transferred for 30 s",
         ),
         (
             "an answer byte by byte",
-            boxed(Box::new(repeats(
+            boxed(Box::new(send_repeatedly(
                 "HTTP/1.1 200 OK\r\ncontent-length: 4000000\r\n\r\n",
                 " ",
                 Duration::from_secs(20),
             ))),
-            "the answer was not there after 150 s",
+            "the response was not complete after 150 s",
         ),
         (
             "two lengths",
-            boxed(Box::new(says(
+            boxed(Box::new(send_text(
                 "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
                 true,
             ))),
@@ -217,12 +216,15 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
         ),
         (
             "less than was announced",
-            boxed(Box::new(says("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello", false))),
+            boxed(Box::new(send_text(
+                "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello",
+                false,
+            ))),
             "manifests/v1: ",
         ),
         (
             "a chunk that is none",
-            boxed(Box::new(says(
+            boxed(Box::new(send_text(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
                 true,
             ))),
@@ -230,7 +232,7 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
         ),
         (
             "chunks without an end",
-            boxed(Box::new(repeats(
+            boxed(Box::new(send_repeatedly(
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
                 "8\r\n        \r\n",
                 none,
@@ -254,11 +256,14 @@ async fn hosts_that_do_not_speak_http_are_given_up() {
     let net = Net::default();
     net.raw("r.test", 443, silent);
     let error = pull_with(net.settings(), Security::Tls).await.unwrap_err();
-    assert!(error.contains("no connection in time") && net.lines().len() <= 4, "{error}");
+    assert!(
+        error.contains("no connection within the timeout") && net.lines().len() <= 4,
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_registry_says_where_its_passwords_go() {
+async fn credentials_are_sent_only_for_challenges_of_the_registry() {
     let net = Net::default();
     net.host("r.test", 80, None, |request| {
         if path(request).ends_with(Digest::of(LAYER).hex()) {
@@ -275,19 +280,25 @@ async fn only_the_registry_says_where_its_passwords_go() {
         )
     });
     net.host("evil.test", 80, None, |_| answer(200, &[], r#"{"token":"t"}"#));
-    let error = pull_with(with_password(&net), Security::Plain).await.unwrap_err();
-    assert!(error.contains("no business with its credentials"), "{error}");
+    let error = pull_with(settings_with_password(&net), Security::Plain).await.unwrap_err();
+    assert!(error.contains("it does not get its credentials"), "{error}");
     assert!(net.lines().iter().all(|line| !line.contains("evil.test")), "{:?}", net.lines());
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_of_tags_end_and_stay_with_their_registry() {
+async fn tag_lists_are_limited_and_stay_on_their_registry() {
     for (link, says) in [
-        ("<http://evil.test/v2/a/tags/list?x=://r.test/>; rel=\"next\"", "goes on elsewhere"),
-        ("<http://r.test.evil.test/v2/a/tags/list>; rel=\"next\"", "goes on elsewhere"),
+        (
+            "<http://evil.test/v2/a/tags/list?x=://r.test/>; rel=\"next\"",
+            "the next page of the list of tags is on another host",
+        ),
+        (
+            "<http://r.test.evil.test/v2/a/tags/list>; rel=\"next\"",
+            "the next page of the list of tags is on another host",
+        ),
         ("<file:///etc/passwd>; rel=\"next\"", "it is not HTTP"),
-        // The same page for ever, one megabyte each.
-        ("</v2/a/tags/list?last=x>; rel=\"next\"", "its tags have more than"),
+        // The same page repeatedly, one megabyte each.
+        ("</v2/a/tags/list?last=x>; rel=\"next\"", "the list of tags has more than"),
     ] {
         let net = Net::default();
         net.host("r.test", 80, None, move |_| {
@@ -295,7 +306,7 @@ async fn lists_of_tags_end_and_stay_with_their_registry() {
             answer(200, &[&format!("link: {link}")], tags)
         });
         net.host("evil.test", 80, None, |_| panic!("nobody is sent here"));
-        let client = Client::new(with_password(&net)).unwrap();
+        let client = ImageClient::new(settings_with_password(&net)).unwrap();
         let reference = "r.test/a".parse().unwrap();
         let error = client.tags(&reference, Security::Plain).await.unwrap_err().to_string();
         assert!(error.contains(says) && error.len() < 500, "{link}: {error}");
@@ -303,11 +314,11 @@ async fn lists_of_tags_end_and_stay_with_their_registry() {
     }
 }
 
-/// What is answered to a method: a status and a header.
+/// The response to a method: a status and a header.
 type Script = fn(&str) -> (u16, &'static str);
 
 #[tokio::test(start_paused = true)]
-async fn pushes_that_nobody_wants_end() {
+async fn refused_pushes_end() {
     let cases: [(&str, Script, &str); 6] = [
         ("too many requests, for ever", |_| (429, "x: y"), "429"),
         (
@@ -318,7 +329,7 @@ async fn pushes_that_nobody_wants_end() {
         (
             "nowhere to upload to",
             |method| if method == "POST" { (202, "x: y") } else { (404, "x: y") },
-            "does not say where to upload",
+            "the response has no Location for the upload",
         ),
         (
             "an upload that is always gone",
@@ -332,7 +343,7 @@ async fn pushes_that_nobody_wants_end() {
                 "PUT" => (307, "location: http://evil.test/"),
                 _ => (404, "x: y"),
             },
-            "only what is read is followed",
+            "only GET and HEAD requests follow redirects",
         ),
         (
             "a manifest that is refused",
@@ -350,9 +361,9 @@ async fn pushes_that_nobody_wants_end() {
             answer(status, &[header], "")
         });
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let store = ImageStore::open(folder.path()).unwrap();
         let image = crate::layouts::sample(&store, "text");
-        let client = Client::new(net.settings()).unwrap();
+        let client = ImageClient::new(net.settings()).unwrap();
         let reference = "r.test/a:v1".parse().unwrap();
         let error = client.push(&store, &image, &reference, Security::Plain).await.unwrap_err();
         let error = error.to_string();
@@ -361,13 +372,13 @@ async fn pushes_that_nobody_wants_end() {
     }
 }
 
-/// What is done to a layout.
+/// A change that makes a layout invalid.
 type Harm<'h> = Box<dyn Fn(&std::path::Path) + 'h>;
 
 #[test]
-fn folders_that_are_no_layouts_are_refused_without_waiting() {
+fn invalid_layout_folders_are_refused_without_blocking() {
     let place = tempfile::tempdir().unwrap();
-    let store = Store::open(place.path().join("store")).unwrap();
+    let store = ImageStore::open(place.path().join("store")).unwrap();
     let good = place.path().join("good");
     let image = crate::layouts::sample(&store, "text");
     layout::write_folder(&store, &[("v1".to_owned(), image.clone())], &good).unwrap();
@@ -383,7 +394,7 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
             fs::write(folder.join("blobs/sha256").join(name), bytes).unwrap();
         }
         let outer = Descriptor::of(media::OCI_INDEX, &documents[&top]);
-        let index = serde_json::to_vec(&Index::oci(vec![outer])).unwrap();
+        let index = serde_json::to_vec(&ImageIndex::oci(vec![outer])).unwrap();
         fs::write(folder.join("index.json"), index).unwrap();
     };
     let secret = place.path().join("secret");
@@ -393,10 +404,22 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
         std::os::unix::fs::symlink(&secret, path).unwrap();
     };
     let cases: Vec<(&str, Harm<'_>, &str)> = vec![
-        ("a pipe as index", Box::new(|folder| pipe(&folder.join("index.json"))), "it is no file"),
-        ("a pipe as version", Box::new(|folder| pipe(&folder.join("oci-layout"))), "it is no file"),
-        ("a pipe as blob", Box::new(|folder| pipe(&folder.join(&blob))), "it is no file"),
-        ("indexes in each other", Box::new(nested), "deeper in each other"),
+        (
+            "a pipe as index",
+            Box::new(|folder| pipe(&folder.join("index.json"))),
+            "it is not a regular file",
+        ),
+        (
+            "a pipe as version",
+            Box::new(|folder| pipe(&folder.join("oci-layout"))),
+            "it is not a regular file",
+        ),
+        (
+            "a pipe as blob",
+            Box::new(|folder| pipe(&folder.join(&blob))),
+            "it is not a regular file",
+        ),
+        ("indexes in each other", Box::new(nested), "nested deeper than"),
         (
             "another file as index",
             Box::new(|folder| instead(&folder.join("index.json"))),
@@ -417,19 +440,19 @@ fn folders_that_are_no_layouts_are_refused_without_waiting() {
         let folder = place.path().join(format!("case{at}"));
         layout::write_folder(&store, &[("v1".to_owned(), image.clone())], &folder).unwrap();
         harm(&folder);
-        let other = Store::open(place.path().join(format!("other{at}"))).unwrap();
+        let other = ImageStore::open(place.path().join(format!("other{at}"))).unwrap();
         let error = layout::read(&other, &folder).expect_err(name).to_string();
         assert!(error.contains(says) && !error.contains("s3cret"), "{name}: {error}");
     }
     pipe(&place.path().join("pipe"));
     let error = layout::read(&store, &place.path().join("pipe")).unwrap_err().to_string();
-    assert!(error.contains("neither file nor folder"), "{error}");
+    assert!(error.contains("neither a file nor a folder"), "{error}");
 }
 
 #[test]
-fn what_is_added_to_a_layout_stays_in_it() {
+fn images_are_added_only_inside_the_layout() {
     let place = tempfile::tempdir().unwrap();
-    let store = Store::open(place.path().join("store")).unwrap();
+    let store = ImageStore::open(place.path().join("store")).unwrap();
     let image = crate::layouts::sample(&store, "text");
     let images = [("v1".to_owned(), image.clone())];
     let outside = place.path().join("outside");
@@ -476,10 +499,10 @@ fn what_is_added_to_a_layout_stays_in_it() {
         fs::write(folder.join("oci-layout"), version).unwrap();
         link(&outside, &folder.join(at));
         let error = layout::put_folder(&store, &images, &folder).expect_err(name).to_string();
-        assert!(error.contains("it is no folder of the layout"), "{name}: {error}");
+        assert!(error.contains("it is not a folder of the layout"), "{name}: {error}");
         assert!(!folder.join("index.json").exists(), "{name}");
     }
-    // Links in the places of files are replaced, not written through.
+    // Links are replaced by files, and their targets stay unchanged.
     let folder = place.path().join("links");
     fs::create_dir_all(folder.join("blobs/sha256")).unwrap();
     fs::write(folder.join("oci-layout"), version).unwrap();
@@ -489,7 +512,7 @@ fn what_is_added_to_a_layout_stays_in_it() {
     link(&victim, &folder.join("blobs/sha256").join(image.digest.hex()));
     layout::put_folder(&store, &images, &folder).unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "{\"schemaVersion\":2,\"manifests\":[]}");
-    let other = Store::open(place.path().join("other")).unwrap();
+    let other = ImageStore::open(place.path().join("other")).unwrap();
     assert_eq!(layout::read(&other, &folder).unwrap()[0].descriptor.digest, image.digest);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }

@@ -1,71 +1,73 @@
-//! Layouts and archives.
+//! Image layouts and archives.
 
 use crate::tarball::{archive, file, gzip, symlink};
 use mainstay_image::{
-    build::{self, Files},
+    build::{self, LayerFiles},
     digest::Digest,
-    layout::{self, Named},
-    manifest::{Config, Descriptor, Document, Index, media_type as media},
+    layout::{self, NamedImage},
+    manifest::{Descriptor, ImageConfig, ImageDocument, ImageIndex, media_type as media},
     platform::Platform,
-    store::Store,
+    store::ImageStore,
     unpack::{self, Options},
 };
 use serde_json::json;
 use std::{fs, path::Path};
 
-pub(crate) fn sample(store: &Store, text: &str) -> Descriptor {
-    let mut files = Files::default();
+pub(crate) fn sample(store: &ImageStore, text: &str) -> Descriptor {
+    let mut files = LayerFiles::default();
     files.add("manifests/csv.yaml", text).unwrap();
     files.add(&format!("metadata/{}.yaml", "long".repeat(40)), "x").unwrap();
     let layer = build::layer(store, &files).unwrap();
-    let mut config = Config::default();
+    let mut config = ImageConfig::default();
     config.config.labels.insert("a".to_owned(), "b".to_owned());
     build::image(store, Platform::linux("amd64"), config, &[layer]).unwrap()
 }
 
-fn names(read: &[Named]) -> Vec<String> {
+fn names(read: &[NamedImage]) -> Vec<String> {
     read.iter().flat_map(|one| one.names.clone()).collect()
 }
 
 #[test]
-fn the_same_files_make_the_same_bytes() {
+fn same_files_give_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = Vec::new();
     for round in ["one", "two"] {
-        let store = Store::open(folder.path().join(round)).unwrap();
+        let store = ImageStore::open(folder.path().join(round)).unwrap();
         let image = sample(&store, "text");
         let mut bytes = Vec::new();
         layout::write_archive(&store, &[("v1".to_owned(), image.clone())], &mut bytes).unwrap();
         seen.push((image.digest, Digest::of(&bytes)));
     }
     assert_eq!(seen[0], seen[1]);
-    let mut files = Files::default();
+    let mut files = LayerFiles::default();
     for name in ["/a", "a/../b", "", "a//b", ".wh.a", "a/"] {
         assert!(files.add(name, "x").is_err(), "{name}");
     }
 }
 
 #[test]
-fn images_go_out_and_come_back() {
+fn images_are_written_and_read_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("store")).unwrap();
+    let store = ImageStore::open(folder.path().join("store")).unwrap();
     let (first, second) = (sample(&store, "first"), sample(&store, "second"));
-    let index = Index::oci(vec![first.clone(), second.clone()]);
+    let index = ImageIndex::oci(vec![first.clone(), second.clone()]);
     let index = store.put_json(media::OCI_INDEX, &index).unwrap();
     let images = [("v1".to_owned(), index.clone()), ("quay.io/a/b:v2".to_owned(), second.clone())];
     let (as_folder, as_archive) = (folder.path().join("layout"), folder.path().join("layout.tar"));
     layout::write_folder(&store, &images, &as_folder).unwrap();
-    assert!(layout::write_folder(&store, &images, &as_folder).is_err(), "it is there already");
+    assert!(layout::write_folder(&store, &images, &as_folder).is_err(), "the folder exists");
     layout::write_archive(&store, &images, fs::File::create(&as_archive).unwrap()).unwrap();
     let packed = folder.path().join("layout.tar.gz");
     fs::write(&packed, gzip(&fs::read(&as_archive).unwrap())).unwrap();
     for (round, path) in [as_folder, as_archive, packed].iter().enumerate() {
-        let other = Store::open(folder.path().join(format!("other{round}"))).unwrap();
+        let other = ImageStore::open(folder.path().join(format!("other{round}"))).unwrap();
         let read = layout::read(&other, path).unwrap();
         assert_eq!(names(&read), ["v1", "v2", "quay.io/a/b:v2"]);
         assert_eq!(read[0].descriptor.digest, index.digest);
         assert_eq!(fs::read_dir(other.root().join("partial")).unwrap().count(), 0);
-        let Document::Manifest(manifest) = other.document(&first.digest).unwrap() else { panic!() };
+        let ImageDocument::Manifest(manifest) = other.document(&first.digest).unwrap() else {
+            panic!()
+        };
         let config = other.config(&manifest).unwrap();
         assert_eq!(config.config.labels["a"], "b");
         let target = folder.path().join(format!("unpacked{round}"));
@@ -75,18 +77,18 @@ fn images_go_out_and_come_back() {
 }
 
 #[test]
-fn archives_of_docker_are_read_and_written() {
+fn docker_archives_are_read_and_written() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("store")).unwrap();
+    let store = ImageStore::open(folder.path().join("store")).unwrap();
     let image = sample(&store, "text");
     let path = folder.path().join("image.tar");
     let images = [(vec!["quay.io/a/b:v1".to_owned()], image)];
     layout::write_docker_archive(&store, &images, fs::File::create(&path).unwrap()).unwrap();
-    let other = Store::open(folder.path().join("other")).unwrap();
+    let other = ImageStore::open(folder.path().join("other")).unwrap();
     let read = layout::read(&other, &path).unwrap();
     assert_eq!(names(&read), ["quay.io/a/b:v1"]);
     let digest = &read[0].descriptor.digest;
-    let Document::Manifest(manifest) = other.document(digest).unwrap() else { panic!() };
+    let ImageDocument::Manifest(manifest) = other.document(digest).unwrap() else { panic!() };
     assert_eq!(manifest.media_type, media::DOCKER_MANIFEST);
     let config = other.config(&manifest).unwrap();
     let target = folder.path().join("unpacked");
@@ -94,7 +96,7 @@ fn archives_of_docker_are_read_and_written() {
     assert_eq!(fs::read_to_string(target.join("manifests/csv.yaml")).unwrap(), "text");
 }
 
-/// A Docker archive with one layer, by parts that a case may change.
+/// A Docker archive with one layer, configurable for cases.
 fn docker(layer: &[u8], diff: &Digest, link: bool) -> Vec<u8> {
     let config = json!({"rootfs": {"type": "layers", "diff_ids": [diff]}}).to_string();
     let list = json!([{"Config": "c.json", "RepoTags": null, "Layers": ["x/layer.tar"]}]);
@@ -167,7 +169,7 @@ fn hostile_layouts_are_refused() {
                 ("index.json", &image(media::OCI_INDEX, &Digest::of(lost.as_bytes()), lost.len())),
                 (&blob(&lost), &lost),
             ]),
-            "could mean two things",
+            "so it is ambiguous",
         ),
         ("large", oci(&[("oci-layout", &" ".repeat(5000))]), "4096 are allowed"),
         ("wrong layer", docker(&layer, &Digest::of(b"other"), false), "has diff id"),
@@ -186,18 +188,18 @@ fn hostile_layouts_are_refused() {
     for (name, bytes, want) in cases {
         let path = folder.path().join("archive.tar");
         fs::write(&path, bytes).unwrap();
-        let store = Store::open(folder.path().join(format!("store of {name}"))).unwrap();
+        let store = ImageStore::open(folder.path().join(format!("store of {name}"))).unwrap();
         let error = layout::read(&store, &path).expect_err(name).to_string();
         assert!(error.contains(want), "{name}: {error}");
         assert_eq!(count(store.root()), 0, "{name}");
     }
     let path = folder.path().join("archive.tar");
     fs::write(&path, docker(&layer, &diff, true)).unwrap();
-    let store = Store::open(folder.path().join("store")).unwrap();
+    let store = ImageStore::open(folder.path().join("store")).unwrap();
     assert_eq!(layout::read(&store, &path).unwrap().len(), 1, "links within the archive are read");
 }
 
-/// Files left of unfinished writes.
+/// The number of unfinished writes.
 fn count(root: &Path) -> usize {
     fs::read_dir(root.join("partial")).unwrap().count()
 }

@@ -2,18 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod certs;
-mod clients;
+mod credentials;
 mod damage;
+mod docker_registry;
 mod documents;
 mod hostile;
-mod keys;
+mod hostile_registries;
 mod layouts;
 mod names;
 mod net;
-mod real;
+mod round_trips;
 mod rules;
+mod skopeo;
 mod stores;
-mod strangers;
 mod tarball;
-mod trips;
 mod unpacking;

@@ -1,14 +1,14 @@
-//! References and platforms.
+//! Image references and platforms.
 
 use mainstay_image::{
     platform::Platform,
-    reference::{Reference, ReferenceError},
+    reference::{ImageReference, ImageReferenceError},
 };
 
 const HEX: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 #[test]
-fn names_get_the_defaults_that_docker_gives_them() {
+fn references_get_dockers_defaults() {
     let digest = format!("sha256:{HEX}");
     let cases = [
         ("busybox", "docker.io/library/busybox", "busybox"),
@@ -27,24 +27,24 @@ fn names_get_the_defaults_that_docker_gives_them() {
         ("busybox:5000/a", "busybox:5000/a", "busybox:5000/a"),
     ];
     for (text, whole, familiar) in cases {
-        let reference: Reference = text.parse().expect(text);
+        let reference: ImageReference = text.parse().expect(text);
         assert_eq!(reference.to_string(), whole, "{text}");
         assert_eq!(reference.familiar(), familiar, "{text}");
-        assert_eq!(whole.parse::<Reference>().as_ref(), Ok(&reference), "{text}");
+        assert_eq!(whole.parse::<ImageReference>().as_ref(), Ok(&reference), "{text}");
     }
-    let both: Reference = format!("quay.io/a/b:c@{digest}").parse().unwrap();
+    let both: ImageReference = format!("quay.io/a/b:c@{digest}").parse().unwrap();
     assert_eq!((both.tag(), both.wanted()), (Some("c"), digest.clone()));
     assert_eq!(both.tag_or_default(), Some("c"));
-    let only: Reference = format!("quay.io/a/b@{digest}").parse().unwrap();
+    let only: ImageReference = format!("quay.io/a/b@{digest}").parse().unwrap();
     assert_eq!((only.tag_or_default(), only.repository().as_str()), (None, "quay.io/a/b"));
-    let none: Reference = "quay.io/a/b".parse().unwrap();
+    let none: ImageReference = "quay.io/a/b".parse().unwrap();
     assert_eq!((none.tag_or_default(), none.wanted().as_str()), (Some("latest"), "latest"));
     let moved = both.moved_to("mirror:5000/x/b").unwrap();
     assert_eq!(moved.to_string(), format!("mirror:5000/x/b:c@{digest}"));
 }
 
 #[test]
-fn what_is_no_name_is_refused_in_the_known_words() {
+fn invalid_references_give_the_usual_errors() {
     let format = "invalid reference format";
     let long = format!("quay.io/{}", "a/".repeat(130) + "a");
     let cases: [(String, &str); 22] = [
@@ -72,15 +72,15 @@ fn what_is_no_name_is_refused_in_the_known_words() {
         (format!("a:{}", "t".repeat(129)), format),
     ];
     for (text, want) in cases {
-        let error = text.parse::<Reference>().expect_err(&text).to_string();
+        let error = text.parse::<ImageReference>().expect_err(&text).to_string();
         assert!(error.contains(want), "{text}: {error}");
     }
-    assert_eq!(Reference::parse_canonical("nope"), Err(ReferenceError::NotCanonical));
-    assert!(Reference::parse_canonical("quay.io/a").is_ok());
+    assert_eq!(ImageReference::parse_canonical("nope"), Err(ImageReferenceError::NotCanonical));
+    assert!(ImageReference::parse_canonical("quay.io/a").is_ok());
 }
 
 #[test]
-fn the_closest_image_that_runs_is_chosen() {
+fn closest_runnable_image_is_chosen() {
     let cases: &[(&str, &[&str], Option<usize>)] = &[
         ("linux/amd64", &["linux/arm64", "linux/amd64"], Some(1)),
         ("linux/amd64", &["linux/arm64", "windows/amd64"], None),

@@ -1,4 +1,4 @@
-//! A network within the test: hosts by name, scripted or ours, over pipes in memory.
+//! In-memory network for tests: hosts by name, scripted or with our registry.
 
 use bytes::Bytes;
 use futures::{StreamExt as _, future::BoxFuture};
@@ -12,8 +12,8 @@ use hyper_util::{
 };
 use mainstay_clock::Clock;
 use mainstay_image::{
-    registry::{Client, Dial, Settings, Stream},
-    serve::Registry,
+    registry::{ClientSettings, Dialer, ImageClient, RegistryStream},
+    serve::RegistryHandler,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::{
@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) type Body = BoxBody<Bytes, io::Error>;
 type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// What a host does with a connection that does not speak HTTP as it should.
+/// What a host does with a connection without correct HTTP.
 type Raw = Arc<dyn Fn(DuplexStream) -> BoxFuture<'static, ()> + Send + Sync>;
 
 #[derive(Clone)]
@@ -38,33 +38,33 @@ struct Host {
     tls: Option<TlsAcceptor>,
 }
 
-/// Everything a test talks to, and what was asked of it.
+/// The hosts of a test, and the requests that they received.
 #[derive(Clone, Default)]
 pub(crate) struct Net {
     hosts: Arc<Mutex<BTreeMap<(String, u16), Host>>>,
     raw: Arc<Mutex<BTreeMap<(String, u16), Raw>>>,
-    log: Arc<Mutex<Vec<Asked>>>,
+    log: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
     pub(crate) headers: HeaderMap,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }
 
-/// A certificate for a host, and who signed it.
+/// A TLS acceptor with a certificate for a host, and its CA.
 pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) {
     certificate_asking(host, None)
 }
 
-/// The same of a host that wants to see a certificate of an authority.
+/// As [`certificate`], for a host that requires client certificates of a CA.
 pub(crate) fn certificate_asking(
     host: &str,
     authority: Option<CertificateDer<'static>>,
@@ -94,7 +94,7 @@ pub(crate) fn certificate_asking(
 }
 
 impl Net {
-    /// A host that answers what a function says.
+    /// Adds a host that responds with the result of a function.
     pub(crate) fn host<F>(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, answer: F)
     where
         F: Fn(&Request<Incoming>) -> Response<Body> + Send + Sync + 'static,
@@ -107,7 +107,7 @@ impl Net {
             let path = uri.path_and_query().map_or("/", |path| path.as_str());
             let line = format!("{} {name_of}{path}", request.method());
             let headers = request.headers().clone();
-            log.lock().unwrap().push(Asked { line, headers });
+            log.lock().unwrap().push(ReceivedRequest { line, headers });
             let answer = Arc::clone(&answer);
             Box::pin(async move {
                 let response = answer(&request);
@@ -119,14 +119,20 @@ impl Net {
         self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
     }
 
-    /// A host that is one of our registries.
-    pub(crate) fn registry(&self, name: &str, port: u16, tls: Option<TlsAcceptor>, ours: Registry) {
+    /// Adds a host with our registry.
+    pub(crate) fn registry(
+        &self,
+        name: &str,
+        port: u16,
+        tls: Option<TlsAcceptor>,
+        ours: RegistryHandler,
+    ) {
         let log = Arc::clone(&self.log);
         let name_of = name.to_owned();
         let handler: Handler = Arc::new(move |request| {
             let line = format!("{} {name_of}{}", request.method(), request.uri().path());
             let headers = request.headers().clone();
-            log.lock().unwrap().push(Asked { line, headers });
+            log.lock().unwrap().push(ReceivedRequest { line, headers });
             let ours = ours.clone();
             Box::pin(async move { ours.handle(request).await })
         });
@@ -134,7 +140,7 @@ impl Net {
         self.hosts.lock().unwrap().insert((name.to_owned(), port), host);
     }
 
-    /// A host that does with connections what a function says.
+    /// Adds a host that handles connections with a function.
     pub(crate) fn raw(
         &self,
         name: &str,
@@ -143,13 +149,15 @@ impl Net {
     ) {
         let (log, line) = (Arc::clone(&self.log), format!("connection to {name}"));
         let raw: Raw = Arc::new(move |stream| {
-            log.lock().unwrap().push(Asked { line: line.clone(), headers: HeaderMap::new() });
+            log.lock()
+                .unwrap()
+                .push(ReceivedRequest { line: line.clone(), headers: HeaderMap::new() });
             serve(stream)
         });
         self.raw.lock().unwrap().insert((name.to_owned(), port), raw);
     }
 
-    pub(crate) fn log(&self) -> Vec<Asked> {
+    pub(crate) fn log(&self) -> Vec<ReceivedRequest> {
         self.log.lock().unwrap().clone()
     }
 
@@ -157,23 +165,27 @@ impl Net {
         self.log().into_iter().map(|asked| asked.line).collect()
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self) -> ClientSettings {
+        ClientSettings {
             dial: Arc::new(self.clone()),
             system_authorities: false,
             stall: Duration::from_secs(30),
             attempts: 4,
-            ..Settings::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
+            ..ClientSettings::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
         }
     }
 
-    pub(crate) fn client(&self) -> Client {
-        Client::new(self.settings()).unwrap()
+    pub(crate) fn client(&self) -> ImageClient {
+        ImageClient::new(self.settings()).unwrap()
     }
 }
 
-impl Dial for Net {
-    fn dial(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
+impl Dialer for Net {
+    fn dial(
+        &self,
+        host: String,
+        port: u16,
+    ) -> BoxFuture<'static, io::Result<Box<dyn RegistryStream>>> {
         let key = (host, port);
         let raw = self.raw.lock().unwrap().get(&key).cloned();
         let found = self.hosts.lock().unwrap().get(&key).cloned();
@@ -181,7 +193,7 @@ impl Dial for Net {
             if let Some(raw) = raw {
                 let (near, far) = tokio::io::duplex(1 << 12);
                 tokio::spawn(raw(far));
-                return Ok(Box::new(near) as Box<dyn Stream>);
+                return Ok(Box::new(near) as Box<dyn RegistryStream>);
             }
             let Some(found) = found else { return Err(io::ErrorKind::ConnectionRefused.into()) };
             let (near, far) = tokio::io::duplex(1 << 16);
@@ -200,7 +212,7 @@ impl Dial for Net {
                     },
                 };
             });
-            Ok(Box::new(near) as Box<dyn Stream>)
+            Ok(Box::new(near) as Box<dyn RegistryStream>)
         })
     }
 }
@@ -209,7 +221,7 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed()
 }
 
-/// An answer; headers as `name: value`.
+/// A response; headers as `name: value`.
 pub(crate) fn answer(status: u16, headers: &[&str], body: impl Into<Bytes>) -> Response<Body> {
     with_body(status, headers, full(body))
 }
@@ -223,16 +235,16 @@ pub(crate) fn with_body(status: u16, headers: &[&str], body: Body) -> Response<B
     answer.body(body).unwrap()
 }
 
-/// A body that sends something and then nothing, without an end.
+/// A body that sends some bytes and then stalls.
 pub(crate) fn stalling(bytes: impl Into<Bytes>) -> Body {
     let first = futures::stream::iter([Ok(Frame::data(bytes.into()))]);
     BoxBody::new(StreamBody::new(first.chain(futures::stream::pending())))
 }
 
-/// A body that breaks off.
+/// A body that is interrupted.
 pub(crate) fn breaking(bytes: impl Into<Bytes>) -> Body {
     let first = futures::stream::iter([Ok(Frame::data(bytes.into()))]);
-    // What was sent has arrived by then.
+    // The client has received the first bytes by then.
     let broken = futures::stream::once(async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Err(io::Error::other("broken"))

@@ -1,4 +1,4 @@
-//! Mirrors, policies and signatures.
+//! Mirror rules, signature policies and signatures.
 
 use crate::{
     layouts::sample,
@@ -9,13 +9,13 @@ use mainstay_clock::Clock;
 use mainstay_image::{
     digest::Digest,
     fetch::{FetchError, Fetcher},
-    manifest::{Descriptor, Manifest, media_type},
-    mirror::{self, Rules},
-    policy::{Policy, Refused, Signature, signature_tag},
-    reference::Reference,
-    registry::{Security, Want},
-    serve::{self, Registry},
-    store::Store,
+    manifest::{Descriptor, ImageManifest, media_type},
+    mirror::{self, MirrorRules},
+    policy::{PolicyRefusal, Signature, SignaturePolicy, signature_tag},
+    reference::ImageReference,
+    registry::{ImageSelection, Security},
+    serve::{self, RegistryHandler},
+    store::ImageStore,
 };
 use ring::{
     rand::SystemRandom,
@@ -26,10 +26,10 @@ use serde_json::json;
 const COSIGN: &str = "cosign container image signature";
 const HEX: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-fn sources(rules: &Rules, text: &str) -> Result<Vec<String>, String> {
-    let reference: Reference = text.parse().unwrap();
+fn sources(rules: &MirrorRules, text: &str) -> Result<Vec<String>, String> {
+    let reference: ImageReference = text.parse().unwrap();
     let found = rules.sources(&reference, Security::Tls).map_err(|error| error.to_string())?;
-    let line = |source: &mirror::Source| {
+    let line = |source: &mirror::MirrorSource| {
         let insecure = if source.security == Security::Insecure { " insecure" } else { "" };
         format!("{}{insecure}", source.reference).replace(HEX, "HEX")
     };
@@ -37,7 +37,7 @@ fn sources(rules: &Rules, text: &str) -> Result<Vec<String>, String> {
 }
 
 #[test]
-fn the_longest_prefix_decides_where_images_come_from() {
+fn longest_prefix_decides_the_sources_of_an_image() {
     let rules = mirror::from_toml(
         r#"
         unqualified-search-registries = ["quay.io"]
@@ -114,7 +114,7 @@ fn the_longest_prefix_decides_where_images_come_from() {
 }
 
 #[test]
-fn files_that_could_be_misunderstood_are_refused() {
+fn ambiguous_registries_conf_is_refused() {
     for (text, says) in [
         ("[registries.search]\nregistries = []", "of version 1"),
         ("[[registry]]\nblocked = true", "neither prefix nor location"),
@@ -146,7 +146,7 @@ fn files_that_could_be_misunderstood_are_refused() {
 }
 
 #[test]
-fn what_a_cluster_says_becomes_rules() {
+fn mirror_sets_of_a_cluster_become_rules() {
     let objects = [
         json!({"kind": "ImageDigestMirrorSet", "metadata": {"name": "b"}, "spec": {"imageDigestMirrors": [
             {"source": "quay.io/org", "mirrors": ["two.test/org", "one.test/org"], "mirrorSourcePolicy": "NeverContactSource"},
@@ -170,7 +170,7 @@ fn what_a_cluster_says_becomes_rules() {
         (json!({"mirrors": ["a.test"]}), "has no source"),
         (json!({"source": "https://a.test"}), "not a location"),
         (json!({"source": "a.test", "mirrors": ["b c"]}), "not a location"),
-        (json!({"source": "a.test", "mirrorSourcePolicy": "Perhaps"}), "is not known"),
+        (json!({"source": "a.test", "mirrorSourcePolicy": "Perhaps"}), "is unknown"),
     ] {
         let object = json!({"kind": "ImageDigestMirrorSet", "metadata": {"name": "n"}, "spec": {"imageDigestMirrors": [entry]}});
         let error = mirror::from_objects([&object]).unwrap_err().to_string();
@@ -179,18 +179,19 @@ fn what_a_cluster_says_becomes_rules() {
 }
 
 /// A fetcher over a network.
-fn fetcher(net: &Net, store: Store, rules: &str, policy: Policy) -> Fetcher {
+fn fetcher(net: &Net, store: ImageStore, rules: &str, policy: SignaturePolicy) -> Fetcher {
     let rules = mirror::from_toml(rules).unwrap();
     Fetcher { client: net.client(), rules, policy, store, security: Security::Plain }
 }
 
-/// A registry `good.test` with the image `org/a:b`.
-fn good(net: &Net, folder: &std::path::Path) -> (Store, Descriptor) {
-    let theirs = Store::open(folder.join("theirs")).unwrap();
+/// Adds the registry `good.test` with the image `org/a:b`.
+fn good(net: &Net, folder: &std::path::Path) -> (ImageStore, Descriptor) {
+    let theirs = ImageStore::open(folder.join("theirs")).unwrap();
     let image = sample(&theirs, "text");
     theirs.set(&"good.test/org/a:b".parse().unwrap(), &image).unwrap();
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let registry = Registry::new(theirs.clone(), serve::Settings::new("good.test"), clock);
+    let registry =
+        RegistryHandler::new(theirs.clone(), serve::RegistrySettings::new("good.test"), clock);
     net.registry("good.test", 80, None, registry);
     (theirs, image)
 }
@@ -200,44 +201,46 @@ const MIRRORS: &str = "[[registry]]\nlocation = \"far.test\"\nblocked = true\n\
      [[registry.mirror]]\nlocation = \"good.test\"\ninsecure = true";
 
 #[tokio::test(start_paused = true)]
-async fn the_next_place_is_asked_when_one_does_not_have_it() {
+async fn next_source_is_tried_when_one_does_not_have_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let net = Net::default();
     let (_, image) = good(&net, folder.path());
     net.host("empty.test", 80, None, |_| answer(404, &[], ""));
-    let store = Store::open(folder.path().join("ours")).unwrap();
-    let fetcher = fetcher(&net, store.clone(), MIRRORS, Policy::accept_anything());
-    let reference: Reference = "far.test/org/a:b".parse().unwrap();
-    let pulled = fetcher.fetch(&reference, &Want::All).await.unwrap();
+    let store = ImageStore::open(folder.path().join("ours")).unwrap();
+    let fetcher = fetcher(&net, store.clone(), MIRRORS, SignaturePolicy::accept_anything());
+    let reference: ImageReference = "far.test/org/a:b".parse().unwrap();
+    let pulled = fetcher.fetch(&reference, &ImageSelection::All).await.unwrap();
     assert_eq!(pulled.top.digest, image.digest);
     assert_eq!(store.resolve(&reference).unwrap().unwrap().digest, image.digest);
-    let lost: Reference = "far.test/org/lost:b".parse().unwrap();
-    let error = fetcher.fetch(&lost, &Want::All).await.unwrap_err().to_string();
+    let lost: ImageReference = "far.test/org/lost:b".parse().unwrap();
+    let error = fetcher.fetch(&lost, &ImageSelection::All).await.unwrap_err().to_string();
     for place in ["[empty.test/org/lost: ", "[good.test/org/lost: "] {
         assert!(error.contains(place), "{error}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_is_kept_only_if_the_policy_takes_it() {
+async fn image_is_stored_only_if_the_policy_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let net = Net::default();
     let (theirs, image) = good(&net, folder.path());
     net.host("empty.test", 80, None, |_| answer(404, &[], ""));
-    let store = Store::open(folder.path().join("ours")).unwrap();
-    let reference: Reference = "far.test/org/a:b".parse().unwrap();
-    let refuse = Policy::read(br#"{"default": [{"type": "reject"}]}"#, |_| unreachable!()).unwrap();
-    let refused = fetcher(&net, store.clone(), MIRRORS, refuse).fetch(&reference, &Want::All).await;
-    assert!(matches!(refused, Err(FetchError::Refused(Refused::Rejected(_)))));
-    assert!(net.log().is_empty(), "nobody is asked");
+    let store = ImageStore::open(folder.path().join("ours")).unwrap();
+    let reference: ImageReference = "far.test/org/a:b".parse().unwrap();
+    let refuse =
+        SignaturePolicy::read(br#"{"default": [{"type": "reject"}]}"#, |_| unreachable!()).unwrap();
+    let refused =
+        fetcher(&net, store.clone(), MIRRORS, refuse).fetch(&reference, &ImageSelection::All).await;
+    assert!(matches!(refused, Err(FetchError::Refused(PolicyRefusal::Rejected(_)))));
+    assert!(net.log().is_empty(), "no registry gets a request");
 
     let (key, pem) = key();
     let fetcher = fetcher(&net, store.clone(), MIRRORS, signed_policy(&pem, &json!(null)));
-    let error = fetcher.fetch(&reference, &Want::All).await.unwrap_err().to_string();
+    let error = fetcher.fetch(&reference, &ImageSelection::All).await.unwrap_err().to_string();
     assert!(error.contains("it has no signature"), "{error}");
     assert!(store.references().unwrap().is_empty());
 
-    // Signed under the name that is asked for, beside the image in the mirror.
+    // The signature names the requested reference, and is stored beside the image in the mirror.
     let signature = sign(&key, "far.test/org/a:b", &image.digest.to_string(), COSIGN);
     theirs.put(&signature.payload).unwrap();
     theirs.put(b"{}").unwrap();
@@ -245,17 +248,17 @@ async fn an_image_is_kept_only_if_the_policy_takes_it() {
     let mut layer = Descriptor::of(format, &signature.payload);
     let annotation = "dev.cosignproject.cosign/signature".to_owned();
     layer.annotations.insert(annotation, signature.base64);
-    let manifest = Manifest::oci(Descriptor::of(media_type::OCI_EMPTY, b"{}"), vec![layer]);
+    let manifest = ImageManifest::oci(Descriptor::of(media_type::OCI_EMPTY, b"{}"), vec![layer]);
     let manifest = theirs.put_json(media_type::OCI_MANIFEST, &manifest).unwrap();
-    let place: Reference =
+    let place: ImageReference =
         format!("good.test/org/a:{}", signature_tag(&image.digest)).parse().unwrap();
     theirs.set(&place, &manifest).unwrap();
-    let pulled = fetcher.fetch(&reference, &Want::All).await.unwrap();
+    let pulled = fetcher.fetch(&reference, &ImageSelection::All).await.unwrap();
     assert_eq!(pulled.top.digest, image.digest);
     assert_eq!(store.resolve(&reference).unwrap().unwrap().digest, image.digest);
 }
 
-/// A key pair, and its public half in PEM.
+/// A key pair, and its public key in PEM.
 fn key() -> (EcdsaKeyPair, String) {
     let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
     let random = SystemRandom::new();
@@ -276,14 +279,14 @@ fn sign(key: &EcdsaKeyPair, name: &str, digest: &str, kind: &str) -> Signature {
     Signature { payload, base64 }
 }
 
-fn signed_policy(pem: &str, identity: &serde_json::Value) -> Policy {
+fn signed_policy(pem: &str, identity: &serde_json::Value) -> SignaturePolicy {
     let data = base64::engine::general_purpose::STANDARD.encode(pem);
     let text = json!({"default": [{"type": "sigstoreSigned", "keyData": data, "signedIdentity": identity}]});
-    Policy::read(text.to_string().as_bytes(), |_| unreachable!()).unwrap()
+    SignaturePolicy::read(text.to_string().as_bytes(), |_| unreachable!()).unwrap()
 }
 
 #[test]
-fn a_signature_is_good_by_key_digest_and_name() {
+fn signature_is_valid_by_key_digest_and_identity() {
     let ((ours, pem), (theirs, _)) = (key(), key());
     let digest = Digest::of(b"image");
     let text = digest.to_string();
@@ -373,9 +376,9 @@ fn a_signature_is_good_by_key_digest_and_name() {
     ];
     for (name, identity, reference, signatures, says) in cases {
         let policy = signed_policy(&pem, identity);
-        let reference: Reference = reference.parse().unwrap();
+        let reference: ImageReference = reference.parse().unwrap();
         assert!(policy.needs_signatures(&reference));
-        match policy.judge(&reference, &digest, &signatures) {
+        match policy.check(&reference, &digest, &signatures) {
             Ok(()) => assert_eq!(says, "", "{name}"),
             Err(error) => {
                 let error = error.to_string();
@@ -387,7 +390,7 @@ fn a_signature_is_good_by_key_digest_and_name() {
 }
 
 #[test]
-fn the_closest_scope_of_a_policy_decides() {
+fn most_specific_scope_of_a_policy_applies() {
     let text = json!({
         "default": [{"type": "reject"}],
         "transports": {
@@ -403,7 +406,7 @@ fn the_closest_scope_of_a_policy_decides() {
             "dir": {"": [{"type": "insecureAcceptAnything"}]},
         },
     });
-    let policy = Policy::read(text.to_string().as_bytes(), |_| unreachable!()).unwrap();
+    let policy = SignaturePolicy::read(text.to_string().as_bytes(), |_| unreachable!()).unwrap();
     let digest = Digest::of(b"image");
     for (reference, says) in [
         ("quay.io/a:b", ""),
@@ -417,30 +420,30 @@ fn the_closest_scope_of_a_policy_decides() {
         ("pgp.test/x", "signedBy (OpenPGP), which is not supported"),
         ("both.test/x", "is rejected"),
     ] {
-        let reference: Reference = reference.parse().unwrap();
-        match policy.judge(&reference, &digest, &[]) {
+        let reference: ImageReference = reference.parse().unwrap();
+        match policy.check(&reference, &digest, &[]) {
             Ok(()) => assert_eq!(says, "", "{reference}"),
             Err(error) => assert!(!says.is_empty() && error.to_string().contains(says), "{error}"),
         }
     }
-    let anything = Policy::accept_anything();
-    assert!(anything.judge(&"a.test/b".parse().unwrap(), &digest, &[]).is_ok());
+    let anything = SignaturePolicy::accept_anything();
+    assert!(anything.check(&"a.test/b".parse().unwrap(), &digest, &[]).is_ok());
 }
 
 #[test]
-fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
+fn invalid_policy_is_refused() {
     let signed = |fields: serde_json::Value| {
         let mut one = json!({"type": "sigstoreSigned"});
         one.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         json!({"default": [one]})
     };
     for (text, says) in [
-        (json!({}), "default: must be a list with something in it"),
-        (json!({"default": []}), "must be a list with something in it"),
+        (json!({}), "default: must be a list with at least one requirement"),
+        (json!({"default": []}), "must be a list with at least one requirement"),
         (json!({"default": [{}]}), "has no type"),
-        (json!({"default": [{"type": "accept"}]}), "type \"accept\" is not known"),
-        (json!({"default": [{"type": "reject"}], "transport": {}}), "\"transport\" is not known"),
-        (json!({"default": [{"type": "reject", "but": 1}]}), "\"but\" is not known"),
+        (json!({"default": [{"type": "accept"}]}), "type \"accept\" is unknown"),
+        (json!({"default": [{"type": "reject"}], "transport": {}}), "\"transport\" is unknown"),
+        (json!({"default": [{"type": "reject", "but": 1}]}), "\"but\" is unknown"),
         (
             json!({"default": [{"type": "reject"}], "transports": {"docker": {"a.test": []}}}),
             "transports.docker",
@@ -448,25 +451,26 @@ fn a_policy_that_is_not_understood_is_not_a_weaker_one() {
         (signed(json!({})), "needs one of keyPath"),
         (signed(json!({"keyPath": "a", "keyData": "b"})), "needs one of keyPath"),
         (signed(json!({"keyPath": "lost"})), "keyPath \"lost\": "),
-        (signed(json!({"keyData": "!"})), "is no base64"),
+        (signed(json!({"keyData": "!"})), "is not base64"),
         (signed(json!({"keyData": "YQ=="})), "it is not a public key in PEM"),
         (signed(json!({"keyDatas": []})), "is empty"),
-        (signed(json!({"keyData": "YQ==", "keydata": "x"})), "\"keydata\" is not known"),
+        (signed(json!({"keyData": "YQ==", "keydata": "x"})), "\"keydata\" is unknown"),
     ] {
         let lost = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-        let error = Policy::read(text.to_string().as_bytes(), lost).unwrap_err().to_string();
+        let error =
+            SignaturePolicy::read(text.to_string().as_bytes(), lost).unwrap_err().to_string();
         assert!(error.contains(says), "{text}: {error}");
     }
     for fields in [json!({"fulcio": {}}), json!({"keyData": "x", "rekorPublicKeyPath": "x"})] {
         let policy = signed(fields).to_string();
-        let policy = Policy::read(policy.as_bytes(), |_| unreachable!()).unwrap();
-        let refused = policy.judge(&"a.test/b".parse().unwrap(), &Digest::of(b""), &[]);
-        assert!(matches!(refused, Err(Refused::Unsupported(..))), "{refused:?}");
+        let policy = SignaturePolicy::read(policy.as_bytes(), |_| unreachable!()).unwrap();
+        let refused = policy.check(&"a.test/b".parse().unwrap(), &Digest::of(b""), &[]);
+        assert!(matches!(refused, Err(PolicyRefusal::Unsupported(..))), "{refused:?}");
     }
 }
 
 #[test]
-fn policy_with_a_key_twice_is_refused_wherever_the_key_is() {
+fn policy_with_a_duplicate_key_is_refused() {
     let accept = r#"[{"type": "insecureAcceptAnything"}]"#;
     let reject = r#"[{"type": "reject"}]"#;
     for (text, key) in [
@@ -487,13 +491,14 @@ fn policy_with_a_key_twice_is_refused_wherever_the_key_is() {
             r#"{"default": [{"type": "reject", "type": "insecureAcceptAnything"}]}"#.to_owned(),
             "type",
         ),
-        // An escape is the same key.
+        // An escaped key is the same key.
         (format!(r#"{{"default": {reject}, "def\u0061ult": {accept}}}"#), "default"),
     ] {
-        let error = Policy::read(text.as_bytes(), |_| unreachable!()).unwrap_err().to_string();
+        let error =
+            SignaturePolicy::read(text.as_bytes(), |_| unreachable!()).unwrap_err().to_string();
         assert!(error.contains(&format!("duplicate key \"{key}\"")), "{text}: {error}");
     }
     let once =
         format!(r#"{{"default": {reject}, "transports": {{"docker": {{"default": {accept}}}}}}}"#);
-    Policy::read(once.as_bytes(), |_| unreachable!()).unwrap();
+    SignaturePolicy::read(once.as_bytes(), |_| unreachable!()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Archives that no honest program writes.
+//! Tar archives that no honest program writes.
 
 use std::io::Write as _;
 
@@ -48,7 +48,7 @@ pub(crate) fn pax(key: &str, value: &str) -> Entry {
     Entry { kind: b'x', ..file("pax", &format!("{length}{rest}")) }
 }
 
-/// The name of the next entry as GNU tar writes long ones.
+/// The name of the next entry as a long name of GNU tar.
 pub(crate) fn long_name(name: &str) -> Entry {
     Entry { kind: b'L', ..file("././@LongLink", name) }
 }
@@ -71,7 +71,7 @@ pub(crate) fn block(entry: &Entry, size: u64) -> [u8; 512] {
     block
 }
 
-/// The entries, without an end.
+/// The entries without the end of an archive.
 pub(crate) fn open_ended(entries: &[Entry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What becomes of layers, honest and other.
+//! Unpacking of honest and hostile layers.
 
 use crate::tarball::{
     Entry, archive, block, file, folder, gzip, hardlink, long_name, open_ended, pax, special,
@@ -10,7 +10,7 @@ use mainstay_image::{
 };
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
-/// Everything below a folder: names, contents and links.
+/// All entries below a folder: names, contents and links.
 fn listing(root: &Path) -> Vec<String> {
     fn walk(root: &Path, folder: &Path, lines: &mut Vec<String>) {
         let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(Result::unwrap).collect();
@@ -57,7 +57,7 @@ fn unpack(target: &Path, layers: &[Vec<u8>]) -> Result<(), UnpackError> {
 }
 
 #[test]
-fn hostile_layers_are_refused_and_nothing_is_touched() {
+fn hostile_layers_are_refused_without_changes_outside() {
     let many: Vec<Entry> = (0..60).map(|number| file(&format!("f{number}"), "")).collect();
     let long_names: Vec<Entry> = (0..30)
         .flat_map(|n| {
@@ -137,15 +137,19 @@ fn hostile_layers_are_refused_and_nothing_is_touched() {
         (
             "hard link to nothing",
             vec![archive(&[hardlink("h", "later"), file("later", "")])],
-            "is no file",
+            "which is not a file",
         ),
-        ("hard link to a folder", vec![archive(&[folder("d"), hardlink("h", "d")])], "is no file"),
+        (
+            "hard link to a folder",
+            vec![archive(&[folder("d"), hardlink("h", "d")])],
+            "which is not a file",
+        ),
         (
             "hard link to a link",
             vec![archive(&[symlink("l", "x"), hardlink("h", "l")])],
-            "is no file",
+            "which is not a file",
         ),
-        ("in a file", vec![archive(&[file("f", "x"), file("f/g", "y")])], "which is no folder"),
+        ("in a file", vec![archive(&[file("f", "x"), file("f/g", "y")])], "which is not a folder"),
         ("character device", vec![archive(&[special("null", b'3')])], "a character device"),
         ("block device", vec![archive(&[special("sda", b'4')])], "a block device"),
         ("named pipe", vec![archive(&[special("pipe", b'6')])], "a named pipe"),
@@ -289,7 +293,7 @@ fn with_size(size: &[u8; 12]) -> Vec<u8> {
 }
 
 #[test]
-fn layers_lie_over_each_other() {
+fn upper_layers_override_lower_ones() {
     type Case<'c> = (&'c str, Vec<Vec<Entry>>, &'c [&'c str]);
     let cases: &[Case<'_>] = &[
         (
@@ -376,7 +380,7 @@ fn layers_lie_over_each_other() {
 }
 
 #[test]
-fn a_layer_must_be_the_one_that_was_named() {
+fn layer_must_have_its_diff_id() {
     let folder = tempfile::tempdir().unwrap();
     let plain = archive(&[file("a", "1")]);
     let target = folder.path().join("target");
@@ -389,21 +393,21 @@ fn a_layer_must_be_the_one_that_was_named() {
 }
 
 #[test]
-fn a_target_that_exists_is_left_alone() {
+fn existing_target_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("target");
     fs::create_dir(&target).unwrap();
     assert!(matches!(unpack(&target, &[]), Err(UnpackError::Exists(_))));
     fs::remove_dir(&target).unwrap();
     let unpacker = Unpacker::begin(&target, Options::default()).unwrap();
-    // Somebody else was quicker.
+    // Another process creates the target first.
     fs::create_dir(&target).unwrap();
     assert!(matches!(unpacker.finish(), Err(UnpackError::Exists(_))));
     assert_eq!(listing(folder.path()), ["target/"]);
 }
 
 #[test]
-fn only_what_is_asked_for_is_unpacked() {
+fn only_requested_folders_are_unpacked() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("target");
     let only = vec!["/configs/deep/".to_owned()];
@@ -424,7 +428,7 @@ fn only_what_is_asked_for_is_unpacked() {
 }
 
 #[test]
-fn permissions_are_kept_and_special_bits_are_not() {
+fn modes_are_preserved_without_special_bits() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("target");
     let with = |entry: Entry, mode| Entry { mode, ..entry };
@@ -443,12 +447,12 @@ fn tarball_folder(name: &str) -> Entry {
 }
 
 #[test]
-fn what_a_killed_process_left_is_swept_and_nothing_else() {
+fn sweep_removes_only_folders_of_killed_processes() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("target");
     let mut unpacker = Unpacker::begin(&target, Options::default()).unwrap();
     unpacker.layer(archive(&[file("a/b", "1")]).as_slice(), None).unwrap();
-    // As a killed process does: nothing is cleaned up.
+    // A killed process does not clean up.
     std::mem::forget(unpacker);
     assert!(!target.exists());
     for other in ["target.unpacking", ".hidden"] {

@@ -4,7 +4,7 @@ use super::{RegistryConnection, RegistryError};
 use crate::grpc::api::{Bundle, Dependency, Package};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::{StreamExt as _, stream};
-use mainstay_catalog::{BlobName, Catalog, Declared, LoadError, Origin};
+use mainstay_catalog::{BlobName, BlobOrigin, Catalog, CatalogDocuments, LoadError};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -63,10 +63,10 @@ impl RegistryConnection {
         let mut collector = CatalogDocuments::default();
         let (sender, mut receiver) = mpsc::channel::<Value>(QUEUED_DOCUMENTS);
         let packing = tokio::task::spawn_blocking(move || {
-            let origin = Origin { file: "registry".into(), line: 1 };
+            let origin = BlobOrigin { file: "registry".into(), line: 1 };
             let documents = std::iter::from_fn(|| receiver.blocking_recv());
-            Declared::of(documents.map(|document| (origin.clone(), document)))
-                .and_then(Declared::check)
+            CatalogDocuments::of(documents.map(|document| (origin.clone(), document)))
+                .and_then(CatalogDocuments::check)
         });
         while let Some(bundle) = bundles.next().await? {
             if excluded_packages.contains(&bundle.package_name) {

@@ -7,7 +7,9 @@ use super::{
 };
 use crate::index::ChannelMember;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_catalog::{Api, Bundle, ContentError, Entry, Package, PackageRequirement, Property};
+use mainstay_catalog::{
+    BlobError, Bundle, BundleApi, BundleProperty, CatalogEntry, Package, PackageRequirement,
+};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::quote;
 use serde_json::Value;
@@ -103,7 +105,7 @@ pub(crate) fn too_many(count: usize) -> String {
 
 /// The ClusterServiceVersion of a bundle: from its manifests, or synthesised if the catalog has
 /// only its metadata. None if the catalog has neither.
-pub(crate) fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, ContentError> {
+pub(crate) fn csv(package: &Package, bundle: &Bundle) -> Result<Option<Value>, BlobError> {
     if let Some(csv) = bundle.csv()? {
         return Ok(Some(csv.into_value()));
     }
@@ -119,7 +121,7 @@ fn synthesised_csv(
     package: &Package,
     bundle: &Bundle,
     metadata: &Value,
-) -> Result<String, ContentError> {
+) -> Result<String, BlobError> {
     let package = package.blob().value()?;
     let images = bundle.related_images()?;
     let icon = document::last(&package, "icon", Value::is_object).map(|icon| {
@@ -137,21 +139,21 @@ fn synthesised_csv(
     Ok(synthesis::csv(metadata, &parts))
 }
 
-pub(super) fn content_error(error: &ContentError) -> Status {
+pub(super) fn content_error(error: &BlobError) -> Status {
     Status::internal(error.to_string())
 }
 
-fn kind(api: Api) -> api::GroupVersionKind {
-    let Api { group, version, kind } = api;
+fn kind(api: BundleApi) -> api::GroupVersionKind {
+    let BundleApi { group, version, kind } = api;
     api::GroupVersionKind { group, version, kind, plural: String::new() }
 }
 
 /// The value of a property as upstream formats it.
-fn value(property: &Property) -> String {
+fn value(property: &BundleProperty) -> String {
     mainstay_gocompat::json::value(&property.value(), Html::Plain, Numbers::Float)
 }
 
-fn dependency(property: &Property) -> Option<api::Dependency> {
+fn dependency(property: &BundleProperty) -> Option<api::Dependency> {
     let (kind, value) = match &*property.kind {
         "olm.gvk.required" => ("olm.gvk", value(property)),
         "olm.package.required" => {
@@ -206,6 +208,6 @@ pub(super) fn edges(
 }
 
 /// The name of the bundle that an entry replaces; empty if none.
-pub(super) fn replaced(entry: &Entry) -> &str {
+pub(super) fn replaced(entry: &CatalogEntry) -> &str {
     entry.replaces.as_deref().unwrap_or_default()
 }

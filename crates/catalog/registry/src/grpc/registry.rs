@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{RegistryIndex, Served, index::ChannelMember};
 use futures::stream::{self, BoxStream};
-use mainstay_catalog::{Api, Channel, Package};
+use mainstay_catalog::{BundleApi, Channel, Package};
 use mainstay_gocompat::quote;
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -75,8 +75,8 @@ fn bundle_content(
     message::bundle(&standing, BundleParts::Content).map(Response::new)
 }
 
-fn no_provider(what: &str, api: &Api) -> Status {
-    let Api { group, version, kind } = api;
+fn no_provider(what: &str, api: &BundleApi) -> Status {
+    let BundleApi { group, version, kind } = api;
     let (group, version, kind) = (quote(group), quote(version), quote(kind));
     Status::unknown(format!("{what} group:{group} version:{version} kind:{kind}"))
 }
@@ -183,7 +183,7 @@ impl Registry for RegistryService {
         request: Request<api::GetAllProvidersRequest>,
     ) -> Streamed<api::ChannelEntry> {
         let api::GetAllProvidersRequest { group, version, kind, plural: _ } = request.into_inner();
-        let api = Api { group, version, kind };
+        let api = BundleApi { group, version, kind };
         let index = content(&self.0)?;
         let entries: Vec<_> =
             index.providers(&api).flat_map(|standing| message::edges(standing, |_| true)).collect();
@@ -200,7 +200,7 @@ impl Registry for RegistryService {
     ) -> Streamed<api::ChannelEntry> {
         let api::GetLatestProvidersRequest { group, version, kind, plural: _ } =
             request.into_inner();
-        let api = Api { group, version, kind };
+        let api = BundleApi { group, version, kind };
         let index = content(&self.0)?;
         let entries: Vec<_> = index
             .providers(&api)
@@ -222,7 +222,7 @@ impl Registry for RegistryService {
     ) -> Result<Response<api::Bundle>, Status> {
         let api::GetDefaultProviderRequest { group, version, kind, plural: _ } =
             request.into_inner();
-        let api = Api { group, version, kind };
+        let api = BundleApi { group, version, kind };
         let index = content(&self.0)?;
         let mut heads = index.providers(&api).filter(ChannelMember::is_head).peekable();
         let none = if heads.peek().is_some() { "no entry found that provides" } else { NO_ENTRIES };

@@ -4,7 +4,7 @@ use super::query::Query;
 use bytes::{Buf, Bytes};
 use flate2::{Compression, write::GzEncoder};
 use http_body::{Frame, SizeHint};
-use mainstay_catalog::{Blob, Catalog, ContentError};
+use mainstay_catalog::{Blob, BlobError, Catalog};
 use std::{
     io::Write,
     ops::Range,
@@ -28,7 +28,7 @@ const LEVEL: u32 = 1;
 pub enum BodyError {
     /// The stored form of a blob is damaged.
     #[error(transparent)]
-    Content(#[from] ContentError),
+    Content(#[from] BlobError),
     /// The blocking thread ended because the process does.
     #[error("a blob could not be inflated: {0}")]
     Thread(#[from] tokio::task::JoinError),
@@ -145,7 +145,7 @@ pub(super) struct Download {
     remaining: u64,
     /// Data that is produced but not sent yet.
     piece: Bytes,
-    inflating: Option<JoinHandle<Result<Vec<u8>, ContentError>>>,
+    inflating: Option<JoinHandle<Result<Vec<u8>, BlobError>>>,
     gzip: Option<GzEncoder<Vec<u8>>>,
     _permit: OwnedSemaphorePermit,
 }

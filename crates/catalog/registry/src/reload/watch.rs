@@ -1,7 +1,7 @@
 //! Folder watch: notices changes of a folder.
 
 use super::run_blocking;
-use mainstay_catalog::{Folder, Source as _};
+use mainstay_catalog::{FileSource as _, FolderSource};
 use notify::event::{AccessKind, AccessMode};
 use notify::{
     Config, ErrorKind, Event, EventHandler, EventKind, RecommendedWatcher, RecursiveMode, Watcher,
@@ -122,7 +122,7 @@ async fn wait_for_change(folder: &Path, before: u64) {
 /// A hash of the names, sizes and times of the files in a folder. Blocks while it walks the folder.
 fn fingerprint(folder: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let files = Folder::new(folder).files();
+    let files = FolderSource::new(folder).files();
     for file in files.iter().flatten() {
         let facts = fs::metadata(folder.join(&file.path)).map(|facts| {
             let changed = (facts.ctime(), facts.ctime_nsec());

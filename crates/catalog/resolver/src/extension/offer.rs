@@ -98,7 +98,7 @@ impl PackageBundle {
     fn of(bundle: &mainstay_catalog::Bundle) -> Self {
         // The catalog drops a stated empty release, which counts here.
         let property =
-            bundle.properties_of("olm.package").next().map(mainstay_catalog::Property::value);
+            bundle.properties_of("olm.package").next().map(mainstay_catalog::BundleProperty::value);
         let fields = property.as_ref().and_then(GoFields::new_or_null);
         let states_release =
             fields.is_some_and(|fields| fields.get("release").is_some_and(Value::is_string));

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mainstay_catalog::{Catalog, Files, LoadOptions};
-use mainstay_resolver::fixture::CatalogData;
+use mainstay_catalog::{Catalog, LoadOptions, MemorySource};
+use mainstay_resolver::universe::CatalogData;
 use mainstay_resolver::{
     CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
     Subscription, SuggestedFix, resolve, resolve_explaining,
@@ -34,7 +34,7 @@ fn tea(property: &Value) -> Arc<Catalog> {
     ]
     .map(|document| document.to_string())
     .join("\n");
-    let files: Files = [("catalog.json", &*text)].into_iter().collect();
+    let files: MemorySource = [("catalog.json", &*text)].into_iter().collect();
     Catalog::load_from(&files, &LoadOptions::default()).unwrap()
 }
 

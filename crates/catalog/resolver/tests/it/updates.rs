@@ -1,7 +1,7 @@
 //! The update graph and the resolver agree on the next update, if only the graph decides.
 
-use mainstay_catalog::{Catalog, Keep, LoadOptions, Package};
-use mainstay_resolver::extension::{self, ExtensionRequest, PackageBundle, PackageContent};
+use mainstay_catalog::{Catalog, KeptContent, LoadOptions, Package};
+use mainstay_resolver::extension::{self, Bundle, Offer, Request};
 use mainstay_resolver::{
     BundleFacts, BundleProperty, CatalogContent, CatalogKey, CatalogView, EntryFacts, ExistingCsv,
     OperatorGroup, Resolution, ResolutionInput, Snapshot, SnapshotBuilder, Subscription, resolve,
@@ -198,7 +198,7 @@ fn graph_and_resolver_agree_on_published_channels() {
         let what = format!("updates of catalog {name} beside the resolver's");
         let Some(folder) = unpack(&format!("catalog-{name}"), &what) else { continue };
         let folder = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
-        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
         let catalog = Catalog::load(&folder, &options).unwrap();
         let snapshot = Snapshot::of(&catalog);
         let mut count = 0;

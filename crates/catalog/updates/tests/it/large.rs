@@ -1,6 +1,6 @@
 //! Channels of published catalogs, and channels larger than any of them.
 
-use mainstay_catalog::{Catalog, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, KeptContent, LoadOptions};
 use mainstay_testdata::{ran, unpack};
 use mainstay_updates::{EntryEdges, Graph, InstalledBundle, PathEnd, Semantics};
 
@@ -101,7 +101,7 @@ fn every_package_of_published_catalogs_has_a_graph() {
     for name in ["certified-v4.14", "community-v4.19"] {
         let what = format!("update graphs of catalog {name}");
         let Some(folder) = unpack(&format!("catalog-{name}"), &what) else { continue };
-        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
         let folder = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let catalog = Catalog::load(&folder, &options).unwrap();
         let (mut channels, mut hops, mut stranded, mut longest, mut left) = (0, 0, 0, 0, 0);

@@ -4,8 +4,8 @@ use super::measure::{Times, median_time};
 use crate::figure::Figure;
 use crate::table::{Cell, Table};
 use anyhow::{Context, Result};
-use mainstay_catalog::{Catalog, Keep, LoadOptions};
-use mainstay_resolver::fixture::RealCatalog;
+use mainstay_catalog::{Catalog, KeptContent, LoadOptions};
+use mainstay_resolver::universe::RealCatalog;
 use mainstay_resolver::{
     CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
     Subscription, resolve,
@@ -34,7 +34,7 @@ struct Figures {
 impl Published {
     /// Loads a catalog from a folder.
     pub(super) fn load(&mut self, name: &str, folder: &Path) -> Result<()> {
-        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
         let catalog = Catalog::load(folder, &options)
             .ok()
             .with_context(|| format!("{} cannot be loaded", folder.display()))?;

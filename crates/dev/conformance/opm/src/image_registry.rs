@@ -4,8 +4,8 @@ use anyhow::Context;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use mainstay_clock::Clock;
-use mainstay_image::serve::{Registry, Settings};
-use mainstay_image::{layout, reference::Reference, store::Store};
+use mainstay_image::serve::{RegistryHandler, RegistrySettings};
+use mainstay_image::{layout, reference::ImageReference, store::ImageStore};
 use std::path::Path;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -38,7 +38,7 @@ impl ImageRegistry {
     /// The layout cannot be read, or no port can be opened.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let store_folder = tempfile::tempdir()?;
-        let store = Store::open(store_folder.path())?;
+        let store = ImageStore::open(store_folder.path())?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
@@ -50,11 +50,12 @@ impl ImageRegistry {
         };
         for image in layout::read(&store, folder).context("images")? {
             for name in &image.names {
-                let reference: Reference = format!("{address}/{name}").parse()?;
+                let reference: ImageReference = format!("{address}/{name}").parse()?;
                 store.set(&reference, &image.descriptor)?;
             }
         }
-        let registry = Registry::new(store, Settings::new(&address), Clock::system());
+        let registry =
+            RegistryHandler::new(store, RegistrySettings::new(&address), Clock::system());
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let registry = registry.clone();

@@ -4,7 +4,7 @@
 use super::upgrade_path::UpgradePath;
 use anyhow::Context;
 use mainstay_bundle::{Bundle, Image};
-use mainstay_catalog::{Catalog, Declared, LoadOptions, Origin, Package};
+use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments, LoadOptions, Package};
 use mainstay_updates::Graph;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,10 +73,10 @@ impl LoadedCatalog {
             .into_iter()
             .flat_map(|(package, bundles)| catalog_documents(&package, bundles))
             .collect();
-        let origin = |line| Origin { file: "bundles".into(), line };
+        let origin = |line| BlobOrigin { file: "bundles".into(), line };
         let numbered =
             documents.into_iter().enumerate().map(|(at, document)| (origin(at + 1), document));
-        let declared = Declared::of(numbered).context("make a catalog of bundles")?;
+        let declared = CatalogDocuments::of(numbered).context("make a catalog of bundles")?;
         let catalog = declared.check().context("make a catalog of bundles")?;
         Ok(Arc::new(Self { name: name.to_owned(), catalog, unreadable }))
     }

@@ -3,7 +3,7 @@
 use super::{CatalogCommandIo, Format, escape_controls, open::open};
 use crate::{exit::CommandFailure, report::columns};
 use clap::{Args, ValueEnum};
-use mainstay_catalog::{Bundle, Channel, Keep, Package};
+use mainstay_catalog::{Bundle, Channel, KeptContent, Package};
 use mainstay_cause::{Cause, Place};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn run(
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
     let opened = open(io, &arguments.path)?;
-    let catalog = opened.load(Keep::Facts)?;
+    let catalog = opened.load(KeptContent::Facts)?;
     let packages: Vec<&Package> = match &arguments.package {
         None => catalog.packages().collect(),
         Some(name) => vec![catalog.package(name).ok_or_else(|| {

@@ -3,7 +3,7 @@
 use super::CatalogCommandIo;
 use crate::{config::reason, exit::CommandFailure};
 use mainstay_bundle::Folder as BundleFolder;
-use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
 use mainstay_cause::{Cause, Place};
 use std::{path::PathBuf, sync::Arc};
 
@@ -27,7 +27,7 @@ impl OpenedFolder {
     ///
     /// # Errors
     /// The first problem, with the command that lists all problems.
-    pub(super) fn load(&self, keep: Keep) -> Result<Arc<Catalog>, CommandFailure> {
+    pub(super) fn load(&self, keep: KeptContent) -> Result<Arc<Catalog>, Failure> {
         if self.is_bundle {
             return Err(CommandFailure::usage(
                 Cause::new("the folder holds a bundle, not a catalog")
@@ -36,7 +36,7 @@ impl OpenedFolder {
             ));
         }
         let options = LoadOptions { keep, ..LoadOptions::default() };
-        Catalog::load_from(&Folder::new(&self.path), &options).map_err(|error| {
+        Catalog::load_from(&FolderSource::new(&self.path), &options).map_err(|error| {
             let cause =
                 Cause::new("the catalog cannot be used").at(Place::file(&self.argument)).remedy(
                     format!("see all problems with: mainstay catalog validate {}", self.argument),

@@ -8,7 +8,8 @@ use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
 use mainstay_bundle::{Bundle, BundleError, Image};
 use mainstay_catalog::{
-    Declared, Folder, Format, Keep, LoadError, LoadOptions, Rendition, WriteError,
+    CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions, Rendition,
+    WriteError,
 };
 use mainstay_cause::{Cause, Place};
 use std::fmt::Write as _;
@@ -76,8 +77,8 @@ pub(super) fn run(
         output.append(rendition);
     }
     let format = match arguments.output {
-        Output::Json => Format::Json,
-        Output::Yaml => Format::Yaml,
+        Output::Json => CatalogFormat::Json,
+        Output::Yaml => CatalogFormat::Yaml,
         Output::Name => {
             io.print(&names);
             return Ok(());
@@ -105,8 +106,9 @@ fn read(opened: &OpenedFolder) -> Result<Rendition, CommandFailure> {
         rendition.add(&bundle.declare(Image::None, &opened.argument).map_err(failed)?);
         return Ok(rendition);
     }
-    let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-    let failed = |error: LoadError| CommandFailure::from(cause(error.headline()));
-    let declared = Declared::read(&Folder::new(&opened.path), &options).map_err(failed)?;
+    let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
+    let failed = |error: LoadError| Failure::from(cause(error.headline()));
+    let declared =
+        CatalogDocuments::read(&FolderSource::new(&opened.path), &options).map_err(failed)?;
     Ok(Rendition::of(&declared))
 }

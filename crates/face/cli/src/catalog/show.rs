@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{exit::CommandFailure, report::columns};
 use clap::Args;
-use mainstay_catalog::{Api, Bundle, ContentError, Keep, Package};
+use mainstay_catalog::{BlobError, Bundle, BundleApi, KeptContent, Package};
 use mainstay_cause::{Cause, Place};
 use mainstay_gocompat::quote;
 use mainstay_updates::{Graph, InstalledBundle};
@@ -38,11 +38,11 @@ pub(super) fn run(
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
     let opened = open(io, &arguments.path)?;
-    let catalog = opened.load(Keep::Light)?;
+    let catalog = opened.load(KeptContent::Light)?;
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;
-    let unreadable = |error: ContentError| CommandFailure::from(Cause::new(error.to_string()));
+    let unreadable = |error: BlobError| Failure::from(Cause::new(error.to_string()));
     let (value, text) = match &arguments.bundle {
         None => {
             let value = package_value(package, &opened).map_err(unreadable)?;
@@ -86,7 +86,7 @@ pub(super) fn find_bundle<'p>(package: &'p Package, wanted: &str) -> Option<&'p 
     }
 }
 
-fn package_value(package: &Package, opened: &OpenedFolder) -> Result<Value, ContentError> {
+fn package_value(package: &Package, opened: &OpenedFolder) -> Result<Value, BlobError> {
     let graph = Graph::of(package);
     let ordered = package.ordered_channels();
     let channels = ordered.iter().map(|channel| {
@@ -164,7 +164,7 @@ fn bundle_value(
     package: &Package,
     bundle: &Bundle,
     opened: &OpenedFolder,
-) -> Result<Value, ContentError> {
+) -> Result<Value, BlobError> {
     let graph = Graph::of(package);
     let installed = InstalledBundle::new(&bundle.name, Some(&bundle.version));
     let installed = graph.bundle(&bundle.name).map_or(installed, InstalledBundle::from);
@@ -179,7 +179,7 @@ fn bundle_value(
         value["deprecation"] = channel.deprecation.as_deref().into();
         Some(value)
     });
-    let api_text = |api: Api| format!("{}/{} {}", api.group, api.version, api.kind);
+    let api_text = |api: BundleApi| format!("{}/{} {}", api.group, api.version, api.kind);
     let packages = bundle.required_packages();
     let images: Vec<String> =
         bundle.related_images()?.into_iter().map(|image| image.image).collect();
@@ -201,7 +201,7 @@ fn bundle_value(
                 .collect::<Vec<_>>(),
             "constraints": bundle
                 .properties_of("olm.constraint")
-                .map(mainstay_catalog::Property::value)
+                .map(mainstay_catalog::BundleProperty::value)
                 .collect::<Vec<_>>(),
         },
         "installModes": install_modes(bundle)?,
@@ -230,7 +230,7 @@ fn unshipped_value(package: &Package, wanted: &str) -> Option<Value> {
 }
 
 /// The install modes that are supported, if the catalog says anything about them.
-fn install_modes(bundle: &Bundle) -> Result<Vec<String>, ContentError> {
+fn install_modes(bundle: &Bundle) -> Result<Vec<String>, BlobError> {
     let modes = match bundle.csv_metadata()? {
         Some(metadata) => metadata["installModes"].clone(),
         None => match bundle.csv()? {

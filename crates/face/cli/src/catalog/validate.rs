@@ -10,7 +10,9 @@ use crate::{
 };
 use clap::Args;
 use mainstay_bundle::{Bundle, Folder as BundleFolder, Image, Limits, Reading, validate::Level};
-use mainstay_catalog::{Folder, Keep, LoadOptions, Problem, Rule, inspect};
+use mainstay_catalog::{
+    CatalogProblem, CatalogRule, FolderSource, KeptContent, LoadOptions, lint_catalog,
+};
 use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "Examples:
@@ -122,9 +124,9 @@ pub(super) fn inspect_all(opened: &[OpenedFolder]) -> Inspection {
     inspection
 }
 
-fn finding(folder: &OpenedFolder, package: String, problem: Problem) -> Finding {
+fn finding(folder: &OpenedFolder, package: String, problem: CatalogProblem) -> Finding {
     let file = match problem.rule {
-        Rule::NoCatalog => folder.argument.clone(),
+        CatalogRule::NoCatalog => folder.argument.clone(),
         _ => folder.below(&problem.file),
     };
     Finding {
@@ -142,11 +144,11 @@ fn finding(folder: &OpenedFolder, package: String, problem: Problem) -> Finding 
 }
 
 /// Problems with their packages, the folder's content, and whether all of it was read.
-type FolderInspection = (Vec<(String, Problem)>, Option<Contents>, bool);
+type FolderInspection = (Vec<(String, CatalogProblem)>, Option<Contents>, bool);
 
 fn inspect_catalog(folder: &OpenedFolder) -> FolderInspection {
-    let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
-    let catalog_inspection = inspect(&Folder::new(&folder.path), &options);
+    let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
+    let catalog_inspection = lint_catalog(&FolderSource::new(&folder.path), &options);
     let contents = catalog_inspection.catalog.map(|catalog| Contents {
         packages: catalog.packages().len(),
         channels: catalog.packages().map(|package| package.channels().len()).sum(),
@@ -163,27 +165,29 @@ fn inspect_catalog(folder: &OpenedFolder) -> FolderInspection {
 }
 
 fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
-    let refused =
-        |error: &mainstay_bundle::BundleError| bundle_problem(Rule::BadBundle, error.problem());
+    let refused = |error: &mainstay_bundle::BundleError| {
+        bundle_problem(CatalogRule::BadBundle, error.problem())
+    };
     let bundle = match Bundle::read(&folder.path) {
         Ok(bundle) => bundle,
         Err(error) => {
             // A file that was passed over may be why content is missing.
             let passed_over = error.passed_over().iter();
-            let passed_over = passed_over.map(|problem| bundle_problem(Rule::PassedOver, problem));
+            let passed_over =
+                passed_over.map(|problem| bundle_problem(CatalogRule::PassedOver, problem));
             let problems = passed_over.chain([refused(&error)]);
             return (problems.map(|problem| (String::new(), problem)).collect(), None, true);
         }
     };
     let passed_over = bundle.passed_over().iter();
-    let mut problems: Vec<Problem> =
-        passed_over.map(|problem| bundle_problem(Rule::PassedOver, problem)).collect();
+    let mut problems: Vec<CatalogProblem> =
+        passed_over.map(|problem| bundle_problem(CatalogRule::PassedOver, problem)).collect();
     let repeated = bundle.repeated_keys().iter();
-    problems.extend(repeated.map(|problem| bundle_problem(Rule::RepeatedKey, problem)));
+    problems.extend(repeated.map(|problem| bundle_problem(CatalogRule::RepeatedKey, problem)));
     problems.extend(bundle.unknown_apis().iter().map(|unknown| {
         let rule = match unknown.level {
-            Level::Error => Rule::UnknownApi,
-            Level::Warning => Rule::DoubtfulApi,
+            Level::Error => CatalogRule::UnknownApi,
+            Level::Warning => CatalogRule::DoubtfulApi,
         };
         bundle_problem(rule, &unknown.problem)
     }));
@@ -193,8 +197,8 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
     unknown.extend(Reading::new(&tree, &limits).unknown_fields());
     problems.extend(unknown.iter().map(|unknown| {
         let rule = match unknown.level {
-            Level::Error => Rule::UnknownField,
-            Level::Warning => Rule::UnknownManifestField,
+            Level::Error => CatalogRule::UnknownField,
+            Level::Warning => CatalogRule::UnknownManifestField,
         };
         bundle_problem(rule, &unknown.problem)
     }));
@@ -209,12 +213,12 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
 }
 
 /// Converts the problem of a bundle folder into one of a catalog.
-fn bundle_problem(rule: Rule, problem: &mainstay_bundle::Problem) -> Problem {
+fn bundle_problem(rule: CatalogRule, problem: &mainstay_bundle::Problem) -> CatalogProblem {
     let loss = match rule {
-        Rule::PassedOver => "; other tools drop it without a word",
+        CatalogRule::PassedOver => "; other tools drop it without a word",
         _ => "",
     };
-    Problem {
+    CatalogProblem {
         rule,
         blob: None,
         file: problem.file.as_str().into(),

@@ -11,11 +11,11 @@ use mainstay_cause::{Cause, Place};
 use mainstay_clock::Clock;
 use mainstay_image::{
     credentials::Keyring,
-    mirror::{self, Rules},
-    policy::Policy,
-    reference::Reference,
-    registry::{CertFolders, Client, Proxies, Security, Settings},
-    store::Store,
+    mirror::{self, MirrorRules},
+    policy::SignaturePolicy,
+    reference::ImageReference,
+    registry::{CertFolders, ClientSettings, ImageClient, Proxies, Security},
+    store::ImageStore,
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use std::{
@@ -102,7 +102,7 @@ fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, CommandFailure> {
 
 impl StoreFolder {
     /// Opens the image store.
-    pub(crate) fn open(&self, io: &CatalogCommandIo<'_>) -> Result<Store, CommandFailure> {
+    pub(crate) fn open(&self, io: &Io<'_>) -> Result<ImageStore, Failure> {
         let folder = match &self.store {
             Some(folder) => io.folder.join(folder),
             None => config::image_folder(io.variable).ok_or_else(|| {
@@ -114,15 +114,15 @@ impl StoreFolder {
                 )
             })?,
         };
-        Store::open(folder)
+        ImageStore::open(folder)
             .map_err(|error| super::failure::store("the store cannot be opened", &error))
     }
 }
 
 impl RegistryAccess {
     /// The registry client settings of these options.
-    pub(crate) fn settings(&self, io: &CatalogCommandIo<'_>) -> Result<Settings, CommandFailure> {
-        let mut settings = Settings::new(Clock::system());
+    pub(crate) fn settings(&self, io: &Io<'_>) -> Result<ClientSettings, Failure> {
+        let mut settings = ClientSettings::new(Clock::system());
         settings.attempts = self.retries + 1;
         settings.proxies = Proxies::from_environment(io.variable).map_err(|error| {
             let cause = Cause::new("the variables of the proxy cannot be used");
@@ -167,7 +167,7 @@ impl RegistryAccess {
     }
 
     /// The transport security for an image's registry.
-    pub(crate) fn security(&self, reference: &Reference) -> Security {
+    pub(crate) fn security(&self, reference: &ImageReference) -> Security {
         if self.plain_http {
             Security::Plain
         } else if self.insecure || is_this_machine(reference.domain()) {
@@ -178,8 +178,8 @@ impl RegistryAccess {
     }
 
     /// A registry client with these settings.
-    pub(crate) fn client(settings: Settings) -> Result<Client, CommandFailure> {
-        Client::new(settings)
+    pub(crate) fn client(settings: ClientSettings) -> Result<ImageClient, Failure> {
+        ImageClient::new(settings)
             .map_err(|error| super::failure::registry("registries cannot be asked", &error))
     }
 }
@@ -200,10 +200,10 @@ impl Mirrors {
     pub(crate) fn rules(
         &self,
         registry_access: &RegistryAccess,
-        io: &CatalogCommandIo<'_>,
-    ) -> Result<Rules, CommandFailure> {
+        io: &Io<'_>,
+    ) -> Result<MirrorRules, Failure> {
         let remedy = "correct it, or name another one with --registries-conf FILE";
-        let mut rules = Rules::default();
+        let mut rules = MirrorRules::default();
         let mut objects = Vec::new();
         for file in &self.mirrors {
             let remedy = "name a file with ImageDigestMirrorSets, ImageTagMirrorSets or ImageContentSourcePolicies";
@@ -264,10 +264,10 @@ impl Mirrors {
 
 impl TrustArguments {
     /// The policy that decides which images are accepted.
-    pub(crate) fn policy(&self, io: &CatalogCommandIo<'_>) -> Result<Policy, CommandFailure> {
+    pub(crate) fn policy(&self, io: &Io<'_>) -> Result<SignaturePolicy, Failure> {
         let from = |text: &[u8], file: &Path, remedy: &str| {
             let folder = io.folder.clone();
-            Policy::read(text, |path| std::fs::read(folder.join(path)))
+            SignaturePolicy::read(text, |path| std::fs::read(folder.join(path)))
                 .map_err(|error| unreadable(file, &error.to_string(), remedy))
         };
         if !self.cosign_key.is_empty() {
@@ -291,6 +291,6 @@ impl TrustArguments {
         let found = found.map_err(|error| {
             CommandFailure::usage(Cause::new(escape_controls(&error.to_string())).remedy(remedy))
         })?;
-        Ok(found.unwrap_or_else(Policy::accept_anything))
+        Ok(found.unwrap_or_else(SignaturePolicy::accept_anything))
     }
 }

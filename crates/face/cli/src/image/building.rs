@@ -15,7 +15,7 @@ use crate::{
 };
 use clap::Args;
 use mainstay_cause::{Cause, Place};
-use mainstay_image::{platform::Platform, store::Store};
+use mainstay_image::{platform::Platform, store::ImageStore};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -100,9 +100,9 @@ pub(crate) fn check_findings(
 pub(crate) async fn run(
     arguments: &BuildArguments,
     request: &BuildRequest,
-    io: &mut CatalogCommandIo<'_>,
-    build: impl FnOnce(&Store) -> Result<BuiltImage, CommandFailure>,
-) -> Result<(), CommandFailure> {
+    io: &mut Io<'_>,
+    build: impl FnOnce(&ImageStore) -> Result<BuiltImage, Failure>,
+) -> Result<(), Failure> {
     let target = &request.target;
     let (store, _scratch) = working_store(&arguments.store, &[target], io)?;
     let transfer = ImageTransfer::new(&arguments.registry_access, io)?;

@@ -14,9 +14,9 @@ use mainstay_bundle::{Bundle, Folder, Kind, Tree};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::{
     build::{self, LayerWriter},
-    manifest::{Config, Descriptor},
+    manifest::{Descriptor, ImageConfig},
     platform::Platform,
-    store::Store,
+    store::ImageStore,
 };
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,7 @@ pub struct BuiltImage {
 /// # Errors
 /// The folder has no readable bundle, or a file in it cannot be read.
 pub fn bundle(
-    store: &Store,
+    store: &ImageStore,
     folder: &Path,
     shown: &str,
     options: &BuildOptions,
@@ -120,7 +120,7 @@ pub fn bundle(
 /// # Errors
 /// The folder or a file in it cannot be read.
 pub fn catalog(
-    store: &Store,
+    store: &ImageStore,
     folder: &Path,
     shown: &str,
     options: &BuildOptions,
@@ -132,7 +132,7 @@ pub fn catalog(
         )
     };
     let catalog_files = mainstay_catalog::catalog_files(
-        &mainstay_catalog::Folder::new(folder),
+        &mainstay_catalog::FolderSource::new(folder),
         &mainstay_catalog::LoadOptions::default(),
     )
     .map_err(|error| refused(error.to_string()))?;
@@ -157,10 +157,10 @@ pub fn catalog(
 /// # Errors
 /// The file cannot be read.
 pub fn database(
-    store: &Store,
+    store: &ImageStore,
     file: &Path,
     options: &BuildOptions,
-) -> Result<BuiltImage, CommandFailure> {
+) -> Result<BuiltImage, Failure> {
     let files = BTreeMap::from([(DATABASE.to_owned(), file.to_owned())]);
     let labels = BTreeMap::from([(DATABASE_LABEL.to_owned(), format!("/{DATABASE}"))]);
     catalog_image(store, &files, labels, options)
@@ -168,7 +168,7 @@ pub fn database(
 
 /// Builds the image of a catalog: by default for all platforms that operators are published for.
 fn catalog_image(
-    store: &Store,
+    store: &ImageStore,
     files: &BTreeMap<String, PathBuf>,
     labels: BTreeMap<String, String>,
     options: &BuildOptions,
@@ -246,7 +246,7 @@ fn collect_files(
 }
 
 fn assemble(
-    store: &Store,
+    store: &ImageStore,
     files: &BTreeMap<String, PathBuf>,
     labels: BTreeMap<String, String>,
     platforms: Vec<Platform>,
@@ -263,7 +263,7 @@ fn assemble(
         layer.add(name, 0o644, size, file).map_err(|error| failure::layer(what, &error))?;
     }
     let layers = [layer.finish().map_err(refused)?];
-    let mut config = Config::default();
+    let mut config = ImageConfig::default();
     config.config.labels.clone_from(&labels);
     let image = match platforms.as_slice() {
         [one] => build::image(store, one.clone(), config, &layers).map(|mut image| {

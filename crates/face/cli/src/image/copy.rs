@@ -12,7 +12,7 @@ use crate::{
     exit::CommandFailure,
 };
 use clap::Args;
-use mainstay_image::store::Store;
+use mainstay_image::store::ImageStore;
 
 /// Arguments of `copy`.
 #[derive(Args, Debug)]
@@ -38,8 +38,8 @@ pub(super) struct Arguments {
 pub(super) fn working_store(
     folder: &StoreFolder,
     ends: &[&Location],
-    io: &CatalogCommandIo<'_>,
-) -> Result<(Store, Option<TemporaryStore>), CommandFailure> {
+    io: &Io<'_>,
+) -> Result<(ImageStore, Option<TemporaryStore>), Failure> {
     if ends.iter().any(|end| matches!(end, Location::Store(_))) {
         return Ok((folder.open(io)?, None));
     }

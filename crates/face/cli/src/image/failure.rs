@@ -4,7 +4,7 @@ use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
 use mainstay_cause::Cause;
 use mainstay_image::{
     build::LayerError, fetch::FetchError, layout::LayoutError, mirror::MirrorError,
-    policy::Refused, registry::RegistryError, store::StoreError, unpack::UnpackError,
+    policy::PolicyRefusal, registry::RegistryError, store::ImageStoreError, unpack::UnpackError,
 };
 
 /// A failed operation and its reason.
@@ -42,12 +42,12 @@ fn with_remedy(cause: Cause, error: &RegistryError) -> Cause {
     }
 }
 
-fn store_remedy(cause: Cause, error: &StoreError) -> Cause {
+fn store_remedy(cause: Cause, error: &ImageStoreError) -> Cause {
     match error {
-        StoreError::NoBlob(_) => cause
+        ImageStoreError::NoBlob(_) => cause
             .remedy("take the image for one platform with --platform OS/ARCH")
             .remedy("get it for all platforms first: mainstay image pull --all-platforms IMAGE"),
-        StoreError::Io { .. } => cause.remedy("name another folder with --store DIR"),
+        ImageStoreError::Io { .. } => cause.remedy("name another folder with --store DIR"),
         _ => cause,
     }
 }
@@ -58,10 +58,10 @@ pub(super) fn fetch(what: &str, error: &FetchError) -> CommandFailure {
         FetchError::Refused(refused) => {
             let cause = failed(what, &refused.to_string());
             let remedy = match refused {
-                Refused::Unsigned { .. } => {
+                PolicyRefusal::Unsigned { .. } => {
                     "have it signed, or name the key with --cosign-key FILE"
                 }
-                Refused::Rejected(_) | Refused::Unsupported(..) => {
+                PolicyRefusal::Rejected(_) | PolicyRefusal::Unsupported(..) => {
                     "name another policy with --policy FILE"
                 }
             };
@@ -104,13 +104,13 @@ pub(super) fn listing(what: &str, error: &FetchError) -> CommandFailure {
 }
 
 /// A store operation failed.
-pub(super) fn store(what: &str, error: &StoreError) -> CommandFailure {
+pub(super) fn store(what: &str, error: &ImageStoreError) -> Failure {
     store_remedy(failed(what, &store_text(error)), error).into()
 }
 
-fn store_text(error: &StoreError) -> String {
+fn store_text(error: &ImageStoreError) -> String {
     match error {
-        StoreError::Io { what, path, source } => {
+        ImageStoreError::Io { what, path, source } => {
             format!("{what} {}: {}", path.display(), reason(source))
         }
         other => other.to_string(),
@@ -170,7 +170,7 @@ pub(super) fn unpack(what: &str, error: &UnpackError) -> CommandFailure {
         UnpackError::Exists(_) => {
             CommandFailure::usage(cause.remedy("name a folder that is not there, or remove it"))
         }
-        UnpackError::Entry { .. } | UnpackError::Bomb { .. } => {
+        UnpackError::Entry { .. } | UnpackError::LimitExceeded { .. } => {
             cause.remedy("do not use this image: no tool writes such layers by accident").into()
         }
         UnpackError::Store(error) => store_remedy(cause, error).into(),

@@ -18,10 +18,12 @@ use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_image::{
     fetch::FetchError,
-    manifest::{Config, DEEPEST_INDEX, Descriptor, Document, LONGEST_CONFIG, LONGEST_MANIFEST},
-    mirror::{MirrorError, Source},
-    registry::{RegistryError, Want},
-    store::Store,
+    manifest::{
+        DEEPEST_INDEX, Descriptor, ImageConfig, ImageDocument, LONGEST_CONFIG, LONGEST_MANIFEST,
+    },
+    mirror::{MirrorError, MirrorSource},
+    registry::{ImageSelection, RegistryError},
+    store::ImageStore,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -53,12 +55,12 @@ pub(super) struct Arguments {
 
 /// The source of manifests and configurations.
 enum Origin<'o> {
-    Registry(&'o ImageTransfer<'o>, Source),
-    Store(Store),
+    Registry(&'o ImageTransfer<'o>, MirrorSource),
+    Store(ImageStore),
 }
 
 impl Origin<'_> {
-    async fn document(&self, of: &Descriptor) -> Result<(Document, Vec<u8>), RegistryError> {
+    async fn document(&self, of: &Descriptor) -> Result<(ImageDocument, Vec<u8>), RegistryError> {
         match self {
             Self::Registry(transfer, source) => {
                 let reference = source.reference.with_digest(of.digest.clone());
@@ -86,10 +88,10 @@ impl Origin<'_> {
 /// An inspected image.
 struct InspectedImage {
     top: Descriptor,
-    document: Document,
+    document: ImageDocument,
     bytes: Vec<u8>,
     /// The image for the platform, if there is one.
-    image: Option<(Descriptor, Document)>,
+    image: Option<(Descriptor, ImageDocument)>,
     config: Option<Vec<u8>>,
 }
 
@@ -112,7 +114,7 @@ pub(super) async fn run(
         let (origin, top) = match &store {
             None => in_registry(&transfer, &place).await?,
             Some(store) => {
-                let top = transfer.obtain(store, &place, &Want::All).await?;
+                let top = transfer.obtain(store, &place, &ImageSelection::All).await?;
                 (Origin::Store(store.clone()), top)
             }
         };
@@ -170,12 +172,14 @@ async fn in_registry<'c>(
 async fn inspect_from(
     origin: &Origin<'_>,
     top: Descriptor,
-    want: &Want,
+    want: &ImageSelection,
 ) -> Result<InspectedImage, RegistryError> {
     let (document, bytes) = origin.document(&top).await?;
     let mut image = Some((top.clone(), document.clone()));
     for _ in 0..DEEPEST_INDEX {
-        let (Some((_, Document::Index(index))), Want::Platform(platform)) = (&image, want) else {
+        let (Some((_, ImageDocument::Index(index))), ImageSelection::Platform(platform)) =
+            (&image, want)
+        else {
             break;
         };
         let Some(select_platform) = index.choose(platform).cloned() else {
@@ -186,14 +190,16 @@ async fn inspect_from(
         image = Some((select_platform, document));
     }
     let config = match &image {
-        Some((_, Document::Manifest(manifest))) => Some(origin.config(&manifest.config).await?),
+        Some((_, ImageDocument::Manifest(manifest))) => {
+            Some(origin.config(&manifest.config).await?)
+        }
         _ => None,
     };
     Ok(InspectedImage { top, document, bytes, image, config })
 }
 
 fn platforms_of(found: &InspectedImage) -> Vec<String> {
-    let Document::Index(index) = &found.document else { return Vec::new() };
+    let ImageDocument::Index(index) = &found.document else { return Vec::new() };
     let platforms = index.manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref());
     platforms.map(|platform| escape_controls(&platform.to_string())).collect()
 }
@@ -207,14 +213,14 @@ fn value(place: &Location, found: &InspectedImage) -> Value {
     if !found.document.annotations().is_empty() {
         value["annotations"] = json!(found.document.annotations());
     }
-    if let Document::Index(index) = &found.document {
+    if let ImageDocument::Index(index) = &found.document {
         let images = index.manifests.iter().map(|descriptor| {
             let platform = descriptor.platform.as_ref().map(ToString::to_string);
             json!({"digest": descriptor.digest.to_string(), "platform": platform, "mediaType": descriptor.media_type})
         });
         value["manifests"] = images.collect();
     }
-    let Some((image, Document::Manifest(manifest))) = &found.image else { return value };
+    let Some((image, ImageDocument::Manifest(manifest))) = &found.image else { return value };
     value["imageDigest"] = image.digest.to_string().into();
     if let Some(kind) = &manifest.artifact_type {
         value["artifactType"] = kind.as_str().into();
@@ -224,7 +230,7 @@ fn value(place: &Location, found: &InspectedImage) -> Value {
     });
     value["layers"] = layers.collect();
     value["configDigest"] = manifest.config.digest.to_string().into();
-    let config = found.config.as_deref().and_then(|bytes| Config::read(bytes, manifest).ok());
+    let config = found.config.as_deref().and_then(|bytes| ImageConfig::read(bytes, manifest).ok());
     // An artifact that is no image has no image configuration.
     let Some(config) = config.filter(|config| !config.platform.os.is_empty()) else { return value };
     value["platform"] = config.platform.to_string().into();

@@ -12,8 +12,8 @@ use crate::{
 use clap::Args;
 use mainstay_clock::Clock;
 use mainstay_image::{
-    manifest::{Descriptor, Document},
-    store::{Store, Untagged},
+    manifest::{Descriptor, ImageDocument},
+    store::{ImageStore, UntaggedManifests},
 };
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -60,18 +60,18 @@ pub(super) struct Gc {
 }
 
 /// The platforms of an image that the store has, and their size in bytes.
-fn platforms_and_size(store: &Store, image: &Descriptor) -> (Vec<String>, u64) {
+fn platforms_and_size(store: &ImageStore, image: &Descriptor) -> (Vec<String>, u64) {
     let (mut platforms, mut size) = (Vec::new(), 0);
     let mut open = vec![(image.clone(), 0)];
     while let Some((image, depth)) = open.pop() {
         let Ok(document) = store.document_of(&image) else { continue };
         size += image.size;
         match &document {
-            Document::Index(index) if depth < mainstay_image::manifest::DEEPEST_INDEX => {
+            ImageDocument::Index(index) if depth < mainstay_image::manifest::DEEPEST_INDEX => {
                 open.extend(index.manifests.iter().rev().map(|one| (one.clone(), depth + 1)));
             }
-            Document::Index(_) => {}
-            Document::Manifest(manifest) => {
+            ImageDocument::Index(_) => {}
+            ImageDocument::Manifest(manifest) => {
                 let parts = document.parts().into_iter();
                 size += parts.map(|part| part.size).fold(0, u64::saturating_add);
                 let platform = image.platform.clone();
@@ -139,7 +139,8 @@ pub(super) fn remove(
 
 pub(super) fn gc(arguments: &Gc, io: &mut CatalogCommandIo<'_>) -> Result<(), CommandFailure> {
     let store = arguments.store.open(io)?;
-    let untagged = if arguments.untagged { Untagged::Forget } else { Untagged::Keep };
+    let untagged =
+        if arguments.untagged { UntaggedManifests::Forget } else { UntaggedManifests::Keep };
     let grace = Duration::from_secs(arguments.grace);
     let collected = store.collect(Clock::system().now(), grace, untagged);
     let collected =

@@ -1,16 +1,16 @@
 //! Locations of images, as typed: registries, the store, files.
 
 use mainstay_cause::Cause;
-use mainstay_image::{digest::Digest, reference::Reference};
+use mainstay_image::{digest::Digest, reference::ImageReference};
 use std::fmt;
 
 /// The location of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A registry.
-    Registry(Reference),
+    Registry(ImageReference),
     /// The store of this machine.
-    Store(Reference),
+    Store(ImageReference),
     /// A file or a folder; some formats hold several images, of which a name selects one.
     File {
         /// The file format.
@@ -90,8 +90,8 @@ impl fmt::Display for Location {
 }
 
 /// Parses the name of an image in a registry.
-pub(crate) fn reference(text: &str) -> Result<Reference, Cause> {
-    text.parse().map_err(|error: mainstay_image::reference::ReferenceError| {
+pub(crate) fn reference(text: &str) -> Result<ImageReference, Cause> {
+    text.parse().map_err(|error: mainstay_image::reference::ImageReferenceError| {
         let cause = Cause::new(format!("`{}` is no image", without_password(text)));
         let cause = cause.because(Cause::new(crate::catalog::escape_controls(&error.to_string())));
         let like_a_path = text.starts_with(['.', '/', '~']);

@@ -7,8 +7,8 @@ use crate::{
 };
 use mainstay_cause::Cause;
 use mainstay_image::{
-    registry::{Counted, Progress},
-    store::Store,
+    registry::{Progress, ProgressCount},
+    store::ImageStore,
 };
 use std::{future::Future, path::PathBuf, time::Duration};
 
@@ -49,7 +49,7 @@ pub(crate) async fn transfer<T>(
 }
 
 /// The progress line.
-fn line(counted: Counted) -> String {
+fn line(counted: ProgressCount) -> String {
     format!(
         "{} of {} moved, {} of {}",
         bytes(counted.moved),
@@ -75,7 +75,7 @@ pub(crate) fn bytes(number: u64) -> String {
 /// A store in a temporary folder, which is removed with this value.
 pub(crate) struct TemporaryStore {
     folder: PathBuf,
-    store: Store,
+    store: ImageStore,
 }
 
 impl TemporaryStore {
@@ -92,12 +92,12 @@ impl TemporaryStore {
             .tempdir_in(&parent)
             .map_err(|error| failed(config::reason(&error)))?
             .keep();
-        let store = Store::open(&folder).map_err(|error| failed(error.to_string()))?;
+        let store = ImageStore::open(&folder).map_err(|error| failed(error.to_string()))?;
         Ok(Self { folder, store })
     }
 
     /// The store.
-    pub(crate) fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &ImageStore {
         &self.store
     }
 }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn progress_is_one_line() {
-        let counted = Counted { blobs: 5, finished: 3, bytes: 45_600_000, moved: 12_300_000 };
+        let counted = ProgressCount { blobs: 5, finished: 3, bytes: 45_600_000, moved: 12_300_000 };
         assert_eq!(line(counted), "12 MB of 45 MB moved, 3 of 5 blobs");
     }
 }

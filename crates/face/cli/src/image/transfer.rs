@@ -13,14 +13,14 @@ use clap::Args;
 use mainstay_cause::Cause;
 use mainstay_image::{
     fetch::Fetcher,
-    layout::{self, Named},
-    manifest::{DEEPEST_INDEX, Descriptor, Document},
-    mirror::Rules,
+    layout::{self, NamedImage},
+    manifest::{DEEPEST_INDEX, Descriptor, ImageDocument},
+    mirror::MirrorRules,
     platform::Platform,
-    policy::Policy,
-    reference::Reference,
-    registry::{Client, Progress, Want},
-    store::Store,
+    policy::SignaturePolicy,
+    reference::ImageReference,
+    registry::{ImageClient, ImageSelection, Progress},
+    store::ImageStore,
 };
 use std::{fs::File, io::Write as _, path::PathBuf, sync::Arc};
 
@@ -37,26 +37,26 @@ pub(crate) struct Platforms {
 
 impl Platforms {
     /// The wanted images: this machine's platform by default.
-    pub(super) fn or_host(&self) -> Want {
+    pub(super) fn or_host(&self) -> ImageSelection {
         match &self.platform {
-            Some(platform) => Want::Platform(platform.clone()),
-            None if self.all_platforms => Want::All,
-            None => Want::Platform(Platform::host()),
+            Some(platform) => ImageSelection::Platform(platform.clone()),
+            None if self.all_platforms => ImageSelection::All,
+            None => ImageSelection::Platform(Platform::host()),
         }
     }
 
     /// The wanted images: all platforms by default.
-    pub(super) fn or_all(&self) -> Want {
-        self.platform.clone().map_or(Want::All, Want::Platform)
+    pub(super) fn or_all(&self) -> ImageSelection {
+        self.platform.clone().map_or(ImageSelection::All, ImageSelection::Platform)
     }
 }
 
 /// Fetches and delivers images.
 pub(crate) struct ImageTransfer<'a> {
-    pub(super) client: Client,
+    pub(super) client: ImageClient,
     pub(super) registry_access: &'a RegistryAccess,
-    pub(super) rules: Rules,
-    policy: Policy,
+    pub(super) rules: MirrorRules,
+    policy: SignaturePolicy,
     progress: Arc<Progress>,
     folder: PathBuf,
 }
@@ -70,7 +70,7 @@ impl<'a> ImageTransfer<'a> {
         let settings = registry_access.settings(io)?;
         let progress = Arc::clone(&settings.progress);
         let client = RegistryAccess::client(settings)?;
-        let (rules, policy) = (Rules::default(), Policy::accept_anything());
+        let (rules, policy) = (MirrorRules::default(), SignaturePolicy::accept_anything());
         Ok(Self { client, registry_access, rules, policy, progress, folder: io.folder.clone() })
     }
 
@@ -104,10 +104,10 @@ impl<'a> ImageTransfer<'a> {
     /// platform if one is wanted.
     pub(super) async fn pull(
         &self,
-        store: &Store,
-        reference: &Reference,
-        want: &Want,
-    ) -> Result<(Descriptor, Option<Descriptor>), CommandFailure> {
+        store: &ImageStore,
+        reference: &ImageReference,
+        want: &ImageSelection,
+    ) -> Result<(Descriptor, Option<Descriptor>), Failure> {
         let what = format!("{reference} cannot be pulled");
         let security = self.registry_access.security(reference);
         let fetcher = Fetcher {
@@ -125,10 +125,10 @@ impl<'a> ImageTransfer<'a> {
     /// Fetches an image into a store; returns its descriptor there.
     pub(super) async fn obtain(
         &self,
-        store: &Store,
+        store: &ImageStore,
         source: &Location,
-        want: &Want,
-    ) -> Result<Descriptor, CommandFailure> {
+        want: &ImageSelection,
+    ) -> Result<Descriptor, Failure> {
         match source {
             Location::Registry(reference) => {
                 let known = store.resolve(reference);
@@ -159,7 +159,7 @@ impl<'a> ImageTransfer<'a> {
     /// Delivers an image of a store to a location. In the store itself, this tags it.
     pub(crate) async fn deliver(
         &self,
-        store: &Store,
+        store: &ImageStore,
         image: &Descriptor,
         target: &Location,
     ) -> Result<(), CommandFailure> {
@@ -189,7 +189,7 @@ impl<'a> ImageTransfer<'a> {
 }
 
 fn write(
-    store: &Store,
+    store: &ImageStore,
     form: FileFormat,
     path: &std::path::Path,
     name: String,
@@ -242,9 +242,9 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// Resolves a name in a store.
 pub(super) fn find_in_store(
-    store: &Store,
-    reference: &Reference,
-) -> Result<Descriptor, CommandFailure> {
+    store: &ImageStore,
+    reference: &ImageReference,
+) -> Result<Descriptor, Failure> {
     let found = store.resolve(reference);
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
     found.ok_or_else(|| {
@@ -259,12 +259,12 @@ pub(super) fn find_in_store(
 /// Selects the image of a layout or an archive by name.
 fn select_named_image(
     source: &Location,
-    mut images: Vec<Named>,
+    mut images: Vec<NamedImage>,
     name: Option<&str>,
-) -> Result<Descriptor, CommandFailure> {
-    let has_name = |descriptor: &Named, wanted: &str| {
+) -> Result<Descriptor, Failure> {
+    let has_name = |descriptor: &NamedImage, wanted: &str| {
         descriptor.names.iter().any(|known| {
-            let tag = || known.parse::<Reference>().ok().filter(|_| known.contains('/'));
+            let tag = || known.parse::<ImageReference>().ok().filter(|_| known.contains('/'));
             known == wanted || tag().is_some_and(|known| known.tag() == Some(wanted))
         })
     };
@@ -297,18 +297,18 @@ fn select_named_image(
 
 /// Selects the image for a platform from a possible index.
 fn select_platform(
-    store: &Store,
+    store: &ImageStore,
     source: &str,
     top: Descriptor,
-    want: &Want,
-) -> Result<Descriptor, CommandFailure> {
-    let Want::Platform(platform) = want else { return Ok(top) };
+    want: &ImageSelection,
+) -> Result<Descriptor, Failure> {
+    let ImageSelection::Platform(platform) = want else { return Ok(top) };
     let mut image = top;
     for _ in 0..=DEEPEST_INDEX {
         let document = store.document_of(&image);
         let document = document
             .map_err(|error| failure::store(&format!("{source} cannot be read"), &error))?;
-        let Document::Index(index) = document else { return Ok(image) };
+        let ImageDocument::Index(index) = document else { return Ok(image) };
         let Some(descriptor) = index.choose(platform) else {
             let offered =
                 index.manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref());

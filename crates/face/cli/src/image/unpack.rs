@@ -14,7 +14,7 @@ use crate::{
 };
 use clap::Args;
 use mainstay_cause::Cause;
-use mainstay_image::{manifest::Document, unpack};
+use mainstay_image::{manifest::ImageDocument, unpack};
 use serde_json::json;
 
 /// Arguments of `unpack`.
@@ -49,7 +49,7 @@ pub(super) struct OnePlatform {
 }
 
 impl OnePlatform {
-    pub(super) fn want(&self) -> mainstay_image::registry::Want {
+    pub(super) fn want(&self) -> mainstay_image::registry::ImageSelection {
         Platforms { platform: self.platform.clone(), all_platforms: false }.or_host()
     }
 }
@@ -71,7 +71,7 @@ pub(super) async fn run(
     let (image, summary) = progress::transfer(io, transfer.progress_to_show(), async {
         let image = transfer.obtain(&store, &source, &want).await?;
         let unread = |error| failure::store(&what, &error);
-        let Document::Manifest(manifest) = store.document_of(&image).map_err(unread)? else {
+        let ImageDocument::Manifest(manifest) = store.document_of(&image).map_err(unread)? else {
             return Err(Cause::new(format!("{source} is an index of indexes")).into());
         };
         let config = store.config(&manifest).map_err(unread)?;

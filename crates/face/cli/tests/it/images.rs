@@ -173,7 +173,7 @@ fn policies_and_cosign_keys_decide_which_images_are_accepted() {
         .file("broken.json", r#"{"default":[{"type":"maybe"}]}"#);
     for (options, code, wanted) in [
         ("--policy no.json", 1, "is rejected by policy"),
-        ("--cosign-key key.pub", 1, "is not signed as the policy asks: it has no signature"),
+        ("--cosign-key key.pub", 1, "is not signed as the policy requires: it has no signature"),
         ("--policy broken.json", 2, "type \"maybe\" is not known"),
         ("--cosign-key no.json", 2, "name public keys of cosign (PEM)"),
         ("--policy nowhere.json", 2, "no such file or directory"),
@@ -202,7 +202,7 @@ fn missing_credentials_are_reported_with_a_remedy_and_without_passwords() {
     for (options, code, wanted) in [
         ("", 1, "log in, or name a file"),
         (" --authfile wrong.json", 1, "log in, or name a file"),
-        (" --authfile broken.json", 2, "is no file of credentials (line 1"),
+        (" --authfile broken.json", 2, "is not a credentials file (line 1"),
         (" --authfile nowhere.json", 2, "no such file or directory"),
         (" --authfile right.json", 0, ""),
     ] {

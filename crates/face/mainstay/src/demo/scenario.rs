@@ -5,7 +5,7 @@
 //! channel's head. A package that the user names may have a shorter path. A named package that cannot
 //! be installed is refused with the reason.
 
-use mainstay_catalog::{Api, Bundle, Catalog, Channel, LoadOptions, Package};
+use mainstay_catalog::{Bundle, BundleApi, Catalog, Channel, LoadOptions, Package};
 use mainstay_cause::{Cause, Place};
 use mainstay_object::Object;
 use mainstay_resolver::{
@@ -300,7 +300,7 @@ fn supports_install_mode(csv: &Object, mode: &str) -> bool {
 
 /// A package with a requirement that the catalog does not meet, or else a channel that does not exist.
 fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
-    let has = |api: &Api| {
+    let has = |api: &BundleApi| {
         let mut bundles = catalog.packages().flat_map(Package::bundles);
         bundles.any(|bundle| bundle.provided_apis().any(|provided| provided == *api))
     };

@@ -6,10 +6,10 @@ use mainstay_bundle::Folder;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::image::content::{self, BuildOptions};
-use mainstay_image::layout::{self, Named};
+use mainstay_image::layout::{self, NamedImage};
 use mainstay_image::manifest::Descriptor;
-use mainstay_image::reference::Reference;
-use mainstay_image::store::Store;
+use mainstay_image::reference::ImageReference;
+use mainstay_image::store::ImageStore;
 use std::path::Path;
 
 /// An image in the store.
@@ -21,8 +21,8 @@ pub(super) struct BuiltImage {
 
 /// Builds or reads the image for `reference`.
 pub(super) fn image(
-    store: &Store,
-    reference: &Reference,
+    store: &ImageStore,
+    reference: &ImageReference,
     path: &Path,
 ) -> Result<BuiltImage, Cause> {
     let refused = |cause: Cause| {
@@ -59,10 +59,14 @@ pub(super) fn image(
 }
 
 /// The image of an OCI layout that a reference names.
-fn select_image(mut images: Vec<Named>, reference: &Reference) -> Result<Descriptor, Cause> {
+fn select_image(
+    mut images: Vec<NamedImage>,
+    reference: &ImageReference,
+) -> Result<Descriptor, Cause> {
     let tag = reference.tag_or_default();
     let is_requested = |name: &String| {
-        Some(name.as_str()) == tag || Reference::parse(name).is_ok_and(|name| name == *reference)
+        Some(name.as_str()) == tag
+            || ImageReference::parse(name).is_ok_and(|name| name == *reference)
     };
     if images.len() > 1 {
         let names: Vec<String> = images.iter().flat_map(|image| image.names.clone()).collect();

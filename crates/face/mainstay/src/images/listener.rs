@@ -6,7 +6,7 @@
 //! browser's cross-site requests are refused.
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
-use mainstay_image::serve::{Body, Registry, denied};
+use mainstay_image::serve::{RegistryBody, RegistryHandler, denied};
 use mainstay_port::Received;
 use mainstay_port::plain::{self, Limits};
 use std::net::IpAddr;
@@ -25,12 +25,16 @@ const LIMITS: Limits = Limits {
 };
 
 /// Serves a registry until `stop`.
-pub(super) async fn serve(listener: TcpListener, registry: Registry, stop: CancellationToken) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    registry: RegistryHandler,
+    stop: CancellationToken,
+) {
     let respond = move |request, _| respond(registry.clone(), request);
     plain::serve(listener, LIMITS, stop, respond).await;
 }
 
-async fn respond(registry: Registry, request: Request<Received>) -> Response<Body> {
+async fn respond(registry: RegistryHandler, request: Request<Received>) -> Response<RegistryBody> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
     let Some(host) = host.filter(|host| is_this_machine(host)) else {

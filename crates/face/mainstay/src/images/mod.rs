@@ -26,12 +26,12 @@ use mainstay_cli::machine;
 use mainstay_clock::Clock;
 use mainstay_files::{Durability, PrivateFolder};
 use mainstay_image::digest::Digest;
-use mainstay_image::policy::Policy;
-use mainstay_image::reference::Reference;
+use mainstay_image::policy::SignaturePolicy;
+use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::{self, Proxies};
 use mainstay_image::serve;
-use mainstay_image::store::{Store, Untagged};
-use mainstay_images::{ImageSources as Sources, LocalName, LocalNames, UnreadablePolicy};
+use mainstay_image::store::{ImageStore, UntaggedManifests};
+use mainstay_images::{Images as Sources, LocalName, Named, UnreadablePolicy};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ const MAX_ADDRESS_BYTES: u64 = 1 << 10;
 
 /// The images of a cluster, and the listener of its registry.
 pub(crate) struct Images {
-    store: Store,
-    settings: serve::Settings,
+    store: ImageStore,
+    settings: serve::RegistrySettings,
     registry_hosts: Vec<String>,
     /// The folder of pulled images, which the registry does not serve.
     private: PathBuf,
@@ -68,7 +68,7 @@ pub(crate) struct Images {
 /// The opened store and listener, before images are imported and served.
 pub(crate) struct OpenedImages {
     private: PathBuf,
-    store: Store,
+    store: ImageStore,
     listener: TcpListener,
     address: SocketAddr,
     temporary: Option<PrivateFolder>,
@@ -122,9 +122,9 @@ pub(crate) async fn open(
 }
 
 /// A store in a folder that only this user can read: images pulled with a secret stay private.
-fn private_store(folder: &Path) -> Result<Store, Cause> {
+fn private_store(folder: &Path) -> Result<ImageStore, Cause> {
     mainstay_files::claim_inner(folder).map_err(|error| io(&error))?;
-    Store::open(folder).map_err(|error| chain(&error))
+    ImageStore::open(folder).map_err(|error| chain(&error))
 }
 
 /// The previous address of the registry.
@@ -171,7 +171,7 @@ impl OpenedImages {
         say: &dyn Fn(&str),
     ) -> Result<Images, Cause> {
         let Self { private, store, listener, address, temporary } = self;
-        let mut settings = serve::Settings::new(DOMAIN);
+        let mut settings = serve::RegistrySettings::new(DOMAIN);
         settings.folders = true;
         let (account, login) = Login::write(kubeconfig, address)?;
         settings.account = Some(account);
@@ -180,9 +180,11 @@ impl OpenedImages {
             let (store, settings, now) = (store.clone(), settings.clone(), clock.now());
             let registry_hosts = registry_hosts.clone();
             move || {
-                let stored = |reference: &Reference| settings.stored(reference, &registry_hosts);
+                let stored =
+                    |reference: &ImageReference| settings.stored(reference, &registry_hosts);
                 let imported = import_images(&store, &sources, stored)?;
-                if let Err(error) = store.collect(now, UNTAGGED_RETENTION, Untagged::Keep) {
+                if let Err(error) = store.collect(now, UNTAGGED_RETENTION, UntaggedManifests::Keep)
+                {
                     tracing::warn!(%error, "images that nothing names are not removed");
                 }
                 Ok(imported)
@@ -192,7 +194,7 @@ impl OpenedImages {
             .await
             .map_err(|error| Cause::new(format!("reading images ended early: {error}")))?;
         let imported = imported?;
-        let registry = serve::Registry::new(store.clone(), settings.clone(), clock);
+        let registry = serve::RegistryHandler::new(store.clone(), settings.clone(), clock);
         let task = tokio::spawn(listener::serve(listener, registry, stop.clone()));
         say(&format!("registry    http://{address}"));
         say(&format!("login       {}", login.file().display()));
@@ -220,9 +222,9 @@ fn registry_hosts(address: SocketAddr) -> Vec<String> {
 /// Imports images into a store; returns a line for each. No image is tagged before all images are
 /// valid.
 fn import_images(
-    store: &Store,
+    store: &ImageStore,
     sources: &[ImageSource],
-    stored: impl Fn(&Reference) -> Reference,
+    stored: impl Fn(&ImageReference) -> ImageReference,
 ) -> Result<Vec<String>, Cause> {
     let mut images_by_name: BTreeMap<String, (Digest, &Path)> = BTreeMap::new();
     let (mut tags, mut lines) = (Vec::new(), Vec::new());
@@ -263,7 +265,7 @@ impl Images {
     /// them.
     pub(crate) fn sources(&self, clock: Clock) -> Result<Sources, Cause> {
         let (settings, registry_hosts) = (self.settings.clone(), self.registry_hosts.clone());
-        let local_name = move |reference: &Reference| {
+        let local_name = move |reference: &ImageReference| {
             let stored = settings.stored(reference, &registry_hosts);
             let only_here = stored.domain() == DOMAIN;
             LocalName { reference: stored, only_here }
@@ -288,7 +290,7 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
-    let local_name = |reference: &Reference| {
+    let local_name = |reference: &ImageReference| {
         let reference = reference.clone();
         LocalName { reference, only_here: false }
     };
@@ -297,8 +299,8 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
 
 /// The image sources: a local store, then remote registries, whose images are kept in `private`.
 fn sources(
-    local: Store,
-    local_name: LocalNames,
+    local: ImageStore,
+    local_name: Named,
     private: &Path,
     clock: Clock,
 ) -> Result<Sources, Cause> {
@@ -313,10 +315,10 @@ fn sources(
     let _ = std::fs::remove_dir_all(&work);
     mainstay_files::claim_inner(&work).map_err(|error| failed(&error))?;
     // Removes content that no tag names any more, and unused content that was pulled by digest.
-    if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, Untagged::Forget) {
+    if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, UntaggedManifests::Forget) {
         tracing::warn!(%error, "pulled images that nothing names are not removed");
     }
-    let mut registries = registry::Settings::new(clock);
+    let mut registries = registry::ClientSettings::new(clock);
     registries.proxies = Proxies::from_environment(environment).map_err(|error| {
         Cause::new("the proxies that the environment names cannot be used")
             .because(chain(&error))
@@ -327,7 +329,7 @@ fn sources(
     let policy = || {
         let found =
             machine::policy(&environment).map_err(|error| UnreadablePolicy(error.to_string()))?;
-        Ok(found.unwrap_or_else(Policy::accept_anything))
+        Ok(found.unwrap_or_else(SignaturePolicy::accept_anything))
     };
     Ok(Sources { local, named: local_name, pulled, registries, policy: Arc::new(policy), work })
 }
@@ -335,10 +337,10 @@ fn sources(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_image::reference::Reference;
+    use mainstay_image::reference::ImageReference;
 
     fn source(reference: &str, path: &Path) -> ImageSource {
-        ImageSource { reference: Reference::parse(reference).unwrap(), path: path.to_owned() }
+        ImageSource { reference: ImageReference::parse(reference).unwrap(), path: path.to_owned() }
     }
 
     fn bundle(folder: &Path, version: &str) -> PathBuf {
@@ -357,7 +359,7 @@ mod tests {
     #[test]
     fn images_are_imported_and_tagged_and_failures_have_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("store")).unwrap();
+        let store = ImageStore::open(folder.path().join("store")).unwrap();
         let (first, second) = (bundle(folder.path(), "1.0.0"), bundle(folder.path(), "2.0.0"));
         let catalog = folder.path().join("catalog");
         std::fs::create_dir(&catalog).unwrap();
@@ -369,7 +371,7 @@ mod tests {
         std::fs::write(broken.join("oci-layout"), "{\"imageLayoutVersion\": \"1.0.0\"}").unwrap();
         let text = folder.path().join("text.tar");
         std::fs::write(&text, "no archive").unwrap();
-        let unchanged = |reference: &Reference| reference.clone();
+        let unchanged = |reference: &ImageReference| reference.clone();
         let lines = import_images(
             &store,
             &[
@@ -386,7 +388,7 @@ mod tests {
         assert!(lines[0].contains(" bundle "), "{lines:?}");
         assert!(lines[1].contains(" catalog "), "{lines:?}");
         let is_stored =
-            |text: &str| store.resolve(&Reference::parse(text).unwrap()).unwrap().is_some();
+            |text: &str| store.resolve(&ImageReference::parse(text).unwrap()).unwrap().is_some();
         assert!(is_stored("localhost/kiwi:v1") && is_stored("quay.io/kiwi/catalog:latest"));
         for (sources, requested) in [
             (

@@ -6,7 +6,7 @@ use super::super::reference::NameError;
 use mainstay_cli::machine::MachineError;
 use mainstay_image::fetch::FetchError;
 use mainstay_image::registry::RegistryError;
-use mainstay_image::store::StoreError;
+use mainstay_image::store::ImageStoreError;
 use mainstay_image::unpack;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) enum OpenError {
     TempDir(#[from] TempDirError),
     /// The store cannot be made.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
     /// Registries cannot be reached at all.
     #[error(transparent)]
     Client(#[from] RegistryError),
@@ -65,7 +65,7 @@ pub(crate) enum ConfigError {
     NoImage,
     /// Its manifest or its configuration is not in the store, or cannot be read.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
 }
 
 /// An image cannot be had.

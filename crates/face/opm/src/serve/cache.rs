@@ -9,7 +9,7 @@
 
 use super::super::error::PathError;
 use super::super::go;
-use mainstay_catalog::{Blob, Catalog, ContentError};
+use mainstay_catalog::{Blob, BlobError, Catalog};
 use mainstay_gocompat::json::{Html, Numbers};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub(in super::super) enum CacheError {
     },
     /// A document of the catalog cannot be read back.
     #[error(transparent)]
-    Content(#[from] ContentError),
+    Content(#[from] BlobError),
     /// The digest of the catalog cannot be written.
     #[error("store digest: {0}")]
     Store(PathError),
@@ -59,7 +59,7 @@ pub(in super::super) enum CacheError {
         /// Where it would be written.
         path: String,
         /// Why it has none.
-        source: ContentError,
+        source: BlobError,
     },
 }
 
@@ -162,7 +162,7 @@ impl Folder {
 }
 
 /// The digest of upstream: a 64-bit FNV-1a over all blobs as it writes them, a line each.
-fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, ContentError> {
+fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, BlobError> {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for blob in blobs {

@@ -4,7 +4,7 @@
 use super::super::go;
 use super::Settings;
 use super::cache::CacheError;
-use mainstay_catalog::{Declared, Folder, LoadError, LoadOptions};
+use mainstay_catalog::{CatalogDocuments, FolderSource, LoadError, LoadOptions};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
@@ -80,28 +80,30 @@ pub(super) fn broken(settings: &Settings, error: LoadError) -> Broken {
         Ok(_) => {}
     }
     let package = |name: &str, source| Broken::Package { package: name.to_owned(), source };
-    let declared = match Declared::read(&Folder::new(&settings.folder), &LoadOptions::default()) {
-        Ok(declared) => declared,
-        Err(error) => {
-            // What a document means is judged with its package, whether it is one before.
-            let said = error.upstream();
-            let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
-            let typed = OF_PACKAGES.iter().any(|words| said.starts_with(words));
-            return match of {
-                _ if said.starts_with("object '")
-                    && said.ends_with("is missing root schema field") =>
-                {
-                    Broken::NoSchema
-                }
-                Some(blob) if typed => {
-                    let of =
-                        if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
-                    package(of, error.clone())
-                }
-                _ => Broken::Catalog(error),
-            };
-        }
-    };
+    let declared =
+        match CatalogDocuments::read(&FolderSource::new(&settings.folder), &LoadOptions::default())
+        {
+            Ok(declared) => declared,
+            Err(error) => {
+                // What a document means is judged with its package, whether it is one before.
+                let said = error.upstream();
+                let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
+                let typed = OF_PACKAGES.iter().any(|words| said.starts_with(words));
+                return match of {
+                    _ if said.starts_with("object '")
+                        && said.ends_with("is missing root schema field") =>
+                    {
+                        Broken::NoSchema
+                    }
+                    Some(blob) if typed => {
+                        let of =
+                            if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
+                        package(of, error.clone())
+                    }
+                    _ => Broken::Catalog(error),
+                };
+            }
+        };
     if let Some(cache) = settings.cache.as_ref().filter(|_| settings.enforce)
         && let Err(error) = cache.check(declared.blobs())
     {
@@ -118,7 +120,7 @@ pub(super) fn broken(settings: &Settings, error: LoadError) -> Broken {
         packages.entry(name.clone()).or_default().push((blob.origin().clone(), value));
     }
     for (name, documents) in packages {
-        let alone = Declared::of(documents).and_then(Declared::check);
+        let alone = CatalogDocuments::of(documents).and_then(CatalogDocuments::check);
         if let Err(error) = alone {
             return package(&name, error);
         }

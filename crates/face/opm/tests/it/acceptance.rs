@@ -4,8 +4,8 @@ use crate::opm_folder::OpmFolder as _;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clitest::{ANNOTATIONS, CSV, LoopbackRegistry, SOUND_CATALOG, TestFolder};
 use mainstay_image::{
-    build::{self, Files},
-    manifest::{Config, Run},
+    build::{self, LayerFiles},
+    manifest::{ImageConfig, RunConfig},
     platform::Platform,
 };
 use mainstay_resolver::{
@@ -162,7 +162,7 @@ fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
 fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
     let place = TestFolder::new();
     let registry = LoopbackRegistry::open(place.path());
-    let mut files = Files::default();
+    let mut files = LayerFiles::default();
     for (name, text) in [
         ("manifests/csv.yaml", CSV.to_owned()),
         ("metadata/annotations.yaml", ANNOTATIONS.replace("v1: kiwi", "v1: b")),
@@ -170,9 +170,9 @@ fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
         files.add(name, text.into_bytes()).unwrap();
     }
     let labels = [("operators.operatorframework.io.bundle.package.v1".to_owned(), "a".to_owned())];
-    let run = Run { labels: labels.into(), ..Run::default() };
+    let run = RunConfig { labels: labels.into(), ..RunConfig::default() };
     let layer = build::layer(&registry.store, &files).unwrap();
-    let config = Config { config: run, ..Config::default() };
+    let config = ImageConfig { config: run, ..ImageConfig::default() };
     let image = build::image(&registry.store, Platform::host(), config, &[layer]).unwrap();
     let name = format!("{}/org/kiwi:v1", registry.domain);
     registry.store.set(&name.parse().unwrap(), &image).unwrap();
@@ -184,12 +184,12 @@ fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
 fn validate_reaches_a_registry_without_tls_only_with_a_flag_that_says_so() {
     let place = TestFolder::new();
     let registry = LoopbackRegistry::open(place.path());
-    let mut files = Files::default();
+    let mut files = LayerFiles::default();
     for (name, text) in [("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)] {
         files.add(name, text.as_bytes().to_vec()).unwrap();
     }
     let layer = build::layer(&registry.store, &files).unwrap();
-    let config = Config::default();
+    let config = ImageConfig::default();
     let image = build::image(&registry.store, Platform::host(), config, &[layer]).unwrap();
     let name = format!("{}/org/kiwi:v1", registry.domain);
     registry.store.set(&name.parse().unwrap(), &image).unwrap();

@@ -18,7 +18,7 @@
 use crate::store::{self, CatalogStore, SourceState};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mainstay_api::{names, resources};
-use mainstay_catalog::{Catalog, Declared, Origin};
+use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments};
 use mainstay_client::{Cache, Selection};
 use mainstay_object::{Gvk, NamespacedName, Object, known};
 use serde_json::{Value, json};
@@ -223,7 +223,7 @@ pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ConfigMapCatalo
     let manifests = Manifests::of(&csvs, &crds);
     let package_list = list(data, PACKAGES)?;
     let (packages, mut left_out) = packages(&package_list);
-    let mut declared = Declared::default();
+    let mut declared = CatalogDocuments::default();
     for package in &packages {
         let other_heads: BTreeSet<&str> = packages
             .iter()
@@ -231,8 +231,8 @@ pub(crate) fn catalog(data: &BTreeMap<String, String>) -> Result<ConfigMapCatalo
             .flat_map(|other| other.channels.iter().map(|channel| text(channel, "currentCSV")))
             .collect();
         let read = package_documents(package, &manifests, &other_heads).and_then(|documents| {
-            let origin = || Origin { file: PACKAGES.into(), line: 1 };
-            Declared::of(documents.into_iter().map(|document| (origin(), document)))
+            let origin = || BlobOrigin { file: PACKAGES.into(), line: 1 };
+            CatalogDocuments::of(documents.into_iter().map(|document| (origin(), document)))
                 .map_err(|error| PackageError::Load(error.headline()))
         });
         match read {

@@ -190,7 +190,7 @@ impl Controller {
             }));
         }
         let csvs: Vec<_> = context.caches.csvs.list(Some(namespace));
-        let api = |api: &fields::Api| mainstay_catalog::Api {
+        let api = |api: &fields::Api| mainstay_catalog::BundleApi {
             group: api.group.clone(),
             version: api.version.clone(),
             kind: api.kind.clone(),

@@ -17,7 +17,7 @@ use mainstay_api::{
     Approval, BundleLookup, ConditionStatus, InstallPlan, InstallPlanCondition,
     InstallPlanConditionType, InstallPlanPhase, InstallPlanReason, InstallPlanStatus, Step, Time,
 };
-use mainstay_catalog::{Api, Bundle, Package};
+use mainstay_catalog::{Bundle, BundleApi, Package};
 use mainstay_object::{NamespacedName, Object};
 use mainstay_registry::RegistryIndex;
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ pub(crate) struct UserPlanInput<'a> {
     /// The CSVs of the namespace.
     pub(crate) present: BTreeSet<String>,
     /// The APIs that existing CSVs provide.
-    pub(crate) provided: BTreeSet<Api>,
+    pub(crate) provided: BTreeSet<BundleApi>,
     /// The objects of unpacked bundles, by image.
     pub(crate) unpacked: BTreeMap<Key, Arc<Vec<Object>>>,
 }
@@ -211,7 +211,7 @@ fn bundle_named<'w>(
 fn provider<'w>(
     input: &'w UserPlanInput<'_>,
     requiring: &ChosenBundle<'w>,
-    api: &Api,
+    api: &BundleApi,
 ) -> Result<ChosenBundle<'w>, UnresolvedSteps> {
     let own = input.sources.iter().filter(|source| source.key == requiring.source.key);
     let others = input.sources.iter().filter(|source| source.key != requiring.source.key);

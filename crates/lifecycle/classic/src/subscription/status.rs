@@ -9,8 +9,8 @@ use mainstay_api::{
     SubscriptionConditionType as Type, SubscriptionReason as Reason, SubscriptionState,
     SubscriptionStatus, Time, names,
 };
-use mainstay_catalog::Entry;
-use mainstay_catalogsources::SourceContent;
+use mainstay_catalog::CatalogEntry;
+use mainstay_catalogsources::CatalogContent;
 use mainstay_version::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -255,7 +255,7 @@ fn has_successor(subscription: &Subscription, content: &SourceContent, bundle: &
     let Some(package) = content.catalog().package(&spec.package) else { return false };
     let channel = if spec.channel.is_empty() { &package.default_channel } else { &*spec.channel };
     let version = package.bundle(bundle).map(|bundle| &bundle.version);
-    let leads_here = |entry: &Entry| {
+    let leads_here = |entry: &CatalogEntry| {
         let range = entry.skip_range.as_ref().and_then(|range| Range::parse(range).ok());
         *entry.name != *bundle
             && (entry.replaces.as_deref() == Some(bundle)

@@ -3,43 +3,43 @@
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, catalog, crd, csv, true_condition};
 use mainstay_api::resources::{CATALOG_SOURCE, INSTALL_PLAN};
 use mainstay_database::fixture::TABLES;
-use mainstay_image::build::{self, Files};
-use mainstay_image::manifest::{Config, Run};
+use mainstay_image::build::{self, LayerFiles};
+use mainstay_image::manifest::{ImageConfig, RunConfig};
 use mainstay_image::platform::Platform;
-use mainstay_image::reference::Reference;
-use mainstay_image::store::Store;
+use mainstay_image::reference::ImageReference;
+use mainstay_image::store::ImageStore;
 use mainstay_object::Object;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
 pub(crate) fn put_image(
-    store: &Store,
+    store: &ImageStore,
     name: &str,
     files: &[(&str, String)],
     labels: &[(&str, &str)],
 ) {
     let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
     let labels = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-    put_image_with_config(store, name, &files, Run { labels, ..Run::default() });
+    put_image_with_config(store, name, &files, RunConfig { labels, ..RunConfig::default() });
 }
 
 /// Names and contents of files.
 type ImageFiles<'f> = &'f [(&'f str, &'f [u8])];
 
-fn put_image_with_config(store: &Store, name: &str, files: ImageFiles<'_>, run: Run) {
-    let mut content = Files::default();
+fn put_image_with_config(store: &ImageStore, name: &str, files: ImageFiles<'_>, run: RunConfig) {
+    let mut content = LayerFiles::default();
     for (name, bytes) in files {
         content.add(name, bytes.to_vec()).unwrap();
     }
-    let config = Config { config: run, ..Config::default() };
+    let config = ImageConfig { config: run, ..ImageConfig::default() };
     let layer = build::layer(store, &content).unwrap();
     let image = build::image(store, Platform::host(), config, &[layer]).unwrap();
-    store.set(&Reference::parse(name).unwrap(), &image).unwrap();
+    store.set(&ImageReference::parse(name).unwrap(), &image).unwrap();
 }
 
 /// Stores a catalog image whose bundles are images only.
-pub(crate) fn put_catalog(store: &Store, name: &str, versions: &[&str]) {
+pub(crate) fn put_catalog(store: &ImageStore, name: &str, versions: &[&str]) {
     let only_image = |version: &str, bundle: &mut Value| {
         bundle["image"] = format!("localhost/anvil-bundle:v{version}").into();
         let properties = bundle["properties"].as_array_mut().unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn bundle_files(version: &str, replaces: Option<&str>) -> [(&'static 
     ]
 }
 
-pub(crate) fn put_bundle(store: &Store, version: &str, replaces: Option<&str>) {
+pub(crate) fn put_bundle(store: &ImageStore, version: &str, replaces: Option<&str>) {
     let name = format!("localhost/anvil-bundle:v{version}");
     put_image(store, &name, &bundle_files(version, replaces), &[]);
 }
@@ -193,8 +193,9 @@ async fn invalid_bundle_is_unpacked_once_and_reported() {
     let store = olm.store();
     // The CSV in the bundle has the name of another version.
     put_bundle(&store, "1.0.0", None);
-    let wrong = store.resolve(&Reference::parse("localhost/anvil-bundle:v1.0.0").unwrap()).unwrap();
-    let name = Reference::parse("localhost/anvil-bundle:v1.1.0").unwrap();
+    let wrong =
+        store.resolve(&ImageReference::parse("localhost/anvil-bundle:v1.0.0").unwrap()).unwrap();
+    let name = ImageReference::parse("localhost/anvil-bundle:v1.1.0").unwrap();
     store.set(&name, &wrong.unwrap()).unwrap();
     put_catalog(&store, "localhost/catalog:v1", &["1.1.0"]);
     apply_image_source(&olm, "localhost/catalog:v1", "").await;
@@ -251,7 +252,7 @@ async fn polled_catalog_image_is_read_again_and_its_content_kept_when_it_is_gone
     let plan = plans.iter().find(of_upgrade).unwrap();
     // shows R019
     assert_eq!(plan.array(&["status", "bundleLookups"])[0]["replaces"], "anvil.v1.0.0");
-    store.forget(&Reference::parse("localhost/catalog:v1").unwrap()).unwrap();
+    store.forget(&ImageReference::parse("localhost/catalog:v1").unwrap()).unwrap();
     let gone = wait_for_source(&olm, |source| {
         source.str(&["status", "reason"]) == Some("RegistryServerError")
     })
@@ -374,9 +375,9 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     let olm = OlmCluster::start(&["0.1.0"]).await;
     let (store, folder) = (olm.store(), tempfile::tempdir().unwrap());
     let label = "operators.operatorframework.io.index.database.v1";
-    let labelled = Run {
+    let labelled = RunConfig {
         labels: [(label.to_owned(), "/database/index.db".to_owned())].into(),
-        ..Run::default()
+        ..RunConfig::default()
     };
     let name = "localhost/catalog:v1";
     let first = sqlite_database(folder.path(), &["1.0.0"]);
@@ -391,11 +392,11 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     put_bundle(&store, "1.1.0", Some("1.0.0"));
     let second = sqlite_database(folder.path(), &["1.0.0", "1.1.0"]);
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let started = Run {
+    let started = RunConfig {
         entrypoint: words("/bin/registry-server"),
         cmd: words("--database bundles.db"),
         working_dir: "/registry".to_owned(),
-        ..Run::default()
+        ..RunConfig::default()
     };
     put_image_with_config(&store, name, &[("registry/bundles.db", &second)], started);
     olm.wait_until_succeeded("anvil.v1.1.0").await;

@@ -12,12 +12,12 @@ use mainstay_client::{Cluster, Selection};
 use mainstay_clock::Clock;
 use mainstay_controller::{Monitors, Subsystem};
 use mainstay_exposition::Page;
-use mainstay_image::policy::Policy;
-use mainstay_image::reference::Reference;
+use mainstay_image::policy::SignaturePolicy;
+use mainstay_image::reference::ImageReference;
+use mainstay_image::registry::ClientSettings;
 use mainstay_image::registry::Proxies;
-use mainstay_image::registry::Settings;
-use mainstay_image::store::Store;
-use mainstay_images::{ImageSources, LocalName, ReadPolicy, UnreadablePolicy};
+use mainstay_image::store::ImageStore;
+use mainstay_images::{Images, LocalName, ReadPolicy, UnreadablePolicy};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
@@ -166,8 +166,8 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
     }
 
     /// The cluster's image store.
-    pub(crate) fn store(&self) -> Store {
-        Store::open(self.images.path().join("local")).unwrap()
+    pub(crate) fn store(&self) -> ImageStore {
+        ImageStore::open(self.images.path().join("local")).unwrap()
     }
 
     /// Reads the machine's policy, which a test may replace.
@@ -175,15 +175,15 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         let policy = Arc::clone(&self.policy);
         Arc::new(move || {
             let text = policy.lock().unwrap().clone();
-            let Some(text) = text else { return Ok(Policy::accept_anything()) };
+            let Some(text) = text else { return Ok(SignaturePolicy::accept_anything()) };
             let lost = |_: &str| Err(std::io::ErrorKind::NotFound.into());
-            Policy::read(text.as_bytes(), lost)
+            SignaturePolicy::read(text.as_bytes(), lost)
                 .map_err(|error| UnreadablePolicy(format!("invalid policy: {error}")))
         })
     }
 
-    fn image_sources(&self) -> ImageSources {
-        let named = |reference: &Reference| LocalName {
+    fn image_sources(&self) -> Images {
+        let named = |reference: &ImageReference| LocalName {
             reference: reference.clone(),
             only_here: reference.domain() == "localhost",
         };
@@ -192,8 +192,8 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         ImageSources {
             local: self.store(),
             named: Arc::new(named),
-            pulled: Store::open(self.images.path().join("pulled")).unwrap(),
-            registries: Settings::new(self.cluster.clock()),
+            pulled: ImageStore::open(self.images.path().join("pulled")).unwrap(),
+            registries: ClientSettings::new(self.cluster.clock()),
             policy: self.read_policy(),
             work,
         }

@@ -4,7 +4,7 @@ mod answers;
 mod service;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainstay_catalog::{Catalog, Declared, Origin};
+use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments};
 use mainstay_registry::{
     RegistryIndex, Served, ServedCatalogs,
     grpc::service_until,
@@ -65,11 +65,11 @@ impl RegistryServer {
     }
 }
 
-fn index_of(documents: Vec<Value>) -> Arc<RegistryIndex> {
-    let origin = Origin { file: "a.json".into(), line: 1 };
+fn index_of(documents: Vec<Value>) -> Arc<Index> {
+    let origin = BlobOrigin { file: "a.json".into(), line: 1 };
     let documents = documents.into_iter().map(|document| (origin.clone(), document));
-    let catalog: Arc<Catalog> = Declared::of(documents).unwrap().check().unwrap();
-    Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH))
+    let catalog: Arc<Catalog> = CatalogDocuments::of(documents).unwrap().check().unwrap();
+    Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH))
 }
 
 fn package(name: &str, default: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Extensions on file-based catalogs, and on published ones if they are available.
 
-use mainstay_catalog::{Catalog, Files, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, KeptContent, LoadOptions, MemorySource};
 use mainstay_resolver::extension::{
     self, ExtensionChoice, ExtensionFailure, ExtensionFailureKind, ExtensionRequest,
     InputCatalogContent, InstalledExtension, PackageContent,
@@ -35,7 +35,7 @@ fn extension_updates_follow_the_update_graph() {
         else {
             continue;
         };
-        let options = LoadOptions { keep: Keep::Facts, ..LoadOptions::default() };
+        let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
         let catalog = Catalog::load(folder.path(), &options).unwrap();
         let (mut requests, mut chosen) = (0, 0);
         for package in catalog.packages() {
@@ -89,7 +89,7 @@ fn offer_has_the_properties_of_its_bundles() {
 ---
 {schema: olm.bundle, package: tea, name: tea-v3.0.0-7, image: "x.io/tea:3", properties: [{type: olm.package, value: {packageName: tea, version: 3.0.0, release: "7"}}, {type: olm.gvk.required, value: {group: x.io, version: v1, kind: Pot}}, {type: olm.constraint, value: {failureMessage: no, cel: {rule: "true"}}}]}
 "#;
-    let files: Files = [("catalog.yaml", text)].into_iter().collect();
+    let files: MemorySource = [("catalog.yaml", text)].into_iter().collect();
     let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
     let offer = PackageContent::of(catalog.package("tea").unwrap());
     let said: Vec<_> = offer

@@ -20,7 +20,7 @@ use super::{CatalogCommandIo, list::no_package, open::open, show::find_bundle};
 use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
-use mainstay_catalog::Keep;
+use mainstay_catalog::KeptContent;
 use mainstay_cause::{Cause, Place};
 use mainstay_gocompat::quote;
 use mainstay_updates::Graph;
@@ -69,7 +69,7 @@ pub(super) fn run(
     io: &mut CatalogCommandIo<'_>,
 ) -> Result<(), CommandFailure> {
     let opened = open(io, &arguments.path)?;
-    let catalog = opened.load(Keep::Facts)?;
+    let catalog = opened.load(KeptContent::Facts)?;
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;

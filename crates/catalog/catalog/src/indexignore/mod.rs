@@ -1,16 +1,15 @@
-//! `.indexignore`: which files are no part of the catalog.
+//! `.indexignore`: patterns of files that do not belong to the catalog.
 //!
-//! The patterns look like git's, and are read as upstream reads them: those of the whole tree are
-//! collected first, folders are not pruned, and for each file the last pattern that says anything
-//! decides. A deeper `!pattern` can therefore bring back a file below an ignored folder.
+//! The patterns look like git's, and mean what they mean to upstream. All patterns of the tree are
+//! read first, and folders are not pruned. For each file the last matching pattern decides, so a
+//! deeper `!pattern` can re-include a file below an ignored folder.
 //!
-//! A tree may have as many patterns as files, so patterns are not tried one by one. They are laid
-//! into one tree of names, where patterns that begin alike share their beginning, and a path is
-//! walked down in it:
+//! A tree may have as many patterns as files, so patterns are not tried one by one. They form one
+//! prefix tree of path components, and a path descends in it:
 //!
 //! ```text
-//! d/*.md          ─► d ─► *.md     (names that are written out are looked up,
-//! d/e/            ─► d ─► e         those with wildcards are told apart sign by sign)
+//! d/*.md          ─► d ─► *.md     (literal names are looked up,
+//! d/e/            ─► d ─► e         globs are matched character by character)
 //! *.txt, **/*.txt ─► ** ─► *.txt
 //! ```
 
@@ -22,62 +21,61 @@ use std::collections::{HashMap, HashSet};
 /// The name of the files with patterns; they are never read as content.
 pub(crate) const FILE: &str = ".indexignore";
 
-/// Bytes of patterns that a tree may have: several times what it takes to name each of the files
-/// that a catalog may have.
-pub(crate) const MOST_BYTES: u64 = 4 << 20;
+/// How many bytes of patterns a tree may have: several times the length of all file names that a
+/// catalog may have.
+pub(crate) const MAX_BYTES: u64 = 4 << 20;
 
-/// Steps that all files of a tree may take, some seconds of work. Only patterns that are made to
-/// be slow need more: usual ones take a few steps for each sign of a path.
-const MOST_STEPS: u64 = 1 << 28;
+/// How many steps all files of a tree may take together, some seconds of work. Usual patterns take
+/// a few steps for each character of a path; only hostile ones need more.
+const MAX_STEPS: u64 = 1 << 28;
 
-/// The patterns take more steps than anybody shall wait for.
+/// The patterns exceed the limit of steps.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooSlow;
+pub(crate) struct PatternLimitExceeded;
 
 /// All patterns of a tree.
-pub(crate) struct Ignored {
-    /// Where the patterns of a folder begin. Its name has a slash behind it.
+pub(crate) struct IgnorePatterns {
+    /// The root nodes by folder. The name of a folder ends with a slash.
     folders: HashMap<String, usize>,
     nodes: Vec<Node>,
     /// How many patterns there are.
     patterns: usize,
     steps: u64,
-    /// How many steps there may be.
-    most: u64,
+    /// The limit of steps.
+    max_steps: u64,
 }
 
-impl Default for Ignored {
+impl Default for IgnorePatterns {
     fn default() -> Self {
         let (folders, nodes) = Default::default();
-        Self { folders, nodes, patterns: 0, steps: 0, most: MOST_STEPS }
+        Self { folders, nodes, patterns: 0, steps: 0, max_steps: MAX_STEPS }
     }
 }
 
-/// What a part of a pattern leads to.
+/// A node of the prefix tree.
 #[derive(Default)]
 struct Node {
-    /// What names lead to that are written out.
+    /// Children by literal name.
     names: HashMap<String, usize>,
-    /// What names with wildcards lead to.
+    /// Children by glob.
     globs: Globs,
-    /// What `**` leads to.
+    /// The child behind `**`.
     anywhere: Option<usize>,
     /// The last pattern that ends here.
-    end: Option<Verdict>,
+    end: Option<PatternEffect>,
     /// The last pattern that ends here and is for folders only.
-    folder: Option<Verdict>,
+    folder: Option<PatternEffect>,
 }
 
-/// What a pattern says. The later one is the greater one.
+/// The effect of a pattern. The later pattern is the greater one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Verdict {
+struct PatternEffect {
     pattern: usize,
-    brings_back: bool,
+    includes: bool,
 }
 
-impl Ignored {
-    /// Adds the patterns of one file. Files must be added in the order in which a walk through the
-    /// tree comes across them.
+impl IgnorePatterns {
+    /// Adds the patterns of one file. Files must be added in the order of a walk through the tree.
     pub(crate) fn add(&mut self, path: &str, text: &str) {
         let folder = path.strip_suffix(FILE).unwrap_or_default();
         let lines = text.split('\n').map(str::trim);
@@ -108,13 +106,13 @@ impl Ignored {
         } else {
             self.patterns
         };
-        let verdict = Verdict { pattern: number, brings_back: pattern.brings_back };
+        let effect = PatternEffect { pattern: number, includes: pattern.includes };
         let node = &mut self.nodes[at];
-        let place = if pattern.only_folders { &mut node.folder } else { &mut node.end };
-        *place = Some(verdict);
+        let place = if pattern.folders_only { &mut node.folder } else { &mut node.end };
+        *place = Some(effect);
     }
 
-    /// Where the patterns of a folder begin.
+    /// The root node of a folder's patterns.
     fn root(&mut self, folder: &str) -> usize {
         let new = self.nodes.len();
         let root = *self.folders.entry(folder.to_owned()).or_insert(new);
@@ -124,68 +122,72 @@ impl Ignored {
         root
     }
 
-    /// Whether the file at `path` is left out.
+    /// Whether the file at `path` is ignored.
     ///
     /// # Errors
-    /// When the files that were asked for have taken too many steps together.
-    pub(crate) fn ignores(&mut self, path: &str) -> Result<bool, TooSlow> {
+    /// If all files together have taken too many steps.
+    pub(crate) fn ignores(&mut self, path: &str) -> Result<bool, PatternLimitExceeded> {
         let names: Vec<&str> = path.split('/').collect();
         let (mut last, mut length) = (None, 0);
         for (depth, name) in names.iter().enumerate() {
             if let Some(root) = self.folders.get(&path[..length]) {
-                last = last.max(self.last(*root, &names[depth..])?);
+                last = last.max(self.last_effect(*root, &names[depth..])?);
             }
             length += name.len() + 1;
             self.steps += 1;
         }
-        Ok(last.is_some_and(|verdict| !verdict.brings_back))
+        Ok(last.is_some_and(|effect| !effect.includes))
     }
 
-    /// What the last pattern says that is for a path of these names.
-    fn last(&mut self, root: usize, names: &[&str]) -> Result<Option<Verdict>, TooSlow> {
-        let Self { nodes, steps, most, .. } = self;
+    /// The effect of the last pattern that matches a path of these names.
+    fn last_effect(
+        &mut self,
+        root: usize,
+        names: &[&str],
+    ) -> Result<Option<PatternEffect>, PatternLimitExceeded> {
+        let Self { nodes, steps, max_steps, .. } = self;
         let mut last = None;
-        // A pattern begins at one place in the path only, and behind `**` it is the first one where
-        // its next part fits: so each node is come to once at most.
-        let (mut ahead, mut found, mut come_to) = (vec![(root, 0)], Vec::new(), HashSet::new());
-        while let Some((at, taken)) = ahead.pop() {
+        // A pattern begins at one place of the path, and behind `**` it continues at the first
+        // place where its next part matches: so each node is visited once at most.
+        let (mut queue, mut found, mut visited) = (vec![(root, 0)], Vec::new(), HashSet::new());
+        while let Some((at, taken)) = queue.pop() {
             let node = &nodes[at];
             last = last.max(node.end);
-            // What is left behind the match lies in a folder that matches.
+            // The rest of the path lies in a folder that matches.
             if taken < names.len() {
                 last = last.max(node.folder);
             }
             if let Some(name) = names.get(taken) {
-                node.behind(name, &mut found, steps);
-                ahead.extend(found.drain(..).map(|next| (next, taken + 1)));
+                node.children(name, &mut found, steps);
+                queue.extend(found.drain(..).map(|next| (next, taken + 1)));
             }
             let Some(anywhere) = node.anywhere else { continue };
             for (index, name) in names.iter().enumerate().skip(taken) {
-                nodes[anywhere].behind(name, &mut found, steps);
-                let new = found.drain(..).filter(|next| come_to.insert(*next));
-                ahead.extend(new.map(|next| (next, index + 1)));
+                nodes[anywhere].children(name, &mut found, steps);
+                let new = found.drain(..).filter(|next| visited.insert(*next));
+                queue.extend(new.map(|next| (next, index + 1)));
             }
-            if *steps > *most {
-                return Err(TooSlow);
+            if *steps > *max_steps {
+                return Err(PatternLimitExceeded);
             }
         }
-        if *steps > *most { Err(TooSlow) } else { Ok(last) }
+        if *steps > *max_steps { Err(PatternLimitExceeded) } else { Ok(last) }
     }
 }
 
 impl Node {
-    /// Adds what `name` leads to.
-    fn behind(&self, name: &str, found: &mut Vec<usize>, steps: &mut u64) {
+    /// Adds the children that `name` leads to.
+    fn children(&self, name: &str, found: &mut Vec<usize>, steps: &mut u64) {
         *steps += 1;
         found.extend(self.names.get(name));
         self.globs.matching(name, found, steps);
     }
 }
 
-/// One line that can match something.
+/// One line that can match a path.
 struct Pattern {
-    brings_back: bool,
-    only_folders: bool,
+    includes: bool,
+    folders_only: bool,
     parts: Vec<Part>,
 }
 
@@ -198,11 +200,11 @@ enum Part {
 impl Pattern {
     /// `None` for a line that matches nothing.
     fn new(line: &str) -> Option<Self> {
-        let (brings_back, line) = match line.strip_prefix('!') {
+        let (includes, line) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
-        let (only_folders, line) = match line.strip_suffix('/') {
+        let (folders_only, line) = match line.strip_suffix('/') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
@@ -211,10 +213,10 @@ impl Pattern {
             let mut anywhere = false;
             for part in line.split('/') {
                 match part {
-                    // Nothing between two slashes takes back what was before it.
+                    // An empty part cancels a `**` before it.
                     "" => anywhere = false,
                     "**" => anywhere = true,
-                    // `**` beside something else, which nothing is.
+                    // `**` next to other characters matches nothing.
                     part if part.contains("**") => return None,
                     part => {
                         if std::mem::take(&mut anywhere) {
@@ -225,10 +227,10 @@ impl Pattern {
                 }
             }
         } else {
-            // Without slashes it stands for any name of the path.
+            // A pattern without slashes matches any component of the path.
             parts.extend([Part::Folders, Part::Name(Glob::new(line)?)]);
         }
-        (!parts.is_empty()).then_some(Self { brings_back, only_folders, parts })
+        (!parts.is_empty()).then_some(Self { includes, folders_only, parts })
     }
 }
 

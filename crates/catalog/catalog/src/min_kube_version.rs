@@ -1,6 +1,6 @@
-//! The least version of Kubernetes that a bundle needs, as its ClusterServiceVersion says it.
+//! `minKubeVersion` of a bundle: the minimum Kubernetes version in its ClusterServiceVersion.
 
-use crate::fold;
+use crate::case_fold;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_gocompat::decode_base64;
 use memchr::memmem::Finder;
@@ -9,22 +9,21 @@ use std::sync::LazyLock;
 
 const FIELD: &str = "minKubeVersion";
 
-/// What is in the base64 of a text that has the field's name in it, wherever in the text that is:
-/// groups of three bytes become four signs each, and the name begins in one of three places of a
-/// group.
-static SIGNS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
+/// The base64 of the field's name at each alignment: base64 encodes three bytes as four characters,
+/// and the name begins at one of three offsets in a group.
+static ENCODED_FIELD: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
     [0, 1, 2].map(|from| {
         let whole = (FIELD.len() - from) / 3 * 3;
         Finder::new(STANDARD.encode(&FIELD[from..from + whole]).as_bytes()).into_owned()
     })
 });
 
-/// The least version that a manifest asks for, if it is a ClusterServiceVersion that does.
+/// The `minKubeVersion` of a manifest, if it is a ClusterServiceVersion with one.
 ///
-/// Manifests are nearly all of a catalog, so only one that seems to have the field is opened.
-pub(crate) fn in_object(value: Option<&Value>) -> Option<String> {
-    let data = fold::get(value?, "data")?.as_str()?;
-    if !may_have(data) {
+/// Manifests are nearly all of a catalog, so only those that may have the field are decoded.
+pub(crate) fn find_in_object(value: Option<&Value>) -> Option<String> {
+    let data = case_fold::get(value?, "data")?.as_str()?;
+    if !may_contain_field(data) {
         return None;
     }
     let bytes = decode_base64(data).ok()?;
@@ -38,37 +37,40 @@ pub(crate) fn in_object(value: Option<&Value>) -> Option<String> {
         .flatten()
 }
 
-/// Whether the name of the field may be in what a base64 text stands for. Broken lines hide it.
-fn may_have(base64: &str) -> bool {
+/// Whether a base64 text may contain the field's name. Line breaks hide it, so they count as yes.
+fn may_contain_field(base64: &str) -> bool {
     let text = base64.as_bytes();
     memchr::memchr2(b'\n', b'\r', text).is_some()
-        || SIGNS.iter().any(|sign| sign.find(text).is_some())
+        || ENCODED_FIELD.iter().any(|finder| finder.find(text).is_some())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{STANDARD, in_object, may_have};
+    use super::{STANDARD, find_in_object, may_contain_field};
     use base64::Engine;
     use serde_json::json;
 
     #[test]
-    fn the_field_is_seen_through_base64_wherever_it_stands() {
+    fn field_name_is_found_in_base64_at_each_alignment() {
         for before in ["", "a", "ab", "abc"] {
             for after in ["", "x", "xy"] {
                 let has = STANDARD.encode(format!("{before}minKubeVersion{after}"));
                 let has_not = STANDARD.encode(format!("{before}minKubVersion{after}"));
-                assert!(may_have(&has) && !may_have(&has_not), "{before} {after}");
+                assert!(
+                    may_contain_field(&has) && !may_contain_field(&has_not),
+                    "{before} {after}"
+                );
             }
         }
     }
 
     #[test]
-    fn only_a_version_of_an_operator_says_what_it_needs() {
+    fn only_a_cluster_service_version_has_a_min_kube_version() {
         let csv = r#"{"kind": "ClusterServiceVersion", "spec": {"minKubeVersion": "1.30.0"}}"#;
         let yaml = "kind: ClusterServiceVersion\nspec:\n  minKubeVersion: 1.30.0\n";
         let lines =
             STANDARD.encode(csv).as_bytes().chunks(20).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        for (data, said) in [
+        for (data, expected) in [
             (STANDARD.encode(csv), Some("1.30.0")),
             (STANDARD.encode(yaml), Some("1.30.0")),
             (String::from_utf8(lines.join(&b'\n')).unwrap(), Some("1.30.0")),
@@ -77,8 +79,8 @@ mod tests {
             (STANDARD.encode(csv.replace("\"1.30.0\"", "7")), None),
             (STANDARD.encode("minKubeVersion"), None),
         ] {
-            assert_eq!(in_object(Some(&json!({"data": data}))).as_deref(), said, "{data}");
+            assert_eq!(find_in_object(Some(&json!({"data": data}))).as_deref(), expected, "{data}");
         }
-        assert_eq!(in_object(None), None);
+        assert_eq!(find_in_object(None), None);
     }
 }

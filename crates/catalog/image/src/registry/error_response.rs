@@ -1,23 +1,23 @@
-//! What a registry says when it refuses, without the secrets that it was told.
+//! Error responses of registries, without the secrets of the request.
 
 use super::{
-    Inner, RegistryError, Secret,
+    Inner, RegistryError, RegistrySecret,
     send::{Repository, display_url},
 };
 use http::Response;
 use hyper::body::Incoming;
 
 impl Inner {
-    /// The error that an answer is, with what the registry says of it.
-    pub(super) async fn refused(
+    /// The error for a response, with the text of the registry.
+    pub(super) async fn response_error(
         &self,
         repository: &Repository,
         url: &str,
         answer: Response<Incoming>,
-        secret: Option<&Secret>,
+        secret: Option<&RegistrySecret>,
     ) -> RegistryError {
         let status = answer.status();
-        let text = self.small(url, answer, 64 << 10).await.unwrap_or_default();
+        let text = self.read_body(url, answer, 64 << 10).await.unwrap_or_default();
         let errors: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
         let said = |error: &serde_json::Value| {
             let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
@@ -25,7 +25,7 @@ impl Inner {
         };
         let list = errors["errors"].as_array().map(|list| list.iter().take(3).map(said));
         let mut detail = list.map(|list| list.collect::<Vec<_>>().join("; ")).unwrap_or_default();
-        // Whoever was told a secret might say it again.
+        // The registry may repeat a secret in its response.
         let login = self.settings.keyring.login(&repository.full).await.ok().flatten();
         let mut hidden: Vec<String> = Vec::new();
         hidden.extend(

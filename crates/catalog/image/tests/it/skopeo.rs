@@ -1,4 +1,4 @@
-//! Clients that others have written, where they are at hand.
+//! Third-party clients against our registry, if they are installed.
 
 use crate::layouts::sample;
 use hyper::service::service_fn;
@@ -9,15 +9,15 @@ use hyper_util::{
 use mainstay_clock::Clock;
 use mainstay_image::{
     layout,
-    manifest::{Index, media_type},
+    manifest::{ImageIndex, media_type},
     platform::Platform,
-    serve::{Registry, Settings},
-    store::Store,
+    serve::{RegistryHandler, RegistrySettings},
+    store::ImageStore,
 };
 use std::{convert::Infallible, path::Path};
 use tokio::{net::TcpListener, process::Command};
 
-/// Runs skopeo; what it says.
+/// Runs skopeo and returns its output.
 async fn skopeo(folder: &Path, arguments: &[&str]) -> String {
     let policy = folder.join("policy.json");
     std::fs::write(&policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#).unwrap();
@@ -44,8 +44,9 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let domain = listener.local_addr().unwrap().to_string();
-    let theirs = Store::open(folder.path().join("theirs")).unwrap();
-    let registry = Registry::new(theirs.clone(), Settings::new(&domain), Clock::system());
+    let theirs = ImageStore::open(folder.path().join("theirs")).unwrap();
+    let registry =
+        RegistryHandler::new(theirs.clone(), RegistrySettings::new(&domain), Clock::system());
     let serving = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -61,11 +62,11 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
         }
     });
 
-    let ours = Store::open(folder.path().join("ours")).unwrap();
+    let ours = ImageStore::open(folder.path().join("ours")).unwrap();
     let mut arm = sample(&ours, "for arm");
     arm.platform = Some(Platform::linux("arm64"));
     let amd = sample(&ours, "for amd");
-    let index = Index::oci(vec![amd.clone(), arm]);
+    let index = ImageIndex::oci(vec![amd.clone(), arm]);
     let index = ours.put_json(media_type::OCI_INDEX, &index).unwrap();
     let path = folder.path().join("layout");
     layout::write_folder(&ours, &[("v1".to_owned(), index.clone())], &path).unwrap();
@@ -83,7 +84,7 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
     let said = skopeo(root, &["inspect", "--raw", "--tls-verify=false", &target]).await;
     assert_eq!(said.as_bytes(), ours.bytes(&index.digest, 1 << 20).unwrap());
 
-    // Mounted, pulled in three forms, and read again by us.
+    // Images are mounted, pulled in three formats, and read again.
     let other = format!("docker://{domain}/other:v1");
     let options = ["copy", "--src-tls-verify=false", "--dest-tls-verify=false"];
     skopeo(root, &[&options[..], &["--all", &target, &other]].concat()).await;
@@ -94,14 +95,14 @@ async fn skopeo_pushes_to_our_registry_and_pulls_from_it() {
         let platform = ["--override-arch", "amd64", "--override-os", "linux"];
         skopeo(root, &[&platform[..], &["copy", "--src-tls-verify=false", &target, &to]].concat())
             .await;
-        let back = Store::open(root.join(format!("back of {name}"))).unwrap();
+        let back = ImageStore::open(root.join(format!("back of {name}"))).unwrap();
         let read = layout::read(&back, &path).unwrap();
         assert_eq!(read.len(), 1, "{form}");
         if form != "docker-archive" {
             assert_eq!(read[0].descriptor.digest, amd.digest, "{form}");
         }
     }
-    // And what we write, it reads.
+    // skopeo reads archives that this crate writes.
     for form in ["oci-archive", "docker-archive"] {
         let path = root.join(format!("ours {form}.tar"));
         let file = std::fs::File::create(&path).unwrap();

@@ -1,9 +1,9 @@
-//! Names that were probably meant, and the digits by which versions are told apart.
+//! Similar names for suggestions, and the digits that distinguish versions.
 
 pub(super) use mainstay_formats::near::nearest;
 
-/// The digits of a name with what stands between them left out: versions that differ have other
-/// ones, and names that are mistyped rarely do.
+/// The digits of a name, with a dot for anything between them. Names of different versions differ
+/// in their digits; misspelled names rarely do.
 pub(super) fn digits(name: &str) -> String {
     let mut digits = String::new();
     let mut between = false;
@@ -24,7 +24,7 @@ mod tests {
     use super::digits;
 
     #[test]
-    fn versions_are_told_apart_by_their_digits() {
+    fn digits_distinguish_versions() {
         for (name, expected) in
             [("kiwi.v1.10.0", "1.10.0"), ("kiwiv1-10.0", "1.10.0"), ("s3-v1.2", "3.1.2"), ("x", "")]
         {

@@ -1,5 +1,5 @@
-//! A registry that others have written, where it is at hand: Debian's `docker-registry`, with TLS,
-//! with names and passwords, and with a service that gives tokens.
+//! Our client against a third-party registry, if it is installed: Debian's `docker-registry`, with
+//! TLS, with passwords, and with a token service.
 
 use crate::{
     layouts::sample,
@@ -18,11 +18,11 @@ use hyper_util::{
 use mainstay_clock::Clock;
 use mainstay_image::{
     credentials::Keyring,
-    manifest::{Index, media_type},
+    manifest::{ImageIndex, media_type},
     platform::Platform,
-    reference::Reference,
-    registry::{Client, RegistryError, Security, Settings, Want},
-    store::Store,
+    reference::ImageReference,
+    registry::{ClientSettings, ImageClient, ImageSelection, RegistryError, Security},
+    store::ImageStore,
 };
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use rustls::pki_types::CertificateDer;
@@ -34,16 +34,16 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// `kiwi:fruit`, by bcrypt as the registry wants it.
+/// `kiwi:fruit` as a bcrypt hash, which the registry requires.
 const HTPASSWD: &str = "kiwi:$2b$05$u6NEnvFg6AAbVBZbQOoBSeYhPCz99j6d8I0pX/i6X01iySF4oUb/m\n";
 
 /// A running registry; killed when dropped.
-struct Running {
+struct RunningRegistry {
     _child: Child,
     address: String,
 }
 
-/// A certificate and its key in files.
+/// Files with a certificate and its key.
 struct Files {
     certificate: String,
     key: String,
@@ -65,9 +65,9 @@ fn files(folder: &Path, name: &str) -> Files {
     Files { certificate, key, authority: made.cert.der().clone(), pair: pair.unwrap() }
 }
 
-/// Starts the registry on a free port of loopback, and returns when it takes connections.
-async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> Running {
-    // Free a moment ago: nobody else on this machine takes it at random.
+/// Starts the registry on a free port of loopback, and returns when it listens.
+async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> RunningRegistry {
+    // The port was free a moment ago; another process is unlikely to take it.
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let mut http = json!({"addr": address});
     if let Some(tls) = tls {
@@ -103,23 +103,23 @@ async fn start(folder: &Path, name: &str, auth: Value, tls: Option<&Files>) -> R
             break;
         }
     }
-    // Somebody has to take what else it says.
+    // The rest of the log must be read, so that the registry does not block.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
-    Running { _child: child, address }
+    RunningRegistry { _child: child, address }
 }
 
-fn client(authorities: &[&CertificateDer<'static>], keyring: Option<Value>) -> Client {
+fn client(authorities: &[&CertificateDer<'static>], keyring: Option<Value>) -> ImageClient {
     let mut ring = Keyring::new();
     if let Some(file) = keyring {
         ring.add_file("auth.json", file.to_string().as_bytes()).unwrap();
     }
-    let mut settings = Settings::new(Clock::system());
+    let mut settings = ClientSettings::new(Clock::system());
     settings.system_authorities = false;
     settings.authorities = authorities.iter().map(|&one| one.clone()).collect();
     settings.keyring = Arc::new(ring);
     settings.attempts = 2;
     settings.backoff = Duration::from_millis(10);
-    Client::new(settings).unwrap()
+    ImageClient::new(settings).unwrap()
 }
 
 fn login(address: &str, password: &str) -> Value {
@@ -127,19 +127,19 @@ fn login(address: &str, password: &str) -> Value {
     json!({"auths": {address: {"auth": joined}}})
 }
 
-/// Pushes two platforms under a tag, pulls them into an empty store, and compares.
-async fn there_and_back(client: &Client, address: &str, security: Security, folder: &Path) {
-    let ours = Store::open(folder.join("ours")).unwrap();
+/// Pushes an index of two platforms, pulls it into an empty store, and compares.
+async fn push_and_pull(client: &ImageClient, address: &str, security: Security, folder: &Path) {
+    let ours = ImageStore::open(folder.join("ours")).unwrap();
     let back = tempfile::tempdir_in(folder).unwrap();
-    let back = Store::open(back.path()).unwrap();
+    let back = ImageStore::open(back.path()).unwrap();
     let (amd, mut arm) = (sample(&ours, "for amd"), sample(&ours, "for arm"));
     arm.platform = Some(Platform::linux("arm64"));
-    let index = ours.put_json(media_type::OCI_INDEX, &Index::oci(vec![amd, arm])).unwrap();
-    let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
+    let index = ours.put_json(media_type::OCI_INDEX, &ImageIndex::oci(vec![amd, arm])).unwrap();
+    let reference: ImageReference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     client.push(&ours, &index, &reference, security).await.unwrap();
-    // What is there already is not sent again, and mounted where that can be.
+    // Existing blobs are not sent again, and mounted where possible.
     client.push(&ours, &index, &reference, security).await.unwrap();
-    let pulled = client.pull(&reference, security, &Want::All, &back).await.unwrap();
+    let pulled = client.pull(&reference, security, &ImageSelection::All, &back).await.unwrap();
     assert_eq!(pulled.top.digest, index.digest);
     for part in ours.document(&index.digest).unwrap().parts() {
         let manifest = back.document(&part.digest).unwrap();
@@ -153,7 +153,7 @@ async fn there_and_back(client: &Client, address: &str, security: Security, fold
     assert!(error.is_not_found(), "{error}");
 }
 
-fn is_here() -> bool {
+fn is_installed() -> bool {
     let found = std::process::Command::new("docker-registry").arg("--version").output().is_ok();
     if !found {
         mainstay_testdata::skipped("docker-registry against our client: it is not installed");
@@ -162,32 +162,32 @@ fn is_here() -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_registry_without_tls_and_with_it() {
-    if !is_here() {
+async fn docker_registry_works_with_and_without_tls() {
+    if !is_installed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let plain = start(root, "plain", Value::Null, None).await;
-    there_and_back(&client(&[], None), &plain.address, Security::Plain, root).await;
-    // One that has nothing yet, so that everything has to be sent.
+    push_and_pull(&client(&[], None), &plain.address, Security::Plain, root).await;
+    // An empty registry, so that all blobs are sent.
     let other = start(root, "other", Value::Null, None).await;
-    there_and_back(&client(&[], None), &other.address, Security::Insecure, root).await;
+    push_and_pull(&client(&[], None), &other.address, Security::Insecure, root).await;
     let files = files(root, "tls");
     let tls = start(root, "secure", Value::Null, Some(&files)).await;
     let trusting = client(&[&files.authority], None);
-    there_and_back(&trusting, &tls.address, Security::Tls, root).await;
-    there_and_back(&client(&[], None), &tls.address, Security::Insecure, root).await;
-    // A certificate that nobody vouches for ends it.
-    let reference: Reference = format!("{}/fruit/kiwi:v1", tls.address).parse().unwrap();
+    push_and_pull(&trusting, &tls.address, Security::Tls, root).await;
+    push_and_pull(&client(&[], None), &tls.address, Security::Insecure, root).await;
+    // An untrusted certificate is an error.
+    let reference: ImageReference = format!("{}/fruit/kiwi:v1", tls.address).parse().unwrap();
     let error = client(&[], None).resolve(&reference, Security::Tls).await.unwrap_err();
     assert!(matches!(error, RegistryError::Connection { .. }), "{error}");
     mainstay_testdata::ran("our client against docker-registry, with and without TLS");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_registry_that_asks_for_a_name_and_a_password() {
-    if !is_here() {
+async fn docker_registry_works_with_passwords() {
+    if !is_installed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -199,18 +199,18 @@ async fn a_real_registry_that_asks_for_a_name_and_a_password() {
     let registry = start(root, "named", auth, Some(&files)).await;
     let address = &registry.address;
     let known = client(&[&files.authority], Some(login(address, "fruit")));
-    there_and_back(&known, address, Security::Tls, root).await;
-    let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
+    push_and_pull(&known, address, Security::Tls, root).await;
+    let reference: ImageReference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     for keyring in [None, Some(login(address, "vegetable"))] {
-        let stranger = client(&[&files.authority], keyring);
-        let error = stranger.resolve(&reference, Security::Tls).await.unwrap_err();
+        let unauthorized = client(&[&files.authority], keyring);
+        let error = unauthorized.resolve(&reference, Security::Tls).await.unwrap_err();
         assert!(matches!(error, RegistryError::Unauthorized { .. }), "{error}");
         assert!(!error.to_string().contains("vegetable"), "{error}");
     }
     mainstay_testdata::ran("our client against docker-registry, with a name and a password");
 }
 
-/// A token as the registry wants it: a JWT with the certificate of its key.
+/// A token for the registry: a JWT with the certificate of its key.
 fn token(files: &Files, service: &str, scopes: &str) -> String {
     let access: Vec<Value> = scopes
         .split(' ')
@@ -234,7 +234,7 @@ fn token(files: &Files, service: &str, scopes: &str) -> String {
     format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
 }
 
-/// Answers whoever shows the password with a token for what it asks.
+/// Responds to requests with the password with a token for the requested scope.
 fn grant(files: &Files, request: &Request<Incoming>) -> http::Response<crate::net::Body> {
     let wanted = format!("Basic {}", STANDARD.encode("kiwi:fruit"));
     let shown = request.headers().get(header::AUTHORIZATION);
@@ -255,8 +255,8 @@ fn grant(files: &Files, request: &Request<Incoming>) -> http::Response<crate::ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_registry_whose_tokens_come_from_elsewhere() {
-    if !is_here() {
+async fn docker_registry_works_with_a_token_service() {
+    if !is_installed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -290,8 +290,8 @@ async fn a_real_registry_whose_tokens_come_from_elsewhere() {
     let address = &registry.address;
     let with =
         |password: &str| client(&[&tls.authority, &authority], Some(login(address, password)));
-    there_and_back(&with("fruit"), address, Security::Tls, root).await;
-    let reference: Reference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
+    push_and_pull(&with("fruit"), address, Security::Tls, root).await;
+    let reference: ImageReference = format!("{address}/fruit/kiwi:v1").parse().unwrap();
     let error = with("vegetable").resolve(&reference, Security::Tls).await.unwrap_err();
     assert!(!error.to_string().contains("vegetable"), "{error}");
     serving.abort();

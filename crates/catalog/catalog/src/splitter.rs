@@ -1,50 +1,51 @@
-//! Cutting a file into parts while it streams by: whole JSON values, or whole sections of YAML.
+//! Document splitter: divides a file into parts while it is read, into JSON values or YAML
+//! documents.
 //!
-//! A part is what a thread works on, and all of a file that has to be in memory at a time. Only
-//! files whose form is plain from their first byte are cut; about all others (byte-order marks,
-//! JSON that goes over into YAML, whatever breaks off) somebody has to think who sees them whole.
+//! A part is the unit of work of a thread, and the most of a file that is in memory at a time. Only
+//! files with a form that is clear from the first byte are split. A byte-order mark, JSON that
+//! continues as YAML, or a truncated file is irregular: the caller reads such a file as a whole.
 
 use crate::lint::HIDING_BLANKS;
 use mainstay_yaml::DocumentFormat;
 use memchr::{memchr, memchr2, memchr3, memmem};
 use std::io::{self, Read};
 
-/// How many bytes are read at once, and roughly how long a part of small documents is.
+/// How many bytes are read at once; also roughly the length of a part of small documents.
 const CHUNK: usize = 128 << 10;
 
-/// How a line begins that ends a section, and what ends the line before it.
-const END: &[u8] = b"\n---";
+/// The line that ends a YAML document, with the end of the line before it.
+const SEPARATOR: &[u8] = b"\n---";
 
 /// A part of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct FilePart {
     pub(crate) text: String,
-    pub(crate) format: DocumentFormat,
-    /// The line (from 1) on which it begins.
+    pub(crate) format: Format,
+    /// The line (from 1) on which the part begins.
     pub(crate) line: usize,
-    /// Where it begins in the file.
+    /// The offset of the part in the file, in bytes.
     pub(crate) offset: usize,
 }
 
-/// What comes next in a file.
+/// The next step through a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    Piece(Piece),
+pub(crate) enum SplitStep {
+    Part(FilePart),
     End,
-    /// The file has to be looked at as a whole.
-    Odd,
+    /// The file must be read as a whole.
+    Irregular,
 }
 
-/// A file on its way into parts.
-pub(crate) struct Cutter<'s> {
+/// Reads a file and splits it into parts.
+pub(crate) struct DocumentSplitter<'s> {
     input: Box<dyn Read + Send + 's>,
     chunk: usize,
-    /// How much longer the file may be.
-    left: u64,
+    /// How many more bytes the file may have.
+    remaining: u64,
     ended: bool,
-    /// What is read and not cut off yet.
-    held: Vec<u8>,
-    /// How far that was searched for an end.
+    /// The bytes that were read but not returned.
+    buffer: Vec<u8>,
+    /// How many of these bytes were searched for an end of a document.
     searched: usize,
     state: State,
     line: usize,
@@ -52,7 +53,7 @@ pub(crate) struct Cutter<'s> {
 }
 
 enum State {
-    /// Nothing but blanks was seen.
+    /// Only whitespace was read.
     Start,
     Yaml,
     Json {
@@ -62,23 +63,23 @@ enum State {
     },
 }
 
-/// How a search for ends of documents ended.
+/// The result of a search for the end of a document.
 enum Search {
-    /// The last one is here.
+    /// The offset behind the last end.
     Found(usize),
     None,
-    Odd,
+    Irregular,
 }
 
-impl<'s> Cutter<'s> {
-    /// A file that may have `limit` bytes.
+impl<'s> DocumentSplitter<'s> {
+    /// Splits an input of at most `limit` bytes.
     pub(crate) fn new(input: Box<dyn Read + Send + 's>, limit: u64) -> Self {
         Self {
             input,
             chunk: CHUNK,
-            left: limit,
+            remaining: limit,
             ended: false,
-            held: Vec::new(),
+            buffer: Vec::new(),
             searched: 0,
             state: State::Start,
             line: 1,
@@ -86,101 +87,102 @@ impl<'s> Cutter<'s> {
         }
     }
 
-    /// The next part.
-    pub(crate) fn next(&mut self) -> Cut {
+    /// Reads the next part.
+    pub(crate) fn next(&mut self) -> SplitStep {
         loop {
             if self.fill().is_err() {
-                return Cut::Odd;
+                return SplitStep::Irregular;
             }
             let found = match self.state {
-                State::Start => match self.held.iter().position(|b| !b.is_ascii_whitespace()) {
+                State::Start => match self.buffer.iter().position(|b| !b.is_ascii_whitespace()) {
                     Some(at) => {
-                        self.state = match self.held[at] {
-                            // Other tools do not see that this is JSON.
-                            b'{' if at >= HIDING_BLANKS => return Cut::Odd,
+                        self.state = match self.buffer[at] {
+                            // Other tools do not recognize JSON behind that many blanks.
+                            b'{' if at >= HIDING_BLANKS => return SplitStep::Irregular,
                             b'{' => State::Json { depth: 0, in_text: false },
                             b' '..=b'~' => State::Yaml,
-                            _ => return Cut::Odd,
+                            _ => return SplitStep::Irregular,
                         };
                         continue;
                     }
-                    // Blanks are a document that is missing its content.
-                    None if self.ended && !self.held.is_empty() => return Cut::Odd,
+                    // Only whitespace: a document without content.
+                    None if self.ended && !self.buffer.is_empty() => return SplitStep::Irregular,
                     None => Search::None,
                 },
                 State::Yaml => self.search_yaml(),
                 State::Json { depth, in_text } => self.search_json(depth, in_text),
             };
             match found {
-                Search::Found(end) => return self.cut(end),
-                Search::Odd => return Cut::Odd,
+                Search::Found(end) => return self.take_part(end),
+                Search::Irregular => return SplitStep::Irregular,
                 Search::None if !self.ended => {}
-                Search::None => return self.last(),
+                Search::None => return self.last_step(),
             }
         }
     }
 
-    /// Reads on. A file that is too long is an error.
+    /// Reads the next chunk. A file above the limit is an error.
     fn fill(&mut self) -> io::Result<()> {
         if self.ended {
             return Ok(());
         }
-        self.held.reserve(self.chunk);
-        let read = self.input.by_ref().take(self.chunk as u64).read_to_end(&mut self.held)?;
+        self.buffer.reserve(self.chunk);
+        let read = self.input.by_ref().take(self.chunk as u64).read_to_end(&mut self.buffer)?;
         self.ended = read < self.chunk;
-        self.left = self.left.checked_sub(read as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.remaining =
+            self.remaining.checked_sub(read as u64).ok_or(io::ErrorKind::FileTooLarge)?;
         Ok(())
     }
 
-    /// Sections end with a line that begins with three dashes, as long as there is anything in
-    /// them. The line belongs to what it ends.
+    /// Searches for the last line that begins with three dashes, the end of a YAML document that is
+    /// not empty. The line belongs to the document that it ends.
     fn search_yaml(&mut self) -> Search {
         let mut found = Search::None;
-        let mut at = self.searched.saturating_sub(END.len());
-        self.searched = self.held.len();
-        while let Some(line) = memmem::find(&self.held[at..], END) {
-            let tail = at + line + END.len();
-            let Some(length) = memchr(b'\n', &self.held[tail..]) else {
+        let mut at = self.searched.saturating_sub(SEPARATOR.len());
+        self.searched = self.buffer.len();
+        while let Some(line) = memmem::find(&self.buffer[at..], SEPARATOR) {
+            let tail = at + line + SEPARATOR.len();
+            let Some(length) = memchr(b'\n', &self.buffer[tail..]) else {
                 self.searched = tail;
                 break;
             };
-            // Dashes right behind are the first line of the next section, and end nothing.
+            // A second line of dashes begins the next document, and ends none.
             at = tail + length + 1;
             found = Search::Found(at);
         }
         found
     }
 
-    /// Values end where all braces are closed.
+    /// Searches for the last place at which all braces are closed.
     fn search_json(&mut self, mut depth: usize, mut in_text: bool) -> Search {
         let mut found = Search::None;
         let mut at = self.searched;
-        while at < self.held.len() {
-            let rest = &self.held[at..];
+        while at < self.buffer.len() {
+            let rest = &self.buffer[at..];
             if in_text {
                 match memchr2(b'"', b'\\', rest) {
                     Some(quote) if rest[quote] == b'"' => {
                         in_text = false;
                         at += quote + 1;
                     }
-                    // What is escaped may not have been read yet.
+                    // The escaped byte may belong to the next chunk.
                     Some(escape) => at += escape + 2,
-                    None => at = self.held.len(),
+                    None => at = self.buffer.len(),
                 }
             } else if depth == 0 {
                 match rest[0] {
                     b'{' => depth = 1,
                     b' ' | b'\t' | b'\r' | b'\n' => {}
-                    _ => return Search::Odd,
+                    _ => return Search::Irregular,
                 }
                 at += 1;
             } else {
-                let Some(sign) = memchr3(b'"', b'{', b'}', rest) else {
-                    at = self.held.len();
+                let Some(token) = memchr3(b'"', b'{', b'}', rest) else {
+                    at = self.buffer.len();
                     break;
                 };
-                at += sign + 1;
-                match rest[sign] {
+                at += token + 1;
+                match rest[token] {
                     b'"' => in_text = true,
                     b'{' => depth += 1,
                     _ => {
@@ -197,11 +199,11 @@ impl<'s> Cutter<'s> {
         found
     }
 
-    /// Takes off what lies before `end`.
-    fn cut(&mut self, end: usize) -> Cut {
-        let rest = self.held.split_off(end);
+    /// Takes the bytes before `end` as a part.
+    fn take_part(&mut self, end: usize) -> SplitStep {
+        let rest = self.buffer.split_off(end);
         self.searched = self.searched.saturating_sub(end);
-        let bytes = std::mem::replace(&mut self.held, rest);
+        let bytes = std::mem::replace(&mut self.buffer, rest);
         let format = match self.state {
             State::Json { .. } => DocumentFormat::Json,
             State::Start | State::Yaml => DocumentFormat::Yaml,
@@ -210,43 +212,43 @@ impl<'s> Cutter<'s> {
         self.line += memchr::memchr_iter(b'\n', &bytes).count();
         self.offset += bytes.len();
         match String::from_utf8(bytes) {
-            Ok(text) => Cut::Piece(Piece { text, format, line, offset }),
-            Err(_) => Cut::Odd,
+            Ok(text) => SplitStep::Part(FilePart { text, format, line, offset }),
+            Err(_) => SplitStep::Irregular,
         }
     }
 
-    /// What is left when the file is over.
-    fn last(&mut self) -> Cut {
+    /// The step at the end of the file.
+    fn last_step(&mut self) -> SplitStep {
         match self.state {
-            State::Json { depth: 0, in_text: false } => Cut::End,
-            State::Json { .. } => Cut::Odd,
-            State::Start | State::Yaml if self.held.is_empty() => Cut::End,
-            State::Start | State::Yaml => self.cut(self.held.len()),
+            State::Json { depth: 0, in_text: false } => SplitStep::End,
+            State::Json { .. } => SplitStep::Irregular,
+            State::Start | State::Yaml if self.buffer.is_empty() => SplitStep::End,
+            State::Start | State::Yaml => self.take_part(self.buffer.len()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cut, Cutter};
-    use mainstay_yaml::{EmptyDocuments, Options, documents, documents_of_part};
+    use super::{DocumentSplitter, SplitStep};
+    use mainstay_yaml::{EmptyDocuments, Options, documents};
     use proptest::prelude::*;
 
-    /// All documents of a text that is cut in steps of `chunk` bytes, each with its line and bytes;
-    /// `None` if somebody has to see it as a whole.
-    fn cut(text: &[u8], chunk: usize) -> Option<Vec<(String, usize, std::ops::Range<usize>)>> {
-        let mut cutter = Cutter::new(Box::new(text), 1 << 20);
-        cutter.chunk = chunk;
+    /// All documents of a text that is read in chunks of `chunk` bytes, each with its line and byte
+    /// range; `None` if the file is irregular.
+    fn split(text: &[u8], chunk: usize) -> Option<Vec<(String, usize, std::ops::Range<usize>)>> {
+        let mut splitter = DocumentSplitter::new(Box::new(text), 1 << 20);
+        splitter.chunk = chunk;
         let mut found = Vec::new();
         loop {
-            let piece = match cutter.next() {
-                Cut::Piece(piece) => piece,
-                Cut::End => return Some(found),
-                Cut::Odd => return None,
+            let part = match splitter.next() {
+                SplitStep::Part(part) => part,
+                SplitStep::End => return Some(found),
+                SplitStep::Irregular => return None,
             };
-            for document in documents_of_part(&piece.text, piece.format, piece.line, &options()) {
+            for document in mainstay_yaml::part(&part.text, part.format, part.line, &options()) {
                 let document = document.ok()?;
-                let bytes = document.bytes.start + piece.offset..document.bytes.end + piece.offset;
+                let bytes = document.bytes.start + part.offset..document.bytes.end + part.offset;
                 found.push((document.value.to_string(), document.line, bytes));
             }
         }
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_files_are_cut_and_odd_ones_are_not() {
+    fn regular_files_are_split_and_irregular_ones_are_not() {
         let table: [(&[u8], Option<usize>); 15] = [
             (b"", Some(0)),
             (b"a: 1\n", Some(1)),
@@ -277,21 +279,21 @@ mod tests {
         ];
         for (text, expected) in table {
             for chunk in [1, 2, 3, 5, 1000] {
-                let found = cut(text, chunk).map(|found| found.len());
+                let found = split(text, chunk).map(|found| found.len());
                 assert_eq!(found, expected, "{} by {chunk}", String::from_utf8_lossy(text));
             }
         }
     }
 
     #[test]
-    fn a_file_that_is_too_long_is_not_read_to_its_end() {
-        let mut cutter = Cutter::new(Box::new(std::io::repeat(b'{')), 1 << 20);
-        assert_eq!(cutter.next(), Cut::Odd);
+    fn a_file_above_the_limit_is_not_read_to_its_end() {
+        let mut splitter = DocumentSplitter::new(Box::new(std::io::repeat(b'{')), 1 << 20);
+        assert_eq!(splitter.next(), SplitStep::Irregular);
     }
 
     proptest! {
         #[test]
-        fn however_a_file_is_cut_its_documents_are_the_same(
+        fn splitting_does_not_change_the_documents_of_a_file(
             parts in prop::collection::vec(prop_oneof![
                 Just("---"), Just("\n"), Just("a: 1"), Just("--- # c"), Just("- x"), Just("{"),
                 Just("}"), Just("\"b\": "), Just("\"c\\\"\""), Just(","), Just(" "), Just("..."),
@@ -300,7 +302,7 @@ mod tests {
             chunk in 1_usize..40,
         ) {
             let text = parts.concat();
-            if let Some(found) = cut(text.as_bytes(), chunk) {
+            if let Some(found) = split(text.as_bytes(), chunk) {
                 let whole: Result<Vec<_>, _> = documents(text.as_bytes(), &options())
                     .map(|read| read.map(|document| (document.value.to_string(), document.line, document.bytes)))
                     .collect();

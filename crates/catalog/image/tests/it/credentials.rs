@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use mainstay_image::{
     credentials::{Keyring, Login, default_files},
-    registry::{Dial, NoProxy, Proxies, Proxy, Secret, TcpDial},
+    registry::{Dialer, NoProxy, Proxies, Proxy, RegistrySecret, TcpDialer},
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn name(login: Option<&Login>) -> String {
 }
 
 #[tokio::test]
-async fn the_closest_key_wins() {
+async fn most_specific_key_wins() {
     let file = json!({"auths": {
         "quay.io": auth("host:1"),
         "https://quay.io/org": auth("org:2"),
@@ -43,7 +43,7 @@ async fn the_closest_key_wins() {
     let second = json!({"auths": {"quay.io": auth("second:x"), "late.test": auth("late:10")}});
     keyring.add_file("second", second.to_string().as_bytes()).unwrap();
     keyring.add_file("old", json!({"cfg.test": auth("cfg:11")}).to_string().as_bytes()).unwrap();
-    keyring.add("added.test", "added", Secret::new("12"));
+    keyring.add("added.test", "added", RegistrySecret::new("12"));
     for (repository, want) in [
         ("quay.io/x", "host/1"),
         ("quay.io/org/x", "org/2"),
@@ -71,16 +71,16 @@ async fn the_closest_key_wins() {
 }
 
 #[test]
-fn what_is_wrong_is_said_without_what_it_is() {
+fn credential_errors_do_not_contain_credentials() {
     for (text, says) in [
         ("{\"auths\": {\"a\": {\"auth\": s3cret}}}".to_owned(), "line 1, column"),
         (
             json!({"auths": {"a": {"auth": "s3cret!"}}}).to_string(),
-            "the entry for \"a\" is no base64",
+            "the entry for \"a\" is not base64",
         ),
         (json!({"auths": {"a": auth("s3cret")}}).to_string(), "has no colon"),
         (json!({"auths": {"a": auth("n:s3cret\r\nx")}}).to_string(), "line break"),
-        (json!({"auths": "s3cret"}).to_string(), "no file of credentials"),
+        (json!({"auths": "s3cret"}).to_string(), "not a credentials file"),
         (json!({"credsStore": "../../s3cret"}).to_string(), "other characters"),
         (json!({"credHelpers": {"a": "x y"}}).to_string(), "other characters"),
     ] {
@@ -91,7 +91,7 @@ fn what_is_wrong_is_said_without_what_it_is() {
 }
 
 #[test]
-fn files_are_looked_for_where_others_look() {
+fn default_files_are_those_of_docker_and_podman() {
     let lookup = |known: &'static [(&str, &str)]| {
         move |name: &str| known.iter().find(|one| one.0 == name).map(|one| one.1.to_owned())
     };
@@ -116,7 +116,7 @@ fn files_are_looked_for_where_others_look() {
 }
 
 #[test]
-fn proxies_are_read_as_go_reads_them() {
+fn proxies_are_parsed_as_in_go() {
     let proxies = Proxies::from_environment(|name| match name {
         "https_proxy" => Some("proxy.test:3128".to_owned()),
         "HTTP_PROXY" => Some("http://name:pass%40word@proxy.test".to_owned()),
@@ -153,9 +153,9 @@ fn proxies_are_read_as_go_reads_them() {
 }
 
 #[tokio::test]
-async fn helpers_are_asked_for_what_they_keep() {
+async fn credential_helpers_provide_logins() {
     let folder = tempfile::tempdir().unwrap();
-    // Another process writes them: one that is still open for writing cannot be run.
+    // A separate process writes the scripts: a file that is open for writing cannot be executed.
     let make = |name: &str, script: &str| {
         let path = folder.path().join(format!("docker-credential-{name}"));
         let written = std::process::Command::new("sh")
@@ -194,7 +194,7 @@ async fn helpers_are_asked_for_what_they_keep() {
 }
 
 #[test]
-fn what_leads_to_grpc_is_a_proxy_of_its_own() {
+fn grpc_uses_its_own_proxy_variables() {
     let variables = [
         ("HTTPS_PROXY", "http://web.test"),
         ("HTTP_PROXY", "http://web.test"),
@@ -223,14 +223,14 @@ fn what_leads_to_grpc_is_a_proxy_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_socks_proxy_is_told_who_asks_and_finds_the_host_itself() {
+async fn socks_proxy_gets_credentials_and_resolves_the_host() {
     for fine in [true, false] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut said = [0; 4];
-            // Version 5, and two ways to say who asks: none, and a password.
+            // Version 5, and two authentication methods: none, and a password.
             stream.read_exact(&mut said[..2]).await.unwrap();
             let ways = usize::from(said[1]);
             stream.read_exact(&mut said[..ways]).await.unwrap();
@@ -242,13 +242,13 @@ async fn a_socks_proxy_is_told_who_asks_and_finds_the_host_itself() {
                 let mut wanted = [0; 4 + 1 + 6 + 2];
                 stream.read_exact(&mut wanted).await.unwrap();
                 assert_eq!(wanted, *b"\x05\x01\x00\x03\x06r.test\xc3\x83");
-                // What the host says first comes with the answer.
+                // The first bytes of the host arrive with the response.
                 stream.write_all(b"\x05\0\0\x01\0\0\0\0\0\0hello").await.unwrap();
             }
             login
         });
         let proxy: Proxy = format!("socks5://name:s3cr%65t@{address}").parse().unwrap();
-        let dial: Arc<dyn Dial> = Arc::new(TcpDial);
+        let dial: Arc<dyn Dialer> = Arc::new(TcpDialer);
         match proxy.lead(&dial, "r.test", 50051).await {
             Ok(mut stream) => {
                 let mut text = String::new();
@@ -257,7 +257,10 @@ async fn a_socks_proxy_is_told_who_asks_and_finds_the_host_itself() {
             }
             Err(error) => {
                 let error = error.to_string();
-                assert!(!fine && error.starts_with("the proxy refuses: "), "{error}");
+                assert!(
+                    !fine && error.starts_with("the proxy refuses the connection: "),
+                    "{error}"
+                );
                 assert!(!error.contains("s3cret"), "{error}");
             }
         }

@@ -1,11 +1,11 @@
-use super::{FILE, Ignored, TooSlow};
-use crate::ignored::tests::plain::Pattern;
+use super::{FILE, IgnorePatterns, PatternLimitExceeded};
+use crate::indexignore::tests::reference::Pattern;
 use proptest::prelude::*;
 
-mod plain;
+mod reference;
 
 #[test]
-fn patterns_are_read_as_upstream_reads_them() {
+fn patterns_match_as_in_upstream() {
     let table: &[(&str, &str, bool)] = &[
         ("*.md", "d/a.md", true),
         ("/a.md", "d/a.md", false),
@@ -32,15 +32,15 @@ fn patterns_are_read_as_upstream_reads_them() {
         ("/", "a", false),
     ];
     for (pattern, path, ignored) in table {
-        let mut all = Ignored::default();
+        let mut all = IgnorePatterns::default();
         all.add(FILE, pattern);
         assert_eq!(all.ignores(path), Ok(*ignored), "{pattern} {path}");
     }
 }
 
-/// How many steps a hundred files take against so many patterns of usual kinds.
+/// How many steps a hundred files take with a number of patterns of usual kinds.
 fn steps(patterns: usize) -> u64 {
-    let mut all = Ignored::default();
+    let mut all = IgnorePatterns::default();
     let line = |n: usize| {
         format!(
             "file-{n}.yaml\nd/file-{n}.yaml\n/f{n}/\n**/g{n}/x\n*-{n}.md\nprefix-{n}-*\n\
@@ -56,14 +56,14 @@ fn steps(patterns: usize) -> u64 {
 }
 
 #[test]
-fn a_file_costs_no_more_for_more_patterns() {
+fn steps_for_a_file_do_not_grow_with_the_number_of_patterns() {
     let (few, many) = (steps(100), steps(2_000));
     assert!(many <= few * 2, "{few} steps for 100 patterns, {many} for 2,000");
 }
 
 #[test]
-fn many_files_with_patterns_cost_a_file_those_above_it_only() {
-    let mut all = Ignored::default();
+fn only_patterns_of_parent_folders_cost_steps() {
+    let mut all = IgnorePatterns::default();
     for n in 0..1_000 {
         all.add(&format!("d{n}/{FILE}"), "*.md\n?.txt\n");
     }
@@ -73,34 +73,34 @@ fn many_files_with_patterns_cost_a_file_those_above_it_only() {
 }
 
 #[test]
-fn patterns_that_are_made_to_be_slow_come_to_an_end() {
-    let mut all = Ignored { most: 1 << 20, ..Ignored::default() };
-    // Each has a way of its own through each name, and none matches.
+fn slow_patterns_stop_at_the_limit_of_steps() {
+    let mut all = IgnorePatterns { max_steps: 1 << 20, ..IgnorePatterns::default() };
+    // Each pattern takes its own path through each name, and none matches.
     let line = |n: usize| format!("*{}{}z\n", "?".repeat(n % 20), "*a".repeat(n / 20 + 1));
     all.add(FILE, &(0..400).map(line).collect::<String>());
     let name = "a".repeat(255);
     let outcome = (0..100_000).find_map(|_| all.ignores(&name).err());
-    assert_eq!(outcome, Some(TooSlow));
+    assert_eq!(outcome, Some(PatternLimitExceeded));
     assert!(all.steps < 1 << 22, "{} steps", all.steps);
 }
 
 proptest! {
-    /// One pattern after the other, without the tree of names, says the same.
+    /// Compares the prefix tree with patterns that are matched one by one.
     #[test]
-    fn every_pattern_means_what_it_means_alone(
+    fn prefix_tree_matches_as_single_patterns_do(
         root in "(!?[ab*?/]{0,5}(\\*\\*/|/\\*\\*|\\[\\^?a-b\\]|\\\\a)?[ab*/]{0,4}\n){0,6}",
         deeper in "(!?[ab*?/]{0,6}\n){0,3}",
         path in "[ab]{1,3}(/[ab]{1,3}){0,4}",
     ) {
         let mut patterns = Vec::new();
-        let mut all = Ignored::default();
+        let mut all = IgnorePatterns::default();
         for (folder, text) in [("", &root), ("a/", &deeper)] {
             all.add(&format!("{folder}{FILE}"), text);
             let lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty());
             patterns.extend(lines.map(|line| Pattern::new(folder, line)));
         }
         let found = patterns.iter().rev().find(|pattern| pattern.matches(&path));
-        let expected = found.is_some_and(|pattern| !pattern.brings_back);
+        let expected = found.is_some_and(|pattern| !pattern.includes);
         prop_assert_eq!(all.ignores(&path), Ok(expected), "{} {}", root, deeper);
     }
 }

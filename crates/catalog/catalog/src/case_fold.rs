@@ -1,4 +1,4 @@
-//! Field names as Go's JSON decoder finds them: exactly, or else whatever the case.
+//! Case folding of field names as in Go's JSON decoder: the exact name first, then any case.
 
 use mainstay_gocompat::json::is_same_field as same;
 use serde::{
@@ -20,8 +20,8 @@ pub(crate) fn get_in<'a>(fields: &'a Map<String, Value>, field: &str) -> Option<
         .or_else(|| fields.iter().find(|(name, _)| same(name, field)).map(|(_, value)| value))
 }
 
-/// The texts of an object's fields, in the order of `names`; empty where a field is not set. Of
-/// several that are the same name, the last one counts.
+/// The texts of an object's fields, in the order of `names`; empty where a field is unset. Of
+/// several fields with equal names, the last one counts.
 pub(crate) fn texts<'de, D: Deserializer<'de>, const N: usize>(
     from: D,
     names: [&'static str; N],

@@ -1,146 +1,147 @@
-//! How a document is kept in memory: canonical JSON with its base64 opened, compressed.
+//! Compression of blobs: canonical JSON with decoded base64, compressed with LZ4.
 //!
-//! Base64 hides from a compressor that the manifests in it are nearly all alike, so long base64
-//! texts are kept as the bytes they stand for. What is compressed (and hashed) is a list of pieces,
-//! each with its length before it: text, bytes of a base64 text, text, …
+//! Base64 hides from a compressor that manifests are similar, so long base64 texts are stored
+//! decoded. The compressed (and hashed) form is a list of pieces, each after its length: text,
+//! decoded base64, text, …
 //!
-//! LZ4 and not Deflate: on published catalogs it takes a sixth more room and a sixth of the time,
-//! and reading a bundle of a megabyte takes less than a millisecond.
+//! LZ4 instead of Deflate: on published catalogs it takes a sixth more memory and a sixth of the
+//! time. Reading a bundle of a megabyte takes less than a millisecond.
 
-use crate::load::Keep;
+use crate::load::KeptContent;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use lz4_flex::block;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::io::Write;
 
-/// Documents shorter than this are kept as they are: the bookkeeping would eat the gain.
-const WORTH_PACKING: usize = 512;
-/// Base64 texts from this length on are stored as the bytes they stand for.
-const WORTH_OPENING: usize = 512;
-/// Bytes of the length before a piece.
+/// Documents shorter than this, in bytes, are not compressed: the overhead would exceed the gain.
+const MIN_COMPRESSED_LENGTH: usize = 512;
+/// Base64 texts from this length on, in bytes, are stored decoded.
+const MIN_BASE64_LENGTH: usize = 512;
+/// The size of the length before a piece, in bytes.
 const LENGTH: usize = 4;
 
-/// A document as it is kept.
+/// A stored document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Packed {
+pub(crate) struct CompressedBlob {
     pub(crate) stored: Box<[u8]>,
     /// Length of the canonical JSON.
     pub(crate) plain: usize,
-    /// Length of the pieces that `stored` holds compressed; 0 if it is the JSON itself.
+    /// Length of the uncompressed pieces; 0 if `stored` is the JSON itself.
     pub(crate) pieces: usize,
 }
 
-/// Packs documents, one after the other, in a buffer that is kept.
-pub(crate) struct Packer {
-    keep: Keep,
+/// Compresses documents one after the other, with a reused buffer.
+pub(crate) struct BlobCompressor {
+    keep: KeptContent,
     pieces: Vec<u8>,
-    /// Where the length of the present piece stands.
-    open: usize,
+    /// The offset of the current piece's length.
+    piece_start: usize,
     plain: usize,
 }
 
-impl Packer {
-    pub(crate) fn new(keep: Keep) -> Self {
-        Self { keep, pieces: Vec::new(), open: 0, plain: 0 }
+impl BlobCompressor {
+    pub(crate) fn new(keep: KeptContent) -> Self {
+        Self { keep, pieces: Vec::new(), piece_start: 0, plain: 0 }
     }
 
-    /// Packs a document and makes its hash, as far as they are kept.
-    pub(crate) fn pack(
+    /// Compresses and hashes a document, as far as [`KeptContent`] asks for.
+    pub(crate) fn compress(
         &mut self,
         document: &Map<String, Value>,
-    ) -> (Option<Packed>, Option<[u8; 32]>) {
-        if self.keep == Keep::Facts {
+    ) -> (Option<CompressedBlob>, Option<[u8; 32]>) {
+        if self.keep == KeptContent::Facts {
             return (None, None);
         }
         self.pieces.clear();
         self.plain = 0;
-        self.begin();
-        self.object(document);
-        self.end();
-        let hash = (self.keep == Keep::All).then(|| Sha256::digest(&self.pieces).into());
-        if self.plain < WORTH_PACKING {
+        self.begin_piece();
+        self.write_object(document);
+        self.end_piece();
+        let hash = (self.keep == KeptContent::All).then(|| Sha256::digest(&self.pieces).into());
+        if self.plain < MIN_COMPRESSED_LENGTH {
             let stored = self.pieces[LENGTH..].into();
-            return (Some(Packed { stored, plain: self.plain, pieces: 0 }), hash);
+            return (Some(CompressedBlob { stored, plain: self.plain, pieces: 0 }), hash);
         }
         let stored = block::compress(&self.pieces).into_boxed_slice();
-        (Some(Packed { stored, plain: self.plain, pieces: self.pieces.len() }), hash)
+        (Some(CompressedBlob { stored, plain: self.plain, pieces: self.pieces.len() }), hash)
     }
 
-    fn begin(&mut self) {
-        self.open = self.pieces.len();
+    fn begin_piece(&mut self) {
+        self.piece_start = self.pieces.len();
         self.pieces.extend_from_slice(&[0; LENGTH]);
     }
 
-    /// Ends the present piece; its length comes back.
-    fn end(&mut self) -> usize {
-        let length = self.pieces.len() - self.open - LENGTH;
-        // Values this long are refused while they are read.
+    /// Ends the current piece and returns its length.
+    fn end_piece(&mut self) -> usize {
+        let length = self.pieces.len() - self.piece_start - LENGTH;
+        // The reader refuses values of this length.
         let written = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
-        self.pieces[self.open..self.open + LENGTH].copy_from_slice(&written);
+        self.pieces[self.piece_start..self.piece_start + LENGTH].copy_from_slice(&written);
         self.plain += length;
         length
     }
 
-    fn object(&mut self, fields: &Map<String, Value>) {
+    fn write_object(&mut self, fields: &Map<String, Value>) {
         self.pieces.push(b'{');
         for (index, (name, value)) in fields.iter().enumerate() {
             if index > 0 {
                 self.pieces.push(b',');
             }
-            self.text(name);
+            self.write_text(name);
             self.pieces.push(b':');
-            self.value(value);
+            self.write_value(value);
         }
         self.pieces.push(b'}');
     }
 
-    fn value(&mut self, value: &Value) {
+    fn write_value(&mut self, value: &Value) {
         match value {
-            Value::String(text) if text.len() >= WORTH_OPENING && self.opened(text) => {}
-            Value::String(text) => self.text(text),
-            Value::Object(fields) => self.object(fields),
+            Value::String(text)
+                if text.len() >= MIN_BASE64_LENGTH && self.write_decoded_base64(text) => {}
+            Value::String(text) => self.write_text(text),
+            Value::Object(fields) => self.write_object(fields),
             Value::Array(items) => {
                 self.pieces.push(b'[');
                 for (index, item) in items.iter().enumerate() {
                     if index > 0 {
                         self.pieces.push(b',');
                     }
-                    self.value(item);
+                    self.write_value(item);
                 }
                 self.pieces.push(b']');
             }
             Value::Null => self.pieces.extend_from_slice(b"null"),
             Value::Bool(true) => self.pieces.extend_from_slice(b"true"),
             Value::Bool(false) => self.pieces.extend_from_slice(b"false"),
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             Value::Number(number) => drop(write!(self.pieces, "{number}")),
         }
     }
 
-    fn text(&mut self, text: &str) {
-        // Neither texts nor memory make this fail.
+    fn write_text(&mut self, text: &str) {
+        // Writing a text to memory cannot fail.
         drop(serde_json::to_writer(&mut self.pieces, text));
     }
 
-    /// Writes a base64 text as what it stands for, if it is one that the encoder would write.
-    fn opened(&mut self, text: &str) -> bool {
+    /// Writes a base64 text decoded, if encoding restores it exactly.
+    fn write_decoded_base64(&mut self, text: &str) -> bool {
         if !text.len().is_multiple_of(4) || !text.ends_with(is_base64) {
             return false;
         }
         let start = self.pieces.len();
         self.pieces.push(b'"');
-        let (open, plain) = (self.open, self.plain);
-        self.end();
-        self.begin();
+        let (piece_start, plain) = (self.piece_start, self.plain);
+        self.end_piece();
+        self.begin_piece();
         if STANDARD.decode_vec(text, &mut self.pieces).is_err() {
             self.pieces.truncate(start);
-            (self.open, self.plain) = (open, plain);
+            (self.piece_start, self.plain) = (piece_start, plain);
             return false;
         }
-        let decoded = self.end();
+        let decoded = self.end_piece();
         self.plain += text.len() - decoded;
-        self.begin();
+        self.begin_piece();
         self.pieces.push(b'"');
         true
     }
@@ -150,9 +151,9 @@ fn is_base64(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '+' | '/' | '=')
 }
 
-impl Packed {
-    /// The canonical JSON. `None`: this was not made by [`Packer`].
-    pub(crate) fn unpack(&self) -> Option<Vec<u8>> {
+impl CompressedBlob {
+    /// The canonical JSON; `None` if the content does not come from [`BlobCompressor`].
+    pub(crate) fn decompress(&self) -> Option<Vec<u8>> {
         if self.pieces == 0 {
             return (self.stored.len() == self.plain).then(|| self.stored.to_vec());
         }
@@ -190,8 +191,8 @@ impl Packed {
     }
 
     fn pieces(&self) -> Option<Vec<u8>> {
-        // A wrong length must not cost more memory than a right one: there are at most two pieces
-        // for each base64 text, and no byte of LZ4 stands for more than 255.
+        // A wrong length must not cost more memory than a right one: each base64 text makes at most
+        // two pieces, and a byte of LZ4 expands to at most 255.
         let longest =
             (self.plain + self.plain / 64 + LENGTH).min(self.stored.len().saturating_mul(256));
         if self.pieces > longest {
@@ -205,15 +206,15 @@ impl Packed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Packed, Packer};
-    use crate::load::Keep;
+    use super::{BlobCompressor, CompressedBlob};
+    use crate::load::KeptContent;
     use base64::{Engine, engine::general_purpose::STANDARD};
     use proptest::prelude::*;
     use serde_json::{Map, Value};
 
     proptest! {
         #[test]
-        fn what_is_packed_comes_back(
+        fn compressed_documents_decompress_to_the_same_json(
             texts in prop::collection::vec(prop_oneof![
                 "[ -~]{0,40}",
                 prop::collection::vec(any::<u8>(), 0..2000).prop_map(|b| STANDARD.encode(b)),
@@ -223,17 +224,17 @@ mod tests {
         ) {
             let document = Map::from_iter([("texts".to_owned(), Value::from(texts))]);
             let json = serde_json::to_vec(&document).unwrap();
-            let (packed, hash) = Packer::new(Keep::All).pack(&document);
-            let packed = packed.unwrap();
-            prop_assert_eq!(packed.plain, json.len());
-            prop_assert_eq!(packed.unpack(), Some(json));
-            prop_assert_eq!(packed.hash(), hash);
-            // Damage gives nothing, or at least no panic.
-            let cut = cut.index(packed.stored.len());
-            let damaged = Packed { stored: packed.stored[..cut].into(), ..packed.clone() };
-            prop_assert!(damaged.unpack() != packed.unpack());
-            let damaged = Packed { pieces: usize::MAX, ..packed };
-            prop_assert_eq!(damaged.unpack(), None);
+            let (compressed, hash) = BlobCompressor::new(KeptContent::All).compress(&document);
+            let compressed = compressed.unwrap();
+            prop_assert_eq!(compressed.plain, json.len());
+            prop_assert_eq!(compressed.decompress(), Some(json));
+            prop_assert_eq!(compressed.hash(), hash);
+            // Damaged content gives nothing, or at least no panic.
+            let cut = cut.index(compressed.stored.len());
+            let damaged = CompressedBlob { stored: compressed.stored[..cut].into(), ..compressed.clone() };
+            prop_assert!(damaged.decompress() != compressed.decompress());
+            let damaged = CompressedBlob { pieces: usize::MAX, ..compressed };
+            prop_assert_eq!(damaged.decompress(), None);
         }
     }
 }

@@ -1,20 +1,20 @@
-//! How Go prints and refuses values: what upstream's messages are made of.
+//! Go's formatting of values, as upstream's messages contain it.
 
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::values;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A value as Go's JSON encoder writes one that it has decoded itself: compact, keys sorted,
-/// numbers as double precision has them. With `html` it is one that comes from YAML: integers are
-/// exact, and signs that mean something in HTML are escaped.
+/// A value as Go's JSON encoder writes it after decoding: compact, keys sorted, numbers in double
+/// precision. With `html` the value comes from YAML: integers are exact, and characters with a
+/// meaning in HTML are escaped.
 pub(crate) fn json(value: &Value, html: bool) -> String {
     let (html, numbers) =
         if html { (Html::Escaped, Numbers::Whole) } else { (Html::Plain, Numbers::Float) };
     mainstay_gocompat::json::value(value, html, numbers)
 }
 
-/// A value as `%v` prints it, or as `%t` does, which knows only booleans.
+/// A value as `%v` prints it, or as `%t` does, which formats only booleans.
 pub(crate) fn print(value: &Value, as_bool: bool) -> String {
     let mut out = String::new();
     write_print(&mut out, value, as_bool, true);
@@ -22,7 +22,7 @@ pub(crate) fn print(value: &Value, as_bool: bool) -> String {
 }
 
 fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
-    let mut bad = |kind: &str, text: &str| {
+    let mut wrong_verb = |kind: &str, text: &str| {
         let _ = if as_bool { write!(out, "%!t({kind}={text})") } else { write!(out, "{text}") };
     };
     match value {
@@ -30,9 +30,9 @@ fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
         Value::Null => out.push_str("<nil>"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => {
-            bad("float64", &values::float(number.as_f64().unwrap_or_default()));
+            wrong_verb("float64", &values::float(number.as_f64().unwrap_or_default()));
         }
-        Value::String(text) => bad("string", text),
+        Value::String(text) => wrong_verb("string", text),
         Value::Array(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -58,7 +58,7 @@ fn write_print(out: &mut String, value: &Value, as_bool: bool, outer: bool) {
     }
 }
 
-/// A value as `%#v` prints one that was decoded from YAML.
+/// A value from YAML as `%#v` prints it.
 pub(crate) fn syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
@@ -82,30 +82,30 @@ pub(crate) fn syntax(value: &Value) -> String {
     }
 }
 
-/// Upstream's words for a document that is no object, with the mark that shows where. `text` is
+/// Upstream's message for a document that is not an object, with the mark at the offset. `text` is
 /// the document as JSON.
-pub(crate) fn no_object(found: &str, text: &str) -> String {
+pub(crate) fn not_an_object(found: &str, text: &str) -> String {
     let at = if found == "array" { 1 } else { text.len() };
-    let mut words = format!(
+    let mut message = format!(
         "json: cannot unmarshal {found} into Go value of type map[string]interface {{}} at offset {at} (indicated by <==)\n"
     );
     let pretty = mainstay_gocompat::json::indent(text);
     match pretty.strip_prefix('[') {
         Some(rest) if found == "array" => {
-            words.push_str("[ <== ");
-            words.push_str(rest);
+            message.push_str("[ <== ");
+            message.push_str(rest);
         }
         _ => {
-            words.push_str(&pretty);
-            words.push_str(" <==");
+            message.push_str(&pretty);
+            message.push_str(" <==");
         }
     }
-    words
+    message
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{json, no_object, print, syntax};
+    use super::{json, not_an_object, print, syntax};
     use serde_json::{Value, json};
 
     #[test]
@@ -143,15 +143,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_shown_with_a_mark() {
-        let list = no_object("array", "[{\"a\":[]}]");
+    fn message_for_a_document_that_is_not_an_object_marks_the_offset() {
+        let list = not_an_object("array", "[{\"a\":[]}]");
         assert!(
             list.ends_with(
                 "offset 1 (indicated by <==)\n[ <== \n    {\n        \"a\": []\n    }\n]"
             ),
             "{list}"
         );
-        let text = no_object("string", "\"abc\"");
+        let text = not_an_object("string", "\"abc\"");
         assert!(text.ends_with("offset 5 (indicated by <==)\n\"abc\" <=="), "{text}");
     }
 }

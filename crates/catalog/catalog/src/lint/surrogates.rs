@@ -1,9 +1,9 @@
-//! Escapes of a JSON text that stand for half of a character, which its value does not show.
+//! Unpaired surrogates in JSON escapes. The decoded value does not show them.
 
 use memchr::memchr;
 
-/// Where escapes stand that are half of a pair whose other half is not there.
-pub(super) fn halves(json: &[u8]) -> Vec<usize> {
+/// The offsets of escapes of unpaired surrogates.
+pub(super) fn unpaired_surrogates(json: &[u8]) -> Vec<usize> {
     let code = |at: usize| {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -26,10 +26,10 @@ pub(super) fn halves(json: &[u8]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::halves;
+    use super::unpaired_surrogates;
 
     #[test]
-    fn halves_of_characters_are_found_and_pairs_are_not() {
+    fn unpaired_surrogates_are_found_and_pairs_are_not() {
         let table: [(&str, &[usize]); 5] = [
             (r#"{"a":"\ud83d\ude00 \\ud800 \u0041"}"#, &[]),
             (r#"{"a":"\ud83d"}"#, &[6]),
@@ -38,7 +38,7 @@ mod tests {
             (r#"{"a":"\\\ud83dx"}"#, &[8]),
         ];
         for (json, expected) in table {
-            assert_eq!(halves(json.as_bytes()), expected, "{json}");
+            assert_eq!(unpaired_surrogates(json.as_bytes()), expected, "{json}");
         }
     }
 }

@@ -1,33 +1,34 @@
-//! One pattern by itself, read in the plainest way: what the tree of names is measured against.
+//! Reference implementation of `.indexignore`: one pattern at a time. Tests compare the prefix tree
+//! with it.
 
 /// One line.
 pub(super) struct Pattern {
-    /// The folder it is for, with a slash behind it.
+    /// The folder of the pattern, with a slash at its end.
     folder: String,
-    pub(super) brings_back: bool,
-    only_folders: bool,
-    /// It has slashes: its parts stand for a path from the folder on, not for any name.
+    pub(super) includes: bool,
+    folders_only: bool,
+    /// The pattern has slashes: it matches a path from the folder on, not any component.
     is_path: bool,
     parts: Vec<Part>,
 }
 
 enum Part {
-    /// Nothing between two slashes.
+    /// The empty part between two slashes.
     Empty,
     /// `**`: any number of folders.
     Folders,
-    /// `**` beside something else, which nothing is.
+    /// `**` next to other characters, which matches nothing.
     Never,
     Name(Glob),
 }
 
 impl Pattern {
     pub(super) fn new(folder: &str, line: &str) -> Self {
-        let (brings_back, line) = match line.strip_prefix('!') {
+        let (includes, line) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
-        let (only_folders, line) = match line.strip_suffix('/') {
+        let (folders_only, line) = match line.strip_suffix('/') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
@@ -39,7 +40,7 @@ impl Pattern {
             _ => Part::Name(Glob::new(part)),
         };
         let parts = line.split('/').map(part).collect();
-        Self { folder: folder.to_owned(), brings_back, only_folders, is_path, parts }
+        Self { folder: folder.to_owned(), includes, folders_only, is_path, parts }
     }
 
     pub(super) fn matches(&self, path: &str) -> bool {
@@ -54,11 +55,11 @@ impl Pattern {
                 .position(|found| matches!(name, Some(Part::Name(glob)) if glob.matches(found)));
             found.map(|at| at + 1)
         };
-        // What is left behind the match lies in a folder that matches.
-        end.is_some_and(|end| !self.only_folders || end < names.len())
+        // The rest of the path lies in a folder that matches.
+        end.is_some_and(|end| !self.folders_only || end < names.len())
     }
 
-    /// How many names the parts of a path stand for; `None` if they do not.
+    /// How many components the path pattern matches; `None` if it does not match.
     fn end_of_path(&self, names: &[&str]) -> Option<usize> {
         let (mut at, mut matched, mut anywhere) = (0, false, false);
         let last = self.parts.len().saturating_sub(1);
@@ -88,36 +89,36 @@ impl Pattern {
     }
 }
 
-/// A pattern for one name; `None` for one that is malformed, which matches nothing.
+/// A pattern for one path component; `None` for a malformed one, which matches nothing.
 struct Glob(Option<Vec<Token>>);
 
 enum Token {
-    Any,
-    One,
-    Sign(char),
+    AnyText,
+    AnyCharacter,
+    Character(char),
     Class { negated: bool, ranges: Vec<(char, char)> },
 }
 
 impl Glob {
     fn new(text: &str) -> Self {
         let mut tokens = Vec::new();
-        let mut signs = text.chars().peekable();
-        while let Some(sign) = signs.next() {
-            tokens.push(match sign {
-                '*' => Token::Any,
-                '?' => Token::One,
-                '\\' => match signs.next() {
-                    Some(sign) => Token::Sign(sign),
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            tokens.push(match character {
+                '*' => Token::AnyText,
+                '?' => Token::AnyCharacter,
+                '\\' => match characters.next() {
+                    Some(character) => Token::Character(character),
                     None => return Self(None),
                 },
                 '[' => {
-                    let negated = signs.next_if_eq(&'^').is_some();
-                    match ranges(&mut signs) {
+                    let negated = characters.next_if_eq(&'^').is_some();
+                    match ranges(&mut characters) {
                         Some(ranges) => Token::Class { negated, ranges },
                         None => return Self(None),
                     }
                 }
-                sign => Token::Sign(sign),
+                character => Token::Character(character),
             });
         }
         Self(Some(tokens))
@@ -127,15 +128,15 @@ impl Glob {
         let Some(tokens) = &self.0 else { return false };
         let name: Vec<char> = name.chars().collect();
         let (mut token, mut at) = (0, 0);
-        // Where the last star stands, and how far it has been taken to reach.
+        // The last star, and how far it reaches.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match tokens.get(token) {
-                Some(Token::Any) => {
+                Some(Token::AnyText) => {
                     star = Some((token, at));
                     token += 1;
                 }
-                Some(one) if one.takes(name[at]) => {
+                Some(one) if one.matches(name[at]) => {
                     token += 1;
                     at += 1;
                 }
@@ -146,43 +147,43 @@ impl Glob {
                 }
             }
         }
-        tokens[token..].iter().all(|token| matches!(token, Token::Any))
+        tokens[token..].iter().all(|token| matches!(token, Token::AnyText))
     }
 }
 
 impl Token {
-    fn takes(&self, sign: char) -> bool {
+    fn matches(&self, character: char) -> bool {
         match self {
-            Self::Any => false,
-            Self::One => true,
-            Self::Sign(expected) => *expected == sign,
+            Self::AnyText => false,
+            Self::AnyCharacter => true,
+            Self::Character(expected) => *expected == character,
             Self::Class { negated, ranges } => {
-                ranges.iter().any(|(low, high)| (*low..=*high).contains(&sign)) != *negated
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&character)) != *negated
             }
         }
     }
 }
 
-/// The ranges of a class up to its closing bracket. `None`: it is malformed.
-fn ranges(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
+/// The ranges of a class up to its closing bracket; `None` if it is malformed.
+fn ranges(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Vec<(char, char)>> {
     let mut ranges = Vec::new();
     loop {
-        if !ranges.is_empty() && signs.next_if_eq(&']').is_some() {
+        if !ranges.is_empty() && characters.next_if_eq(&']').is_some() {
             return Some(ranges);
         }
-        let low = class_sign(signs)?;
-        let high = match signs.next_if_eq(&'-') {
-            Some(_) => class_sign(signs)?,
+        let low = class_character(characters)?;
+        let high = match characters.next_if_eq(&'-') {
+            Some(_) => class_character(characters)?,
             None => low,
         };
         ranges.push((low, high));
     }
 }
 
-fn class_sign(signs: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
-    match signs.next()? {
+fn class_character(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    match characters.next()? {
         '-' | ']' => None,
-        '\\' => signs.next(),
-        sign => Some(sign),
+        '\\' => characters.next(),
+        character => Some(character),
     }
 }

@@ -1,14 +1,13 @@
-//! JSON in which a key stands once: of a policy with two values for one key nobody can say which one
-//! its author believes in.
+//! JSON without duplicate keys. Of two values for one key in a policy, neither can be preferred.
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A value whose objects have each key once.
-pub(super) struct Strict(pub(super) Value);
+/// A JSON value whose objects have unique keys.
+pub(super) struct UniqueKeys(pub(super) Value);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader).map(Self)
     }
@@ -49,7 +48,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Strict(value)) = list.next_element()? {
+        while let Some(UniqueKeys(value)) = list.next_element()? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -59,14 +58,14 @@ impl<'de> Visitor<'de> for Reader {
         let mut map = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(de::Error::custom(format!("{DUPLICATE}{key:?}")));
+                return Err(de::Error::custom(format!("{DUPLICATE_KEY}{key:?}")));
             }
-            let Strict(value) = fields.next_value()?;
+            let UniqueKeys(value) = fields.next_value()?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
 }
 
-/// How the error of a key begins that stands twice.
-pub(super) const DUPLICATE: &str = "duplicate key ";
+/// The beginning of the error for a duplicate key.
+pub(super) const DUPLICATE_KEY: &str = "duplicate key ";
