@@ -212,9 +212,12 @@ fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
         }
         match path.dead_ends.as_slice() {
             [] => {}
-            [one] => all.push(format!("no upgrade path leads there from {}", item.version(one))),
+            [one] => all.push(format!(
+                "no upgrade path leads to the last version from {}",
+                item.version(one)
+            )),
             [first, .., last] => all.push(format!(
-                "no upgrade path leads there from {} older versions, {} to {}",
+                "no upgrade path leads to the last version from {} older versions, {} to {}",
                 path.dead_ends.len(),
                 item.version(first),
                 item.version(last)
