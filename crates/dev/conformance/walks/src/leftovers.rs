@@ -8,7 +8,7 @@ use mainstay_object::{Object, known};
 use std::collections::BTreeSet;
 
 /// The name of the exception that not every server needs.
-const LOCAL_API_SERVICE: &str = "local API";
+const LOCAL_API_SERVICE: &str = "local APIService";
 
 /// A kind of objects that may remain after an uninstallation.
 struct AllowedLeftover {
@@ -32,17 +32,17 @@ struct RemainingCrds {
 /// All exceptions for remaining objects. An exception that no package needs is a finding.
 const ALLOWED_LEFTOVERS: &[AllowedLeftover] = &[
     AllowedLeftover {
-        name: "definition",
+        name: "CRD",
         matches: |id, _, _| id.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind,
-        why: "with a definition its objects would go, which people have made",
+        why: "the deletion of a CRD would delete the custom resources that users created",
     },
     AllowedLeftover {
-        name: "object",
+        name: "custom resource",
         matches: |id, _, remaining| remaining.kinds.contains(&(id.kind.clone(), id.group.clone())),
-        why: "people have made them",
+        why: "users created them",
     },
     AllowedLeftover {
-        name: "role",
+        name: "ClusterRole",
         matches: |id, object, remaining| {
             id.kind == *known::CLUSTER_ROLE.kind
                 && object
@@ -50,12 +50,12 @@ const ALLOWED_LEFTOVERS: &[AllowedLeftover] = &[
                     .iter()
                     .any(|owner_reference| remaining.uids.contains(&owner_reference.uid))
         },
-        why: "whoever may work with the objects still may; they go with the definition",
+        why: "users keep their permissions for the custom resources; the ClusterRoles are deleted with the CRD",
     },
     AllowedLeftover {
         name: "Operator",
         matches: |id, _, remaining| id.kind == *OPERATOR.kind && !remaining.uids.is_empty(),
-        why: "it lists what is left, which is definitions; it goes with them",
+        why: "it lists the remaining CRDs, and is deleted with them",
     },
     AllowedLeftover {
         name: LOCAL_API_SERVICE,
@@ -67,7 +67,7 @@ const ALLOWED_LEFTOVERS: &[AllowedLeftover] = &[
                 && !service
                 && remaining.kinds.iter().any(|(_, of)| of == group)
         },
-        why: "the server makes one for each version of the groups that it serves",
+        why: "the API server creates one for each version of the groups that it serves",
     },
 ];
 
@@ -83,19 +83,19 @@ pub(super) struct AllowedChange {
 
 /// The rules that an OperatorGroup's ClusterRole keeps. The aggregated ClusterRoles may be deleted
 /// only after the aggregation rule is gone.
-const OPERATOR_GROUP_ROLE_RULES: &str = "rules of a group's role";
+const OPERATOR_GROUP_ROLE_RULES: &str = "rules of an OperatorGroup's ClusterRole";
 
 /// All exceptions for changed fields. One that no package needs is a finding, except
 /// [`OPERATOR_GROUP_ROLE_RULES`].
 pub(super) const ALLOWED_CHANGES: &[AllowedChange] = &[
     AllowedChange {
-        name: "rules of a role that gathers them",
+        name: "rules of an aggregated ClusterRole",
         hide: |object| {
             if object.get(&["aggregationRule"]).is_some() {
                 object.remove(&["rules"]);
             }
         },
-        why: "they are those of the roles that stay",
+        why: "they are the rules of the ClusterRoles that remain",
     },
     AllowedChange {
         name: OPERATOR_GROUP_ROLE_RULES,
@@ -104,10 +104,10 @@ pub(super) const ALLOWED_CHANGES: &[AllowedChange] = &[
                 object.remove(&["rules"]);
             }
         },
-        why: "once its group has no operators it gathers nothing any more, and keeps what it has",
+        why: "once the OperatorGroup has no operators, its ClusterRole aggregates no rules and keeps those that it has",
     },
     AllowedChange {
-        name: "APIs of a group",
+        name: "provided APIs of an OperatorGroup",
         hide: |object| {
             if object.annotation(names::PROVIDED_APIS) == Some("") {
                 object.remove(&["metadata", "annotations", names::PROVIDED_APIS]);
@@ -116,7 +116,7 @@ pub(super) const ALLOWED_CHANGES: &[AllowedChange] = &[
                 object.remove(&["metadata", "annotations"]);
             }
         },
-        why: "a list that is empty again is written as an empty list",
+        why: "the annotation remains with an empty list",
     },
 ];
 

@@ -32,12 +32,12 @@ impl Outcome {
 
     const fn explanation(self) -> &'static str {
         match self {
-            Self::Reached => "it was updated to the last version of its way, which runs",
+            Self::Reached => "the last version of the upgrade path was installed and runs",
             Self::OneVersion => {
-                "no version leads to another; the newest one was installed and runs"
+                "no version upgrades to another one; the newest version was installed and runs"
             }
-            Self::Stops => "an update on the way is not made",
-            Self::NotInstalled => "not even the first version runs",
+            Self::Stops => "an upgrade of the path did not succeed",
+            Self::NotInstalled => "the first version did not succeed",
         }
     }
 
@@ -105,10 +105,10 @@ pub fn table(items: &[PackageUnderTest], walks: &[Walk]) -> String {
         }
     }
     for catalog in catalogs {
-        let (head, line) = if back { (" Stays |", "---|") } else { ("", "") };
+        let (head, line) = if back { (" Remains |", "---|") } else { ("", "") };
         let _ = write!(
             page,
-            "\n## `{catalog}`\n\n| Package | Channel | From | To | Updates | Outcome |{head} Why, and what else |\n|---|---|---|---|---:|---|{line}---|\n"
+            "\n## `{catalog}`\n\n| Package | Channel | From | To | Updates | Outcome |{head} Reason and remarks |\n|---|---|---|---|---:|---|{line}---|\n"
         );
         for (item, walk) in items.iter().zip(walks).filter(|(_, walk)| walk.catalog == catalog) {
             page += &row(item, walk, back);
@@ -121,30 +121,40 @@ const INTRODUCTION: &str = "# Walks of published packages
 
 *Written by `mainstay-conformance walk --back --table docs/walks.md`; do not edit.*
 
-Every package of two published sets of operators, installed at the oldest version from which the newest can be reached, and updated to
-that one: each in a cluster of its own in one process, with the catalog and whatever it may need of it, one Subscription with automatic
-approval, and an OperatorGroup with a target that the versions on the way support. Where the way goes on in another channel, the
-Subscription changes to it (`a → b`). The cluster has the kinds `ServiceMonitor` and `PrometheusRule`, which many bundles use, unless
-the package brings them; pods are simulated.
+This page shows what happened when each package of two published sets of operators was installed and upgraded. The first version is the
+oldest one from which the newest can be reached. The last version is the newest one.
 
-`certified-v4.14` is a published catalog with all its channels. `bundles-249` are folders of bundles, the newest three of each package;
-folders say nothing of channels that holds together, so there is one for each package, called as the newest version's default, in which
-each version replaces the one before it.
+Each package has a cluster of its own in one process, with simulated pods. The cluster has:
 
-From, To and Updates say what happened, not what was meant. Where it stopped, the reason is what the cluster says.
+* the catalog with the package and all that the package may depend on,
+* one Subscription with automatic approval; where the upgrade path continues in another channel, the Subscription changes to it (`a → b`),
+* an OperatorGroup with a target that the versions of the upgrade path support,
+* the kinds `ServiceMonitor` and `PrometheusRule`, which many bundles use, unless the package contains them.
+
+`certified-v4.14` is a published catalog with all its channels. `bundles-249` are folders of bundles, the newest three of each package.
+The channels that such folders declare do not form one graph. So each package has one channel, in which each version replaces the one
+before it. The channel has the name of the newest version's default channel.
+
+The columns From, To and Updates show the actual installations, not the expected ones. Where a walk stopped, the last column gives the
+message of the cluster.
 ";
 
 const UNINSTALL_SECTION: &str = "
-Then objects are made as the operator's examples show them (as far as the API takes them, and without finalizers, which the simulated
-operator would never remove), and it is taken out with `mainstay uninstall`, whatever came along after it. What every kind of the API
-lists, in all namespaces, is compared with what it listed before the installation; what its preview says goes, goes, what it says stays,
-stays, and nothing else changes. All of that once more with `--operands --definitions`: nothing stays, and nothing is changed, of any of
-these packages. What stays without, counted in the column Stays:
+Then the operator is uninstalled:
+
+1. Custom resources are created from the operator's examples, if the API accepts them. They have no finalizers, because the simulated
+   operator would never remove them.
+2. `mainstay uninstall` uninstalls the operator, and then its dependencies.
+3. The objects of all kinds in all namespaces are compared with those before the installation. The preview must be right: exactly the
+   objects that it lists as deleted are gone, those that it lists as kept remain, and nothing else changes.
+4. All of this is repeated with `--operands --definitions`. Then nothing remains and nothing is changed, for all of these packages.
+
+Without these flags, objects of these kinds remain; the column Remains counts them:
 
 ";
 
 const CHANGES_SECTION: &str = "
-What is another than before on what was there before:
+These fields of objects that existed before may differ afterwards:
 
 ";
 
@@ -192,21 +202,24 @@ fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
         PackageWalkEnd::Completed => {}
         PackageWalkEnd::Stuck(why) => all.push(reason(item, walk, why)),
         PackageWalkEnd::Unreadable(why) => {
-            all.push(format!("no bundle of it can be read: {}", truncate(why)))
+            all.push(format!("none of its bundles can be read: {}", truncate(why)))
         }
     }
     if let Some(path) = &walk.upgrade_path {
         if path.end() != path.newest {
             all.push(format!(
-                "nothing leads to {}, the newest, from an older version",
+                "no older version upgrades to {}, the newest",
                 item.version(&path.newest)
             ));
         }
         match path.dead_ends.as_slice() {
             [] => {}
-            [one] => all.push(format!("no way leads there from {}", item.version(one))),
+            [one] => all.push(format!(
+                "no upgrade path leads to the last version from {}",
+                item.version(one)
+            )),
             [first, .., last] => all.push(format!(
-                "no way leads there from {} older versions, {} to {}",
+                "no upgrade path leads to the last version from {} older versions, {} to {}",
                 path.dead_ends.len(),
                 item.version(first),
                 item.version(last)
@@ -221,20 +234,23 @@ fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
         let lacks = abbreviate_list(&lacks.into_iter().cloned().collect::<Vec<_>>());
         match path.uninstallable.as_slice() {
             [] => {}
-            [one] => all.push(format!("{} needs {lacks}", item.version(one))),
-            many => all.push(format!("{} older versions need {lacks}", many.len())),
+            [one] => all.push(format!("{} requires {lacks}", item.version(one))),
+            many => all.push(format!("{} older versions require {lacks}", many.len())),
         }
         if matches!(walk.end, PackageWalkEnd::Completed) {
             let expected_csvs: Vec<&String> = std::iter::once(&path.start)
                 .chain(path.segments.iter().flat_map(|leg| &leg.updates))
                 .collect();
             if expected_csvs != walk.installed_csvs.iter().collect::<Vec<_>>() {
-                all.push("**another way than the graph says**".to_owned());
+                all.push(
+                    "**the installed versions differ from the upgrade path of the graph**"
+                        .to_owned(),
+                );
             }
         }
     }
     if !walk.dependencies.is_empty() {
-        all.push(format!("with {}", abbreviate_list(&walk.dependencies)));
+        all.push(format!("with the dependencies {}", abbreviate_list(&walk.dependencies)));
     }
     if !item.unreadable().is_empty() && item.loaded_package().is_some() {
         all.push(format!("cannot be read: {}", truncate(&item.unreadable().join("; "))));
@@ -259,13 +275,14 @@ fn reason(item: &PackageUnderTest, walk: &Walk, why: &str) -> String {
         if !needs.is_empty() {
             let update_prefix = update_prefix(item, walk, why);
             return format!(
-                "{update_prefix}not alone: it needs {}, which cannot be had here",
+                "{update_prefix}it requires {}, which neither the catalog nor the cluster provides",
                 abbreviate_list(&needs)
             );
         }
     }
     if why.contains("Request entity too large") {
-        return "its install path would be larger than the API takes, for it has all manifests in it".to_owned();
+        return "its InstallPlan contains all manifests and exceeds the size limit of the API"
+            .to_owned();
     }
     truncate(why)
 }
@@ -282,7 +299,7 @@ fn waits_for(item: &PackageUnderTest, walk: &Walk) -> Option<String> {
     let needs: Vec<String> = item.missing_requirements(update_prefix)?.iter().cloned().collect();
     let version = item.version(update_prefix);
     Some(format!(
-        "{version}: not alone: it needs {}, which cannot be had here",
+        "{version}: it requires {}, which neither the catalog nor the cluster provides",
         abbreviate_list(&needs)
     ))
 }
