@@ -1,11 +1,12 @@
 //! A bundle as it was read.
 
 use crate::{
-    csv::{ApiKey, Csv},
-    error::{BundleError, Problem},
+    csv::{ApiKey, CsvManifest},
+    error::{BundleError, BundleProblem},
+    go_field,
     manifest::Manifest,
-    metadata::{self, Annotations, Property},
-    shape, types,
+    metadata::{self, Annotations, BundleProperty},
+    types,
 };
 use mainstay_schema::builtin;
 use mainstay_schema::gojson::{self, Step};
@@ -19,10 +20,10 @@ pub struct Bundle {
     /// The position of the ClusterServiceVersion.
     pub(crate) csv: usize,
     pub(crate) annotations: Annotations,
-    pub(crate) dependencies: Vec<Property>,
-    pub(crate) properties: Vec<Property>,
-    pub(crate) passed_over: Vec<Problem>,
-    pub(crate) repeated: Vec<Problem>,
+    pub(crate) dependencies: Vec<BundleProperty>,
+    pub(crate) properties: Vec<BundleProperty>,
+    pub(crate) skipped_content: Vec<BundleProblem>,
+    pub(crate) repeated: Vec<BundleProblem>,
 }
 
 impl Bundle {
@@ -32,8 +33,8 @@ impl Bundle {
     }
 
     /// The ClusterServiceVersion.
-    pub fn csv(&self) -> Csv<'_> {
-        Csv::new(&self.manifests[self.csv])
+    pub fn csv(&self) -> CsvManifest<'_> {
+        CsvManifest::new(&self.manifests[self.csv])
     }
 
     /// The custom resource definitions, of both versions.
@@ -57,24 +58,24 @@ impl Bundle {
     }
 
     /// What the dependencies file says.
-    pub fn dependencies(&self) -> &[Property] {
+    pub fn dependencies(&self) -> &[BundleProperty] {
         &self.dependencies
     }
 
     /// What the properties file says, then what follows from the manifests (`olm.package`, the
     /// annotation `olm.properties`, `olm.gvk`), without repetitions.
-    pub fn properties(&self) -> &[Property] {
+    pub fn properties(&self) -> &[BundleProperty] {
         &self.properties
     }
 
     /// What upstream drops without a word, and so was dropped here: files that cannot be decoded,
     /// further documents of a file, further versions of the CSV.
-    pub fn passed_over(&self) -> &[Problem] {
-        &self.passed_over
+    pub fn skipped_content(&self) -> &[BundleProblem] {
+        &self.skipped_content
     }
 
     /// Keys that are there twice in a mapping, of which upstream drops the first without a word.
-    pub fn repeated_keys(&self) -> &[Problem] {
+    pub fn repeated_keys(&self) -> &[BundleProblem] {
         &self.repeated
     }
 
@@ -100,7 +101,7 @@ impl Bundle {
                 value.push_str(&html(&release));
             }
             value.push('}');
-            derived.push(Property {
+            derived.push(BundleProperty {
                 kind: PACKAGE.to_owned(),
                 value: Some(value),
                 file: file.clone(),
@@ -117,16 +118,22 @@ impl Bundle {
                 )
             });
         }
-        for api in self.provided().map_err(|error| error.within("error getting provided apis: "))? {
+        for api in
+            self.provided().map_err(|error| error.with_prefix("error getting provided apis: "))?
+        {
             let value = format!(
                 "{{\"group\":{},\"kind\":{},\"version\":{}}}",
                 html(&api.group),
                 html(&api.kind),
                 html(&api.version)
             );
-            derived.push(Property { kind: GVK.to_owned(), value: Some(value), file: file.clone() });
+            derived.push(BundleProperty {
+                kind: GVK.to_owned(),
+                value: Some(value),
+                file: file.clone(),
+            });
         }
-        self.passed_over.extend(odd);
+        self.skipped_content.extend(odd);
         self.properties.extend(derived);
         let mut seen = BTreeSet::new();
         self.properties.retain(|property| {
@@ -171,14 +178,14 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
                  scheme \"pkg/runtime/scheme.go:111\""
             );
             let remedy = "write apiextensions.k8s.io/v1 as apiVersion";
-            return Err(crd.error(message, &[], remedy).within(&before));
+            return Err(crd.error(message, &[], remedy).with_prefix(&before));
         }
         let name = format!(
             "apiextensions-apiserver.pkg.apis.apiextensions.{version}.CustomResourceDefinition"
         );
         let Some(definition) = builtin::definition(&name) else { continue };
         if let Err(mismatch) = gojson::check_object(crd.value(), definition) {
-            return Err(crd.mismatch(&[], &mismatch).within(&before));
+            return Err(crd.mismatch(&[], &mismatch).with_prefix(&before));
         }
     }
     Ok(())
@@ -187,7 +194,7 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
 /// The APIs that manifests provide.
 pub(crate) fn provided(
     manifests: &[Manifest],
-    csv: Csv<'_>,
+    csv: CsvManifest<'_>,
 ) -> Result<BTreeSet<ApiKey>, BundleError> {
     let mut found = BTreeSet::new();
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -209,7 +216,7 @@ pub(crate) fn provided(
     }
     let services = csv
         .api_services()
-        .map_err(|error| error.within("error getting apiservice definitions: "))?;
+        .map_err(|error| error.with_prefix("error getting apiservice definitions: "))?;
     found.extend(services.owned.iter().map(|api| service_key(api)));
     Ok(found)
 }
@@ -217,15 +224,15 @@ pub(crate) fn provided(
 /// The key of an aggregated API.
 pub(crate) fn service_key(api: &Value) -> ApiKey {
     ApiKey {
-        group: shape::text(api, "group").to_owned(),
-        version: shape::text(api, "version").to_owned(),
-        kind: shape::text(api, "kind").to_owned(),
-        plural: shape::text(api, "name").to_owned(),
+        group: go_field::text(api, "group").to_owned(),
+        version: go_field::text(api, "version").to_owned(),
+        kind: go_field::text(api, "kind").to_owned(),
+        plural: go_field::text(api, "name").to_owned(),
     }
 }
 
 /// Whether every custom resource that the CSV owns is provided.
-pub(crate) fn check_owned(manifests: &[Manifest], csv: Csv<'_>) -> Result<(), BundleError> {
+pub(crate) fn check_owned(manifests: &[Manifest], csv: CsvManifest<'_>) -> Result<(), BundleError> {
     let provided = provided(manifests, csv)?;
     let owned = csv.custom_resources()?.owned;
     let keys: BTreeSet<ApiKey> =

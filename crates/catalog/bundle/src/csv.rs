@@ -1,6 +1,6 @@
 //! The ClusterServiceVersion of a bundle: the few fields that count, each read as upstream reads it.
 
-use crate::{error::BundleError, manifest::Manifest, shape, types};
+use crate::{error::BundleError, go_field, manifest::Manifest, types};
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::{self, DeclaredType, Step};
 use serde_json::{Map, Value};
@@ -41,13 +41,13 @@ pub(crate) struct Definitions<'v> {
 
 /// The view of a manifest that is a ClusterServiceVersion.
 #[derive(Clone, Copy, Debug)]
-pub struct Csv<'b> {
+pub struct CsvManifest<'b> {
     manifest: &'b Manifest,
 }
 
 const SPEC: &[&str] = &["spec"];
 
-impl<'b> Csv<'b> {
+impl<'b> CsvManifest<'b> {
     pub(crate) fn new(manifest: &'b Manifest) -> Self {
         Self { manifest }
     }
@@ -59,15 +59,15 @@ impl<'b> Csv<'b> {
 
     /// Its name; may be empty.
     pub fn name(self) -> &'b str {
-        shape::field(self.manifest.value(), "metadata")
-            .map(|metadata| shape::text(metadata, "name"))
+        go_field::field(self.manifest.value(), "metadata")
+            .map(|metadata| go_field::text(metadata, "name"))
             .unwrap_or_default()
     }
 
     /// An annotation.
     pub fn annotation(self, name: &str) -> Option<&'b str> {
-        let metadata = shape::field(self.manifest.value(), "metadata")?;
-        let value = shape::field(metadata, "annotations")?.get(name)?;
+        let metadata = go_field::field(self.manifest.value(), "metadata")?;
+        let value = go_field::field(metadata, "annotations")?.get(name)?;
         // Go's maps keep an entry that is null, as an empty text.
         Some(value.as_str().unwrap_or_default())
     }
@@ -83,7 +83,7 @@ impl<'b> Csv<'b> {
         for shape in [&types::TYPE_META, &types::METADATA] {
             if let Err(mismatch) = gojson::check_struct(value, shape) {
                 let json = self.manifest.json();
-                let pretty = crate::pretty::mismatch(json, value, &mismatch);
+                let pretty = crate::pretty_unmarshal::mismatch(json, value, &mismatch);
                 let place = self.manifest.mismatch(&[], &mismatch);
                 return Err(BundleError::new(pretty, place.problem().clone()));
             }
@@ -147,7 +147,7 @@ impl<'b> Csv<'b> {
 
     fn definitions(self, section: &str) -> Result<Definitions<'b>, BundleError> {
         let value = self.checked(section, &DeclaredType::Struct(&types::DEFINITIONS))?;
-        let list = |name: &str| match value.and_then(|value| shape::field(value, name)) {
+        let list = |name: &str| match value.and_then(|value| go_field::field(value, name)) {
             Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
             _ => Vec::new(),
         };
@@ -162,14 +162,14 @@ impl<'b> Csv<'b> {
     /// Owned and required aggregated APIs.
     pub(crate) fn api_services(self) -> Result<Definitions<'b>, BundleError> {
         if let Err(error) = self.fields() {
-            return Err(error.within("error unmarshaling into object map: "));
+            return Err(error.with_prefix("error unmarshaling into object map: "));
         }
         self.definitions("apiservicedefinitions")
     }
 
     /// A custom resource that is owned or required: its group stands in its name.
     pub(crate) fn key_of_resource(self, definition: &Value) -> Result<ApiKey, BundleError> {
-        let name = shape::text(definition, "name");
+        let name = go_field::text(definition, "name");
         let Some((plural, group)) = name.split_once('.') else {
             let path =
                 ["spec", "customresourcedefinitions"].map(|name| Step::Field(name.to_owned()));
@@ -181,8 +181,8 @@ impl<'b> Csv<'b> {
         };
         Ok(ApiKey {
             group: group.to_owned(),
-            version: shape::text(definition, "version").to_owned(),
-            kind: shape::text(definition, "kind").to_owned(),
+            version: go_field::text(definition, "version").to_owned(),
+            kind: go_field::text(definition, "kind").to_owned(),
             plural: plural.to_owned(),
         })
     }
@@ -193,7 +193,7 @@ impl<'b> Csv<'b> {
         else {
             return Ok(Vec::new());
         };
-        let text = |item: &Value, name: &str| shape::text(item, name).to_owned();
+        let text = |item: &Value, name: &str| go_field::text(item, name).to_owned();
         let image =
             |item: &Value| RelatedImage { name: text(item, "name"), image: text(item, "image") };
         Ok(items.iter().map(image).collect())
@@ -205,21 +205,22 @@ impl<'b> Csv<'b> {
         if let Err(mismatch) = gojson::check_struct(spec, &types::OPERATOR_IMAGES) {
             return Err(self.manifest.mismatch(SPEC, &mismatch));
         }
-        let Some(install) = shape::field(spec, "Install") else { return Ok(Vec::new()) };
-        if shape::text(install, "strategy") != "deployment" {
+        let Some(install) = go_field::field(spec, "Install") else { return Ok(Vec::new()) };
+        if go_field::text(install, "strategy") != "deployment" {
             return Ok(Vec::new());
         }
         let mut images = Vec::new();
         let deployments =
-            shape::field(install, "spec").and_then(|spec| shape::field(spec, "Deployments"));
+            go_field::field(install, "spec").and_then(|spec| go_field::field(spec, "Deployments"));
         for deployment in deployments.and_then(Value::as_array).into_iter().flatten() {
             let pod = ["Spec", "template", "spec"]
                 .iter()
-                .try_fold(deployment, |value, name| shape::field(value, name));
+                .try_fold(deployment, |value, name| go_field::field(value, name));
             let Some(pod) = pod else { continue };
             for list in ["containers", "initContainers"] {
-                let items = shape::field(pod, list).and_then(Value::as_array);
-                images.extend(items.into_iter().flatten().map(|item| shape::text(item, "image")));
+                let items = go_field::field(pod, list).and_then(Value::as_array);
+                images
+                    .extend(items.into_iter().flatten().map(|item| go_field::text(item, "image")));
             }
         }
         images.sort_unstable();

@@ -2,11 +2,11 @@
 
 use crate::{
     bundle::{self, Bundle, GVK, GVK_SHAPE, PACKAGE, PACKAGE_SHAPE},
-    csv::{Csv, RelatedImage},
-    error::{BundleError, Problem},
-    metadata::Property,
-    shape,
-    template::ImageTemplate,
+    csv::{CsvManifest, RelatedImage},
+    error::{BundleError, BundleProblem},
+    go_field,
+    image_template::ImageTemplate,
+    metadata::BundleProperty,
 };
 use base64::Engine as _;
 use mainstay_gocompat::json::quoted;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// Where the reference of the bundle's image comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Image<'i> {
+pub enum ImageSource<'i> {
     /// There is none, as with a folder.
     None,
     /// It is known, as with an image that was pulled.
@@ -58,17 +58,23 @@ impl Bundle {
     ///
     /// # Errors
     /// What upstream refuses; `named` is how the caller calls the folder, which one message repeats.
-    pub fn declare(&self, image: Image<'_>, named: &str) -> Result<DeclaredBundle, BundleError> {
+    pub fn declare(
+        &self,
+        image: ImageSource<'_>,
+        named: &str,
+    ) -> Result<DeclaredBundle, BundleError> {
         let image = self.image(image).map_err(|error| {
             let named = mainstay_gocompat::quote(named);
-            error.within(&format!("failed templating image reference from bundle for {named}: "))
+            error.with_prefix(&format!(
+                "failed templating image reference from bundle for {named}: "
+            ))
         })?;
         let quoted_name = mainstay_gocompat::quote(self.name());
-        let properties = self
-            .declared_properties()
-            .map_err(|error| error.within(&format!("get properties for bundle {quoted_name}: ")))?;
+        let properties = self.declared_properties().map_err(|error| {
+            error.with_prefix(&format!("get properties for bundle {quoted_name}: "))
+        })?;
         let related_images = self.declared_images(&image).map_err(|error| {
-            error.within(&format!("get related images for bundle {quoted_name}: "))
+            error.with_prefix(&format!("get related images for bundle {quoted_name}: "))
         })?;
         Ok(DeclaredBundle {
             name: self.name().to_owned(),
@@ -79,20 +85,20 @@ impl Bundle {
         })
     }
 
-    fn image(&self, image: Image<'_>) -> Result<String, BundleError> {
+    fn image(&self, image: ImageSource<'_>) -> Result<String, BundleError> {
         let template = match image {
-            Image::None => return Ok(String::new()),
-            Image::Reference(reference) => return Ok(reference.to_owned()),
-            Image::Template(template) => template,
+            ImageSource::None => return Ok(String::new()),
+            ImageSource::Reference(reference) => return Ok(reference.to_owned()),
+            ImageSource::Template(template) => template,
         };
         let mut version = String::new();
         if let Some(property) = self.properties.iter().find(|property| property.kind == PACKAGE) {
             let value = parsed(property, &PACKAGE_SHAPE)?;
-            version.push_str(shape::text(&value, "version"));
+            version.push_str(go_field::text(&value, "version"));
         }
         template.fill(self.package(), self.name(), &version).map_err(|error| {
             let message = error.to_string();
-            let problem = Problem {
+            let problem = BundleProblem {
                 file: String::new(),
                 line: None,
                 message: message.clone(),
@@ -107,7 +113,7 @@ impl Bundle {
         let mut required = BTreeSet::new();
         let mut package = None;
         let mut declared = Vec::new();
-        let copied = |property: &Property| DeclaredProperty {
+        let copied = |property: &BundleProperty| DeclaredProperty {
             kind: property.kind.clone(),
             value: property.json().to_owned(),
         };
@@ -117,9 +123,9 @@ impl Bundle {
                 PACKAGE => {
                     let value = checked(at, property, &PACKAGE_SHAPE)?;
                     package = Some(package_value(
-                        shape::text(&value, "packageName"),
-                        shape::text(&value, "version"),
-                        shape::text(&value, "release"),
+                        go_field::text(&value, "packageName"),
+                        go_field::text(&value, "version"),
+                        go_field::text(&value, "release"),
                     ));
                 }
                 _ => declared.push(copied(property)),
@@ -130,8 +136,8 @@ impl Bundle {
                 GVK => drop(required.insert(gvk(&checked(at, property, &GVK_SHAPE)?))),
                 PACKAGE => {
                     let value = checked(at, property, &PACKAGE_SHAPE)?;
-                    let name = quoted(shape::text(&value, "packageName"));
-                    let range = quoted(shape::text(&value, "version"));
+                    let name = quoted(go_field::text(&value, "packageName"));
+                    let range = quoted(go_field::text(&value, "version"));
                     if mainstay_fault::is_on("required-packages-are-forgotten") {
                         continue;
                     }
@@ -144,11 +150,11 @@ impl Bundle {
             }
         }
         let csv = self.csv();
-        let version = csv.version().map_err(|error| error.within("get version: "))?;
-        let release = csv.release().map_err(|error| error.within("get release: "))?;
-        let apis = self.provided().map_err(|error| error.within("get provided apis: "))?;
+        let version = csv.version().map_err(|error| error.with_prefix("get version: "))?;
+        let release = csv.release().map_err(|error| error.with_prefix("get release: "))?;
+        let apis = self.provided().map_err(|error| error.with_prefix("get provided apis: "))?;
         provided.extend(apis.into_iter().map(|api| (api.group, api.kind, api.version)));
-        let apis = required_apis(csv).map_err(|error| error.within("get required apis: "))?;
+        let apis = required_apis(csv).map_err(|error| error.with_prefix("get required apis: "))?;
         required.extend(apis);
 
         let value = package.unwrap_or_else(|| package_value(self.package(), version, &release));
@@ -201,11 +207,11 @@ impl Bundle {
 type Gvk = (String, String, String);
 
 fn gvk(value: &Value) -> Gvk {
-    let text = |name| shape::text(value, name).to_owned();
+    let text = |name| go_field::text(value, name).to_owned();
     (text("group"), text("kind"), text("version"))
 }
 
-fn required_apis(csv: Csv<'_>) -> Result<Vec<Gvk>, BundleError> {
+fn required_apis(csv: CsvManifest<'_>) -> Result<Vec<Gvk>, BundleError> {
     let mut found = Vec::new();
     for api in csv.custom_resources()?.required {
         let key = csv.key_of_resource(api)?;
@@ -229,9 +235,9 @@ fn package_value(name: &str, version: &str, release: &str) -> String {
 }
 
 /// The value of a property, if it has the shape; or what Go says.
-fn parsed(property: &Property, shape: &'static DeclaredStruct) -> Result<Value, BundleError> {
+fn parsed(property: &BundleProperty, shape: &'static DeclaredStruct) -> Result<Value, BundleError> {
     let refused = |message: String| {
-        let problem = Problem {
+        let problem = BundleProblem {
             file: property.file.clone(),
             line: None,
             message: format!("the value of {} cannot be read: {message}", property.kind),
@@ -251,10 +257,10 @@ fn parsed(property: &Property, shape: &'static DeclaredStruct) -> Result<Value, 
 
 fn checked(
     at: usize,
-    property: &Property,
+    property: &BundleProperty,
     shape: &'static DeclaredStruct,
 ) -> Result<Value, BundleError> {
     let kind = mainstay_gocompat::quote(&property.kind);
     parsed(property, shape)
-        .map_err(|error| error.within(&format!("parse property[{at}] of type {kind}: ")))
+        .map_err(|error| error.with_prefix(&format!("parse property[{at}] of type {kind}: ")))
 }

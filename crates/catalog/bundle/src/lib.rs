@@ -13,8 +13,8 @@
 //!
 //! An error has two voices: [`BundleError::upstream`] is what `opm` says, [`BundleError::problem`]
 //! names file, line and remedy. What upstream drops without a word is listed by
-//! [`Bundle::passed_over`] and [`Bundle::repeated_keys`]; fields that no tool reads are by
-//! `unknown_fields` of [`Bundle`], [`validate::Subject`] and [`Reading`], and objects that no cluster
+//! [`Bundle::skipped_content`] and [`Bundle::repeated_keys`]; fields that no tool reads are by
+//! `unknown_fields` of [`Bundle`], [`validate::LoadedBundle`] and [`BundleReader`], and objects that no cluster
 //! serves by `unknown_apis`.
 //!
 //! [`validate`] judges bundles: it reads a folder as upstream's validation library does, and has its
@@ -25,39 +25,39 @@
 //! bundle has.
 
 mod bundle;
+pub mod cel_rule;
 mod csv;
 mod declare;
+mod decode_error;
 mod error;
-mod kinds;
+mod go_field;
+mod image_template;
 mod manifest;
 mod metadata;
 mod migrate;
-mod mismatch;
-mod pretty;
+mod pretty_unmarshal;
 mod read;
-mod reading;
+mod reader;
 pub mod render;
-pub mod rule;
-mod shape;
-mod template;
 mod tree;
 mod types;
-mod unknown;
+mod unknown_api;
+mod unknown_field;
 pub mod validate;
 mod write;
 
 pub use bundle::Bundle;
-pub use csv::{ApiKey, Csv, RelatedImage};
-pub use declare::{DeclaredBundle, DeclaredProperty, Image};
-pub use error::{BundleError, Problem};
-pub use kinds::UnknownApi;
+pub use csv::{ApiKey, CsvManifest, RelatedImage};
+pub use declare::{DeclaredBundle, DeclaredProperty, ImageSource};
+pub use decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError};
+pub use error::{BundleError, BundleProblem};
+pub use image_template::{ImageTemplate, ImageTemplateError};
 pub use mainstay_schema::builtin::{ReleaseError, TextError};
 pub use manifest::Manifest;
-pub use metadata::{Annotations, Property};
+pub use metadata::{Annotations, BundleProperty};
 pub use migrate::csv_metadata;
-pub use mismatch::{ConvertError, DocumentError, ObjectError, TypeError};
 pub use read::Limits;
-pub use reading::Reading;
-pub use template::{ImageTemplate, TemplateError};
-pub use tree::{Entry, Files, Folder, Kind, Tree, is_bundle};
-pub use unknown::UnknownField;
+pub use reader::BundleReader;
+pub use tree::{BundleFolder, FileEntry, FileKind, FileTree, MemoryFiles, is_bundle};
+pub use unknown_api::UnknownApi;
+pub use unknown_field::UnknownField;

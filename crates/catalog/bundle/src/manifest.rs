@@ -1,6 +1,6 @@
 //! One object of a bundle, with the file it came from.
 
-use crate::error::{BundleError, Problem};
+use crate::error::{BundleError, BundleProblem};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{Mismatch, Step};
 use serde_json::Value;
@@ -116,8 +116,8 @@ impl Manifest {
         &self,
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
-    ) -> Problem {
-        Problem {
+    ) -> BundleProblem {
+        BundleProblem {
             file: self.file.clone(),
             line: Some(self.line),
             message: message.into(),

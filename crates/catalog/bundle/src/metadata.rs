@@ -1,6 +1,6 @@
 //! The folder `metadata`: files are known by what they hold, not by their names.
 
-use crate::{shape, types};
+use crate::{go_field, types};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{self, DeclaredType};
 use mainstay_yaml::{Document, Format};
@@ -33,7 +33,7 @@ impl Annotations {
 
 /// A type and a value: a property, or a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Property {
+pub struct BundleProperty {
     /// The type; may be empty.
     pub kind: String,
     /// The value: a JSON text in the bytes that upstream passes on. None when there is none, which
@@ -43,7 +43,7 @@ pub struct Property {
     pub file: String,
 }
 
-impl Property {
+impl BundleProperty {
     /// The value as upstream writes it.
     pub fn json(&self) -> &str {
         self.value.as_deref().unwrap_or("null")
@@ -54,7 +54,9 @@ impl Property {
 pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations> {
     let strict = document.format == Format::Json
         && gojson::check_struct(&document.value, &types::ANNOTATIONS_FILE).is_ok();
-    let Value::Object(fields) = shape::field(&document.value, "annotations")? else { return None };
+    let Value::Object(fields) = go_field::field(&document.value, "annotations")? else {
+        return None;
+    };
     let text = |name: &str| match any_case(fields, name) {
         None => Some(String::new()),
         Some(value) if strict => Some(value.as_str().unwrap_or_default().to_owned()),
@@ -77,12 +79,12 @@ pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations
 }
 
 /// The dependencies in a document; none if it holds something else.
-pub(crate) fn dependencies(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
+pub(crate) fn dependencies(document: &Document, source: &[u8], file: &str) -> Vec<BundleProperty> {
     list(document, source, file, "dependencies", &DeclaredType::Struct(&types::DEPENDENCIES_FILE))
 }
 
 /// The properties in a document; none if it holds something else.
-pub(crate) fn properties(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
+pub(crate) fn properties(document: &Document, source: &[u8], file: &str) -> Vec<BundleProperty> {
     list(document, source, file, "properties", &DeclaredType::Struct(&types::PROPERTIES_FILE))
 }
 
@@ -92,8 +94,10 @@ fn list(
     file: &str,
     field: &str,
     kind: &DeclaredType,
-) -> Vec<Property> {
-    let Some(Value::Array(items)) = shape::field(&document.value, field) else { return Vec::new() };
+) -> Vec<BundleProperty> {
+    let Some(Value::Array(items)) = go_field::field(&document.value, field) else {
+        return Vec::new();
+    };
     if document.format == Format::Json
         && gojson::check(&document.value, kind).is_ok()
         && let Some(found) = raw_list(&source[document.bytes.clone()], field)
@@ -112,13 +116,13 @@ fn list(
     items.iter().map(item).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-fn property(kind: String, value: Option<String>, file: &str) -> Property {
-    Property { kind, value, file: file.to_owned() }
+fn property(kind: String, value: Option<String>, file: &str) -> BundleProperty {
+    BundleProperty { kind, value, file: file.to_owned() }
 }
 
 /// The list of the annotation `olm.properties`, as far as it goes: what has another shape counts as
 /// nothing, a text that is no JSON has none. And whether anything is wrong with it.
-pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<Property>, Option<String>) {
+pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<BundleProperty>, Option<String>) {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => return (Vec::new(), Some(error.to_string())),

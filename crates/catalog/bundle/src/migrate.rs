@@ -3,9 +3,9 @@
 use crate::{
     bundle::Bundle,
     declare::{DeclaredBundle, DeclaredProperty, METADATA, OBJECT},
+    decode_error::TypeError,
     error::BundleError,
-    mismatch::TypeError,
-    shape, types,
+    go_field, types,
 };
 use mainstay_gocompat::json::Html;
 use mainstay_schema::builtin;
@@ -52,7 +52,7 @@ pub fn csv_metadata(csv: &Value) -> Result<String, TypeError> {
 
 fn metadata(object: &Value) -> String {
     let Some(definition) = builtin::definition(types::CSV_METADATA) else { return "{}".to_owned() };
-    let section = |name: &str| shape::field(object, name);
+    let section = |name: &str| go_field::field(object, name);
     let (metadata, spec) = (section("metadata"), section("spec"));
     gojson::encode_fields(definition, Names::AnyCase, Html::Plain, |name| {
         let (section, field) = match name {
@@ -61,6 +61,6 @@ fn metadata(object: &Value) -> String {
             "crdDescriptions" => (spec, "customresourcedefinitions"),
             _ => (spec, name),
         };
-        shape::field(section?, field)
+        go_field::field(section?, field)
     })
 }

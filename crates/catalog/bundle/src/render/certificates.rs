@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Where a deployment serves its webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Serving {
+pub struct WebhookServing {
     /// The service before the deployment.
     pub service: String,
     /// The certificate, and the secret that holds it.
@@ -17,7 +17,7 @@ pub struct Serving {
 
 /// A secret with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Secret {
+pub struct CertificateSecret {
     /// Its name.
     pub name: String,
     /// The key of the certificate.
@@ -26,9 +26,9 @@ pub struct Secret {
     pub private_key: String,
 }
 
-impl Secret {
+impl CertificateSecret {
     /// The secret named as the certificate, with the keys that Kubernetes uses.
-    pub fn usual(serving: &Serving) -> Self {
+    pub fn with_default_keys(serving: &WebhookServing) -> Self {
         Self {
             name: serving.certificate.clone(),
             certificate: "tls.crt".to_owned(),
@@ -38,40 +38,40 @@ impl Secret {
 }
 
 /// A provider of certificates. Who makes certificates of his own writes the authority into the
-/// objects ([`Certificates::trust`]) and the secret beside them ([`Certificates::objects`]).
-pub trait Certificates: fmt::Debug {
+/// objects ([`Certificates::inject_ca_bundle`]) and the secret beside them ([`Certificates::objects`]).
+pub trait CertificateProvider: fmt::Debug {
     /// The secret from which the deployment takes its certificate.
-    fn secret(&self, serving: &Serving) -> Secret;
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret;
 
     /// Changes an object that calls the deployment (a webhook configuration, or a custom resource
     /// definition) so that it trusts the certificate.
-    fn trust(&self, caller: &mut Value, serving: &Serving);
+    fn inject_ca_bundle(&self, caller: &mut Value, serving: &WebhookServing);
 
     /// Changes the service before the deployment.
-    fn serve(&self, service: &mut Value, serving: &Serving);
+    fn serve(&self, service: &mut Value, serving: &WebhookServing);
 
     /// What is needed besides.
-    fn objects(&self, serving: &Serving) -> Vec<Value>;
+    fn objects(&self, serving: &WebhookServing) -> Vec<Value>;
 }
 
 /// Certificates by cert-manager: self-signed, for two years, renewed on their last day.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CertManager;
 
-impl Certificates for CertManager {
-    fn secret(&self, serving: &Serving) -> Secret {
-        Secret::usual(serving)
+impl CertificateProvider for CertManager {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
     }
 
-    fn trust(&self, caller: &mut Value, serving: &Serving) {
+    fn inject_ca_bundle(&self, caller: &mut Value, serving: &WebhookServing) {
         let certificate = format!("{}/{}", serving.namespace, serving.certificate);
         objects::annotate(caller, "cert-manager.io/inject-ca-from", &certificate);
     }
 
-    fn serve(&self, _service: &mut Value, _serving: &Serving) {}
+    fn serve(&self, _service: &mut Value, _serving: &WebhookServing) {}
 
-    fn objects(&self, serving: &Serving) -> Vec<Value> {
-        let issuer = super::names::with_suffix(&serving.certificate, "selfsigned-issuer");
+    fn objects(&self, serving: &WebhookServing) -> Vec<Value> {
+        let issuer = super::generated_names::with_suffix(&serving.certificate, "selfsigned-issuer");
         let host = format!("{}.{}", serving.service, serving.namespace);
         let object = |kind: &str, name: &str, spec: Value| {
             json!({
@@ -102,21 +102,21 @@ impl Certificates for CertManager {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceCa;
 
-impl Certificates for ServiceCa {
-    fn secret(&self, serving: &Serving) -> Secret {
-        Secret::usual(serving)
+impl CertificateProvider for ServiceCa {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
     }
 
-    fn trust(&self, caller: &mut Value, _serving: &Serving) {
+    fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
         objects::annotate(caller, "service.beta.openshift.io/inject-cabundle", "true");
     }
 
-    fn serve(&self, service: &mut Value, serving: &Serving) {
+    fn serve(&self, service: &mut Value, serving: &WebhookServing) {
         let name = "service.beta.openshift.io/serving-cert-secret-name";
         objects::annotate(service, name, &serving.certificate);
     }
 
-    fn objects(&self, _serving: &Serving) -> Vec<Value> {
+    fn objects(&self, _serving: &WebhookServing) -> Vec<Value> {
         Vec::new()
     }
 }

@@ -1,9 +1,9 @@
 //! What a bundle must not contradict itself in.
 
 use super::{
-    Content,
-    content::Webhook,
-    objects, targets,
+    RegistryV1Bundle, objects,
+    registry_v1::Webhook,
+    targets,
     webhooks::{CONVERSION, definition_name},
 };
 use mainstay_formats::names::dns1123_subdomain;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is wrong, in upstream's words and order.
-pub(super) fn all(content: &Content) -> Vec<String> {
+pub(super) fn all(content: &RegistryV1Bundle) -> Vec<String> {
     let checks = [
         deployments_are_named_once,
         deployments_have_good_names,
@@ -37,7 +37,7 @@ fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     names.filter(|name| !seen.insert(*name)).collect()
 }
 
-fn deployments_are_named_once(content: &Content) -> Vec<String> {
+fn deployments_are_named_once(content: &RegistryV1Bundle) -> Vec<String> {
     let names = repeated(content.deployments.iter().map(|deployment| deployment.name.as_str()));
     let say = |name| {
         format!("cluster service version contains duplicate strategy deployment spec '{name}'")
@@ -58,7 +58,7 @@ fn bad_names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, Vec<
     found
 }
 
-fn deployments_have_good_names(content: &Content) -> Vec<String> {
+fn deployments_have_good_names(content: &RegistryV1Bundle) -> Vec<String> {
     let say = |(name, reasons): (&str, Vec<String>)| {
         let reasons = reasons.join(", ");
         format!("invalid cluster service version strategy deployment name '{name}': {reasons}")
@@ -69,13 +69,13 @@ fn deployments_have_good_names(content: &Content) -> Vec<String> {
         .collect()
 }
 
-fn definitions_are_named_once(content: &Content) -> Vec<String> {
+fn definitions_are_named_once(content: &RegistryV1Bundle) -> Vec<String> {
     let names = repeated(content.definitions.iter().map(definition_name));
     let say = |name| format!("bundle contains duplicate custom resource definition '{name}'");
     names.into_iter().map(say).collect()
 }
 
-fn owned_definitions_are_there(content: &Content) -> Vec<String> {
+fn owned_definitions_are_there(content: &RegistryV1Bundle) -> Vec<String> {
     let there: BTreeSet<&str> = content.definitions.iter().map(definition_name).collect();
     let owned: BTreeSet<&str> = content.owned.iter().map(String::as_str).collect();
     let say = |name| {
@@ -87,15 +87,15 @@ fn owned_definitions_are_there(content: &Content) -> Vec<String> {
     owned.difference(&there).map(say).collect()
 }
 
-fn package_is_named(content: &Content) -> Vec<String> {
+fn package_is_named(content: &RegistryV1Bundle) -> Vec<String> {
     if content.package.is_empty() { vec!["package name is empty".to_owned()] } else { Vec::new() }
 }
 
-fn conversions(content: &Content) -> impl Iterator<Item = &Webhook> {
+fn conversions(content: &RegistryV1Bundle) -> impl Iterator<Item = &Webhook> {
     content.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION)
 }
 
-fn conversions_need_all_namespaces(content: &Content) -> Vec<String> {
+fn conversions_need_all_namespaces(content: &RegistryV1Bundle) -> Vec<String> {
     if content.modes.len() == 1 && content.supports(targets::ALL)
         || mainstay_fault::is_on("kinds-are-converted-for-some-namespaces")
     {
@@ -114,7 +114,7 @@ fn conversions_need_all_namespaces(content: &Content) -> Vec<String> {
     conversions(content).map(say).collect()
 }
 
-fn webhooks_have_deployments(content: &Content) -> Vec<String> {
+fn webhooks_have_deployments(content: &RegistryV1Bundle) -> Vec<String> {
     let there = |name: &str| content.deployments.iter().any(|deployment| deployment.name == name);
     let mut lost: Vec<&Webhook> =
         content.webhooks.iter().filter(|webhook| !there(&webhook.deployment)).collect();
@@ -129,7 +129,7 @@ fn webhooks_have_deployments(content: &Content) -> Vec<String> {
 }
 
 /// The webhooks by their type.
-fn by_kind(content: &Content) -> BTreeMap<&str, Vec<&str>> {
+fn by_kind(content: &RegistryV1Bundle) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for webhook in &content.webhooks {
         found.entry(&webhook.kind).or_default().push(&webhook.name);
@@ -137,7 +137,7 @@ fn by_kind(content: &Content) -> BTreeMap<&str, Vec<&str>> {
     found
 }
 
-fn webhooks_are_named_once(content: &Content) -> Vec<String> {
+fn webhooks_are_named_once(content: &RegistryV1Bundle) -> Vec<String> {
     let say = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
         let twice = repeated(names.into_iter());
         twice
@@ -148,7 +148,7 @@ fn webhooks_are_named_once(content: &Content) -> Vec<String> {
     by_kind(content).into_iter().flat_map(say).collect()
 }
 
-fn webhooks_have_good_names(content: &Content) -> Vec<String> {
+fn webhooks_have_good_names(content: &RegistryV1Bundle) -> Vec<String> {
     let say = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
         let bad = bad_names(names.into_iter());
         let say = |(name, reasons): (&str, Vec<String>)| {
@@ -160,7 +160,7 @@ fn webhooks_have_good_names(content: &Content) -> Vec<String> {
     by_kind(content).into_iter().flat_map(say).collect()
 }
 
-fn definitions_are_converted_once(content: &Content) -> Vec<String> {
+fn definitions_are_converted_once(content: &RegistryV1Bundle) -> Vec<String> {
     let mut by_definition: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for webhook in conversions(content) {
         for definition in &webhook.definitions {
@@ -177,7 +177,7 @@ fn definitions_are_converted_once(content: &Content) -> Vec<String> {
     by_definition.into_iter().filter(|(_, names)| names.len() > 1).map(say).collect()
 }
 
-fn converted_definitions_are_owned(content: &Content) -> Vec<String> {
+fn converted_definitions_are_owned(content: &RegistryV1Bundle) -> Vec<String> {
     let mut webhooks: Vec<&Webhook> = conversions(content).collect();
     webhooks.sort_by_key(|webhook| &webhook.name);
     let say = |webhook: &&Webhook| -> Vec<String> {
@@ -197,7 +197,7 @@ fn converted_definitions_are_owned(content: &Content) -> Vec<String> {
 }
 
 /// A webhook that holds for the webhooks themselves, or for extensions, could lock everybody out.
-fn webhooks_leave_what_is_protected_alone(content: &Content) -> Vec<String> {
+fn webhooks_leave_what_is_protected_alone(content: &RegistryV1Bundle) -> Vec<String> {
     const ADMISSION: &str = "admissionregistration.k8s.io";
     const CONFIGURATIONS: [&str; 5] = [
         "*",
@@ -240,7 +240,7 @@ fn webhooks_leave_what_is_protected_alone(content: &Content) -> Vec<String> {
     found
 }
 
-fn kinds_are_supported(content: &Content) -> Vec<String> {
+fn kinds_are_supported(content: &RegistryV1Bundle) -> Vec<String> {
     let say = |object: &Value| {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let name = definition_name(object);

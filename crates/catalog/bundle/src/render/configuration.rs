@@ -1,6 +1,8 @@
 //! What somebody configures of a bundle.
 
-use super::{ConfigurationError, Content, DeploymentConfig, evaluate, schema, yaml};
+use super::{
+    ConfigurationError, DeploymentConfig, RegistryV1Bundle, schema, schema_validation, yaml,
+};
 use mainstay_yaml::Options;
 use serde_json::Value;
 
@@ -16,13 +18,13 @@ pub(super) struct Configuration {
 /// # Errors
 /// If it is no YAML, or does not have the schema of the bundle.
 pub(super) fn read(
-    content: &Content,
+    content: &RegistryV1Bundle,
     text: Option<&[u8]>,
     own: &str,
     deployment_config: bool,
 ) -> Result<Configuration, ConfigurationError> {
     let value = parse(text.unwrap_or(b"{}"))?;
-    let findings = evaluate::check(&schema::of(content, deployment_config), &value, own);
+    let findings = schema_validation::check(&schema::of(content, deployment_config), &value, own);
     if !findings.is_empty() {
         return Err(ConfigurationError::Schema { findings });
     }

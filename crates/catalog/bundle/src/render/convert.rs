@@ -3,7 +3,7 @@
 //! It differs from the decoder of JSON texts (`shape.rs`): it stops at the first value that does not
 //! fit, says no place, and takes names of fields in one case only.
 
-use crate::{mismatch::ConvertError, types};
+use crate::{decode_error::FromUnstructuredError, types};
 use mainstay_schema::{builtin, strict};
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// The first value that does not fit.
-pub(super) fn csv(value: &mut Value) -> Result<(), ConvertError> {
+pub(super) fn csv(value: &mut Value) -> Result<(), FromUnstructuredError> {
     kube(value, types::CSV_V1ALPHA1)
 }
 
@@ -19,15 +19,15 @@ pub(super) fn csv(value: &mut Value) -> Result<(), ConvertError> {
 ///
 /// # Errors
 /// The first value that does not fit.
-pub(super) fn definition(value: &mut Value) -> Result<(), ConvertError> {
+pub(super) fn definition(value: &mut Value) -> Result<(), FromUnstructuredError> {
     kube(value, types::CRD_V1)
 }
 
-fn kube(value: &mut Value, name: &str) -> Result<(), ConvertError> {
+fn kube(value: &mut Value, name: &str) -> Result<(), FromUnstructuredError> {
     match builtin::definition(name) {
         Some(definition) => strict::decode_merged(definition, value)
             .map(drop)
-            .map_err(ConvertError::DecodeKubernetes),
+            .map_err(FromUnstructuredError::DecodeKubernetes),
         None => Ok(()),
     }
 }

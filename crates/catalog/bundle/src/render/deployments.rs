@@ -1,6 +1,6 @@
 //! Deployments as the ClusterServiceVersion has them, and what is added.
 
-use super::{Job, Secret, content::Deployment, objects, webhooks};
+use super::{CertificateSecret, RenderContext, objects, registry_v1::Deployment, webhooks};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ const VOLUMES: [(&str, &str, &str, &str); 2] = [
 ];
 
 /// The deployments, in their order.
-pub(super) fn all(job: &Job<'_>) -> Vec<Value> {
+pub(super) fn all(job: &RenderContext<'_>) -> Vec<Value> {
     job.content.deployments.iter().map(|deployment| one(job, deployment)).collect()
 }
 
-fn one(job: &Job<'_>, deployment: &Deployment) -> Value {
+fn one(job: &RenderContext<'_>, deployment: &Deployment) -> Value {
     let content = job.content;
     let mut spec = deployment.spec.clone();
     spec["revisionHistoryLimit"] = 1.into();
@@ -52,7 +52,7 @@ fn one(job: &Job<'_>, deployment: &Deployment) -> Value {
 }
 
 /// Mounts the certificate into all containers; what is in the way goes.
-fn mount(spec: &mut Value, secret: &Secret) {
+fn mount(spec: &mut Value, secret: &CertificateSecret) {
     let Some(pod) =
         objects::entry(spec, "template").and_then(|template| objects::entry(template, "spec"))
     else {

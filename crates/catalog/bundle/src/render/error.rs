@@ -1,12 +1,12 @@
 //! Why a bundle is not rendered, in upstream's words.
 
-use crate::mismatch::{ConvertError, DocumentError, ObjectError, TypeError};
+use crate::decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError};
 use mainstay_gocompat::quote;
 use mainstay_schema::strict::{self, JsonError};
 
 /// Where rendering stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum RenderStage {
     /// The bundle cannot be read.
     Read,
     /// The bundle needs something that is not supported, or not switched on.
@@ -24,7 +24,7 @@ pub enum Stage {
 pub enum RenderError {
     /// The bundle cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] ReadBundleError),
     /// The bundle needs something that is not supported, or not switched on.
     #[error("unsupported bundle: {0}")]
     Unsupported(SupportError),
@@ -46,18 +46,18 @@ pub enum RenderError {
     },
     /// The bundle cannot watch the namespaces that are asked for.
     #[error(transparent)]
-    Watch(#[from] TargetError),
+    Watch(#[from] TargetNamespaceError),
 }
 
 impl RenderError {
     /// Where it stopped.
-    pub const fn stage(&self) -> Stage {
+    pub const fn stage(&self) -> RenderStage {
         match self {
-            Self::Read(_) => Stage::Read,
-            Self::Unsupported(_) => Stage::Support,
-            Self::Configure(_) => Stage::Configuration,
-            Self::Invalid(_) | Self::PreserveUnknownFields { .. } => Stage::Bundle,
-            Self::Watch(_) => Stage::Settings,
+            Self::Read(_) => RenderStage::Read,
+            Self::Unsupported(_) => RenderStage::Support,
+            Self::Configure(_) => RenderStage::Configuration,
+            Self::Invalid(_) | Self::PreserveUnknownFields { .. } => RenderStage::Bundle,
+            Self::Watch(_) => RenderStage::Settings,
         }
     }
 
@@ -77,7 +77,7 @@ impl RenderError {
 
 /// Why a bundle cannot be read. Paths are below the root of the bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum ReadBundleError {
     /// The folder of manifests cannot be listed.
     #[error("stat {folder}: {reason}")]
     ListFolder {
@@ -134,14 +134,14 @@ pub enum ReadError {
     },
     /// The file of annotations has something else in it.
     #[error(transparent)]
-    DecodeAnnotations(DocumentError),
+    DecodeAnnotations(FirstDocumentError),
     /// A file of manifests has something else than objects in it.
     #[error("error parsing objects in \"{path}\": {error}")]
     ParseObjects {
         /// The file.
         path: String,
         /// What is wrong with the objects.
-        error: Box<ManifestError>,
+        error: Box<ManifestFileError>,
     },
     /// No manifest is a ClusterServiceVersion.
     #[error("no ClusterServiceVersion found in \"{folder}\"")]
@@ -161,13 +161,13 @@ pub enum ReadError {
         /// The file.
         path: &'static str,
         /// What is wrong with it.
-        error: DocumentError,
+        error: FirstDocumentError,
     },
 }
 
 /// Why the objects of a file of manifests cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManifestError {
+pub enum ManifestFileError {
     /// A document is no YAML.
     #[error("error parsing {path}: error converting YAML to JSON: yaml: {reason}")]
     ParseYaml {
@@ -186,12 +186,12 @@ pub enum ManifestError {
     },
     /// Objects of one document do not have their types.
     #[error("{}", aggregate(.0))]
-    ConvertObjects(Vec<ConvertError>),
+    ConvertObjects(Vec<FromUnstructuredError>),
 }
 
 /// One error as it is, several in brackets.
-fn aggregate(errors: &[ConvertError]) -> String {
-    let texts: Vec<String> = errors.iter().map(ConvertError::to_string).collect();
+fn aggregate(errors: &[FromUnstructuredError]) -> String {
+    let texts: Vec<String> = errors.iter().map(FromUnstructuredError::to_string).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
@@ -264,16 +264,16 @@ pub enum DeploymentConfigError {
 /// Why a bundle cannot watch namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid option(s): invalid target namespaces {}: {reason}", bracketed(targets))]
-pub struct TargetError {
+pub struct TargetNamespaceError {
     /// The namespaces; an empty one means all.
     pub targets: Vec<String>,
     /// What is wrong with them.
-    pub reason: TargetReason,
+    pub reason: TargetNamespaceReason,
 }
 
 /// What is wrong with the namespaces that a bundle is to watch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TargetReason {
+pub enum TargetNamespaceReason {
     /// There are none, and the bundle takes several.
     #[error("at least one target namespace must be specified")]
     NoTarget,

@@ -1,15 +1,18 @@
 //! Rendering the way of an extension: what is supported, the configuration, the objects.
 
-use super::{Certificates, Content, RenderError, Settings, SupportError, configuration, targets};
+use super::{
+    CertificateProvider, RegistryV1Bundle, RenderError, RenderSettings, SupportError,
+    configuration, targets,
+};
 use serde_json::Value;
 
 /// How an extension is installed.
 #[derive(Clone, Copy, Debug)]
-pub struct Install<'a> {
+pub struct InstallSettings<'a> {
     /// The namespace that the operator runs in.
     pub namespace: &'a str,
     /// Who provides the certificates of webhooks.
-    pub certificates: Option<&'a dyn Certificates>,
+    pub certificates: Option<&'a dyn CertificateProvider>,
     /// Whether bundles may have webhooks.
     pub webhooks: bool,
     /// Whether bundles may watch a single namespace.
@@ -20,7 +23,7 @@ pub struct Install<'a> {
     pub config: Option<&'a [u8]>,
 }
 
-impl<'a> Install<'a> {
+impl<'a> InstallSettings<'a> {
     /// Everything is switched on, nothing configured, and nobody provides certificates.
     pub const fn into_namespace(namespace: &'a str) -> Self {
         Self {
@@ -34,20 +37,20 @@ impl<'a> Install<'a> {
     }
 }
 
-impl Content {
+impl RegistryV1Bundle {
     /// The objects of an extension that installs this bundle.
     ///
     /// # Errors
-    /// What is not supported, what does not fit in the configuration, or as [`Content::render`].
-    pub fn install(&self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
+    /// What is not supported, what does not fit in the configuration, or as [`RegistryV1Bundle::render`].
+    pub fn install(&self, install: &InstallSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.clone().into_installed(install)
     }
 
-    /// As [`Content::install`], for who needs the bundle no more.
+    /// As [`RegistryV1Bundle::install`], for who needs the bundle no more.
     ///
     /// # Errors
-    /// As [`Content::install`].
-    pub fn into_installed(self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
+    /// As [`RegistryV1Bundle::install`].
+    pub fn into_installed(self, install: &InstallSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.check_support(install).map_err(RenderError::Unsupported)?;
         let config = if install.single_namespaces || install.config.is_some() {
             configuration::read(&self, install.config, install.namespace, install.deployment_config)
@@ -56,7 +59,7 @@ impl Content {
             configuration::Configuration::default()
         };
         let targets: Vec<String> = config.watch.into_iter().collect();
-        self.into_rendered(&Settings {
+        self.into_rendered(&RenderSettings {
             namespace: install.namespace,
             targets: &targets,
             certificates: install.certificates,
@@ -76,7 +79,7 @@ impl Content {
         if self.aggregates { Err(SupportError::ApiServices) } else { Ok(()) }
     }
 
-    fn check_support(&self, install: &Install<'_>) -> Result<(), SupportError> {
+    fn check_support(&self, install: &InstallSettings<'_>) -> Result<(), SupportError> {
         self.without_aggregation()?;
         if !self.webhooks.is_empty() {
             if !install.webhooks {

@@ -20,60 +20,65 @@
 mod certificates;
 mod checks;
 mod configuration;
-mod content;
 mod convert;
-mod customize;
+mod deployment_config;
 mod deployments;
 mod error;
-mod evaluate;
 mod extension;
-mod names;
+mod generated_names;
 mod objects;
 mod permissions;
+mod registry_v1;
 mod schema;
+mod schema_validation;
 mod targets;
 mod webhooks;
 mod yaml;
 
-pub use certificates::{CertManager, Certificates, Secret, ServiceCa, Serving};
-pub use content::Content;
-pub use customize::DeploymentConfig;
-pub use error::{
-    ConfigurationError, DeploymentConfigError, ManifestError, ReadError, RenderError, Stage,
-    SupportError, TargetError, TargetReason,
+pub use certificates::{
+    CertManager, CertificateProvider, CertificateSecret, ServiceCa, WebhookServing,
 };
-pub use extension::Install;
+pub use deployment_config::DeploymentConfig;
+pub use error::{
+    ConfigurationError, DeploymentConfigError, ManifestFileError, ReadBundleError, RenderError,
+    RenderStage, SupportError, TargetNamespaceError, TargetNamespaceReason,
+};
+pub use extension::InstallSettings;
+pub use registry_v1::RegistryV1Bundle;
 
 use serde_json::Value;
 
 /// How a bundle is rendered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Settings<'a> {
+pub struct RenderSettings<'a> {
     /// The namespace that the operator runs in.
     pub namespace: &'a str,
     /// The namespaces it watches; `[""]` means all. Empty: all, if the bundle supports that.
     pub targets: &'a [String],
     /// Who provides the certificates of webhooks; nobody if none.
-    pub certificates: Option<&'a dyn Certificates>,
+    pub certificates: Option<&'a dyn CertificateProvider>,
     /// What is changed in the deployments.
     pub deployment_config: Option<&'a DeploymentConfig>,
 }
 
-impl Content {
+impl RegistryV1Bundle {
     /// The objects that install the bundle, in the order in which upstream has them.
     ///
     /// # Errors
-    /// Everything that is wrong with the bundle ([`Stage::Bundle`]), or namespaces that it cannot
-    /// watch ([`Stage::Settings`]).
-    pub fn render(&self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
+    /// Everything that is wrong with the bundle ([`RenderStage::Bundle`]), or namespaces that it cannot
+    /// watch ([`RenderStage::Settings`]).
+    pub fn render(&self, settings: &RenderSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.clone().into_rendered(settings)
     }
 
-    /// As [`Content::render`], for who needs the bundle no more: what passes through is not copied.
+    /// As [`RegistryV1Bundle::render`], for who needs the bundle no more: what passes through is not copied.
     ///
     /// # Errors
-    /// As [`Content::render`].
-    pub fn into_rendered(mut self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
+    /// As [`RegistryV1Bundle::render`].
+    pub fn into_rendered(
+        mut self,
+        settings: &RenderSettings<'_>,
+    ) -> Result<Vec<Value>, RenderError> {
         let wrong = checks::all(&self);
         if !wrong.is_empty() {
             return Err(RenderError::Invalid(wrong));
@@ -86,7 +91,7 @@ impl Content {
         targets::check(&self, settings.namespace, targets)?;
         let definitions = std::mem::take(&mut self.definitions);
         let others = std::mem::take(&mut self.others);
-        let job = Job { content: &self, targets, settings };
+        let job = RenderContext { content: &self, targets, settings };
         let mut out = permissions::accounts(&job);
         out.extend(permissions::roles(&job));
         out.extend(permissions::cluster_roles(&job));
@@ -102,15 +107,15 @@ impl Content {
 }
 
 /// One rendering under way.
-struct Job<'a> {
+struct RenderContext<'a> {
     /// The bundle, without the objects that pass through.
-    content: &'a Content,
+    content: &'a RegistryV1Bundle,
     /// What is watched; never empty.
     targets: &'a [String],
-    settings: &'a Settings<'a>,
+    settings: &'a RenderSettings<'a>,
 }
 
-impl Job<'_> {
+impl RenderContext<'_> {
     fn watches_all(&self) -> bool {
         self.targets.len() == 1 && self.targets[0].is_empty()
     }

@@ -1,6 +1,6 @@
 //! Objects in the form in which Go writes them, and those that pass through.
 
-use super::Job;
+use super::RenderContext;
 use mainstay_schema::{builtin, form};
 use serde_json::{Map, Value};
 
@@ -79,7 +79,7 @@ pub(super) fn entry<'v>(value: &'v mut Value, name: &str) -> Option<&'v mut Valu
 }
 
 /// The objects beside definitions: those that have a namespace come into the operator's.
-pub(super) fn others(job: &Job<'_>, mut out: Vec<Value>) -> Vec<Value> {
+pub(super) fn others(job: &RenderContext<'_>, mut out: Vec<Value>) -> Vec<Value> {
     for object in &mut out {
         let Value::Object(fields) = object else { continue };
         if !fields.get("kind").and_then(Value::as_str).and_then(namespaced).unwrap_or(false) {

@@ -1,6 +1,6 @@
 //! Accounts, roles and bindings.
 
-use super::{Job, content::Permission, names, objects};
+use super::{RenderContext, generated_names, objects, registry_v1::Permission};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ impl Permission {
 }
 
 /// The accounts that permissions are for, by name.
-pub(super) fn accounts(job: &Job<'_>) -> Vec<Value> {
+pub(super) fn accounts(job: &RenderContext<'_>) -> Vec<Value> {
     let content = job.content;
     let all = content.permissions.iter().chain(&content.cluster_permissions);
     let names: BTreeSet<&str> = all.map(Permission::account).collect();
@@ -29,7 +29,7 @@ pub(super) fn accounts(job: &Job<'_>) -> Vec<Value> {
 }
 
 /// A role and its binding in each watched namespace for each permission; none if all are watched.
-pub(super) fn roles(job: &Job<'_>) -> Vec<Value> {
+pub(super) fn roles(job: &RenderContext<'_>) -> Vec<Value> {
     if job.watches_all() {
         return Vec::new();
     }
@@ -46,7 +46,7 @@ pub(super) fn roles(job: &Job<'_>) -> Vec<Value> {
 
 /// A cluster role and its binding for each cluster-wide permission, and if all namespaces are
 /// watched, for the others too. Those may see namespaces besides.
-pub(super) fn cluster_roles(job: &Job<'_>) -> Vec<Value> {
+pub(super) fn cluster_roles(job: &RenderContext<'_>) -> Vec<Value> {
     let mut all = job.content.cluster_permissions.clone();
     if job.watches_all() {
         let namespaces = json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"]});
@@ -60,9 +60,14 @@ pub(super) fn cluster_roles(job: &Job<'_>) -> Vec<Value> {
     all.iter().flat_map(|permission| pair(job, permission, "Cluster", "")).collect()
 }
 
-fn pair(job: &Job<'_>, permission: &Permission, prefix: &str, namespace: &str) -> [Value; 2] {
+fn pair(
+    job: &RenderContext<'_>,
+    permission: &Permission,
+    prefix: &str,
+    namespace: &str,
+) -> [Value; 2] {
     let account = permission.account();
-    let name = names::of_permission(&job.content.name, account, permission);
+    let name = generated_names::of_permission(&job.content.name, account, permission);
     let metadata = objects::metadata(&name, namespace);
     let kind = format!("{prefix}Role");
     let mut subject = json!({"kind": "ServiceAccount", "name": account});

@@ -1,6 +1,6 @@
 //! What may be configured of a bundle: a JSON schema (draft 7).
 
-use super::{Content, targets};
+use super::{RegistryV1Bundle, targets};
 use mainstay_schema::builtin::{self, Definition, Field, Shape, Type};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const COMPONENTS: &str = "#/components/schemas/io.k8s.";
 pub(super) const OWN_FORMAT: &str = "ownNamespaceInstallMode";
 pub(super) const SINGLE_FORMAT: &str = "singleNamespaceInstallMode";
 
-impl Content {
+impl RegistryV1Bundle {
     /// The schema of the bundle's configuration: which namespace is watched, as far as its install
     /// modes leave a choice, and what is changed in its deployments. Types of Kubernetes stand below
     /// `components`.
@@ -41,7 +41,7 @@ impl Content {
 }
 
 /// The schema without what it refers to.
-pub(super) fn of(content: &Content, deployment_config: bool) -> Value {
+pub(super) fn of(content: &RegistryV1Bundle, deployment_config: bool) -> Value {
     let mut properties = Map::new();
     let mut schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -1,6 +1,9 @@
 //! Webhooks: who is called, where, and with whose certificate.
 
-use super::{Job, RenderError, certificates::Serving, content::Webhook, names, objects};
+use super::{
+    RenderContext, RenderError, certificates::WebhookServing, generated_names, objects,
+    registry_v1::Webhook,
+};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +11,7 @@ pub(super) const CONVERSION: &str = "ConversionWebhook";
 
 /// A kind of webhooks that admit objects.
 #[derive(Clone, Copy)]
-pub(super) struct Admission {
+pub(super) struct AdmissionWebhookKind {
     /// The type in the ClusterServiceVersion.
     kind: &'static str,
     /// The kind of the object.
@@ -17,13 +20,13 @@ pub(super) struct Admission {
     more: &'static [&'static str],
 }
 
-pub(super) const VALIDATING: Admission = Admission {
+pub(super) const VALIDATING: AdmissionWebhookKind = AdmissionWebhookKind {
     kind: "ValidatingAdmissionWebhook",
     configuration: "ValidatingWebhookConfiguration",
     more: &[],
 };
 
-pub(super) const MUTATING: Admission = Admission {
+pub(super) const MUTATING: AdmissionWebhookKind = AdmissionWebhookKind {
     kind: "MutatingAdmissionWebhook",
     configuration: "MutatingWebhookConfiguration",
     more: &["reinvocationPolicy"],
@@ -35,10 +38,10 @@ pub(super) fn definition_name(object: &Value) -> &str {
 }
 
 /// Where a deployment serves its webhooks.
-pub(super) fn serving(job: &Job<'_>, deployment: &str) -> Serving {
-    let service = names::with_suffix(&deployment.replace('.', "-"), "service");
-    Serving {
-        certificate: names::with_suffix(&service, "cert"),
+pub(super) fn serving(job: &RenderContext<'_>, deployment: &str) -> WebhookServing {
+    let service = generated_names::with_suffix(&deployment.replace('.', "-"), "service");
+    WebhookServing {
+        certificate: generated_names::with_suffix(&service, "cert"),
         service,
         namespace: job.settings.namespace.to_owned(),
     }
@@ -46,7 +49,7 @@ pub(super) fn serving(job: &Job<'_>, deployment: &str) -> Serving {
 
 impl Webhook {
     /// The part of an object that says where the webhook is reached.
-    fn client(&self, serving: &Serving, path: Option<&str>) -> Value {
+    fn client(&self, serving: &WebhookServing, path: Option<&str>) -> Value {
         let mut service = json!({
             "namespace": serving.namespace,
             "name": serving.service,
@@ -64,7 +67,10 @@ impl Webhook {
 }
 
 /// The custom resource definitions; those that a webhook converts say so.
-pub(super) fn definitions(job: &Job<'_>, mut out: Vec<Value>) -> Result<Vec<Value>, RenderError> {
+pub(super) fn definitions(
+    job: &RenderContext<'_>,
+    mut out: Vec<Value>,
+) -> Result<Vec<Value>, RenderError> {
     let mut converters: BTreeMap<&str, &Webhook> = BTreeMap::new();
     for webhook in job.content.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION) {
         for name in &webhook.definitions {
@@ -90,19 +96,26 @@ pub(super) fn definitions(job: &Job<'_>, mut out: Vec<Value>) -> Result<Vec<Valu
             spec["conversion"] = conversion;
         }
         if let Some(provider) = job.settings.certificates {
-            provider.trust(definition, &serving);
+            provider.inject_ca_bundle(definition, &serving);
         }
     }
     Ok(out)
 }
 
 /// The configurations of one kind of webhooks, one object for each.
-pub(super) fn configurations(job: &Job<'_>, admission: Admission) -> Vec<Value> {
+pub(super) fn configurations(
+    job: &RenderContext<'_>,
+    admission: AdmissionWebhookKind,
+) -> Vec<Value> {
     let all = job.content.webhooks.iter().filter(|webhook| webhook.kind == admission.kind);
     all.map(|webhook| configuration(job, webhook, admission)).collect()
 }
 
-fn configuration(job: &Job<'_>, webhook: &Webhook, admission: Admission) -> Value {
+fn configuration(
+    job: &RenderContext<'_>,
+    webhook: &Webhook,
+    admission: AdmissionWebhookKind,
+) -> Value {
     const COMMON: [&str; 7] = [
         "rules",
         "failurePolicy",
@@ -137,13 +150,13 @@ fn configuration(job: &Job<'_>, webhook: &Webhook, admission: Admission) -> Valu
     let kind = admission.configuration;
     let mut object = objects::object("admissionregistration.k8s.io/v1", kind, fields);
     if let Some(provider) = job.settings.certificates {
-        provider.trust(&mut object, &serving);
+        provider.inject_ca_bundle(&mut object, &serving);
     }
     object
 }
 
 /// The services before the deployments that serve webhooks.
-pub(super) fn services(job: &Job<'_>) -> Vec<Value> {
+pub(super) fn services(job: &RenderContext<'_>) -> Vec<Value> {
     let mut out = Vec::new();
     for deployment in &job.content.deployments {
         let mut ports: Vec<(i64, Value)> = Vec::new();
@@ -194,7 +207,7 @@ fn number(port: &Value) -> i64 {
 }
 
 /// What the provider of certificates needs, by name of the deployment.
-pub(super) fn certificates(job: &Job<'_>) -> Vec<Value> {
+pub(super) fn certificates(job: &RenderContext<'_>) -> Vec<Value> {
     let Some(provider) = job.settings.certificates else { return Vec::new() };
     let deployments: BTreeSet<&str> =
         job.content.webhooks.iter().map(|webhook| webhook.deployment.as_str()).collect();

@@ -1,12 +1,12 @@
 //! The validator of bundles as a whole: do the parts fit together, and is it small enough?
 
 use super::{
-    Library, crd,
-    finding::{Bad, Finding, Findings, fields, item},
-    load::Subject,
-    view::{gvk_text, items},
+    LibraryVersion, crd,
+    csv_fields::{gvk_text, items},
+    finding::{BadValue, ManifestResult, ValidationFinding, fields, item},
+    load::LoadedBundle,
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_formats::reference;
 use mainstay_gocompat::quote;
 use std::collections::BTreeSet;
@@ -16,17 +16,17 @@ const FAILED: &str = "ValidationFailed";
 /// Most characters that a bundle may have when it is compressed.
 const LARGEST: u64 = 1 << 20;
 
-fn invalid(value: impl Into<String>, detail: String) -> Finding {
-    Finding::error(INVALID, Bad::Text(value.into()), detail)
+fn invalid(value: impl Into<String>, detail: String) -> ValidationFinding {
+    ValidationFinding::error(INVALID, BadValue::Text(value.into()), detail)
 }
 
 /// Judges a bundle.
-pub(crate) fn validate(subject: &Subject, library: Library) -> Findings {
-    let mut found = Findings::new(subject.version().to_string());
+pub(crate) fn validate(subject: &LoadedBundle, library: LibraryVersion) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.version().to_string());
     found.extend(owned(subject));
     found.extend(accounts(subject));
     found.extend(size(subject));
-    if library != Library::V034 {
+    if library != LibraryVersion::V034 {
         found.extend(release(subject));
         found.extend(images(subject));
     }
@@ -34,7 +34,7 @@ pub(crate) fn validate(subject: &Subject, library: Library) -> Findings {
 }
 
 /// Every definition is owned and every owned API defined, once.
-fn owned(subject: &Subject) -> Vec<Finding> {
+fn owned(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let mut found = Vec::new();
     let bundle = quote(&subject.name);
     let mut defined: BTreeSet<(String, String, String)> = BTreeSet::new();
@@ -45,7 +45,7 @@ fn owned(subject: &Subject) -> Vec<Finding> {
                 let key = gvk_text(&api.0, &api.1, &api.2);
                 let detail = format!("duplicate CRD {} in bundle {bundle}", quote(&key));
                 let finding = invalid(key, detail).at(crd.manifest, &[]);
-                found.push(finding.mend("leave one definition of it"));
+                found.push(finding.with_remedy("leave one definition of it"));
             }
             homes.push((api.clone(), crd.manifest));
             defined.insert(api);
@@ -53,7 +53,7 @@ fn owned(subject: &Subject) -> Vec<Finding> {
     }
     let mut kinds = BTreeSet::new();
     for (number, owned) in subject.resources("owned").iter().enumerate() {
-        let text = |name: &str| shape::text(owned, name).to_owned();
+        let text = |name: &str| go_field::text(owned, name).to_owned();
         let name = text("name");
         let group = name.split_once('.').map_or(name.as_str(), |(_, group)| group).to_owned();
         let api = (group, text("version"), text("kind"));
@@ -64,9 +64,9 @@ fn owned(subject: &Subject) -> Vec<Finding> {
             let detail = format!("owned CRD {} not found in bundle {bundle}", quote(&key));
             let place = item(&["spec", "customresourcedefinitions", "owned"], number);
             let finding = invalid(key, detail).at(subject.csv.0, &place);
-            found.push(
-                finding.mend("add the CustomResourceDefinition, or own the API once or not at all"),
-            );
+            found.push(finding.with_remedy(
+                "add the CustomResourceDefinition, or own the API once or not at all",
+            ));
         }
     }
     // Other versions of an owned kind need not be listed.
@@ -76,15 +76,15 @@ fn owned(subject: &Subject) -> Vec<Finding> {
             format!("CRD {} is present in bundle {bundle} but not defined in CSV", quote(&key));
         let home = homes.iter().find(|(known, _)| known == api).map_or(0, |(_, at)| *at);
         let remedy = "list it under spec.customresourcedefinitions.owned, or remove the file";
-        found.push(invalid(key, detail).at(home, &[]).mend(remedy));
+        found.push(invalid(key, detail).at(home, &[]).with_remedy(remedy));
     }
     found
 }
 
 /// A ServiceAccount must not have the name of one that the install strategy makes.
-fn accounts(subject: &Subject) -> Vec<Finding> {
+fn accounts(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let made: Vec<&str> =
-        subject.deployments().map(|(_, pod)| shape::text(pod, "serviceAccountName")).collect();
+        subject.deployments().map(|(_, pod)| go_field::text(pod, "serviceAccountName")).collect();
     let mut found = Vec::new();
     for (at, manifest) in subject.manifests.iter().enumerate() {
         if manifest.kind() != "ServiceAccount" || manifest.api_version() != "v1" {
@@ -100,16 +100,19 @@ fn accounts(subject: &Subject) -> Vec<Finding> {
                  SA in either the bundle manifest or the CSV."
             );
             let place = fields(&["metadata", "name"]);
-            found.push(invalid(name, detail).at(at, &place).mend("remove the file, or rename one"));
+            found.push(
+                invalid(name, detail).at(at, &place).with_remedy("remove the file, or rename one"),
+            );
         }
     }
     found
 }
 
-fn size(subject: &Subject) -> Option<Finding> {
-    let name = || Bad::Text(subject.name.clone());
-    let unknown =
-        |what: &str| Finding::warning(FAILED, name(), format!("unable to check the bundle {what}"));
+fn size(subject: &LoadedBundle) -> Option<ValidationFinding> {
+    let name = || BadValue::Text(subject.name.clone());
+    let unknown = |what: &str| {
+        ValidationFinding::warning(FAILED, name(), format!("unable to check the bundle {what}"))
+    };
     if subject.weight.is_none() {
         return Some(unknown("compressed size"));
     }
@@ -126,13 +129,13 @@ fn size(subject: &Subject) -> Option<Finding> {
             bytes(subject.size)
         )
     };
-    let mend = "make descriptions, icons and schemas shorter";
+    let remedy = "make descriptions, icons and schemas shorter";
     if packed > LARGEST {
         let detail = text("maximum bundle compressed size with gzip size exceeded");
-        return Some(Finding::error(INVALID, name(), detail).mend(mend));
+        return Some(ValidationFinding::error(INVALID, name(), detail).with_remedy(remedy));
     }
     let detail = text("nearing maximum bundle compressed size with gzip");
-    Some(Finding::warning(INVALID, name(), detail).mend(mend))
+    Some(ValidationFinding::warning(INVALID, name(), detail).with_remedy(remedy))
 }
 
 /// An amount of bytes in units of a thousand, with one digit.
@@ -153,8 +156,8 @@ fn bytes(amount: u64) -> String {
 }
 
 /// A bundle with a release says package, version and release in its name.
-fn release(subject: &Subject) -> Option<Finding> {
-    let release = shape::text(subject.spec(), "release");
+fn release(subject: &LoadedBundle) -> Option<ValidationFinding> {
+    let release = go_field::text(subject.spec(), "release");
     if release.is_empty() {
         return None;
     }
@@ -169,13 +172,13 @@ fn release(subject: &Subject) -> Option<Finding> {
     );
     let finding =
         invalid(subject.name.clone(), detail).at(subject.csv.0, &fields(&["metadata", "name"]));
-    Some(finding.mend(format!("name it {expected}")))
+    Some(finding.with_remedy(format!("name it {expected}")))
 }
 
-fn images(subject: &Subject) -> Vec<Finding> {
+fn images(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let mut found = Vec::new();
     for (number, image) in items(subject.spec(), "relatedImages").iter().enumerate() {
-        let text = shape::text(image, "image");
+        let text = go_field::text(image, "image");
         let detail = if text.is_empty() {
             format!("relatedImages[{number}] has an empty image field")
         } else if let Some(why) = reference::fault(text) {
@@ -186,7 +189,7 @@ fn images(subject: &Subject) -> Vec<Finding> {
         let place = item(&["spec", "relatedImages"], number);
         let finding = invalid(format!("spec.relatedImages[{number}].image"), detail);
         let remedy = "write a reference such as registry.example.com/operators/a@sha256:…";
-        found.push(finding.at(subject.csv.0, &place).mend(remedy));
+        found.push(finding.at(subject.csv.0, &place).with_remedy(remedy));
     }
     found
 }

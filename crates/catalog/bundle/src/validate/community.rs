@@ -2,13 +2,13 @@
 //! removed must keep to older versions of `OpenShift`.
 
 use super::{
-    Settings,
-    csv::{doubtful, invalid},
-    finding::{Finding, Findings, Level, fields},
-    load::Subject,
-    removed,
+    ValidatorSettings,
+    csv::{csv_warning, invalid},
+    finding::{FindingLevel, ManifestResult, ValidationFinding, fields},
+    load::LoadedBundle,
+    removed_apis,
 };
-use crate::shape::text;
+use crate::go_field::text;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, check};
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
@@ -26,22 +26,22 @@ static PROPERTY: DeclaredStruct = DeclaredStruct {
 static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
 /// Judges a bundle.
-pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
-    let mut found = Findings::new(subject.name.clone());
-    let uses = removed::in_22(subject);
+pub(crate) fn validate(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.name.clone());
+    let uses = removed_apis::in_22(subject);
     if uses.is_empty() {
         return found;
     }
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let text = uses.text();
     let place = fields(&["metadata", "annotations", "olm.properties"]);
-    let set = |finding: Finding| {
-        finding.at(csv, &place).mend(format!("set {MAXIMUM} below 4.9, or use newer APIs"))
+    let set = |finding: ValidationFinding| {
+        finding.at(csv, &place).with_remedy(format!("set {MAXIMUM} below 4.9, or use newer APIs"))
     };
     let mut errors = Vec::new();
     match annotation(subject, &text) {
-        Some((Level::Error, detail)) => errors.push(detail),
-        Some((Level::Warning, detail)) => found.add(set(doubtful(name, &detail))),
+        Some((FindingLevel::Error, detail)) => errors.push(detail),
+        Some((FindingLevel::Warning, detail)) => found.add(set(csv_warning(name, &detail))),
         None => {}
     }
     match &settings.index {
@@ -55,7 +55,7 @@ pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
             );
             found.warnings.clear();
             for detail in errors.iter().chain([&label]) {
-                found.add(set(doubtful(name, detail)));
+                found.add(set(csv_warning(name, detail)));
             }
         }
         Some(index) => errors.extend(file(index, &text)),
@@ -65,11 +65,11 @@ pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
 }
 
 /// What is wrong with the annotation: how much that weighs, and the detail of the finding.
-fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
+fn annotation(subject: &LoadedBundle, uses: &str) -> Option<(FindingLevel, String)> {
     let annotated = subject.annotation("olm.properties").unwrap_or_default();
     if annotated.is_empty() {
         return Some((
-            Level::Error,
+            FindingLevel::Error,
             format!(
                 "csv.Annotations not specified {MAXIMUM} for an OCP version < 4.9. This annotation is required \
              to prevent the user from upgrading their OCP cluster before they have installed a version of \
@@ -82,7 +82,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let list = serde_json::from_str(annotated).ok();
     let Some(list) = list.filter(|list: &Value| check(list, &PROPERTIES).is_ok()) else {
         return Some((
-            Level::Error,
+            FindingLevel::Error,
             format!(
                 "csv.Annotations has an invalid value specified for olm.properties. Please, check the value  \
              ({annotated}) and ensure that it is an array such as: \"olm.properties\": '[{{\"type\": \"key \
@@ -93,7 +93,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     let Some(found) = items.iter().find(|item| text(item, "type") == MAXIMUM) else {
         return Some((
-            Level::Error,
+            FindingLevel::Error,
             format!(
                 "csv.Annotations.olm.properties with the key `{MAXIMUM}` and a value with an OCP version which \
              is < 4.9 is required for any operator bundle that is using APIs which were deprecated and \
@@ -106,7 +106,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
         Ok(maximum) => maximum,
         Err(why) => {
             return Some((
-                Level::Error,
+                FindingLevel::Error,
                 format!(
                     "csv.Annotations.olm.properties has an invalid value. Unable to parse ({value}) using \
                  semver : {why}"
@@ -118,7 +118,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let cut = Version::new(whole.major, whole.minor, 0);
     if maximum != cut {
         return Some((
-            Level::Warning,
+            FindingLevel::Warning,
             format!(
                 "csv.Annotations.olm.properties has an invalid value. {MAXIMUM} must specify only major.minor \
              versions, {maximum} will be truncated to {cut}"
@@ -132,7 +132,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
              v1.22. More info: {GUIDE}. Migrate the API(s) for {uses} or inform in this property an OCP \
              version which is < 4.9"
         );
-        (Level::Error, detail)
+        (FindingLevel::Error, detail)
     })
 }
 

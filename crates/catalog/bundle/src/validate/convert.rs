@@ -1,7 +1,7 @@
 //! Objects that were read already, turned into a Go type: the words of Kubernetes' converter, which
 //! differ from those of a decoder.
 
-use crate::mismatch::ConvertError;
+use crate::decode_error::FromUnstructuredError;
 use mainstay_gocompat::values::memory_kind;
 use mainstay_schema::builtin::{self, Definition, Field, Type};
 use mainstay_schema::gojson;
@@ -16,7 +16,7 @@ pub(crate) fn filled(value: &Value, definition: &'static Definition) -> Value {
     let mut out = Map::new();
     for field in definition.declared_fields() {
         let Some(value) = fields.get(&*field.name) else { continue };
-        let failed = of_field(value, field, definition).is_some();
+        let failed = with_field(value, field, definition).is_some();
         let filled = match field.ty.definition() {
             Some(definition) => filled(value, definition),
             None if failed => Value::Null,
@@ -50,43 +50,51 @@ fn simple(
     value: &Value,
     wanted: &'static str,
     name: impl FnOnce() -> String,
-) -> Option<ConvertError> {
+) -> Option<FromUnstructuredError> {
     match (wanted, value) {
         (_, Value::Null)
         | ("string", Value::String(_))
         | ("bool", Value::Bool(_))
         | ("float", Value::Number(_)) => None,
         ("string", Value::Number(number)) if whole(number) => {
-            Some(ConvertError::ConvertKind { found: "int64", expected: name() })
+            Some(FromUnstructuredError::ConvertKind { found: "int64", expected: name() })
         }
         ("int", Value::Number(number)) => {
             let fraction = number.as_f64().is_some_and(|float| float.fract() != 0.0);
-            fraction.then_some(ConvertError::ConvertKind { found: "float64", expected: name() })
+            fraction.then_some(FromUnstructuredError::ConvertKind {
+                found: "float64",
+                expected: name(),
+            })
         }
-        ("string" | "bool", _) => Some(ConvertError::UnrecognizedType(wanted.to_owned())),
-        _ => Some(ConvertError::UnrecognizedType(name())),
+        ("string" | "bool", _) => Some(FromUnstructuredError::UnrecognizedType(wanted.to_owned())),
+        _ => Some(FromUnstructuredError::UnrecognizedType(name())),
     }
 }
 
 /// Why a value cannot be turned into a type; none if it can.
-pub(crate) fn fault(value: &Value, definition: &'static Definition) -> Option<ConvertError> {
+pub(crate) fn fault(
+    value: &Value,
+    definition: &'static Definition,
+) -> Option<FromUnstructuredError> {
     use builtin::Shape as Form;
     match (definition.shape(), value) {
         (_, Value::Null) | (Form::FreeObject, _) => None,
         (Form::Object, Value::Object(fields)) => definition.declared_fields().find_map(|field| {
-            fields.get(&*field.name).and_then(|value| of_field(value, field, definition))
+            fields.get(&*field.name).and_then(|value| with_field(value, field, definition))
         }),
-        (Form::Object, other) => Some(ConvertError::RestoreStruct { found: go_kind(other) }),
+        (Form::Object, other) => {
+            Some(FromUnstructuredError::RestoreStruct { found: go_kind(other) })
+        }
         // Types that read themselves: what a decoder says.
         _ => gojson::check_object(value, definition).err().map(|mismatch| mismatch.reason.into()),
     }
 }
 
-fn of_field(
+fn with_field(
     value: &Value,
     field: &'static Field,
     owner: &'static Definition,
-) -> Option<ConvertError> {
+) -> Option<FromUnstructuredError> {
     of_type(value, &field.ty, field.type_name.as_deref(), owner)
 }
 
@@ -96,7 +104,7 @@ fn of_type(
     ty: &'static Type,
     name: Option<&str>,
     owner: &'static Definition,
-) -> Option<ConvertError> {
+) -> Option<FromUnstructuredError> {
     let named = || builtin::spelled_type(ty, name, owner);
     match (ty, value) {
         (_, Value::Null) | (Type::Bytes, Value::String(_)) => None,
@@ -108,12 +116,12 @@ fn of_type(
             items.iter().find_map(|item| of_type(item, element, name, owner))
         }
         (Type::List(_) | Type::Bytes, other) => {
-            Some(ConvertError::RestoreSlice { found: go_kind(other) })
+            Some(FromUnstructuredError::RestoreSlice { found: go_kind(other) })
         }
         (Type::Map(element), Value::Object(fields)) => {
             fields.values().find_map(|item| of_type(item, element, name, owner))
         }
-        (Type::Map(_), other) => Some(ConvertError::RestoreMap { found: go_kind(other) }),
+        (Type::Map(_), other) => Some(FromUnstructuredError::RestoreMap { found: go_kind(other) }),
         (Type::Object(reference), value) => fault(value, reference.definition()?),
     }
 }

@@ -2,11 +2,11 @@
 //! status.
 
 use super::{
-    finding::{Bad, Finding, Findings},
-    load::{Crd, Subject},
-    view::{items, part},
+    csv_fields::{items, part},
+    finding::{BadValue, ManifestResult, ValidationFinding},
+    load::{Crd, LoadedBundle},
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_formats::names;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object};
 use mainstay_schema::crd;
@@ -14,19 +14,19 @@ use mainstay_schema::gojson::Step;
 use serde_json::{Map, Value, json};
 
 /// Judges every definition of a bundle, v1 first.
-pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
+pub(crate) fn validate(subject: &LoadedBundle) -> Vec<ManifestResult> {
     subject.crds.iter().map(one).collect()
 }
 
 /// Judges one definition.
-pub(crate) fn one(crd: &Crd) -> Findings {
+pub(crate) fn one(crd: &Crd) -> ManifestResult {
     // Nearly all definitions are sound, and most of them is schemas, about which nothing is said.
     let frame = if crd.v1 { frame(&crd.value) } else { None };
     if frame.is_some_and(|frame| errors(frame).is_some_and(|(_, errors)| errors.is_empty())) {
-        return Findings::default();
+        return ManifestResult::default();
     }
     let value = if crd.v1 { Value::clone(&crd.value) } else { as_v1(&crd.value) };
-    let mut found = Findings::default();
+    let mut found = ManifestResult::default();
     let Some((object, errors)) = errors(value) else { return found };
     for error in errors {
         found.add(finding(&error, crd, &object));
@@ -110,29 +110,30 @@ fn metadata(object: &Object) -> Vec<FieldError> {
 }
 
 /// A finding of an error of the API server.
-fn finding(error: &FieldError, crd: &Crd, object: &Object) -> Finding {
+fn finding(error: &FieldError, crd: &Crd, object: &Object) -> ValidationFinding {
     let bad = match &error.kind {
-        FieldErrorKind::Required | FieldErrorKind::Forbidden => Bad::Text(String::new()),
+        FieldErrorKind::Required | FieldErrorKind::Forbidden => BadValue::Text(String::new()),
         // Pointers in upstream's program.
         _ if error.field.ends_with("preserveUnknownFields")
             || error.field.ends_with("deprecationWarning") =>
         {
-            Bad::Pointer
+            BadValue::Pointer
         }
         FieldErrorKind::Invalid(value)
         | FieldErrorKind::Duplicate(value)
         | FieldErrorKind::NotFound(value)
         | FieldErrorKind::NotSupported(value, _) => match value {
-            Value::String(text) => Bad::Text(text.clone()),
-            Value::Null => Bad::Shown("[]".to_owned()),
-            Value::Array(_) | Value::Object(_) => Bad::Structure,
-            other => Bad::Text(other.to_string()),
+            Value::String(text) => BadValue::Text(text.clone()),
+            Value::Null => BadValue::Shown("[]".to_owned()),
+            Value::Array(_) | Value::Object(_) => BadValue::Structure,
+            other => BadValue::Text(other.to_string()),
         },
-        _ if error.field == "spec.versions" => Bad::Shown(versions(object)),
-        _ => Bad::Structure,
+        _ if error.field == "spec.versions" => BadValue::Shown(versions(object)),
+        _ => BadValue::Structure,
     };
     let kind = error.kind.reason();
-    let mut finding = Finding::error(kind, bad, error.to_string()).of_field(error.field.clone());
+    let mut finding =
+        ValidationFinding::error(kind, bad, error.to_string()).with_field(error.field.clone());
     finding.remedy = "correct the definition as the API server asks for it".into();
     finding.at(crd.manifest, &steps(&error.field))
 }
@@ -246,12 +247,12 @@ fn conversion(spec: &mut Map<String, Value>) {
 /// The versions of a definition, each with group and kind.
 pub(crate) fn apis(crd: &Crd) -> Vec<(String, String, String)> {
     let spec = part(&crd.value, "spec");
-    let group = shape::text(spec, "group");
-    let kind = shape::text(part(spec, "names"), "kind");
+    let group = go_field::text(spec, "group");
+    let kind = go_field::text(part(spec, "names"), "kind");
     let api = |version: &str| (group.to_owned(), version.to_owned(), kind.to_owned());
     let versions = items(spec, "versions");
     if versions.is_empty() && !crd.v1 {
-        return vec![api(shape::text(spec, "version"))];
+        return vec![api(go_field::text(spec, "version"))];
     }
-    versions.iter().map(|version| api(shape::text(version, "name"))).collect()
+    versions.iter().map(|version| api(go_field::text(version, "name"))).collect()
 }

@@ -2,12 +2,12 @@
 
 use super::{
     annotations,
+    csv_fields::{deep, gvk_of, gvk_text, items, part},
     decode::{json_fault, unstructured},
-    finding::{Bad, Finding, Findings, fields, item},
-    load::Subject,
-    view::{deep, gvk_of, gvk_text, items, part},
+    finding::{BadValue, ManifestResult, ValidationFinding, fields, item},
+    load::LoadedBundle,
 };
-use crate::{shape, types};
+use crate::{go_field, types};
 use mainstay_formats::names;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
@@ -26,21 +26,21 @@ pub(crate) const NO_MINIMUM: &str = "csv.Spec.minKubeVersion is not informed. It
     and installed in any cluster version available, which is not necessarily the case for all projects.";
 
 /// An error of the kind that has the name in front and an empty value.
-pub(crate) fn invalid(name: &str, detail: &str) -> Finding {
-    Finding::error(INVALID, Bad::Text(String::new()), format!("({name}) {detail}"))
+pub(crate) fn invalid(name: &str, detail: &str) -> ValidationFinding {
+    ValidationFinding::error(INVALID, BadValue::Text(String::new()), format!("({name}) {detail}"))
 }
 
 /// A warning of that kind.
-pub(crate) fn doubtful(name: &str, detail: &str) -> Finding {
-    Finding::warning(INVALID, Bad::Text(String::new()), format!("({name}) {detail}"))
+pub(crate) fn csv_warning(name: &str, detail: &str) -> ValidationFinding {
+    ValidationFinding::warning(INVALID, BadValue::Text(String::new()), format!("({name}) {detail}"))
 }
 
 /// Judges the ClusterServiceVersion of a bundle.
-pub(crate) fn validate(subject: &Subject) -> Findings {
+pub(crate) fn validate(subject: &LoadedBundle) -> ManifestResult {
     let name = subject.csv_name();
-    let mut found = Findings::new(name);
+    let mut found = ManifestResult::new(name);
     let csv = subject.csv.0;
-    let replaces = shape::text(subject.spec(), "replaces");
+    let replaces = go_field::text(subject.spec(), "replaces");
     let names = [(name, ["metadata", "name"]), (replaces, ["spec", "replaces"])];
     for (text, path) in names {
         if text.is_empty() && path[0] == "spec" {
@@ -49,7 +49,9 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
         if let Some(why) = name_fault(text) {
             let detail = format!("{} {} is invalid: {why}", path.join("."), quote(text));
             let finding = invalid(name, &detail).at(csv, &fields(&path));
-            found.add(finding.mend("write lower-case letters, digits, '-' and '.', at most 63"));
+            found.add(
+                finding.with_remedy("write lower-case letters, digits, '-' and '.', at most 63"),
+            );
         }
     }
     found.extend(examples(subject));
@@ -69,7 +71,7 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
     ] {
         if empty {
             let remedy = "write operators.coreos.com/v1alpha1 as apiVersion";
-            found.add(invalid(name, text).at(csv, &fields(&[field])).mend(remedy));
+            found.add(invalid(name, text).at(csv, &fields(&[field])).with_remedy(remedy));
         }
     }
     found
@@ -83,13 +85,15 @@ fn name_fault(name: &str) -> Option<String> {
 }
 
 /// Examples have an API that the bundle provides, and the other way round.
-fn examples(subject: &Subject) -> Vec<Finding> {
+fn examples(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let at = |key: &str| fields(&["metadata", "annotations", key]);
-    let mend = "write an example of each kind into the annotation alm-examples, as a JSON list";
+    let remedy = "write an example of each kind into the annotation alm-examples, as a JSON list";
     if subject.annotations().next().is_none() {
         let place = fields(&["metadata"]);
-        return vec![doubtful(name, "annotations not found").at(csv, &place).mend(mend)];
+        return vec![
+            csv_warning(name, "annotations not found").at(csv, &place).with_remedy(remedy),
+        ];
     }
     let mut found = Vec::new();
     let (alm, olm) = (subject.annotation("alm-examples"), subject.annotation("olm.examples"));
@@ -97,13 +101,13 @@ fn examples(subject: &Subject) -> Vec<Finding> {
         (None, None) => {
             let place = fields(&["metadata", "annotations"]);
             let detail = "example annotations not found";
-            return vec![doubtful(name, detail).at(csv, &place).mend(mend)];
+            return vec![csv_warning(name, detail).at(csv, &place).with_remedy(remedy)];
         }
         (Some(text), other) => {
             if other.is_some() {
                 let detail = "both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`";
-                let finding = doubtful(name, detail).at(csv, &at("olm.examples"));
-                found.push(finding.mend("remove olm.examples"));
+                let finding = csv_warning(name, detail).at(csv, &at("olm.examples"));
+                found.push(finding.with_remedy("remove olm.examples"));
             }
             ("alm-examples", text)
         }
@@ -113,8 +117,8 @@ fn examples(subject: &Subject) -> Vec<Finding> {
     let parsed = match decode_examples(text) {
         Ok(parsed) => parsed,
         Err((detail, bad)) => {
-            let finding = Finding::error(PARSE, Bad::Shown(bad), detail);
-            found.push(finding.at(csv, &at(key)).mend(remedy));
+            let finding = ValidationFinding::error(PARSE, BadValue::Shown(bad), detail);
+            found.push(finding.at(csv, &at(key)).with_remedy(remedy));
             return found;
         }
     };
@@ -125,29 +129,29 @@ fn examples(subject: &Subject) -> Vec<Finding> {
         .collect();
     let mut provided = BTreeSet::new();
     for (number, owned) in subject.resources("owned").iter().enumerate() {
-        let text = |field: &str| shape::text(owned, field);
+        let text = |field: &str| go_field::text(owned, field);
         if let Some((_, group)) = text("name").split_once('.') {
             provided.insert(gvk_text(group, text("version"), text("kind")));
             continue;
         }
         let detail = format!("couldn't parse plural.group from crd name: {}", text("name"));
         let place = item(&["spec", "customresourcedefinitions", "owned"], number);
-        let finding = Finding::error(PARSE, Bad::Nothing, detail).at(csv, &place);
-        found.push(finding.mend("name the CustomResourceDefinition as PLURAL.GROUP"));
+        let finding = ValidationFinding::error(PARSE, BadValue::Nothing, detail).at(csv, &place);
+        found.push(finding.with_remedy("name the CustomResourceDefinition as PLURAL.GROUP"));
     }
     for owned in items(part(subject.spec(), "apiservicedefinitions"), "owned") {
-        let text = |field: &str| shape::text(owned, field);
+        let text = |field: &str| go_field::text(owned, field);
         provided.insert(gvk_text(text("group"), text("version"), text("kind")));
     }
     for gvk in examples.difference(&provided) {
         let detail = "example must have a provided API";
-        let finding = Finding::error(OPERATION, Bad::Text(gvk.clone()), detail);
-        found.push(finding.at(csv, &at(key)).mend("own the API, or remove the example"));
+        let finding = ValidationFinding::error(OPERATION, BadValue::Text(gvk.clone()), detail);
+        found.push(finding.at(csv, &at(key)).with_remedy("own the API, or remove the example"));
     }
     for gvk in provided.difference(&examples) {
         let detail = "provided API should have an example annotation";
-        let finding = Finding::warning(OPERATION, Bad::Text(gvk.clone()), detail);
-        found.push(finding.at(csv, &at(key)).mend("add an example of it"));
+        let finding = ValidationFinding::warning(OPERATION, BadValue::Text(gvk.clone()), detail);
+        found.push(finding.at(csv, &at(key)).with_remedy("add an example of it"));
     }
     found
 }
@@ -182,17 +186,17 @@ fn decode_examples(text: &str) -> Result<Vec<Value>, (&'static str, String)> {
     }
 }
 
-fn install_modes(subject: &Subject) -> Vec<Finding> {
+fn install_modes(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
     let modes = items(spec, "installModes");
     let place = fields(&["spec", "installModes"]);
-    let mend = "say of each of OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces whether \
+    let remedy = "say of each of OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces whether \
                 it is supported";
     if modes.is_empty() {
-        return vec![invalid(name, "install modes not found").at(csv, &place).mend(mend)];
+        return vec![invalid(name, "install modes not found").at(csv, &place).with_remedy(remedy)];
     }
     let supported = |mode: &Value| part(mode, "supported") == &Value::Bool(true);
-    let all = |mode: &Value| shape::text(mode, "type") == "AllNamespaces";
+    let all = |mode: &Value| go_field::text(mode, "type") == "AllNamespaces";
     let mut found = Vec::new();
     for (number, webhook) in items(spec, "webhookdefinitions").iter().enumerate() {
         let only_all = modes.iter().all(|mode| all(mode) == supported(mode));
@@ -201,21 +205,21 @@ fn install_modes(subject: &Subject) -> Vec<Finding> {
                 "only AllNamespaces InstallModeType is supported when conversionCRDs is present";
             let place = item(&["spec", "webhookdefinitions"], number);
             let remedy = "support AllNamespaces only";
-            found.push(invalid(name, detail).at(csv, &place).mend(remedy));
+            found.push(invalid(name, detail).at(csv, &place).with_remedy(remedy));
         }
     }
     if !modes.iter().any(supported) {
         let finding = invalid(name, "none of InstallModeTypes are supported").at(csv, &place);
-        found.push(finding.mend("support one of them"));
+        found.push(finding.with_remedy("support one of them"));
     }
     found
 }
 
 /// Whether the version of Kubernetes that is needed is given, and is one.
-pub(crate) fn minimum(subject: &Subject) -> Option<Finding> {
-    let text = shape::text(subject.spec(), "minKubeVersion");
+pub(crate) fn minimum(subject: &LoadedBundle) -> Option<ValidationFinding> {
+    let text = go_field::text(subject.spec(), "minKubeVersion");
     let finding = if text.trim().is_empty() {
-        doubtful(subject.csv_name(), NO_MINIMUM)
+        csv_warning(subject.csv_name(), NO_MINIMUM)
     } else if mainstay_version::parse_strict(text).is_err() {
         let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {text}");
         invalid(subject.csv_name(), &detail)
@@ -223,18 +227,18 @@ pub(crate) fn minimum(subject: &Subject) -> Option<Finding> {
         return None;
     };
     let place = fields(&["spec", "minKubeVersion"]);
-    Some(finding.at(subject.csv.0, &place).mend("write a version such as 1.25.0"))
+    Some(finding.at(subject.csv.0, &place).with_remedy("write a version such as 1.25.0"))
 }
 
 /// Fields that have to be there. Inside of what is missing nothing is asked for.
-fn missing(subject: &Subject) -> Vec<Finding> {
+fn missing(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let csv = subject.csv_value();
     let mut found = Vec::new();
     let mut ask = |absent: bool, go: &str, what: &str, path: &[&str], remedy: &'static str| {
         if absent {
-            let bad = Bad::Text(what.to_owned());
-            let finding = Finding::error("FieldNotFound", bad, "required field missing");
-            found.push(finding.of_field(go).at(subject.csv.0, &fields(path)).mend(remedy));
+            let bad = BadValue::Text(what.to_owned());
+            let finding = ValidationFinding::error("FieldNotFound", bad, "required field missing");
+            found.push(finding.with_field(go).at(subject.csv.0, &fields(path)).with_remedy(remedy));
         }
         absent
     };
@@ -248,7 +252,7 @@ fn missing(subject: &Subject) -> Vec<Finding> {
     let path = ["spec", "install"];
     let remedy = "say how the operator is installed: strategy deployment, and its spec";
     if !ask(is_zero(install, &types::INSTALL), "Spec.InstallStrategy", "struct", &path, remedy) {
-        let unnamed = shape::text(install, "strategy").is_empty();
+        let unnamed = go_field::text(install, "strategy").is_empty();
         let go = "Spec.InstallStrategy.StrategyName";
         ask(unnamed, go, "field", &["spec", "install", "strategy"], "write deployment");
         let details = part(install, "spec");
@@ -259,7 +263,7 @@ fn missing(subject: &Subject) -> Vec<Finding> {
             ask(none, go, "field", &path, "list the deployments");
         }
     }
-    let unnamed = shape::text(spec, "displayName").is_empty();
+    let unnamed = go_field::text(spec, "displayName").is_empty();
     ask(unnamed, "Spec.DisplayName", "field", &["spec", "displayName"], "write a name for people");
     found
 }
@@ -300,7 +304,7 @@ fn is_zero_scalar(value: &Value) -> bool {
 }
 
 /// `metadata.labels`.
-pub(crate) fn labels(subject: &Subject) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn labels(subject: &LoadedBundle) -> impl Iterator<Item = (&str, &str)> {
     let found = deep(subject.csv_value(), &["metadata", "labels"]).as_object();
     found
         .into_iter()

@@ -1,8 +1,8 @@
 //! The first document of a file as upstream's tools decode it, and their words where they cannot.
 
 use crate::{
-    error::Problem,
-    mismatch::{DocumentError, ObjectError, TypeError},
+    decode_error::{FirstDocumentError, ObjectError, TypeError},
+    error::BundleProblem,
 };
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_yaml::{Document, DuplicateKeys, EmptyDocuments, Format, Options, Repeated};
@@ -26,12 +26,12 @@ pub(crate) struct Decoded {
 /// Why a file holds no object, and the line (from 1) on which that shows.
 #[derive(Clone)]
 pub(crate) struct Refused {
-    pub(crate) reason: DocumentError,
+    pub(crate) reason: FirstDocumentError,
     pub(crate) line: Option<usize>,
 }
 
 impl Refused {
-    pub(crate) fn new(reason: DocumentError, line: Option<usize>) -> Self {
+    pub(crate) fn new(reason: FirstDocumentError, line: Option<usize>) -> Self {
         Self { reason, line }
     }
 }
@@ -63,14 +63,14 @@ pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<Repeated> {
 }
 
 /// What is said of keys of a file that are there twice.
-pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<Problem> {
-    let problem = |line: usize, message: String| Problem {
+pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<BundleProblem> {
+    let problem = |line: usize, message: String| BundleProblem {
         file: file.to_owned(),
         line: Some(line),
         message,
         remedy: "keep one of them".into(),
     };
-    let mut problems: Vec<Problem> = repeated
+    let mut problems: Vec<BundleProblem> = repeated
         .iter()
         .take(MOST_REPEATED)
         .map(|repeated| {
@@ -89,7 +89,7 @@ pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<Problem> {
 pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
     let mut documents = mainstay_yaml::documents(bytes, &options());
     match documents.next() {
-        None => Err(Refused::new(DocumentError::NoDocument, None)),
+        None => Err(Refused::new(FirstDocumentError::NoDocument, None)),
         Some(Err(error)) => {
             let section = std::str::from_utf8(bytes).ok().and_then(|text| {
                 let section = mainstay_yaml::sections(text).next()?.ok()?;
@@ -98,8 +98,8 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
             let text = section.map_or(bytes, str::as_bytes);
             let line = error.line;
             let reason = match mainstay_yaml::libyaml::fault(text) {
-                Some(fault) => DocumentError::ParseYaml(fault.to_string()),
-                None => DocumentError::ReadDocument(error),
+                Some(fault) => FirstDocumentError::ParseYaml(fault.to_string()),
+                None => FirstDocumentError::ReadDocument(error),
             };
             Err(Refused::new(reason, Some(line)))
         }

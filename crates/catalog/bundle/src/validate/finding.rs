@@ -6,14 +6,14 @@ use std::fmt;
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum FindingLevel {
     /// It has to be corrected.
     Error,
     /// It should be.
     Warning,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for FindingLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "Error",
@@ -24,7 +24,7 @@ impl fmt::Display for Level {
 
 /// The value that a finding is about, as upstream prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bad {
+pub enum BadValue {
     /// None.
     Nothing,
     /// A text (which may be empty), or the group, version and kind of an API.
@@ -39,60 +39,60 @@ pub enum Bad {
 
 /// One thing that a validator found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ValidationFinding {
     /// The type, by upstream's name for it, such as `CSVFileNotValid`.
     pub kind: &'static str,
     /// How much it weighs.
-    pub level: Level,
+    pub level: FindingLevel,
     /// The field, by its path; empty where upstream names none.
     pub field: String,
     /// The value.
-    pub bad: Bad,
+    pub bad: BadValue,
     /// What is wrong, in upstream's words.
     pub detail: String,
     /// What to do about it, in ours.
     pub remedy: Cow<'static, str>,
     /// Which manifest, and which part of it.
-    pub(crate) place: Spot,
+    pub(crate) place: ObjectPath,
 }
 
 /// Where a finding stands: a file of the bundle and a part of the object in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct ObjectPath {
     /// The position of the manifest; none for what is about the bundle as a whole.
     pub(crate) manifest: Option<usize>,
     pub(crate) path: Vec<Step>,
 }
 
-impl Finding {
-    pub(crate) fn error(kind: &'static str, bad: Bad, detail: impl Into<String>) -> Self {
+impl ValidationFinding {
+    pub(crate) fn error(kind: &'static str, bad: BadValue, detail: impl Into<String>) -> Self {
         Self {
             kind,
-            level: Level::Error,
+            level: FindingLevel::Error,
             field: String::new(),
             bad,
             detail: detail.into(),
             remedy: Cow::Borrowed(""),
-            place: Spot::default(),
+            place: ObjectPath::default(),
         }
     }
 
-    pub(crate) fn warning(kind: &'static str, bad: Bad, detail: impl Into<String>) -> Self {
-        Self { level: Level::Warning, ..Self::error(kind, bad, detail) }
+    pub(crate) fn warning(kind: &'static str, bad: BadValue, detail: impl Into<String>) -> Self {
+        Self { level: FindingLevel::Warning, ..Self::error(kind, bad, detail) }
     }
 
-    pub(crate) fn of_field(mut self, field: impl Into<String>) -> Self {
+    pub(crate) fn with_field(mut self, field: impl Into<String>) -> Self {
         self.field = field.into();
         self
     }
 
-    pub(crate) fn mend(mut self, remedy: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<Cow<'static, str>>) -> Self {
         self.remedy = remedy.into();
         self
     }
 
     pub(crate) fn at(mut self, manifest: usize, path: &[Step]) -> Self {
-        self.place = Spot { manifest: Some(manifest), path: path.to_vec() };
+        self.place = ObjectPath { manifest: Some(manifest), path: path.to_vec() };
         self
     }
 
@@ -100,10 +100,10 @@ impl Finding {
     /// are `{ptr}` here, structures with addresses in them `…`.
     pub fn text(&self) -> String {
         let value = match &self.bad {
-            Bad::Nothing => None,
-            Bad::Text(text) | Bad::Shown(text) => Some(text.as_str()),
-            Bad::Pointer => Some("{ptr}"),
-            Bad::Structure => Some("…"),
+            BadValue::Nothing => None,
+            BadValue::Text(text) | BadValue::Shown(text) => Some(text.as_str()),
+            BadValue::Pointer => Some("{ptr}"),
+            BadValue::Structure => Some("…"),
         };
         let detail = match self.detail.as_str() {
             "" => String::new(),
@@ -124,28 +124,28 @@ impl Finding {
 
 /// What a validator says of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct ManifestResult {
     /// What upstream calls the object: a name, a version, or nothing.
     pub name: String,
     /// What has to be corrected.
-    pub errors: Vec<Finding>,
+    pub errors: Vec<ValidationFinding>,
     /// What should be.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<ValidationFinding>,
 }
 
-impl Findings {
+impl ManifestResult {
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: ValidationFinding) {
         match finding.level {
-            Level::Error => self.errors.push(finding),
-            Level::Warning => self.warnings.push(finding),
+            FindingLevel::Error => self.errors.push(finding),
+            FindingLevel::Warning => self.warnings.push(finding),
         }
     }
 
-    pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+    pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = ValidationFinding>) {
         for finding in findings {
             self.add(finding);
         }
@@ -157,7 +157,7 @@ impl Findings {
     }
 
     /// Errors, then warnings.
-    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+    pub fn iter(&self) -> impl Iterator<Item = &ValidationFinding> {
         self.errors.iter().chain(&self.warnings)
     }
 }

@@ -1,13 +1,13 @@
 //! What `opm` asks of the folders of a bundle: are they there, and what do the metadata say?
 
-use super::soft;
-use crate::rule::Rule;
+use super::text_coercion;
+use crate::cel_rule::CelRule;
 use crate::{
-    metadata::{self, Property},
+    go_field,
+    metadata::{self, BundleProperty},
     read::Limits,
-    reading::Reading,
-    shape,
-    tree::{self, Tree},
+    reader::BundleReader,
+    tree::{self, FileTree},
     types,
 };
 use mainstay_gocompat::quote;
@@ -61,16 +61,16 @@ static CONSTRAINT: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
 
 /// What `opm` finds wrong with the format of a bundle, sorted. `shown` is how messages call the
 /// bundle's folder.
-pub fn format(tree: &dyn Tree, shown: &str, limits: &Limits) -> Vec<String> {
-    Reading::new(tree, limits).format(shown)
+pub fn format(tree: &dyn FileTree, shown: &str, limits: &Limits) -> Vec<String> {
+    BundleReader::new(tree, limits).format(shown)
 }
 
-impl Reading<'_> {
+impl BundleReader<'_> {
     /// What `opm` finds wrong with the format of a bundle, as [`format()`] says it.
     pub fn format(&self, shown: &str) -> Vec<String> {
         let listed = self.list("").unwrap_or_default();
         let has = |name: &str| {
-            listed.iter().any(|entry| entry.name == name && entry.kind == tree::Kind::Folder)
+            listed.iter().any(|entry| entry.name == name && entry.kind == tree::FileKind::Folder)
         };
         let mut found: Vec<String> = ["manifests", "metadata"]
             .into_iter()
@@ -98,19 +98,19 @@ impl Reading<'_> {
     }
 
     /// The annotations, and the dependencies of another file.
-    fn metadata(&self) -> (Option<Value>, Vec<Property>) {
+    fn metadata(&self) -> (Option<Value>, Vec<BundleProperty>) {
         let entries = self.list("metadata").unwrap_or_default();
         let (mut annotations, mut dependencies) = (None, Vec::new());
         for entry in entries.into_iter().take(self.limits().files) {
             let path = format!("metadata/{}", entry.name);
-            if entry.kind != tree::Kind::File {
+            if entry.kind != tree::FileKind::File {
                 continue;
             }
             let Ok(content) = self.file(&path) else { continue };
             let Ok(decoded) = content.document() else { continue };
             if annotations.is_none() {
-                let read = soft::read(&decoded.value, &ANNOTATED).ok();
-                let said = read.and_then(|value| shape::field(&value, "annotations").cloned());
+                let read = text_coercion::read(&decoded.value, &ANNOTATED).ok();
+                let said = read.and_then(|value| go_field::field(&value, "annotations").cloned());
                 if said.is_some() {
                     annotations = said;
                     continue;
@@ -156,7 +156,7 @@ fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
     }
 }
 
-fn wrong_with(dependency: &Property) -> Vec<String> {
+fn wrong_with(dependency: &BundleProperty) -> Vec<String> {
     let kind = match dependency.kind.as_str() {
         "olm.gvk" => Some(&API),
         "olm.package" => Some(&PACKAGE),
@@ -169,7 +169,7 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
     let Some(value) = value.filter(sound) else {
         return vec![format!("couldn't parse dependency of type {}", dependency.kind)];
     };
-    let text = |field: &str| shape::text(&value, field);
+    let text = |field: &str| go_field::text(&value, field);
     let said: &[(bool, &str)] = match dependency.kind.as_str() {
         "olm.gvk" => &[
             (text("group").is_empty(), "API Group is empty"),
@@ -188,12 +188,12 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
             ]
         }
         "olm.label" => &[(text("label").is_empty(), "Label information is missing")],
-        _ => match shape::field(&value, "cel") {
+        _ => match go_field::field(&value, "cel") {
             None => &[(true, "The CEL field is missing")],
-            Some(cel) => match shape::text(cel, "rule") {
+            Some(cel) => match go_field::text(cel, "rule") {
                 "" => &[(true, "The CEL expression is missing")],
                 rule => {
-                    let why = Rule::parse(rule).err();
+                    let why = CelRule::parse(rule).err();
                     return why
                         .map(|why| format!("Invalid CEL expression: {why}"))
                         .into_iter()

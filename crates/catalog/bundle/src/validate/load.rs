@@ -5,19 +5,19 @@
 //! cannot be read there is an error and not passed over.
 
 use super::{
-    Library,
+    LibraryVersion,
+    compressed_size::CompressedSize,
     decode::{self, Refused},
-    soft,
-    weight::Weight,
+    text_coercion,
 };
 use crate::{
-    error::Problem,
+    decode_error::FirstDocumentError,
+    error::BundleProblem,
+    go_field,
     manifest::Manifest,
-    mismatch::DocumentError,
     read::Limits,
-    reading::{Content, Reading, length},
-    shape,
-    tree::{self, Tree},
+    reader::{BundleReader, FileContent, length},
+    tree::{self, FileTree},
     types,
 };
 use mainstay_formats::near;
@@ -47,7 +47,7 @@ pub(crate) struct Crd {
 
 /// What validators look at: the objects of a bundle, and what is said of it.
 #[derive(Debug)]
-pub struct Subject {
+pub struct LoadedBundle {
     /// The name that the ClusterServiceVersion has as it is written; empty if that is no text.
     pub name: String,
     /// The package of the annotations; empty if there are none.
@@ -59,7 +59,7 @@ pub struct Subject {
     /// Bytes of all files.
     pub size: u64,
     /// What all files weigh when they are compressed.
-    pub(crate) weight: Weight,
+    pub(crate) weight: CompressedSize,
     pub(crate) manifests: Vec<Manifest>,
     /// The ClusterServiceVersion: the position of its manifest, and its value with texts where
     /// texts are expected.
@@ -68,7 +68,7 @@ pub struct Subject {
     pub(crate) crds: Vec<Crd>,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// The objects, in the order of their files.
     pub fn manifests(&self) -> &[Manifest] {
         &self.manifests
@@ -82,42 +82,42 @@ impl Subject {
 
 /// What came of reading a folder.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadResult {
     /// What can be judged; none if there is no ClusterServiceVersion.
-    pub subject: Option<Subject>,
+    pub subject: Option<LoadedBundle>,
     /// Why upstream's tools judge nothing: the line in which they say it.
     pub refusal: Option<String>,
     /// The same with places and remedies.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<BundleProblem>,
     /// What upstream drops without a word: further documents of files.
-    pub dropped: Vec<Problem>,
+    pub dropped: Vec<BundleProblem>,
     /// Keys that are there twice, of which upstream drops the first without a word.
-    pub repeated: Vec<Problem>,
+    pub repeated: Vec<BundleProblem>,
 }
 
 /// Reads a folder.
 ///
 /// `root` is the folder below the tree that is read (`""`: all of it), `shown` how messages call it.
 /// Upstream's command line reads the folder of manifests only, so it never sees the annotations.
-pub fn load(tree: &dyn Tree, root: &str, shown: &str, limits: &Limits) -> Loaded {
-    load_as(tree, root, shown, limits, Library::default())
+pub fn load(tree: &dyn FileTree, root: &str, shown: &str, limits: &Limits) -> LoadResult {
+    load_as(tree, root, shown, limits, LibraryVersion::default())
 }
 
 /// Reads a folder as a version of the library does: older ones do not know the field `release`, which
 /// is then as if it were not written.
 pub fn load_as(
-    tree: &dyn Tree,
+    tree: &dyn FileTree,
     root: &str,
     shown: &str,
     limits: &Limits,
-    library: Library,
-) -> Loaded {
-    Reading::new(tree, limits).load(root, shown, library)
+    library: LibraryVersion,
+) -> LoadResult {
+    BundleReader::new(tree, limits).load(root, shown, library)
 }
 
-impl Reading<'_> {
+impl BundleReader<'_> {
     /// Reads a folder as [`load_as`] does.
-    pub fn load(&self, root: &str, shown: &str, library: Library) -> Loaded {
+    pub fn load(&self, root: &str, shown: &str, library: LibraryVersion) -> LoadResult {
         let mut loader = Loader::new(self, root, shown.trim_end_matches('/'), library);
         loader.walk(root, 0);
         loader.finish()
@@ -132,24 +132,24 @@ struct Misspelled {
 }
 
 struct Loader<'r, 't> {
-    reading: &'r Reading<'t>,
-    library: Library,
+    reading: &'r BundleReader<'t>,
+    library: LibraryVersion,
     root: &'r str,
     shown: &'r str,
     /// How many files may still be read.
     left: usize,
     errors: Vec<String>,
-    problems: Vec<Problem>,
+    problems: Vec<BundleProblem>,
     /// Files of manifests that hold no object, and why.
     undecoded: Vec<(String, Refused)>,
-    dropped: Vec<Problem>,
-    repeated: Vec<Problem>,
+    dropped: Vec<BundleProblem>,
+    repeated: Vec<BundleProblem>,
     misspelled: Vec<Misspelled>,
     found: bool,
-    subject: Option<Subject>,
+    subject: Option<LoadedBundle>,
     annotations: Arc<Value>,
     size: u64,
-    weight: Weight,
+    weight: CompressedSize,
 }
 
 /// Why a file cannot be read, in upstream's words, and what to do about it.
@@ -170,7 +170,12 @@ fn reason(error: &std::io::Error) -> String {
 }
 
 impl<'r, 't> Loader<'r, 't> {
-    fn new(reading: &'r Reading<'t>, root: &'r str, shown: &'r str, library: Library) -> Self {
+    fn new(
+        reading: &'r BundleReader<'t>,
+        root: &'r str,
+        shown: &'r str,
+        library: LibraryVersion,
+    ) -> Self {
         Self {
             reading,
             library,
@@ -187,7 +192,7 @@ impl<'r, 't> Loader<'r, 't> {
             subject: None,
             annotations: Arc::default(),
             size: 0,
-            weight: Weight::default(),
+            weight: CompressedSize::default(),
         }
     }
 
@@ -205,23 +210,23 @@ impl<'r, 't> Loader<'r, 't> {
         remedy: impl Into<Cow<'static, str>>,
     ) {
         let (file, message, remedy) = (file.to_owned(), message.into(), remedy.into());
-        let problem = Problem { file, line, message, remedy };
+        let problem = BundleProblem { file, line, message, remedy };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
 
-    fn read(&self, path: &str, kind: tree::Kind) -> Result<Rc<Content>, Unread> {
+    fn read(&self, path: &str, kind: tree::FileKind) -> Result<Rc<FileContent>, Unread> {
         let unread = |why: &str, remedy| {
             Err(Unread { why: format!("open {}: {why}", self.display_path(path)), remedy })
         };
         match kind {
-            tree::Kind::File => {}
-            tree::Kind::Outside => {
+            tree::FileKind::File => {}
+            tree::FileKind::Outside => {
                 let why = "the symbolic link leaves the bundle, or leads nowhere";
                 return unread(why, "copy the file into the bundle");
             }
-            tree::Kind::Folder | tree::Kind::Other => {
+            tree::FileKind::Folder | tree::FileKind::Other => {
                 return unread("not a file", "move it out of the bundle");
             }
         }
@@ -251,7 +256,7 @@ impl<'r, 't> Loader<'r, 't> {
         };
         for entry in entries {
             let path = join(folder, &entry.name);
-            if entry.kind == tree::Kind::Folder {
+            if entry.kind == tree::FileKind::Folder {
                 if depth < DEEPEST && !entry.name.starts_with('.') {
                     self.walk(&path, depth + 1);
                 }
@@ -269,7 +274,7 @@ impl<'r, 't> Loader<'r, 't> {
         }
     }
 
-    fn visit(&mut self, folder: &str, path: &str, entry: &tree::Entry) {
+    fn visit(&mut self, folder: &str, path: &str, entry: &tree::FileEntry) {
         let content = match self.read(path, entry.kind) {
             Ok(content) => content,
             Err(Unread { why, remedy }) => {
@@ -329,12 +334,12 @@ impl<'r, 't> Loader<'r, 't> {
         }
     }
 
-    fn annotations(&mut self, path: &str, content: &Content) {
+    fn annotations(&mut self, path: &str, content: &FileContent) {
         let kind = DeclaredType::Struct(&types::ANNOTATIONS_FILE);
         let refusal = match content.document() {
-            Err(refused) if refused.reason == DocumentError::NoDocument => return,
+            Err(refused) if refused.reason == FirstDocumentError::NoDocument => return,
             Err(refused) => refused.clone(),
-            Ok(decoded) => match soft::read(&decoded.value, &kind) {
+            Ok(decoded) => match text_coercion::read(&decoded.value, &kind) {
                 Ok(value) => {
                     self.annotations = value;
                     return;
@@ -352,7 +357,7 @@ impl<'r, 't> Loader<'r, 't> {
     }
 
     /// The objects of the folder that holds the ClusterServiceVersion.
-    fn manifests(&mut self, folder: &str, name: &str) -> Option<Subject> {
+    fn manifests(&mut self, folder: &str, name: &str) -> Option<LoadedBundle> {
         let mut faults = Vec::new();
         let read = self.objects(folder, name, &mut faults);
         if !faults.is_empty() {
@@ -362,7 +367,12 @@ impl<'r, 't> Loader<'r, 't> {
         read
     }
 
-    fn objects(&mut self, folder: &str, name: &str, faults: &mut Vec<String>) -> Option<Subject> {
+    fn objects(
+        &mut self,
+        folder: &str,
+        name: &str,
+        faults: &mut Vec<String>,
+    ) -> Option<LoadedBundle> {
         let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
@@ -375,7 +385,7 @@ impl<'r, 't> Loader<'r, 't> {
         let mut crds = Vec::new();
         for entry in entries {
             let path = join(folder, &entry.name);
-            if entry.kind == tree::Kind::Folder {
+            if entry.kind == tree::FileKind::Folder {
                 faults.push(format!(
                     "bundle manifests dir contains directory: {}",
                     self.display_path(&path)
@@ -414,7 +424,8 @@ impl<'r, 't> Loader<'r, 't> {
                 let message =
                     "there is a second document, and only the first of a file counts".to_owned();
                 let remedy = "write each object to its own file".into();
-                let dropped = Problem { file: path.clone(), line: Some(line), message, remedy };
+                let dropped =
+                    BundleProblem { file: path.clone(), line: Some(line), message, remedy };
                 self.dropped.push(dropped);
             }
             let source = content.bytes.clone();
@@ -442,13 +453,13 @@ impl<'r, 't> Loader<'r, 't> {
             manifests.push(manifest);
         }
         crds.sort_by_key(|crd| !crd.v1);
-        Some(Subject {
+        Some(LoadedBundle {
             name: name.to_owned(),
             package: String::new(),
             channels: Vec::new(),
             default_channel: String::new(),
             size: 0,
-            weight: Weight::default(),
+            weight: CompressedSize::default(),
             manifests,
             csv: csv?,
             crds,
@@ -465,7 +476,7 @@ impl<'r, 't> Loader<'r, 't> {
         faults: &mut Vec<String>,
     ) -> Option<Arc<Value>> {
         let mut value = manifest.shared().clone();
-        if what == "CSV" && self.library == Library::V034 {
+        if what == "CSV" && self.library == LibraryVersion::V034 {
             let unknown = |name: &String| name.eq_ignore_ascii_case("release");
             let spec = value.get("spec").and_then(Value::as_object);
             if spec.is_some_and(|spec| spec.keys().any(unknown))
@@ -474,7 +485,7 @@ impl<'r, 't> Loader<'r, 't> {
                 spec.retain(|name, _| !unknown(name));
             }
         }
-        let mismatch = match soft::read(&value, kind) {
+        let mismatch = match text_coercion::read(&value, kind) {
             Ok(value) => return Some(value),
             Err(mismatch) => mismatch,
         };
@@ -512,7 +523,7 @@ impl<'r, 't> Loader<'r, 't> {
         Some(Crd { manifest: 0, v1, value })
     }
 
-    fn finish(mut self) -> Loaded {
+    fn finish(mut self) -> LoadResult {
         let shown = self.shown.to_owned();
         if !self.found {
             self.errors.push(format!("unable to find a csv in bundle directory {shown}"));
@@ -525,7 +536,7 @@ impl<'r, 't> Loader<'r, 't> {
             };
             for (path, Refused { reason, line }) in undecoded {
                 let why = match reason {
-                    DocumentError::NoDocument => "the file is empty".to_owned(),
+                    FirstDocumentError::NoDocument => "the file is empty".to_owned(),
                     reason => reason.to_string(),
                 };
                 self.problem(&path, line, why, "write one object of Kubernetes in it");
@@ -540,15 +551,15 @@ impl<'r, 't> Loader<'r, 't> {
             self.errors.push(format!("unable to load bundle from directory {shown}"));
         }
         if let Some(subject) = &mut self.subject {
-            let said = shape::field(&self.annotations, "annotations").unwrap_or(&Value::Null);
-            let channels = shape::text(said, types::CHANNELS_KEY);
+            let said = go_field::field(&self.annotations, "annotations").unwrap_or(&Value::Null);
+            let channels = go_field::text(said, types::CHANNELS_KEY);
             subject.channels = channels.split(',').map(str::to_owned).collect();
-            shape::text(said, types::PACKAGE_KEY).clone_into(&mut subject.package);
-            shape::text(said, types::DEFAULT_KEY).clone_into(&mut subject.default_channel);
+            go_field::text(said, types::PACKAGE_KEY).clone_into(&mut subject.package);
+            go_field::text(said, types::DEFAULT_KEY).clone_into(&mut subject.default_channel);
             (subject.size, subject.weight) = (self.size, self.weight);
         }
         let refusal = (!self.errors.is_empty()).then(|| aggregate(&self.errors));
-        Loaded {
+        LoadResult {
             subject: self.subject,
             refusal,
             problems: self.problems,

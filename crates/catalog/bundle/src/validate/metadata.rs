@@ -1,6 +1,6 @@
 //! The metadata that every object has: what is wrong with it, and how Go prints it.
 
-use crate::shape;
+use crate::go_field;
 use mainstay_object::{FieldError, FieldPath, metadata};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(crate) fn parts(found: &Value) -> Vec<FieldError> {
 /// What is wrong with the metadata of an object that shall be applied to a cluster as it is.
 pub(crate) fn applied(found: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
-    let has = |name: &str| !shape::text(found, name).is_empty();
+    let has = |name: &str| !go_field::text(found, name).is_empty();
     let mut errors = Vec::new();
     // A name that is generated is none, to upstream.
     if !has("name") {

@@ -1,8 +1,8 @@
 //! Judging bundles: the validators of upstream's validation library.
 //!
 //! [`load`] reads a folder as that library does, each [`Validator`] looks at what came of it and
-//! answers with [`Findings`] in upstream's words. A finding knows its place besides
-//! ([`Subject::place`]), and a remedy, for who speaks to people.
+//! answers with [`ManifestResult`] in upstream's words. A finding knows its place besides
+//! ([`LoadedBundle::place`]), and a remedy, for who speaks to people.
 //!
 //! ```text
 //! tree ─► load ─► Subject ─► Validator::run ─► Findings (one for each object that was looked at)
@@ -12,7 +12,7 @@
 //! [`format()`] and [`content`] are what `opm` itself asks of a bundle's folders and manifests.
 //!
 //! Nothing here asks a network: the one validator that looks at images is given where their
-//! manifests come from ([`Images`]).
+//! manifests come from ([`ImageInspector`]).
 //!
 //! Where upstream crashes (an empty list of icons) there is a finding; where it goes through a map,
 //! what it says in random order is sorted here.
@@ -20,37 +20,40 @@
 mod annotations;
 mod bundle;
 mod community;
+mod compressed_size;
 mod convert;
 mod crd;
 mod csv;
+mod csv_fields;
 pub(crate) mod decode;
+mod email_address;
 mod finding;
 mod format;
-mod good;
-mod hub;
+mod good_practices;
 mod load;
-mod mail;
 mod metadata;
 mod multiarch;
 mod object;
+mod operator_hub;
+mod operator_sdk;
 mod registry;
-mod removed;
-mod sdk;
+mod removed_apis;
 mod settings;
-mod soft;
-mod view;
-mod weight;
+mod text_coercion;
 
-pub use annotations::{operator_group, package_manifest};
+pub use annotations::{validate_operator_group, validate_package_manifest};
 pub use community::{IndexContent, IndexFile};
-pub use finding::{Bad, Finding, Findings, Level};
+pub use finding::{BadValue, FindingLevel, ManifestResult, ValidationFinding};
 pub use format::format;
-pub use load::{Loaded, Subject, load, load_as};
-pub use multiarch::Images;
+pub use load::{LoadResult, LoadedBundle, load, load_as};
+pub use multiarch::ImageInspector;
+pub use operator_sdk::{
+    annotations as read_sdk_annotations, format_go_value, objects as validate_sdk_objects,
+    to_older_messages,
+};
 pub use registry::{MediaTypeError, content, media_type};
-pub(crate) use removed::is_removed;
-pub use sdk::{annotations as sdk_annotations, objects as sdk_objects, older_words, printed};
-pub use settings::{CategoriesError, Library, Settings};
+pub(crate) use removed_apis::is_removed;
+pub use settings::{CategoriesError, LibraryVersion, ValidatorSettings};
 
 /// A validator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,26 +126,26 @@ impl Validator {
     /// Without images [`Validator::MultiArch`] looks at nothing.
     pub fn run(
         self,
-        subject: &Subject,
-        settings: &Settings,
-        images: Option<&mut dyn Images>,
-    ) -> Vec<Findings> {
+        subject: &LoadedBundle,
+        settings: &ValidatorSettings,
+        images: Option<&mut dyn ImageInspector>,
+    ) -> Vec<ManifestResult> {
         match self {
             Self::Csv => vec![csv::validate(subject)],
             Self::Crd => crd::validate(subject),
             Self::Bundle => vec![bundle::validate(subject, settings.library)],
-            Self::OperatorHub => hub::first(Some(subject), settings),
-            Self::OperatorHubV2 => vec![hub::second(subject, settings)],
-            Self::Capabilities => vec![hub::capabilities(subject)],
-            Self::Categories => vec![hub::categories(subject, settings)],
+            Self::OperatorHub => operator_hub::first(Some(subject), settings),
+            Self::OperatorHubV2 => vec![operator_hub::second(subject, settings)],
+            Self::Capabilities => vec![operator_hub::capabilities(subject)],
+            Self::Categories => vec![operator_hub::categories(subject, settings)],
             Self::Object => object::validate(subject),
             Self::Community => vec![community::validate(subject, settings)],
             Self::RemovedApis => {
-                let mut found = Findings::new(subject.name.clone());
-                found.extend(removed::findings(subject, settings));
+                let mut found = ManifestResult::new(subject.name.clone());
+                found.extend(removed_apis::findings(subject, settings));
                 vec![found]
             }
-            Self::GoodPractices => vec![good::validate(subject)],
+            Self::GoodPractices => vec![good_practices::validate(subject)],
             Self::MultiArch => images
                 .map(|images| multiarch::validate(subject, settings, images))
                 .into_iter()
@@ -153,28 +156,28 @@ impl Validator {
 
 /// A place in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FindingLocation {
     /// The file, below the tree's root.
     pub file: String,
     /// The line, from 1.
     pub line: Option<usize>,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// Where a finding stands; none for what is about the bundle as a whole.
-    pub fn place(&self, finding: &Finding) -> Option<Place> {
-        self.places(&[finding]).pop().flatten()
+    pub fn place(&self, finding: &ValidationFinding) -> Option<FindingLocation> {
+        self.locate_all(&[finding]).pop().flatten()
     }
 
-    /// As [`Subject::place`], for many findings: each file is gone through once.
-    pub fn places(&self, findings: &[&Finding]) -> Vec<Option<Place>> {
+    /// As [`LoadedBundle::place`], for many findings: each file is gone through once.
+    pub fn locate_all(&self, findings: &[&ValidationFinding]) -> Vec<Option<FindingLocation>> {
         let mut found = vec![None; findings.len()];
         for (at, manifest) in self.manifests.iter().enumerate() {
             let here = |number: &usize| findings[*number].place.manifest == Some(at);
             let numbers: Vec<usize> = (0..findings.len()).filter(here).collect();
             let paths = numbers.iter().map(|number| findings[*number].place.path.as_slice());
             for (number, line) in numbers.iter().zip(manifest.lines_of(paths)) {
-                found[*number] = Some(Place { file: manifest.file().to_owned(), line });
+                found[*number] = Some(FindingLocation { file: manifest.file().to_owned(), line });
             }
         }
         found

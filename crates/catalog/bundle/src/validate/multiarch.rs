@@ -3,13 +3,13 @@
 //! Upstream goes through maps, so its findings come in random order; ours are sorted by image.
 
 use super::{
-    Library, Settings,
+    LibraryVersion, ValidatorSettings,
     csv::labels,
-    finding::{Bad, Finding, Findings, fields},
-    load::Subject,
-    view::{deep, items, texts},
+    csv_fields::{deep, items, texts},
+    finding::{BadValue, ManifestResult, ValidationFinding, fields},
+    load::LoadedBundle,
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::{
@@ -22,7 +22,7 @@ const ARCH: &str = "operatorframework.io/arch.";
 const OS: &str = "operatorframework.io/os.";
 
 /// Where the manifests of images come from: a registry, or a container tool that asks one.
-pub trait Images {
+pub trait ImageInspector {
     /// The manifest of an image, or its list of manifests: a JSON text.
     ///
     /// # Errors
@@ -66,21 +66,21 @@ fn list<T: fmt::Display>(texts: &[T]) -> String {
 
 /// Judges a bundle.
 pub(crate) fn validate(
-    subject: &Subject,
-    settings: &Settings,
-    images: &mut dyn Images,
-) -> Findings {
+    subject: &LoadedBundle,
+    settings: &ValidatorSettings,
+    images: &mut dyn ImageInspector,
+) -> ManifestResult {
     let tool = settings.container_tool.as_str();
-    let mut found = Findings::new(subject.name.clone());
-    let bad = || Bad::Text(subject.csv_name().to_owned());
+    let mut found = ManifestResult::new(subject.name.clone());
+    let bad = || BadValue::Text(subject.csv_name().to_owned());
     let place = fields(&["metadata", "labels"]);
     if !matches!(tool, "" | "none" | "docker" | "podman") {
         let detail = format!(
             "invalid value (container-tools) for ({tool}). One of: [docker, podman, none] (If not set, the \
              default value is docker)"
         );
-        let finding = Finding::error("ValidationFailed", bad(), detail);
-        found.add(finding.mend("write docker or podman"));
+        let finding = ValidationFinding::error("ValidationFailed", bad(), detail);
+        found.add(finding.with_remedy("write docker or podman"));
         return found;
     }
     let mut check = Check::new(subject);
@@ -90,14 +90,14 @@ pub(crate) fn validate(
     check.others();
     check.affinity();
     for detail in check.errors {
-        let finding = Finding::error("ValidationFailed", bad(), detail);
+        let finding = ValidationFinding::error("ValidationFailed", bad(), detail);
         let remedy = "build the image for it, or remove the label";
-        found.add(finding.at(subject.csv.0, &place).mend(remedy));
+        found.add(finding.at(subject.csv.0, &place).with_remedy(remedy));
     }
     for detail in check.warnings {
-        let finding = Finding::warning("ValidationFailed", bad(), detail);
+        let finding = ValidationFinding::warning("ValidationFailed", bad(), detail);
         let remedy = "let labels, images and node affinity say the same";
-        found.add(finding.at(subject.csv.0, &place).mend(remedy));
+        found.add(finding.at(subject.csv.0, &place).with_remedy(remedy));
     }
     found
 }
@@ -116,7 +116,7 @@ struct Check {
 }
 
 impl Check {
-    fn new(subject: &Subject) -> Self {
+    fn new(subject: &LoadedBundle) -> Self {
         let labelled = |prefix: &str| {
             let found = labels(subject)
                 .filter(|(key, value)| key.contains(prefix) && *value == "supported");
@@ -138,14 +138,14 @@ impl Check {
         }
         for (_, pod) in subject.deployments() {
             for container in items(pod, "containers") {
-                let image = shape::text(container, "image");
+                let image = go_field::text(container, "image");
                 if !check.managers.contains_key(image) {
                     check.others.insert(image.to_owned(), None);
                 }
             }
         }
         for image in items(subject.spec(), "relatedImages") {
-            check.related.insert(shape::text(image, "image").to_owned(), None);
+            check.related.insert(go_field::text(image, "image").to_owned(), None);
         }
         check
     }
@@ -155,11 +155,11 @@ impl Check {
     fn deployment(&mut self, pod: &Value) {
         let mut found = false;
         for container in items(pod, "containers") {
-            let image = shape::text(container, "image");
+            let image = go_field::text(container, "image");
             if self.managers.contains_key(image) {
                 continue;
             }
-            if shape::text(container, "name") == "manager" {
+            if go_field::text(container, "name") == "manager" {
                 self.manager(image);
                 found = true;
             }
@@ -169,8 +169,8 @@ impl Check {
             return;
         }
         for container in items(pod, "containers") {
-            let image = shape::text(container, "image");
-            if shape::text(container, "name") != "kube-rbac-proxy"
+            let image = go_field::text(container, "image");
+            if go_field::text(container, "name") != "kube-rbac-proxy"
                 && !self.managers.contains_key(image)
             {
                 self.manager(image);
@@ -183,7 +183,7 @@ impl Check {
         self.named.push(image.to_owned());
     }
 
-    fn inspect(&mut self, images: &mut dyn Images, library: Library) {
+    fn inspect(&mut self, images: &mut dyn ImageInspector, library: LibraryVersion) {
         let groups = [&mut self.managers, &mut self.others, &mut self.related];
         for (image, known) in groups.into_iter().flatten() {
             // Once more, for who has bad luck.
@@ -199,9 +199,9 @@ impl Check {
     }
 
     /// The systems that labels promise, or those that go without saying.
-    fn promised(labels: &[String], prefix: &str, usual: &str) -> Vec<String> {
+    fn promised(labels: &[String], prefix: &str, default: &str) -> Vec<String> {
         if labels.is_empty() {
-            return vec![usual.to_owned()];
+            return vec![default.to_owned()];
         }
         labels.iter().map(|label| label.replace(prefix, "")).collect()
     }
@@ -249,7 +249,7 @@ impl Check {
 
     /// What the operator's own images have and no label says.
     fn unlabelled(&mut self) {
-        for (arch, usual, label, what) in
+        for (arch, default, label, what) in
             [(true, "amd64", ARCH, "Arch(s)"), (false, "linux", OS, "OS(s)")]
         {
             let all = self.all(arch);
@@ -259,7 +259,7 @@ impl Check {
             let missing: Vec<&String> = all
                 .iter()
                 .filter(|name| !labels.iter().any(|label| label.contains(name.as_str())))
-                .filter(|name| !(alone && *name == usual))
+                .filter(|name| !(alone && *name == default))
                 .collect();
             if missing.is_empty() {
                 continue;
@@ -353,20 +353,20 @@ impl Check {
 /// The platforms of an image, but for entries that are no images at all, which an older library does
 /// not tell apart.
 fn platforms(
-    images: &mut dyn Images,
+    images: &mut dyn ImageInspector,
     image: &str,
-    library: Library,
+    library: LibraryVersion,
 ) -> Result<Vec<Platform>, InspectError> {
     let text = images.manifest(image).map_err(InspectError::GetManifest)?;
     let value: Value = serde_json::from_str(&text)?;
     let one = |manifest: &Value| {
         let platform = deep(manifest, &["platform"]);
-        let text = |name: &str| shape::text(platform, name).to_owned();
+        let text = |name: &str| go_field::text(platform, name).to_owned();
         Platform { os: text("os"), arch: text("architecture") }
     };
     let unknown = |text: &str| text.is_empty() || text == "unknown";
     let found = items(&value, "manifests").iter().map(one);
-    let all = library == Library::V034;
+    let all = library == LibraryVersion::V034;
     Ok(found
         .filter(|platform| all || (!unknown(&platform.os) && !unknown(&platform.arch)))
         .collect())
@@ -379,11 +379,11 @@ fn affinity(pod: &Value) -> Vec<Platform> {
     for term in items(deep(pod, &path), "nodeSelectorTerms") {
         let (mut archs, mut systems) = (Vec::new(), Vec::new());
         for expression in items(term, "matchExpressions") {
-            if shape::text(expression, "operator") != "In" {
+            if go_field::text(expression, "operator") != "In" {
                 continue;
             }
             let values = || texts(expression, "values").collect();
-            match shape::text(expression, "key") {
+            match go_field::text(expression, "key") {
                 "kubernetes.io/arch" => archs = values(),
                 "kubernetes.io/os" => systems = values(),
                 _ => {}

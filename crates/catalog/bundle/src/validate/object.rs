@@ -1,12 +1,12 @@
 //! The validator of objects that can harm a cluster: budgets, priorities, permissions.
 
 use super::{
-    finding::{Bad, Finding, Findings, fields, item},
-    load::Subject,
+    csv_fields::{deep, items, part, texts},
+    finding::{BadValue, ManifestResult, ValidationFinding, fields, item},
+    load::LoadedBundle,
     metadata::{print_metadata, print_type},
-    view::{deep, items, part, texts},
 };
-use crate::{manifest::Manifest, shape};
+use crate::{go_field, manifest::Manifest};
 use mainstay_schema::gojson::{self, DeclaredType};
 use serde_json::Value;
 
@@ -25,28 +25,32 @@ const DEFAULTS: &[&str] = &[
 ];
 
 /// Judges the objects of a bundle that are of kinds known here.
-pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
+pub(crate) fn validate(subject: &LoadedBundle) -> Vec<ManifestResult> {
     let manifests = subject.manifests.iter().enumerate();
     manifests.filter_map(|(at, manifest)| one(at, manifest)).collect()
 }
 
-fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
-    let (what, name, judge): (_, _, fn(usize, &Value) -> Vec<Finding>) = match manifest.kind() {
-        "PodDisruptionBudget" => {
-            ("poddisruptionbudget", "api.policy.v1.PodDisruptionBudget", budget)
-        }
-        "PriorityClass" => ("priorityclass", "api.scheduling.v1.PriorityClass", priority),
-        "Role" => ("role", "api.rbac.v1.Role", rules),
-        "ClusterRole" => ("clusterrole", "api.rbac.v1.ClusterRole", rules),
-        _ => return None,
-    };
-    let mut found = Findings::default();
+fn one(at: usize, manifest: &Manifest) -> Option<ManifestResult> {
+    let (what, name, judge): (_, _, fn(usize, &Value) -> Vec<ValidationFinding>) =
+        match manifest.kind() {
+            "PodDisruptionBudget" => {
+                ("poddisruptionbudget", "api.policy.v1.PodDisruptionBudget", budget)
+            }
+            "PriorityClass" => ("priorityclass", "api.scheduling.v1.PriorityClass", priority),
+            "Role" => ("role", "api.rbac.v1.Role", rules),
+            "ClusterRole" => ("clusterrole", "api.rbac.v1.ClusterRole", rules),
+            _ => return None,
+        };
+    let mut found = ManifestResult::default();
     match gojson::check(manifest.value(), &DeclaredType::Table(name)) {
         Err(mismatch) => {
-            let bad = Bad::Shown(mismatch.reason.to_string());
-            let finding = Finding::error("ParseError", bad, format!("error unmarshaling {what}"));
+            let bad = BadValue::Shown(mismatch.reason.to_string());
+            let finding =
+                ValidationFinding::error("ParseError", bad, format!("error unmarshaling {what}"));
             found.add(
-                finding.at(at, &mismatch.path).mend("write the value in the kind that is named"),
+                finding
+                    .at(at, &mismatch.path)
+                    .with_remedy("write the value in the kind that is named"),
             );
         }
         Ok(()) => found.extend(judge(at, manifest.value())),
@@ -54,7 +58,7 @@ fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
     Some(found)
 }
 
-fn budget(at: usize, object: &Value) -> Vec<Finding> {
+fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
     let spec = part(object, "spec");
     let mut found = Vec::new();
     let (most, least) = (part(spec, "maxUnavailable"), part(spec, "minAvailable"));
@@ -75,9 +79,9 @@ fn budget(at: usize, object: &Value) -> Vec<Finding> {
         ),
     ] {
         if wrong {
-            let bad = Bad::Shown(shown_budget(object));
-            let finding = Finding::error(INVALID, bad, detail);
-            found.push(finding.at(at, &fields(&["spec", field])).mend(remedy));
+            let bad = BadValue::Shown(shown_budget(object));
+            let finding = ValidationFinding::error(INVALID, bad, detail);
+            found.push(finding.at(at, &fields(&["spec", field])).with_remedy(remedy));
         }
     }
     found
@@ -102,8 +106,8 @@ fn shown_budget(object: &Value) -> String {
             let expression = |expression: &Value| {
                 format!(
                     "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
-                    shape::text(expression, "key"),
-                    shape::text(expression, "operator"),
+                    go_field::text(expression, "key"),
+                    go_field::text(expression, "operator"),
                     texts(expression, "values").collect::<Vec<_>>().join(" ")
                 )
             };
@@ -129,7 +133,7 @@ fn shown_budget(object: &Value) -> String {
     )
 }
 
-fn priority(at: usize, object: &Value) -> Vec<Finding> {
+fn priority(at: usize, object: &Value) -> Vec<ValidationFinding> {
     if part(object, "globalDefault") != &Value::Bool(true) {
         return Vec::new();
     }
@@ -139,25 +143,27 @@ fn priority(at: usize, object: &Value) -> Vec<Finding> {
         print_type(object),
         print_metadata(part(object, "metadata")),
         part(object, "value").as_i64().unwrap_or_default(),
-        shape::text(object, "description"),
+        go_field::text(object, "description"),
     );
     let detail = "globalDefault field cannot be set to true";
-    let finding = Finding::error(INVALID, Bad::Shown(shown), detail);
-    vec![finding.at(at, &fields(&["globalDefault"])).mend("write false")]
+    let finding = ValidationFinding::error(INVALID, BadValue::Shown(shown), detail);
+    vec![finding.at(at, &fields(&["globalDefault"])).with_remedy("write false")]
 }
 
-fn rules(at: usize, object: &Value) -> Vec<Finding> {
+fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
     let rules = items(object, "rules");
     let any = |rule: &Value, field: &str, wanted: &[&str]| {
         texts(rule, field).any(|text| wanted.contains(&text))
     };
     let mut found = Vec::new();
-    let mut add =
-        |number: usize, level: fn(&'static str, Bad, &'static str) -> Finding, kind, detail| {
-            let finding = level(kind, Bad::Shown(shown_rule(&rules[number])), detail);
-            let remedy = "take the permission out of the role";
-            found.push(finding.at(at, &item(&["rules"], number)).mend(remedy));
-        };
+    let mut add = |number: usize,
+                   level: fn(&'static str, BadValue, &'static str) -> ValidationFinding,
+                   kind,
+                   detail| {
+        let finding = level(kind, BadValue::Shown(shown_rule(&rules[number])), detail);
+        let remedy = "take the permission out of the role";
+        found.push(finding.at(at, &item(&["rules"], number)).with_remedy(remedy));
+    };
     for (number, rule) in rules.iter().enumerate() {
         if any(rule, "apiGroups", &["policy"])
             && any(rule, "resources", &["poddisruptionbudgets"])
@@ -165,7 +171,7 @@ fn rules(at: usize, object: &Value) -> Vec<Finding> {
         {
             let detail = "RBAC includes permission to create/update poddisruptionbudgets, which could \
                           impact cluster stability";
-            add(number, Finding::warning, "ValidationFailed", detail);
+            add(number, ValidationFinding::warning, "ValidationFailed", detail);
         }
         if any(rule, "apiGroups", &["security.openshift.io"])
             && any(rule, "resources", &["securitycontextconstraints"])
@@ -174,7 +180,7 @@ fn rules(at: usize, object: &Value) -> Vec<Finding> {
         {
             let detail = "RBAC includes permission to modify default securitycontextconstraints, which \
                           could impact cluster stability";
-            add(number, Finding::error, INVALID, detail);
+            add(number, ValidationFinding::error, INVALID, detail);
         }
     }
     found
@@ -201,7 +207,7 @@ pub(crate) fn permits(rule: &Value, groups: &[&str], resources: &[&str], verbs: 
 
 /// The permissions of an install strategy: `permissions` or `clusterPermissions`.
 pub(crate) fn permissions<'s>(
-    subject: &'s Subject,
+    subject: &'s LoadedBundle,
     which: &str,
 ) -> impl Iterator<Item = (usize, usize, &'s Value)> {
     let found = deep(subject.install(), &[which]).as_array().map_or(&[][..], Vec::as_slice);

@@ -1,20 +1,21 @@
 //! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry` 1.73.
 
 use super::{
-    Settings, convert, crd, csv, hub,
-    load::{Crd, Subject},
+    ValidatorSettings,
+    compressed_size::CompressedSize,
+    convert, crd, csv,
+    load::{Crd, LoadedBundle},
     metadata::{applied, print_metadata, print_type},
-    soft,
-    weight::Weight,
+    operator_hub, text_coercion,
 };
 use crate::{
     bundle::check_crds,
-    csv::Csv,
+    csv::CsvManifest,
+    go_field,
     manifest::Manifest,
     read::Limits,
-    reading::Reading,
-    shape,
-    tree::{self, Tree},
+    reader::BundleReader,
+    tree::{self, FileTree},
     types,
 };
 use mainstay_gocompat::quote;
@@ -72,15 +73,15 @@ pub enum MediaTypeError {
 /// # Errors
 /// If the folder has no files, or one that cannot be read.
 pub fn media_type(
-    tree: &dyn Tree,
+    tree: &dyn FileTree,
     folder: &str,
     shown: &str,
     limits: &Limits,
 ) -> Result<&'static str, MediaTypeError> {
-    Reading::new(tree, limits).media_type(folder, shown)
+    BundleReader::new(tree, limits).media_type(folder, shown)
 }
 
-impl Reading<'_> {
+impl BundleReader<'_> {
     /// What kind of content a folder of manifests has, as [`media_type`] says it.
     ///
     /// # Errors
@@ -90,7 +91,7 @@ impl Reading<'_> {
         let mut found = "plain";
         let mut chart = false;
         for entry in self.list(folder).unwrap_or_default() {
-            if entry.kind == tree::Kind::Folder {
+            if entry.kind == tree::FileKind::Folder {
                 continue;
             }
             any = true;
@@ -121,14 +122,14 @@ impl Reading<'_> {
 /// What `opm` finds wrong with the content of a folder of manifests, in the order in which it says
 /// it. `hub` asks the validator `operatorhub` too. `shown` is how messages call the folder.
 pub fn content(
-    tree: &dyn Tree,
+    tree: &dyn FileTree,
     folder: &str,
     shown: &str,
     limits: &Limits,
-    hub: Option<&Settings>,
+    hub: Option<&ValidatorSettings>,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let reading = Reading::new(tree, limits);
+    let reading = BundleReader::new(tree, limits);
     let media = reading.media_type(folder, shown);
     match &media {
         Ok("helm") => return found,
@@ -174,7 +175,7 @@ pub fn content(
                 found.push(error.to_string());
             } else {
                 let judged = csv::validate(&alone(typed.clone()));
-                found.extend(judged.errors.iter().map(super::Finding::text));
+                found.extend(judged.errors.iter().map(super::ValidationFinding::text));
                 manifest.name().clone_into(&mut named);
             }
         } else if kind == "CustomResourceDefinition" {
@@ -189,23 +190,23 @@ pub fn content(
         found.extend(bundle(&manifests, &named));
     }
     if let Some(settings) = hub {
-        let judged = hub::first(Some(&subject), settings);
+        let judged = operator_hub::first(Some(&subject), settings);
         let errors = judged.first().map(|verdict| verdict.errors.as_slice()).unwrap_or_default();
-        found.extend(errors.iter().map(super::Finding::text));
+        found.extend(errors.iter().map(super::ValidationFinding::text));
     }
     found
 }
 
 /// A ClusterServiceVersion with nothing around it.
-fn alone(value: Value) -> Subject {
+fn alone(value: Value) -> LoadedBundle {
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    Subject {
+    LoadedBundle {
         name: name.to_owned(),
         package: String::new(),
         channels: Vec::new(),
         default_channel: String::new(),
         size: 0,
-        weight: Weight::default(),
+        weight: CompressedSize::default(),
         manifests: Vec::new(),
         csv: (0, Arc::new(value)),
         crds: Vec::new(),
@@ -218,14 +219,18 @@ fn definition(manifest: &Manifest) -> Vec<String> {
         "apiextensions.k8s.io/v1beta1" => (false, types::CRD_V1BETA1),
         other => return vec![format!("Unsupported api version of CRD: {other}")],
     };
-    let value = match soft::read(manifest.shared(), &DeclaredType::Table(name)) {
+    let value = match text_coercion::read(manifest.shared(), &DeclaredType::Table(name)) {
         Ok(value) => value,
         Err(mismatch) => {
             let why = mismatch.reason;
             return vec![format!("error unmarshaling JSON: while decoding JSON: {why}")];
         }
     };
-    crd::one(&Crd { manifest: 0, v1, value }).errors.iter().map(super::Finding::text).collect()
+    crd::one(&Crd { manifest: 0, v1, value })
+        .errors
+        .iter()
+        .map(super::ValidationFinding::text)
+        .collect()
 }
 
 /// Whether the metadata of an object are such that it can be applied.
@@ -234,7 +239,7 @@ fn applicable(manifest: &Manifest) -> Option<String> {
     if let Err(mismatch) = gojson::check_struct(value, &types::META) {
         return Some(mismatch.reason.to_string());
     }
-    let metadata = shape::field(value, "metadata").unwrap_or(&Value::Null);
+    let metadata = go_field::field(value, "metadata").unwrap_or(&Value::Null);
     let errors = applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
@@ -251,7 +256,7 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
         // Upstream crashes.
         return vec!["no csv in bundle".to_owned()];
     };
-    let csv = Csv::new(csv);
+    let csv = CsvManifest::new(csv);
     if let Err(error) = csv.check_head().and_then(|()| check_crds(manifests)) {
         return parse("error getting bundle CSV", error.upstream());
     }
@@ -267,14 +272,14 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let mut defined = BTreeSet::new();
     let crds = manifests.iter().filter(|manifest| manifest.kind() == "CustomResourceDefinition");
     for crd in crds.filter(|crd| matches!(crd.group_version().1, "v1" | "v1beta1")) {
-        let spec = super::view::part(crd.value(), "spec");
-        let kind = shape::text(super::view::part(spec, "names"), "kind");
-        let old = shape::text(spec, "version");
+        let spec = super::csv_fields::part(crd.value(), "spec");
+        let kind = go_field::text(super::csv_fields::part(spec, "names"), "kind");
+        let old = go_field::text(spec, "version");
         let versions: Vec<&str> = if crd.group_version().1 == "v1beta1" && !old.is_empty() {
             vec![old]
         } else {
-            let versions = super::view::items(spec, "versions");
-            versions.iter().map(|version| shape::text(version, "name")).collect()
+            let versions = super::csv_fields::items(spec, "versions");
+            versions.iter().map(|version| go_field::text(version, "name")).collect()
         };
         for version in versions {
             defined.insert(key("", kind, crd.name(), version));
@@ -282,7 +287,7 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     }
     let mut found = Vec::new();
     for api in owned {
-        let text = |field: &str| shape::text(api, field);
+        let text = |field: &str| go_field::text(api, field);
         let (group, name_of, version) = (text("group"), text("name"), text("version"));
         let key = key(group, text("kind"), name_of, version);
         if !defined.remove(&key) {
@@ -303,7 +308,7 @@ fn key(group: &str, kind: &str, name: &str, version: &str) -> String {
     format!("{{{group} {kind} {name} {version}}}")
 }
 
-fn version(csv: Csv<'_>, name: &str) -> Option<String> {
+fn version(csv: CsvManifest<'_>, name: &str) -> Option<String> {
     if let Err(error) = csv.version() {
         return Some(format!(
             "Error: Value {}: error getting bundle CSV version",

@@ -1,7 +1,7 @@
 //! What validators are told besides the bundle, and the files that it may come from.
 
 use super::community::{IndexContent, IndexFile};
-use crate::mismatch::TypeError;
+use crate::decode_error::TypeError;
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use serde_json::Value;
 use std::{
@@ -15,7 +15,7 @@ const LIMIT: u64 = 4 << 20;
 
 /// Which version of upstream's validation library is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Library {
+pub enum LibraryVersion {
     /// 0.45.
     #[default]
     V045,
@@ -27,9 +27,9 @@ pub enum Library {
 
 /// What validators are told besides the bundle.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct ValidatorSettings {
     /// Whose words these are.
-    pub library: Library,
+    pub library: LibraryVersion,
     /// The version of Kubernetes that the bundle shall run on (`k8s-version`).
     pub kubernetes: Option<String>,
     /// The file that the index image is built from (`index-path`).
@@ -77,7 +77,7 @@ static CATEGORIES: DeclaredStruct = DeclaredStruct {
     fields: &[("categories", DeclaredType::List(&DeclaredType::Text))],
 };
 
-impl Settings {
+impl ValidatorSettings {
     /// Takes a value that is given as `key=value`. Keys that nobody knows count for nothing, empty
     /// values for none.
     pub fn set(&mut self, key: &str, value: &str) {
@@ -139,6 +139,6 @@ fn categories(path: &Path) -> Result<Vec<String>, CategoriesError> {
     let value: Value = parsed.value;
     gojson::check_struct(&value, &CATEGORIES)
         .map_err(|mismatch| CategoriesError::Decode(mismatch.reason))?;
-    let listed = super::view::texts(&value, "categories");
+    let listed = super::csv_fields::texts(&value, "categories");
     Ok(listed.map(str::to_owned).collect())
 }

@@ -2,8 +2,11 @@
 
 use crate::recorded::Score;
 use mainstay_bundle::{
-    Folder, Limits,
-    validate::{Bad, Finding, Findings, Images, Settings, Validator, load},
+    BundleFolder, Limits,
+    validate::{
+        BadValue, ImageInspector, ManifestResult, ValidationFinding, Validator, ValidatorSettings,
+        load,
+    },
 };
 use serde_json::{Map, Value, json};
 use std::{error::Error, fs, path::Path};
@@ -11,7 +14,7 @@ use std::{error::Error, fs, path::Path};
 /// What a container tool printed for images; `null` where it knows none.
 struct Printed(Map<String, Value>, String);
 
-impl Images for Printed {
+impl ImageInspector for Printed {
     fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>> {
         match self.0.get(image) {
             Some(Value::Null) | None => {
@@ -21,12 +24,12 @@ impl Images for Printed {
                 );
                 Err(text.into())
             }
-            Some(printed) => Ok(printed.to_string()),
+            Some(format_go_value) => Ok(format_go_value.to_string()),
         }
     }
 }
 
-fn shown(finding: &Finding) -> Value {
+fn shown(finding: &ValidationFinding) -> Value {
     let mut out = json!({
         "type": finding.kind,
         "level": finding.level.to_string(),
@@ -36,15 +39,15 @@ fn shown(finding: &Finding) -> Value {
     if !finding.field.is_empty() {
         out["field"] = finding.field.clone().into();
     }
-    if let Bad::Text(text) = &finding.bad {
+    if let BadValue::Text(text) = &finding.bad {
         out["badValue"] = text.clone().into();
     }
     out
 }
 
-fn results(found: &[Findings]) -> Value {
-    let list = |findings: &[Finding]| findings.iter().map(shown).collect::<Vec<_>>();
-    let one = |verdict: &Findings| {
+fn results(found: &[ManifestResult]) -> Value {
+    let list = |findings: &[ValidationFinding]| findings.iter().map(shown).collect::<Vec<_>>();
+    let one = |verdict: &ManifestResult| {
         let mut out = json!({"name": verdict.name});
         for (key, findings) in [("errors", &verdict.errors), ("warnings", &verdict.warnings)] {
             if !findings.is_empty() {
@@ -177,8 +180,8 @@ impl Case<'_> {
         }
     }
 
-    fn settings(&self, run: &Value) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(&self, run: &Value) -> ValidatorSettings {
+        let mut settings = ValidatorSettings::default();
         for (key, value) in run["values"].as_object().into_iter().flatten() {
             settings.set(key, &self.fill(value.as_str().unwrap()));
         }
@@ -193,7 +196,7 @@ impl Case<'_> {
         let root = if from == "manifests" { "manifests" } else { "" };
         let shown = self.bundle.join(root);
         let loaded = load(
-            &Folder::new(self.bundle),
+            &BundleFolder::new(self.bundle),
             root,
             shown.to_str().unwrap().trim_end_matches('/'),
             &Limits::default(),
@@ -238,9 +241,11 @@ impl Case<'_> {
                 }
                 let tool = if settings.container_tool == "podman" { "podman" } else { "docker" };
                 let known = images.and_then(Value::as_object).cloned().unwrap_or_default();
-                let mut printed = Printed(known, tool.to_owned());
-                let found = validator.run(&subject, &settings, Some(&mut printed));
-                for finding in found.iter().flat_map(Findings::iter).filter(|_| from == "root") {
+                let mut format_go_value = Printed(known, tool.to_owned());
+                let found = validator.run(&subject, &settings, Some(&mut format_go_value));
+                for finding in
+                    found.iter().flat_map(ManifestResult::iter).filter(|_| from == "root")
+                {
                     let place = subject.place(finding);
                     assert!(place.is_none_or(|place| place.line.is_some_and(|line| line > 0)));
                 }
@@ -263,11 +268,11 @@ impl Case<'_> {
     fn object(&mut self, recorded: &Value, object: &Path, area: &str) {
         let bytes = fs::read(object).unwrap();
         let ours = if area == "package" {
-            mainstay_bundle::validate::package_manifest(&bytes)
+            mainstay_bundle::validate::validate_package_manifest(&bytes)
         } else {
             let options = mainstay_yaml::Options::default();
             let value = mainstay_yaml::one(&bytes, &options).unwrap();
-            Ok(mainstay_bundle::validate::operator_group(&value))
+            Ok(mainstay_bundle::validate::validate_operator_group(&value))
         };
         match ours {
             Err(error) => {
@@ -363,7 +368,7 @@ fn published_bundles_are_judged_as_recorded() {
 fn opm_difference(bundle: &Path, recorded: &Value) -> Option<String> {
     let shown = bundle.join("manifests");
     let shown = shown.to_str().unwrap();
-    let (tree, limits) = (Folder::new(bundle), Limits::default());
+    let (tree, limits) = (BundleFolder::new(bundle), Limits::default());
     let media = mainstay_bundle::validate::media_type(&tree, "manifests", shown, &limits);
     let wanted = recorded["mediaType"].as_str().unwrap_or_default();
     let media = media.map_or_else(|why| format!("error: {why}"), str::to_owned);
@@ -380,7 +385,7 @@ fn opm_difference(bundle: &Path, recorded: &Value) -> Option<String> {
     if ours != wanted {
         return Some(format!("format: {ours:#?} instead of {wanted:#?}"));
     }
-    let settings = Settings::default();
+    let settings = ValidatorSettings::default();
     for hub in [None, Some(&settings)] {
         let key = if hub.is_some() { "content+operatorhub" } else { "content" };
         let mut ours = mainstay_bundle::validate::content(&tree, "manifests", shown, &limits, hub);

@@ -9,7 +9,7 @@ mod rendering;
 mod rules;
 mod unknown;
 
-use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};
+use mainstay_bundle::{Bundle, DeclaredBundle, FileTree, ImageSource, ImageTemplate, Limits};
 use mainstay_catalog::{Format, Rendition};
 
 /// What a command line asks for.
@@ -21,7 +21,7 @@ struct Flags<'a> {
 }
 
 /// What `render` of bundles prints, or what it says.
-fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, String> {
+fn render(bundles: &[(&dyn FileTree, &str)], flags: &Flags<'_>) -> Result<String, String> {
     let declared: Vec<DeclaredBundle> = bundles
         .iter()
         .map(|(tree, named)| declare(*tree, named, flags))
@@ -36,7 +36,7 @@ fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, St
     Ok(String::from_utf8(out).unwrap())
 }
 
-fn declare(tree: &dyn Tree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBundle, String> {
+fn declare(tree: &dyn FileTree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBundle, String> {
     let template = match flags.template {
         None => None,
         Some(text) => Some(
@@ -45,10 +45,10 @@ fn declare(tree: &dyn Tree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBu
         ),
     };
     let declared = Bundle::read_from(tree, &Limits::default()).and_then(|bundle| {
-        let image = template.as_ref().map_or(Image::None, Image::Template);
+        let image = template.as_ref().map_or(ImageSource::None, ImageSource::Template);
         let mut declared = bundle.declare(image, named)?;
         if flags.migrate {
-            bundle.migrate(&mut declared).map_err(|error| error.within("migrate: "))?;
+            bundle.migrate(&mut declared).map_err(|error| error.with_prefix("migrate: "))?;
         }
         Ok(declared)
     });

@@ -1,7 +1,7 @@
 //! Beside recorded answers of `opm render`: written bundles, and published ones by digest.
 
 use crate::{Flags, render};
-use mainstay_bundle::{Folder, Tree, is_bundle};
+use mainstay_bundle::{BundleFolder, FileTree, is_bundle};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, fs, path::Path};
@@ -92,9 +92,9 @@ fn written_bundles_are_rendered_as_recorded() {
         let Some(ours) = answer(&case, &recorded) else { continue };
         score.cases += 1;
         let agrees = match &ours {
-            Ok(printed) => {
+            Ok(format_go_value) => {
                 recorded["exit"] == 0
-                    && fs::read_to_string(case.join("stdout")).unwrap() == *printed
+                    && fs::read_to_string(case.join("stdout")).unwrap() == *format_go_value
             }
             Err(message) => recorded["exit"] != 0 && recorded["message"] == message.as_str(),
         };
@@ -119,12 +119,13 @@ fn answer(case: &Path, recorded: &Value) -> Option<Result<String, String>> {
             folder => folders.push(folder),
         }
     }
-    let trees: Vec<Folder> = folders.iter().map(|name| Folder::new(case.join(name))).collect();
+    let trees: Vec<BundleFolder> =
+        folders.iter().map(|name| BundleFolder::new(case.join(name))).collect();
     if trees.iter().any(|tree| !is_bundle(tree)) {
         return None;
     }
-    let bundles: Vec<(&dyn Tree, &str)> =
-        trees.iter().zip(&folders).map(|(tree, name)| (tree as &dyn Tree, *name)).collect();
+    let bundles: Vec<(&dyn FileTree, &str)> =
+        trees.iter().zip(&folders).map(|(tree, name)| (tree as &dyn FileTree, *name)).collect();
     Some(render(&bundles, &flags))
 }
 
@@ -145,10 +146,12 @@ fn published_bundles_are_rendered_as_recorded() {
             migrate: flags.iter().any(|flag| flag == "--migrate"),
             template: flags.iter().skip(2).find_map(Value::as_str),
         };
-        let ours = render(&[(&Folder::new(bundles.path().join(name)), name)], &flags);
+        let ours = render(&[(&BundleFolder::new(bundles.path().join(name)), name)], &flags);
         score.cases += 1;
         let agrees = match &ours {
-            Ok(printed) => row["sha256_raw"] == format!("{:x}", Sha256::digest(printed)),
+            Ok(format_go_value) => {
+                row["sha256_raw"] == format!("{:x}", Sha256::digest(format_go_value))
+            }
             Err(message) => row["message"] == message.as_str(),
         };
         if !agrees {

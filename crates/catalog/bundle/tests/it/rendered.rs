@@ -4,9 +4,10 @@
 use crate::recorded::Score;
 use crate::{Flags, render};
 use mainstay_bundle::render::{
-    CertManager, Certificates, Content, DeploymentConfig, Install, RenderError, ServiceCa, Settings,
+    CertManager, CertificateProvider, DeploymentConfig, InstallSettings, RegistryV1Bundle,
+    RenderError, RenderSettings, ServiceCa,
 };
-use mainstay_bundle::{Folder, Limits, is_bundle};
+use mainstay_bundle::{BundleFolder, Limits, is_bundle};
 use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,12 +17,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn content(folder: &Path) -> Result<Content, RenderError> {
-    Content::read(&Folder::new(folder), &Limits::default())
+fn content(folder: &Path) -> Result<RegistryV1Bundle, RenderError> {
+    RegistryV1Bundle::read(&BundleFolder::new(folder), &Limits::default())
 }
 
 /// Our answer to a recorded request about a bundle.
-fn answer(content: &Result<Content, RenderError>, request: &Value) -> Value {
+fn answer(content: &Result<RegistryV1Bundle, RenderError>, request: &Value) -> Value {
     let content = match content {
         Ok(content) => content,
         Err(error) => return json!({"error": error.to_string()}),
@@ -32,11 +33,12 @@ fn answer(content: &Result<Content, RenderError>, request: &Value) -> Value {
         schema["properties"]["deploymentConfig"] = json!({"present": true});
         return json!({"schema": schema});
     }
-    let certificates: Option<&dyn Certificates> = match request["certProvider"].as_str().unwrap() {
-        "cert-manager" => Some(&CertManager),
-        "service-ca" => Some(&ServiceCa),
-        _ => None,
-    };
+    let certificates: Option<&dyn CertificateProvider> =
+        match request["certProvider"].as_str().unwrap() {
+            "cert-manager" => Some(&CertManager),
+            "service-ca" => Some(&ServiceCa),
+            _ => None,
+        };
     let outcome = if request["mode"] == "extension" {
         extension(content, request, certificates)
     } else {
@@ -49,34 +51,34 @@ fn answer(content: &Result<Content, RenderError>, request: &Value) -> Value {
 }
 
 fn extension(
-    content: &Content,
+    content: &RegistryV1Bundle,
     request: &Value,
-    certificates: Option<&dyn Certificates>,
+    certificates: Option<&dyn CertificateProvider>,
 ) -> Result<Vec<Value>, RenderError> {
     // A configuration that is null is none, as the API has it.
     let config = request.get("config").filter(|config| !config.is_null()).map(ToString::to_string);
     let config = config.or_else(|| Some(request.get("configText")?.as_str()?.to_owned()));
     let namespace = request["installNamespace"].as_str().unwrap();
-    content.install(&Install {
+    content.install(&InstallSettings {
         certificates,
         webhooks: request["webhookSupport"] == true,
         single_namespaces: request["singleOwnNamespaceGate"] == true,
         deployment_config: request["deploymentConfigGate"] == true,
         config: config.as_ref().map(String::as_bytes),
-        ..Install::into_namespace(namespace)
+        ..InstallSettings::into_namespace(namespace)
     })
 }
 
 fn renderer(
-    content: &Content,
+    content: &RegistryV1Bundle,
     request: &Value,
-    certificates: Option<&dyn Certificates>,
+    certificates: Option<&dyn CertificateProvider>,
 ) -> Result<Vec<Value>, RenderError> {
     let targets = request["targetNamespaces"].as_array().into_iter().flatten();
     let targets: Vec<String> = targets.map(|name| name.as_str().unwrap().to_owned()).collect();
     let config =
         request.get("deploymentConfig").map(|config| DeploymentConfig::read(config).unwrap());
-    content.render(&Settings {
+    content.render(&RenderSettings {
         namespace: request["installNamespace"].as_str().unwrap(),
         targets: &targets,
         certificates,
@@ -209,7 +211,7 @@ fn published_bundles_become_the_recorded_objects() {
 /// Compares what `opm render` prints, by its digest, or says.
 fn compare_blobs(score: &mut Score, name: &str, folder: &Path, typed: &str, recorded: &Value) {
     let template = "images.example.com/{{.Package}}/{{.Name}}:{{.Version}}";
-    if !is_bundle(&Folder::new(folder)) {
+    if !is_bundle(&BundleFolder::new(folder)) {
         return;
     }
     for (key, flags) in [
@@ -217,7 +219,7 @@ fn compare_blobs(score: &mut Score, name: &str, folder: &Path, typed: &str, reco
         ("csv-metadata", Flags { migrate: true, template: Some(template), yaml: false }),
     ] {
         let Some(wanted) = recorded.get(key) else { continue };
-        let found = match render(&[(&Folder::new(folder), typed)], &flags) {
+        let found = match render(&[(&BundleFolder::new(folder), typed)], &flags) {
             // Nothing is printed for a bundle without a package, and no digest recorded.
             Ok(text) if text.is_empty() => Value::Null,
             Ok(text) => json!(format!("{:x}", Sha256::digest(text))),

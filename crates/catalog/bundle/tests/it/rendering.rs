@@ -1,9 +1,10 @@
 //! Rules of rendering, one by one.
 
 use mainstay_bundle::render::{
-    CertManager, Certificates, Content, Install, RenderError, Secret, Serving, Settings, Stage,
+    CertManager, CertificateProvider, CertificateSecret, InstallSettings, RegistryV1Bundle,
+    RenderError, RenderSettings, RenderStage, WebhookServing,
 };
-use mainstay_bundle::{Files, Limits};
+use mainstay_bundle::{Limits, MemoryFiles};
 use serde_json::{Value, json};
 
 const ANNOTATIONS: &str =
@@ -43,21 +44,21 @@ fn csv(change: impl FnOnce(&mut Value)) -> Value {
     csv
 }
 
-fn content_of(files: &[(&str, String)]) -> Result<Content, RenderError> {
-    let files: Files = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    Content::read(&files, &Limits::default())
+fn content_of(files: &[(&str, String)]) -> Result<RegistryV1Bundle, RenderError> {
+    let files: MemoryFiles = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    RegistryV1Bundle::read(&files, &Limits::default())
 }
 
-fn content(csv: &Value) -> Content {
+fn content(csv: &Value) -> RegistryV1Bundle {
     let annotations = ("metadata/annotations.yaml", ANNOTATIONS.to_owned());
     content_of(&[("manifests/csv.json", csv.to_string()), annotations]).unwrap()
 }
 
 fn install(csv: &Value, config: Option<&str>) -> Result<Vec<Value>, RenderError> {
-    content(csv).install(&Install {
+    content(csv).install(&InstallSettings {
         certificates: Some(&CertManager),
         config: config.map(str::as_bytes),
-        ..Install::into_namespace("here")
+        ..InstallSettings::into_namespace("here")
     })
 }
 
@@ -89,7 +90,8 @@ fn several_namespaces_have_a_role_each_and_the_webhooks_select_them() {
         csv["spec"]["webhookdefinitions"] = json!([webhook("ValidatingAdmissionWebhook")]);
     });
     let targets = ["a".to_owned(), "b".to_owned()];
-    let settings = Settings { namespace: "here", targets: &targets, ..Settings::default() };
+    let settings =
+        RenderSettings { namespace: "here", targets: &targets, ..RenderSettings::default() };
     let objects = content(&csv).render(&settings).unwrap();
     let roles = of_kind(&objects, "Role");
     assert_eq!(roles.len(), 2);
@@ -163,31 +165,31 @@ type Change = Box<dyn Fn(&mut Value)>;
 #[test]
 fn what_stops_it_is_told_with_its_stage() {
     let owned = json!({"owned": [{"name": "a", "version": "v1", "kind": "A"}]});
-    let table: [(Change, Option<&str>, Stage, &str); 6] = [
+    let table: [(Change, Option<&str>, RenderStage, &str); 6] = [
         (
             Box::new(move |csv| csv["spec"]["apiservicedefinitions"] = owned.clone()),
             None,
-            Stage::Support,
+            RenderStage::Support,
             "unsupported bundle: apiServiceDefintions are not supported",
         ),
         (
             Box::new(|csv| csv["spec"]["installModes"] = json!([])),
             None,
-            Stage::Support,
+            RenderStage::Support,
             "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace \
              OwnNamespace] install modes",
         ),
         (
             Box::new(|_| {}),
             Some("deploymentConfig: {volumes: [{}], selector: {}}"),
-            Stage::Configuration,
+            RenderStage::Configuration,
             "terminal error: invalid ClusterExtension configuration: invalid configuration: multiple \
              errors found:\n  - validation failed\n  - unknown field \"selector\"",
         ),
         (
             Box::new(|_| {}),
             Some("deploymentConfig: {resources: {limits: {cpu: much}}}"),
-            Stage::Configuration,
+            RenderStage::Configuration,
             "terminal error: invalid deploymentConfig: failed to unmarshal deploymentConfig: \
              quantities must match the regular expression \
              '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
@@ -197,7 +199,7 @@ fn what_stops_it_is_told_with_its_stage() {
                 csv["spec"]["webhookdefinitions"] = json!([webhook("ConversionWebhook")]);
             }),
             None,
-            Stage::Bundle,
+            RenderStage::Bundle,
             "bundle contains conversion webhook \"check.example.com\" and supports install modes \
              [AllNamespaces OwnNamespace SingleNamespace] - conversion webhooks are only supported \
              for bundles that only support AllNamespaces install mode",
@@ -207,7 +209,7 @@ fn what_stops_it_is_told_with_its_stage() {
                 csv["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
             }),
             Some("watchNamespace: other"),
-            Stage::Configuration,
+            RenderStage::Configuration,
             "terminal error: invalid ClusterExtension configuration: invalid configuration: invalid \
              format for field \"watchNamespace\": 'other' is not valid ownNamespaceInstallMode: \
              invalid value \"other\": must be \"here\" (the namespace where the operator is \
@@ -238,7 +240,7 @@ items:
         ("metadata/annotations.yaml", ANNOTATIONS.to_owned()),
     ])
     .unwrap();
-    let objects = content.install(&Install::into_namespace("here")).unwrap();
+    let objects = content.install(&InstallSettings::into_namespace("here")).unwrap();
     assert_eq!(kinds(&objects)[3..], ["ConfigMap", "Secret", "PriorityClass", "Deployment"]);
     assert_eq!(objects[3]["metadata"]["namespace"], "here");
     assert_eq!(
@@ -254,18 +256,18 @@ items:
 #[derive(Debug)]
 struct Own;
 
-impl Certificates for Own {
-    fn secret(&self, serving: &Serving) -> Secret {
-        Secret::usual(serving)
+impl CertificateProvider for Own {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
     }
 
-    fn trust(&self, caller: &mut Value, _serving: &Serving) {
+    fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
         caller["webhooks"][0]["clientConfig"]["caBundle"] = "QUJD".into();
     }
 
-    fn serve(&self, _service: &mut Value, _serving: &Serving) {}
+    fn serve(&self, _service: &mut Value, _serving: &WebhookServing) {}
 
-    fn objects(&self, serving: &Serving) -> Vec<Value> {
+    fn objects(&self, serving: &WebhookServing) -> Vec<Value> {
         vec![json!({"kind": "Secret", "metadata": {"name": serving.certificate}})]
     }
 }
@@ -274,7 +276,8 @@ impl Certificates for Own {
 fn certificates_may_come_from_anybody() {
     let csv =
         csv(|csv| csv["spec"]["webhookdefinitions"] = json!([webhook("MutatingAdmissionWebhook")]));
-    let install = Install { certificates: Some(&Own), ..Install::into_namespace("here") };
+    let install =
+        InstallSettings { certificates: Some(&Own), ..InstallSettings::into_namespace("here") };
     let objects = content(&csv).install(&install).unwrap();
     assert_eq!(
         kinds(&objects)[3..],
@@ -305,12 +308,12 @@ fn hostile_bundles_are_refused_in_bounds() {
             annotations.clone(),
         ];
         let error = content_of(&files).unwrap_err();
-        assert_eq!(error.stage(), Stage::Read);
+        assert_eq!(error.stage(), RenderStage::Read);
         assert!(error.message().starts_with("error parsing objects in \"manifests/a.yaml\""));
     }
     let small = Limits { file_bytes: 100, files: 5 };
-    let files: Files = [("manifests/csv.json", csv_text), annotations].into_iter().collect();
-    let error = Content::read(&files, &small).unwrap_err();
+    let files: MemoryFiles = [("manifests/csv.json", csv_text), annotations].into_iter().collect();
+    let error = RegistryV1Bundle::read(&files, &small).unwrap_err();
     assert_eq!(error.message(), "manifests/csv.json: the file has more than 100 bytes");
 }
 

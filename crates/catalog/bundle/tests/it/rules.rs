@@ -1,7 +1,7 @@
 //! Rules, one by one.
 
 use crate::{Flags, render};
-use mainstay_bundle::{Bundle, BundleError, Files, Image, Limits};
+use mainstay_bundle::{Bundle, BundleError, ImageSource, Limits, MemoryFiles};
 use serde_json::Value;
 
 const ANNOTATIONS: &str = "annotations:
@@ -43,7 +43,7 @@ fn bundle(changes: &[(&str, &str)]) -> Result<Bundle, BundleError> {
     Bundle::read_from(&files(changes), &Limits::default())
 }
 
-fn files(changes: &[(&str, &str)]) -> Files {
+fn files(changes: &[(&str, &str)]) -> MemoryFiles {
     let sound = [
         ("manifests/csv.yaml", CSV),
         ("manifests/crd.yaml", CRD),
@@ -54,9 +54,10 @@ fn files(changes: &[(&str, &str)]) -> Files {
 }
 
 fn properties(changes: &[(&str, &str)]) -> Vec<String> {
-    let declared = bundle(changes).unwrap().declare(Image::None, "b").unwrap();
-    let told = declared.properties.iter().filter(|found| found.kind != "olm.bundle.object");
-    told.map(|found| format!("{} {}", found.kind, found.value)).collect()
+    let declared = bundle(changes).unwrap().declare(ImageSource::None, "b").unwrap();
+    let cel_properties =
+        declared.properties.iter().filter(|found| found.kind != "olm.bundle.object");
+    cel_properties.map(|found| format!("{} {}", found.kind, found.value)).collect()
 }
 
 #[test]
@@ -78,8 +79,9 @@ fn properties_come_from_four_places_and_are_sorted() {
 - {type: olm.gvk, value: {group: etcd.database.coreos.com, version: v1beta2, kind: EtcdCluster}}
 - {type: olm.constraint, value: {rule: 'a > b'}}
 ";
-    let told = "properties:\n- {type: z, value: 1.0}\n- {type: z, value: 1}\n- {type: a}\n";
-    let files = [("metadata/any.yaml", dependencies), ("metadata/other.yaml", told)];
+    let cel_properties =
+        "properties:\n- {type: z, value: 1.0}\n- {type: z, value: 1}\n- {type: a}\n";
+    let files = [("metadata/any.yaml", dependencies), ("metadata/other.yaml", cel_properties)];
     assert_eq!(
         properties(&files),
         [
@@ -108,8 +110,11 @@ fn authors_declare_further_properties_in_a_file() {
 
 #[test]
 fn values_in_json_keep_their_bytes() {
-    let told = r#"{"properties": [{"type": "q", "value": {"b" : 1.50, "a": ["<"]}}]}"#;
-    assert_eq!(properties(&[("metadata/p.json", told)])[2], "q {\"b\" : 1.50, \"a\": [\"<\"]}");
+    let cel_properties = r#"{"properties": [{"type": "q", "value": {"b" : 1.50, "a": ["<"]}}]}"#;
+    assert_eq!(
+        properties(&[("metadata/p.json", cel_properties)])[2],
+        "q {\"b\" : 1.50, \"a\": [\"<\"]}"
+    );
 }
 
 #[test]
@@ -174,7 +179,7 @@ fn what_upstream_drops_is_listed() {
     ])
     .unwrap();
     let found: Vec<String> = bundle
-        .passed_over()
+        .skipped_content()
         .iter()
         .map(|problem| format!("{}:{}", problem.file, problem.line.unwrap_or_default()))
         .collect();
@@ -215,7 +220,7 @@ fn hostile_folders_are_refused_or_passed_over() {
     let error = Bundle::read_from(&files(&many), &small).unwrap_err();
     assert_eq!(error.upstream(), "the folder has more than 5 files");
     let deep = format!("kind: A\na: {}", "[".repeat(100_000));
-    assert_eq!(bundle(&[("manifests/deep.yaml", &deep)]).unwrap().passed_over().len(), 1);
+    assert_eq!(bundle(&[("manifests/deep.yaml", &deep)]).unwrap().skipped_content().len(), 1);
 }
 
 #[cfg(unix)]
@@ -237,7 +242,7 @@ fn links_stay_inside_the_bundle() {
     link("../metadata", "folder");
     let root = folder.path().join("b");
     let bundle = Bundle::read(&root).unwrap();
-    assert_eq!((bundle.manifests().len(), bundle.passed_over().len()), (2, 1));
+    assert_eq!((bundle.manifests().len(), bundle.skipped_content().len()), (2, 1));
     link("../../secret", "out.yaml");
     let error = Bundle::read(&root).unwrap_err();
     assert_eq!(error.problem().file, "manifests/out.yaml");

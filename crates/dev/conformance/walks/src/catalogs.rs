@@ -3,7 +3,7 @@
 
 use super::upgrade_path::UpgradePath;
 use anyhow::Context;
-use mainstay_bundle::{Bundle, Image};
+use mainstay_bundle::{Bundle, ImageSource};
 use mainstay_catalog::{Catalog, Declared, LoadOptions, Origin, Package};
 use mainstay_updates::Graph;
 use serde_json::{Value, json};
@@ -286,8 +286,9 @@ fn read_bundles(
     let mut problems = Vec::new();
     for folder in folders {
         let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let read = Bundle::read(folder)
-            .and_then(|bundle| Ok((bundle.declare(Image::None, &folder_name)?.json(), bundle)));
+        let read = Bundle::read(folder).and_then(|bundle| {
+            Ok((bundle.declare(ImageSource::None, &folder_name)?.json(), bundle))
+        });
         let (blob, bundle) = match read {
             Ok(read) => read,
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use super::Io;
 use crate::{config::reason, exit::Failure};
-use mainstay_bundle::Folder as BundleFolder;
+use mainstay_bundle::BundleFolder;
 use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
 use mainstay_cause::{Cause, Place};
 use std::{path::PathBuf, sync::Arc};

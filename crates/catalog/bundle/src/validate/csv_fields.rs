@@ -1,7 +1,7 @@
 //! The ClusterServiceVersion as validators look at it.
 
-use super::load::Subject;
-use crate::shape;
+use super::load::LoadedBundle;
+use crate::go_field;
 use mainstay_object::Gvk;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ static NONE: Value = Value::Null;
 
 /// A field, or nothing.
 pub(crate) fn part<'v>(value: &'v Value, name: &str) -> &'v Value {
-    shape::field(value, name).unwrap_or(&NONE)
+    go_field::field(value, name).unwrap_or(&NONE)
 }
 
 /// A field of a field.
@@ -28,7 +28,7 @@ pub(crate) fn texts<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'
     items(value, name).iter().map(|item| item.as_str().unwrap_or_default())
 }
 
-/// `g/v, Kind=k`, as upstream prints a group, version and kind.
+/// `g/v, FileKind=k`, as upstream prints a group, version and kind.
 pub(crate) fn gvk_text(group: &str, version: &str, kind: &str) -> String {
     format!("{group}/{version}, Kind={kind}")
 }
@@ -45,7 +45,7 @@ pub(crate) fn gvk_of(value: &Value) -> Gvk {
     Gvk::new(group, version, text("kind"))
 }
 
-impl Subject {
+impl LoadedBundle {
     /// The ClusterServiceVersion.
     pub(crate) fn csv_value(&self) -> &Value {
         &self.csv.1
@@ -58,7 +58,7 @@ impl Subject {
 
     /// The name of the ClusterServiceVersion.
     pub(crate) fn csv_name(&self) -> &str {
-        shape::text(part(&self.csv.1, "metadata"), "name")
+        go_field::text(part(&self.csv.1, "metadata"), "name")
     }
 
     /// Its annotations, in the order of their names.
@@ -95,7 +95,7 @@ impl Subject {
 
     /// The version; 0.0.0 where there is none.
     pub(crate) fn version(&self) -> mainstay_version::Version {
-        let text = shape::text(self.spec(), "version");
+        let text = go_field::text(self.spec(), "version");
         mainstay_version::parse_tolerant(text)
             .unwrap_or_else(|_| mainstay_version::Version::new(0, 0, 0))
     }

@@ -5,7 +5,7 @@
 //! the bundle: first with its length, then with a sketch of how it could be compressed. Only then the
 //! files are compressed, the longest first, until what is left cannot reach the limit any more.
 
-use crate::reading::length;
+use crate::reader::length;
 use flate2::{Compression, write::GzEncoder};
 use std::{io::Write, sync::Arc};
 
@@ -14,14 +14,14 @@ const MOST_KEPT: u64 = 64 << 20;
 
 /// Files to be weighed.
 #[derive(Debug, Default)]
-pub(crate) struct Weight {
+pub(crate) struct CompressedSize {
     files: Vec<Arc<Vec<u8>>>,
     kept: u64,
     /// Characters of files that are not kept.
     weighed: u64,
 }
 
-impl Weight {
+impl CompressedSize {
     /// Adds a file.
     pub(crate) fn add(&mut self, file: &Arc<Vec<u8>>) {
         let kept = self.kept.saturating_add(length(file));
@@ -150,8 +150,8 @@ fn compressed(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn weight(files: &[Vec<u8>]) -> Weight {
-        let mut weight = Weight::default();
+    fn weight(files: &[Vec<u8>]) -> CompressedSize {
+        let mut weight = CompressedSize::default();
         for file in files {
             weight.add(&Arc::new(file.clone()));
         }

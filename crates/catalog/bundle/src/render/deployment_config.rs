@@ -1,7 +1,7 @@
 //! What somebody who installs an operator changes in its deployments.
 
 use super::{DeploymentConfigError, objects};
-use crate::mismatch::TypeError;
+use crate::decode_error::TypeError;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::{builtin, strict};
 use serde_json::{Map, Value};

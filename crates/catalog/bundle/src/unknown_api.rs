@@ -10,9 +10,9 @@
 
 use crate::{
     bundle::Bundle,
-    error::Problem,
+    error::BundleProblem,
     manifest::Manifest,
-    validate::{Level, Subject, is_removed},
+    validate::{FindingLevel, LoadedBundle, is_removed},
 };
 use mainstay_formats::near;
 use mainstay_gocompat::quote;
@@ -31,12 +31,12 @@ const MOST_LETTERS: usize = 2;
 pub struct UnknownApi {
     /// An error where a cluster refuses the object for certain; a warning where an older or newer one
     /// may take it, or OLM does.
-    pub level: Level,
+    pub level: FindingLevel,
     /// Where it stands, and what was probably meant.
-    pub problem: Problem,
+    pub problem: BundleProblem,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// Objects of kinds and versions that no cluster serves, in the order of files.
     pub fn unknown_apis(&self) -> Vec<UnknownApi> {
         self.manifests().iter().filter_map(of_manifest).collect()
@@ -60,7 +60,7 @@ fn of_manifest(manifest: &Manifest) -> Option<UnknownApi> {
                  same, the API server refuses it",
                 quote(said)
             );
-            (Level::Warning, message, OF_CLUSTER_SERVICE_VERSION.to_owned())
+            (FindingLevel::Warning, message, OF_CLUSTER_SERVICE_VERSION.to_owned())
         }
         // Whoever reads the bundle refuses its other versions.
         "CustomResourceDefinition" => return None,
@@ -73,7 +73,7 @@ fn of_manifest(manifest: &Manifest) -> Option<UnknownApi> {
 }
 
 /// What is wrong with the `apiVersion` of an object whose kind is a built-in one, and which one it has.
-fn of_builtin(manifest: &Manifest) -> Option<(Level, String, String)> {
+fn of_builtin(manifest: &Manifest) -> Option<(FindingLevel, String, String)> {
     let ((group, version), kind) = (manifest.group_version(), manifest.kind());
     if builtin::definition_of(&Gvk::new(group, version, kind)).is_some()
         || is_removed(manifest.api_version(), kind)
@@ -95,7 +95,7 @@ fn of_builtin(manifest: &Manifest) -> Option<(Level, String, String)> {
     );
     // A version before the first stable one may be there in other versions of Kubernetes.
     let may_be_served = same_group.is_some() && version.contains(['a', 'b']);
-    let level = if may_be_served { Level::Warning } else { Level::Error };
+    let level = if may_be_served { FindingLevel::Warning } else { FindingLevel::Error };
     let gvk = meant.gvk();
     let api_version =
         if gvk.group.is_empty() { gvk.version } else { format!("{}/{}", gvk.group, gvk.version) };

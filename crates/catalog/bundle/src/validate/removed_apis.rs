@@ -1,13 +1,13 @@
 //! APIs that versions of Kubernetes have removed.
 
 use super::{
-    Library, Settings,
-    finding::{Bad, Finding, fields},
-    load::Subject,
+    LibraryVersion, ValidatorSettings,
+    csv_fields::{gvk_of, items, texts},
+    finding::{BadValue, ValidationFinding, fields},
+    load::LoadedBundle,
     object::permissions,
-    view::{gvk_of, items, texts},
 };
-use crate::{manifest::Manifest, shape};
+use crate::{go_field, manifest::Manifest};
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::Step;
 use mainstay_version::{Version, parse_tolerant};
@@ -32,7 +32,7 @@ impl Uses {
         self.names.is_empty()
     }
 
-    /// `Kind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in random
+    /// `FileKind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in random
     /// order.
     pub(crate) fn text(&self) -> String {
         let comma = if self.names.len() > 1 { "," } else { "" };
@@ -42,7 +42,7 @@ impl Uses {
     }
 
     /// Puts a finding where the first of them is.
-    pub(crate) fn place(&self, finding: Finding) -> Finding {
+    pub(crate) fn place(&self, finding: ValidationFinding) -> ValidationFinding {
         match &self.place {
             Some((manifest, path)) => finding.at(*manifest, path),
             None => finding,
@@ -126,17 +126,17 @@ pub(crate) fn is_removed(api_version: &str, kind: &str) -> bool {
 }
 
 /// What a bundle uses that 1.22 has removed.
-pub(crate) fn in_22(subject: &Subject) -> Uses {
+pub(crate) fn in_22(subject: &LoadedBundle) -> Uses {
     let mut uses = Uses::default();
     for crd in subject.crds.iter().filter(|crd| !crd.v1) {
         let metadata = crd.value.get("metadata").unwrap_or(&Value::Null);
-        uses.add("CRD", shape::text(metadata, "name"), crd.manifest, &[]);
+        uses.add("CRD", go_field::text(metadata, "name"), crd.manifest, &[]);
     }
     objects(subject, GONE_IN_22, &mut uses);
     uses
 }
 
-fn objects(subject: &Subject, table: &[(&str, &[&str])], uses: &mut Uses) {
+fn objects(subject: &LoadedBundle, table: &[(&str, &[&str])], uses: &mut Uses) {
     for (at, manifest) in subject.manifests.iter().enumerate() {
         if gone(table, manifest.api_version(), manifest.kind()) {
             uses.add(manifest.kind(), manifest.name(), at, &[]);
@@ -145,7 +145,7 @@ fn objects(subject: &Subject, table: &[(&str, &[&str])], uses: &mut Uses) {
 }
 
 /// What a bundle uses that 1.25 has removed, and what it may use without need.
-fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
+fn in_25(subject: &LoadedBundle, library: LibraryVersion) -> (Uses, Uses) {
     let mut uses = Uses::default();
     let csv = subject.csv.0;
     let read = gvk_of(subject.manifests.get(csv).map_or(&Value::Null, Manifest::value));
@@ -157,9 +157,9 @@ fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
             for (title, field) in [("Owned", "owned"), ("Required", "required")] {
                 for (i, crd) in subject.resources(field).iter().enumerate() {
                     for (j, resource) in items(crd, "resources").iter().enumerate() {
-                        let kind = shape::text(resource, "kind");
+                        let kind = go_field::text(resource, "kind");
                         known.push(format!("{}s", kind.to_lowercase()));
-                        if gone(GONE_IN_25, shape::text(resource, "version"), kind) {
+                        if gone(GONE_IN_25, go_field::text(resource, "version"), kind) {
                             let name = format!(
                                 "ClusterServiceVersion.Spec.CustomResourceDefinitions.{title}[{i}].\
                                  Resource[{j}]"
@@ -175,10 +175,10 @@ fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
             uses.add(manifest.kind(), manifest.name(), at, &[]);
         }
     }
-    let mut doubtful = Uses::default();
+    let mut possible = Uses::default();
     let doubted = match library {
-        Library::V034 => DOUBTED,
-        Library::V045 => &DOUBTED[DOUBTED.len() - 1..],
+        LibraryVersion::V034 => DOUBTED,
+        LibraryVersion::V045 => &DOUBTED[DOUBTED.len() - 1..],
     };
     let titles = [("ClusterPermissions", "clusterPermissions"), ("Permissions", "permissions")];
     for (title, field) in titles.into_iter().filter(|_| listed) {
@@ -194,28 +194,31 @@ fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
                     );
                     let mut path = fields(&["spec", "install", "spec", field]);
                     path.push(Step::Item(i));
-                    doubtful.add(resource, name, csv, &path);
+                    possible.add(resource, name, csv, &path);
                 }
             }
         }
     }
-    (uses, doubtful)
+    (uses, possible)
 }
 
 /// What there is to say about removed APIs.
-pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
-    let bad = || Bad::Text(subject.csv_name().to_owned());
-    let error = |detail: String| Finding::error("ValidationFailed", bad(), detail);
+pub(crate) fn findings(
+    subject: &LoadedBundle,
+    settings: &ValidatorSettings,
+) -> Vec<ValidationFinding> {
+    let bad = || BadValue::Text(subject.csv_name().to_owned());
+    let error = |detail: String| ValidationFinding::error("ValidationFailed", bad(), detail);
     let mut found = Vec::new();
     let wanted = settings.kubernetes.as_deref().unwrap_or_default();
-    let minimum = shape::text(subject.spec(), "minKubeVersion");
+    let minimum = go_field::text(subject.spec(), "minKubeVersion");
     let mut versions: Vec<Version> = Vec::new();
     if !wanted.is_empty() {
         if let Ok(version) = parse_tolerant(wanted) {
             versions.push(version);
         } else {
             let detail = format!("invalid value informed via the k8s key option : {wanted}");
-            found.push(error(detail).mend("give a version such as 1.25"));
+            found.push(error(detail).with_remedy("give a version such as 1.25"));
         }
     }
     if !minimum.is_empty() {
@@ -228,14 +231,14 @@ pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
             );
             let place = fields(&["spec", "minKubeVersion"]);
             let finding = error(detail).at(subject.csv.0, &place);
-            found.push(finding.mend("write a version such as 1.25.0"));
+            found.push(finding.with_remedy("write a version such as 1.25.0"));
         }
     }
-    let (in_25, doubtful) = in_25(subject, settings.library);
+    let (in_25, possible) = in_25(subject, settings.library);
     let mut in_26 = Uses::default();
     objects(subject, GONE_IN_26, &mut in_26);
     for (minor, uses, doubt) in
-        [(22, in_22(subject), false), (25, in_25, false), (25, doubtful, true), (26, in_26, false)]
+        [(22, in_22(subject), false), (25, in_25, false), (25, possible, true), (26, in_26, false)]
     {
         if uses.is_empty() {
             continue;
@@ -250,9 +253,9 @@ pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
         let finding = if asked && !doubt {
             error(detail)
         } else {
-            Finding::warning("ValidationFailed", bad(), detail)
+            ValidationFinding::warning("ValidationFailed", bad(), detail)
         };
-        found.push(uses.place(finding).mend("use the version of the API that followed"));
+        found.push(uses.place(finding).with_remedy("use the version of the API that followed"));
     }
     found
 }

@@ -1,16 +1,16 @@
 //! What `operator-sdk` 1.42 asks of a bundle besides the validators (`upstream-sdk` §1.9).
 
 use super::{
-    Library,
+    LibraryVersion,
+    csv_fields::{gvk_of, gvk_text},
     decode::{self, Refused},
-    finding::{Bad, Finding, Findings},
-    load::Subject,
+    finding::{BadValue, ManifestResult, ValidationFinding},
+    load::LoadedBundle,
     metadata::applied,
     registry::KINDS,
-    soft,
-    view::{gvk_of, gvk_text},
+    text_coercion,
 };
-use crate::{mismatch::DocumentError, shape};
+use crate::{decode_error::FirstDocumentError, go_field};
 use mainstay_object::FieldError;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
 use serde_json::{Number, Value};
@@ -29,38 +29,44 @@ static ANNOTATED: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
 ///
 /// # Errors
 /// If the first document of the file cannot be parsed, or has annotations that are no texts.
-pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, DocumentError> {
+pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, FirstDocumentError> {
     let value = match decode::document(bytes) {
         Ok(decoded) => decoded.value,
-        Err(Refused { reason: DocumentError::NoDocument, .. }) => Arc::default(),
+        Err(Refused { reason: FirstDocumentError::NoDocument, .. }) => Arc::default(),
         Err(refused) => return Err(refused.reason),
     };
-    let value = soft::read(&value, &ANNOTATED).map_err(|mismatch| mismatch.reason)?;
-    let found = shape::field(&value, "annotations").and_then(Value::as_object);
+    let value = text_coercion::read(&value, &ANNOTATED).map_err(|mismatch| mismatch.reason)?;
+    let found = go_field::field(&value, "annotations").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(found.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect())
 }
 
 /// What is wrong with the objects of a bundle that are neither a ClusterServiceVersion nor a
 /// definition. `media_type` is that of the bundle; newer versions of the `library` know more kinds.
-pub fn objects(subject: &Subject, media_type: &str, library: Library) -> Findings {
-    let mut found = Findings::new(subject.name.clone());
+pub fn objects(
+    subject: &LoadedBundle,
+    media_type: &str,
+    library: LibraryVersion,
+) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.name.clone());
     for (at, manifest) in subject.manifests.iter().enumerate() {
         let kind = manifest.kind();
         if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
             continue;
         }
-        let known = KINDS.contains(&kind) && (library != Library::V034 || kind != UNKNOWN);
+        let known = KINDS.contains(&kind) && (library != LibraryVersion::V034 || kind != UNKNOWN);
         if media_type == "registry+v1" && !known {
             let gvk = gvk_of(manifest.value());
             let gvk = gvk_text(&gvk.group, &gvk.version, &gvk.kind);
             let detail = format!("unsupported media type {media_type} for bundle object");
-            found.add(Finding::error("BundleNotValid", Bad::Text(gvk), detail).at(at, &[]));
+            found.add(
+                ValidationFinding::error("BundleNotValid", BadValue::Text(gvk), detail).at(at, &[]),
+            );
             continue;
         }
         if let Some(why) = refused(manifest.value()) {
-            let bad = Bad::Text(manifest.name().to_owned());
-            found.add(Finding::error("ValidationFailed", bad, why).at(at, &[]));
+            let bad = BadValue::Text(manifest.name().to_owned());
+            found.add(ValidationFinding::error("ValidationFailed", bad, why).at(at, &[]));
         }
     }
     found
@@ -83,13 +89,13 @@ fn refused(value: &Value) -> Option<String> {
     let errors = applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
-        format!("error validating object: {errors}. &{{{}}}", printed(value))
+        format!("error validating object: {errors}. &{{{}}}", format_go_value(value))
     })
 }
 
 /// Texts that the library of that time has from an older version of Kubernetes, made of those that
 /// the newer one has.
-pub fn older_words(text: &str) -> String {
+pub fn to_older_messages(text: &str) -> String {
     let mut text =
         text.replace("must be no more than 63 bytes", "must be no more than 63 characters");
     for field in ["kind", "name", "uid"] {
@@ -101,18 +107,18 @@ pub fn older_words(text: &str) -> String {
 }
 
 /// A value as Go's `%v` prints one that was read from JSON.
-pub fn printed(value: &Value) -> String {
+pub fn format_go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => amount(number),
         Value::String(text) => text.clone(),
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" "))
+            format!("[{}]", items.iter().map(format_go_value).collect::<Vec<_>>().join(" "))
         }
         Value::Object(fields) => {
             let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
-            let one = |(key, value): (&String, &Value)| format!("{key}:{}", printed(value));
+            let one = |(key, value): (&String, &Value)| format!("{key}:{}", format_go_value(value));
             format!("map[{}]", sorted.into_iter().map(one).collect::<Vec<_>>().join(" "))
         }
     }
@@ -143,11 +149,11 @@ mod tests {
     #[test]
     fn values_are_printed_as_go_prints_them() {
         let value = json!({"b": [1, 2.5, null, true], "a": {"x y": "z"}, "c": [], "d": {}});
-        assert_eq!(printed(&value), "map[a:map[x y:z] b:[1 2.5 <nil> true] c:[] d:map[]]");
+        assert_eq!(format_go_value(&value), "map[a:map[x y:z] b:[1 2.5 <nil> true] c:[] d:map[]]");
         for (number, text) in
             [(1e21, "1e+21"), (1.5e-7, "1.5e-07"), (1e20, "100000000000000000000")]
         {
-            assert_eq!(printed(&json!(number)), text);
+            assert_eq!(format_go_value(&json!(number)), text);
         }
     }
 
@@ -161,7 +167,7 @@ mod tests {
             ),
             ("must not be empty", "must not be empty"),
         ] {
-            assert_eq!(older_words(newer), older);
+            assert_eq!(to_older_messages(newer), older);
         }
     }
 

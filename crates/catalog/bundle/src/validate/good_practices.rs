@@ -1,13 +1,13 @@
 //! The validator of good practices.
 
 use super::{
-    finding::{Bad, Finding, Findings, fields, item},
-    load::Subject,
+    csv_fields::{deep, items, part},
+    finding::{BadValue, ManifestResult, ValidationFinding, fields, item},
+    load::LoadedBundle,
     object::{permissions, permits},
-    removed::list,
-    view::{deep, items, part},
+    removed_apis::list,
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::Step;
 use std::collections::BTreeSet;
@@ -15,15 +15,17 @@ use std::collections::BTreeSet;
 const FAILED: &str = "ValidationFailed";
 
 /// Judges a bundle.
-pub(crate) fn validate(subject: &Subject) -> Findings {
+pub(crate) fn validate(subject: &LoadedBundle) -> ManifestResult {
     let (name, csv) = (subject.csv_name(), subject.csv.0);
-    let mut found = Findings::new(subject.name.clone());
-    let doubt = |detail: String| Finding::warning(FAILED, Bad::Text(name.to_owned()), detail);
+    let mut found = ManifestResult::new(subject.name.clone());
+    let doubt = |detail: String| {
+        ValidationFinding::warning(FAILED, BadValue::Text(name.to_owned()), detail)
+    };
     if part(subject.install(), "deployments").is_null() {
         let detail = "unable to find a deployment to install in the CSV";
-        let finding = Finding::error(FAILED, Bad::Text(name.to_owned()), detail);
+        let finding = ValidationFinding::error(FAILED, BadValue::Text(name.to_owned()), detail);
         let place = fields(&["spec", "install", "spec", "deployments"]);
-        found.add(finding.at(csv, &place).mend("list the operator's deployments"));
+        found.add(finding.at(csv, &place).with_remedy("list the operator's deployments"));
     }
     for (number, (_, pod)) in subject.deployments().enumerate() {
         for (at, container) in items(pod, "containers").iter().enumerate() {
@@ -36,28 +38,28 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
                  is required to specify requests or limits for those values. Otherwise, the system or quota \
                  may reject Pod creation. More info: \
                  https://master.sdk.operatorframework.io/docs/best-practices/managing-resources/",
-                shape::text(container, "name")
+                go_field::text(container, "name")
             );
             let mut place = item(&["spec", "install", "spec", "deployments"], number);
             place.extend(fields(&["spec", "template", "spec", "containers"]));
             place.push(Step::Item(at));
             let remedy = "write resources.requests with cpu and memory";
-            found.add(doubt(detail).at(csv, &place).mend(remedy));
+            found.add(doubt(detail).at(csv, &place).with_remedy(remedy));
         }
     }
     for which in ["owned", "required"] {
         for (number, crd) in subject.resources(which).iter().enumerate() {
-            if shape::text(crd, "description").is_empty() {
-                let crd = quote(shape::text(crd, "name"));
+            if go_field::text(crd, "description").is_empty() {
+                let crd = quote(go_field::text(crd, "name"));
                 let place = item(&["spec", "customresourcedefinitions", which], number);
                 let finding = doubt(format!("{which} CRD {crd} has an empty description"));
-                found.add(finding.at(csv, &place).mend("describe what it is for"));
+                found.add(finding.at(csv, &place).with_remedy("describe what it is for"));
             }
         }
     }
     if let Some(detail) = channels(subject) {
         let remedy = "let the names of channels begin with stable, fast or candidate";
-        found.add(doubt(detail).mend(remedy));
+        found.add(doubt(detail).with_remedy(remedy));
     }
     let groups = &["apiextensions.k8s.io"];
     let resources = &["customresourcedefinitions", "*", "[*]"];
@@ -77,7 +79,7 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
              https://sdk.operatorframework.io/docs/best-practices/common-recommendation/";
         let place = item(&["spec", "install", "spec", field], at);
         let remedy = "let the lifecycle manager install definitions: own or require them";
-        found.add(doubt(detail.to_owned()).at(csv, &place).mend(remedy));
+        found.add(doubt(detail.to_owned()).at(csv, &place).with_remedy(remedy));
     }
     let place = fields(&["metadata", "name"]);
     let remedy = "name it OPERATOR.vVERSION";
@@ -86,20 +88,20 @@ pub(crate) fn validate(subject: &Subject) -> Findings {
             "csv.metadata.Name {name} is not following the versioning convention (MAJOR.MINOR.PATCH e.g \
              0.0.1): https://semver.org/"
         );
-        found.add(doubt(detail).at(csv, &place).mend(remedy));
+        found.add(doubt(detail).at(csv, &place).with_remedy(remedy));
     }
     if name.matches(".v").count() != 1 {
         let detail = format!(
             "csv.metadata.Name {name} is not following the recommended naming convention: \
              <operator-name>.v<semver> e.g. memcached-operator.v0.0.1"
         );
-        found.add(doubt(detail).at(csv, &place).mend(remedy));
+        found.add(doubt(detail).at(csv, &place).with_remedy(remedy));
     }
     found
 }
 
 /// Channels whose names do not begin as they should. Upstream names them in random order.
-fn channels(subject: &Subject) -> Option<String> {
+fn channels(subject: &LoadedBundle) -> Option<String> {
     let all = subject.channels.iter().chain([&subject.default_channel]);
     let names: BTreeSet<&str> = all.map(|name| name.trim()).collect();
     let good =

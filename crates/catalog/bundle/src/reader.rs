@@ -2,12 +2,12 @@
 //!
 //! Validators ask for the same files again and again: what is the kind of this one, does another one
 //! hold the ClusterServiceVersion, what do all of them weigh? Who judges a bundle makes one
-//! [`Reading`] and hands it to everybody.
+//! [`BundleReader`] and hands it to everybody.
 
 use crate::{
-    mismatch::DocumentError,
+    decode_error::FirstDocumentError,
     read::Limits,
-    tree::{self, Entry, Tree},
+    tree::{self, FileEntry, FileTree},
     validate::decode::{self, Decoded, Refused},
 };
 use serde_json::{Map, Value};
@@ -24,16 +24,16 @@ use std::{
 const MOST_KEPT: u64 = 128 << 20;
 
 /// A bundle that is looked at: its tree, how much of it may be read, and what was read so far.
-pub struct Reading<'t> {
-    tree: &'t dyn Tree,
+pub struct BundleReader<'t> {
+    tree: &'t dyn FileTree,
     limits: Limits,
-    kept: RefCell<BTreeMap<String, Rc<Content>>>,
+    kept: RefCell<BTreeMap<String, Rc<FileContent>>>,
     bytes: Cell<u64>,
 }
 
-impl<'t> Reading<'t> {
+impl<'t> BundleReader<'t> {
     /// Begins to read; no file is touched yet.
-    pub fn new(tree: &'t dyn Tree, limits: &Limits) -> Self {
+    pub fn new(tree: &'t dyn FileTree, limits: &Limits) -> Self {
         Self { tree, limits: limits.clone(), kept: RefCell::default(), bytes: Cell::new(0) }
     }
 
@@ -42,20 +42,20 @@ impl<'t> Reading<'t> {
     }
 
     /// The entries of a folder by name.
-    pub(crate) fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+    pub(crate) fn list(&self, folder: &str) -> io::Result<Vec<FileEntry>> {
         let mut entries = self.tree.list(folder)?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
     /// A file, of which there are at most the bytes that the limit allows, and one more.
-    pub(crate) fn file(&self, path: &str) -> io::Result<Rc<Content>> {
+    pub(crate) fn file(&self, path: &str) -> io::Result<Rc<FileContent>> {
         if let Some(known) = self.kept.borrow().get(path) {
             return Ok(known.clone());
         }
         let bytes = self.tree.read(path, self.limits.file_bytes)?;
         let all = self.bytes.get().saturating_add(length(&bytes));
-        let content = Rc::new(Content { bytes: Arc::new(bytes), first: OnceCell::new() });
+        let content = Rc::new(FileContent { bytes: Arc::new(bytes), first: OnceCell::new() });
         if all <= MOST_KEPT {
             self.bytes.set(all);
             self.kept.borrow_mut().insert(path.to_owned(), content.clone());
@@ -63,9 +63,9 @@ impl<'t> Reading<'t> {
         Ok(content)
     }
 
-    /// A file as [`Reading::file`] has it; none if it is no plain file, cannot be read or is too long.
-    pub(crate) fn sound(&self, folder: &str, entry: &Entry) -> Option<Rc<Content>> {
-        if entry.kind != tree::Kind::File {
+    /// A file as [`BundleReader::file`] has it; none if it is no plain file, cannot be read or is too long.
+    pub(crate) fn sound(&self, folder: &str, entry: &FileEntry) -> Option<Rc<FileContent>> {
+        if entry.kind != tree::FileKind::File {
             return None;
         }
         let path =
@@ -81,12 +81,12 @@ pub(crate) fn length(bytes: &[u8]) -> u64 {
 }
 
 /// One file.
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     pub(crate) bytes: Arc<Vec<u8>>,
     first: OnceCell<Result<Decoded, Refused>>,
 }
 
-impl Content {
+impl FileContent {
     /// The first document, whatever it is; `null` where it is empty.
     pub(crate) fn document(&self) -> Result<&Decoded, &Refused> {
         self.first.get_or_init(|| decode::document(&self.bytes)).as_ref()
@@ -101,7 +101,7 @@ impl Content {
         }
         match decode::unstructured(&decoded.value) {
             None => Ok(decoded.clone()),
-            Some(error) => Err(Refused::new(DocumentError::Decode(error), Some(decoded.line))),
+            Some(error) => Err(Refused::new(FirstDocumentError::Decode(error), Some(decoded.line))),
         }
     }
 }

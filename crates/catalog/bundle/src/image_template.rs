@@ -26,7 +26,7 @@ enum Part {
 
 /// Why a template cannot be parsed or filled, in upstream's words where upstream refuses it too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
+pub enum ImageTemplateError {
     /// A comment does not end.
     #[error("template: image-ref-template:{line}: unclosed comment")]
     UnclosedComment {
@@ -83,7 +83,7 @@ impl ImageTemplate {
     ///
     /// # Errors
     /// If braces or comments are not closed, or hold something else than a field.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+    pub fn parse(text: &str) -> Result<Self, ImageTemplateError> {
         let mut parts = Vec::new();
         let mut at = 0;
         let mut trim = false;
@@ -109,7 +109,7 @@ impl ImageTemplate {
             let inner = &action[skipped..];
             if inner.trim_start_matches(BLANKS).starts_with("/*") {
                 let Some(end) = inner.find("*/") else {
-                    return Err(TemplateError::UnclosedComment { line });
+                    return Err(ImageTemplateError::UnclosedComment { line });
                 };
                 let after = &inner[end + 2..];
                 let (closing, trims) = match after.trim_start_matches(BLANKS) {
@@ -118,14 +118,14 @@ impl ImageTemplate {
                 };
                 let length = if trims { 3 } else { 2 };
                 if !closing.starts_with(if trims { "-}}" } else { "}}" }) {
-                    return Err(TemplateError::CommentDelimiter { line });
+                    return Err(ImageTemplateError::CommentDelimiter { line });
                 }
                 trim = trims;
                 at = text.len() - closing.len() + length;
                 continue;
             }
             let Some(end) = inner.find("}}") else {
-                return Err(TemplateError::UnclosedAction { line });
+                return Err(ImageTemplateError::UnclosedAction { line });
             };
             let mut body = &inner[..end];
             at = start + 2 + skipped + end + 2;
@@ -134,11 +134,11 @@ impl ImageTemplate {
                 body = &body[..body.len() - 1];
             }
             if body.contains('\n') && body.trim().is_empty() {
-                return Err(TemplateError::MissingValue { line });
+                return Err(ImageTemplateError::MissingValue { line });
             }
             let trimmed = body.trim_matches(BLANKS);
             if trimmed.is_empty() {
-                return Err(TemplateError::MissingValue { line });
+                return Err(ImageTemplateError::MissingValue { line });
             }
             match trimmed.strip_prefix('.') {
                 Some(name) if is_name(name) => {
@@ -151,7 +151,7 @@ impl ImageTemplate {
                 }
                 _ => {
                     let action = trimmed.to_owned();
-                    return Err(TemplateError::UnsupportedAction { line, action });
+                    return Err(ImageTemplateError::UnsupportedAction { line, action });
                 }
             }
         }
@@ -161,8 +161,13 @@ impl ImageTemplate {
     /// The reference.
     ///
     /// # Errors
-    /// If it has a field that there is not ([`TemplateError::UnknownField`]).
-    pub fn fill(&self, package: &str, name: &str, version: &str) -> Result<String, TemplateError> {
+    /// If it has a field that there is not ([`ImageTemplateError::UnknownField`]).
+    pub fn fill(
+        &self,
+        package: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<String, ImageTemplateError> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
@@ -173,7 +178,7 @@ impl ImageTemplate {
                     "Version" => version,
                     _ => {
                         let (line, column, field) = (*line, *column, field.clone());
-                        return Err(TemplateError::UnknownField { line, column, field });
+                        return Err(ImageTemplateError::UnknownField { line, column, field });
                     }
                 }),
             }

@@ -1,12 +1,11 @@
 //! What of a bundle is rendered, read by upstream's rules.
 
-use super::{ManifestError, ReadError, RenderError, convert, yaml};
+use super::{ManifestFileError, ReadBundleError, RenderError, convert, yaml};
 use crate::{
-    metadata,
-    mismatch::{ConvertError, DocumentError, ObjectError, TypeError},
+    decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError},
+    go_field, metadata,
     read::Limits,
-    shape,
-    tree::{Kind, Tree},
+    tree::{FileKind, FileTree},
     types,
 };
 use mainstay_gocompat::json::{Html, Numbers};
@@ -19,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A bundle as it is rendered.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct RegistryV1Bundle {
     pub(super) package: String,
     /// The name of the ClusterServiceVersion.
     pub(super) name: String,
@@ -83,12 +82,12 @@ static PROPERTY: DeclaredStruct = DeclaredStruct {
 
 static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
-impl Content {
+impl RegistryV1Bundle {
     /// Reads a bundle.
     ///
     /// # Errors
     /// What is wrong with it first ([`RenderError::Read`]).
-    pub fn read(tree: &dyn Tree, limits: &Limits) -> Result<Self, RenderError> {
+    pub fn read(tree: &dyn FileTree, limits: &Limits) -> Result<Self, RenderError> {
         Ok(Reader { tree, limits }.content()?)
     }
 
@@ -109,7 +108,7 @@ impl Content {
 }
 
 struct Reader<'t> {
-    tree: &'t dyn Tree,
+    tree: &'t dyn FileTree,
     limits: &'t Limits,
 }
 
@@ -125,12 +124,12 @@ const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES_PATH: &str = "metadata/properties.yaml";
 
 impl Reader<'_> {
-    fn content(&self) -> Result<Content, ReadError> {
+    fn content(&self) -> Result<RegistryV1Bundle, ReadBundleError> {
         let package = self.package()?;
         let mut objects = Objects::default();
         self.manifests(&mut objects)?;
         let Some(csv) = objects.csv else {
-            return Err(ReadError::NoClusterServiceVersion { folder: MANIFESTS });
+            return Err(ReadBundleError::NoClusterServiceVersion { folder: MANIFESTS });
         };
         let mut content = of_csv(&csv);
         content.package = package;
@@ -141,73 +140,75 @@ impl Reader<'_> {
     }
 
     /// The bytes of a file; none if there is no such file.
-    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, ReadError> {
+    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, ReadBundleError> {
         let limit = self.limits.file_bytes;
         match self.tree.read(path, limit) {
             Ok(bytes) if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) => {
-                Err(ReadError::FileTooLong { path: path.to_owned(), limit })
+                Err(ReadBundleError::FileTooLong { path: path.to_owned(), limit })
             }
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
                 let reason = crate::read::plain(&error);
-                Err(ReadError::OpenFile { path: path.to_owned(), reason })
+                Err(ReadBundleError::OpenFile { path: path.to_owned(), reason })
             }
         }
     }
 
     /// The bytes of a file that has to be there.
-    fn required_file(&self, path: &str) -> Result<Vec<u8>, ReadError> {
+    fn required_file(&self, path: &str) -> Result<Vec<u8>, ReadBundleError> {
         self.file(path)?.ok_or_else(|| {
             let reason = "no such file or directory".to_owned();
-            ReadError::OpenFile { path: path.to_owned(), reason }
+            ReadBundleError::OpenFile { path: path.to_owned(), reason }
         })
     }
 
-    fn package(&self) -> Result<String, ReadError> {
+    fn package(&self) -> Result<String, ReadBundleError> {
         let bytes = self.required_file(ANNOTATIONS)?;
         let value = alone(&bytes).and_then(|value| typed(value, &types::ANNOTATIONS_FILE));
-        let value = value.map_err(ReadError::DecodeAnnotations)?;
-        let annotations = shape::field(&value, "annotations").unwrap_or(&Value::Null);
-        Ok(shape::text(annotations, types::PACKAGE_KEY).to_owned())
+        let value = value.map_err(ReadBundleError::DecodeAnnotations)?;
+        let annotations = go_field::field(&value, "annotations").unwrap_or(&Value::Null);
+        Ok(go_field::text(annotations, types::PACKAGE_KEY).to_owned())
     }
 
-    fn manifests(&self, objects: &mut Objects) -> Result<(), ReadError> {
-        let mut entries = self.tree.list(MANIFESTS).map_err(|error| ReadError::ListFolder {
-            folder: MANIFESTS,
-            reason: not_there(&error),
+    fn manifests(&self, objects: &mut Objects) -> Result<(), ReadBundleError> {
+        let mut entries = self.tree.list(MANIFESTS).map_err(|error| {
+            ReadBundleError::ListFolder { folder: MANIFESTS, reason: not_there(&error) }
         })?;
         if entries.len() > self.limits.files {
-            return Err(ReadError::TooManyFiles { limit: self.limits.files });
+            return Err(ReadBundleError::TooManyFiles { limit: self.limits.files });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let path = format!("{MANIFESTS}/{}", entry.name);
             match entry.kind {
-                Kind::File => {}
-                Kind::Folder => {
-                    return Err(ReadError::Subdirectory { folder: MANIFESTS, path });
+                FileKind::File => {}
+                FileKind::Folder => {
+                    return Err(ReadBundleError::Subdirectory { folder: MANIFESTS, path });
                 }
-                Kind::Outside => return Err(ReadError::LinkOutside { path }),
-                Kind::Other => return Err(ReadError::NotAFile { path }),
+                FileKind::Outside => return Err(ReadBundleError::LinkOutside { path }),
+                FileKind::Other => return Err(ReadBundleError::NotAFile { path }),
             }
             let bytes = self.required_file(&path)?;
             objects
                 .add_file(&path, &bytes)
-                .map_err(|error| ReadError::ParseObjects { path, error: Box::new(error) })?;
+                .map_err(|error| ReadBundleError::ParseObjects { path, error: Box::new(error) })?;
         }
         Ok(())
     }
 
     /// Adds the properties file to the annotation of properties.
-    fn properties(&self, annotations: &mut BTreeMap<String, String>) -> Result<(), ReadError> {
+    fn properties(
+        &self,
+        annotations: &mut BTreeMap<String, String>,
+    ) -> Result<(), ReadBundleError> {
         const ANNOTATION: &str = "olm.properties";
         let mut all = Vec::new();
         if let Some(text) = annotations.get(ANNOTATION) {
-            let parsed =
-                strict::parse(text.as_bytes()).map_err(ReadError::ParsePropertiesAnnotation)?;
+            let parsed = strict::parse(text.as_bytes())
+                .map_err(ReadBundleError::ParsePropertiesAnnotation)?;
             gojson::check(&parsed.value, &PROPERTIES)
-                .map_err(|mismatch| ReadError::DecodePropertiesAnnotation(mismatch.reason))?;
+                .map_err(|mismatch| ReadBundleError::DecodePropertiesAnnotation(mismatch.reason))?;
             let (found, _) = metadata::from_annotation(text, "");
             all.extend(found.into_iter().map(|property| {
                 let value = serde_json::from_str(property.json()).unwrap_or_default();
@@ -223,11 +224,11 @@ impl Reader<'_> {
         };
         let value = alone(&bytes)
             .and_then(|value| typed(value, &PROPERTIES_FILE))
-            .map_err(|error| ReadError::DecodeProperties { path, error })?;
-        let items = shape::field(&value, "properties").and_then(Value::as_array);
+            .map_err(|error| ReadBundleError::DecodeProperties { path, error })?;
+        let items = go_field::field(&value, "properties").and_then(Value::as_array);
         all.extend(items.into_iter().flatten().map(|item| {
-            let value = shape::field(item, "value").unwrap_or(&Value::Null);
-            let kind = shape::text(item, "type").to_owned();
+            let value = go_field::field(item, "value").unwrap_or(&Value::Null);
+            let kind = go_field::text(item, "type").to_owned();
             (kind, mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole))
         }));
         annotations.insert(ANNOTATION.to_owned(), written(&all));
@@ -264,16 +265,16 @@ fn not_there(error: &std::io::Error) -> String {
 }
 
 /// A YAML text of which only the first document counts.
-fn alone(bytes: &[u8]) -> Result<Value, DocumentError> {
+fn alone(bytes: &[u8]) -> Result<Value, FirstDocumentError> {
     match mainstay_yaml::documents(bytes, &Options::default()).next() {
         None => Ok(Value::Null),
         Some(Ok(document)) => Ok(document.value),
-        Some(Err(error)) => Err(DocumentError::ParseYaml(yaml::of_text(bytes, &error))),
+        Some(Err(error)) => Err(FirstDocumentError::ParseYaml(yaml::of_text(bytes, &error))),
     }
 }
 
 /// A value from YAML, where scalars become texts if texts are wanted.
-fn typed(mut value: Value, wanted: &'static DeclaredStruct) -> Result<Value, DocumentError> {
+fn typed(mut value: Value, wanted: &'static DeclaredStruct) -> Result<Value, FirstDocumentError> {
     make_texts(&mut value, &DeclaredType::Struct(wanted));
     match gojson::check_struct(&value, wanted) {
         Ok(()) => Ok(value),
@@ -303,32 +304,34 @@ fn make_texts(value: &mut Value, wanted: &DeclaredType) {
 }
 
 impl Objects {
-    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), ManifestError> {
+    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), ManifestFileError> {
         for document in mainstay_yaml::documents(bytes, &Options::default()) {
-            let document = document.map_err(|error| ManifestError::ParseYaml {
+            let document = document.map_err(|error| ManifestFileError::ParseYaml {
                 path: path.to_owned(),
                 reason: yaml::of_stream(bytes, &error),
             })?;
-            check_decodes(&document, bytes)
-                .map_err(|error| ManifestError::DecodeObject { path: path.to_owned(), error })?;
+            check_decodes(&document, bytes).map_err(|error| ManifestFileError::DecodeObject {
+                path: path.to_owned(),
+                error,
+            })?;
             self.add_document(document)?;
         }
         Ok(())
     }
 
     /// Adds the objects of a document: one, or those of a list.
-    fn add_document(&mut self, mut document: Document) -> Result<(), ManifestError> {
+    fn add_document(&mut self, mut document: Document) -> Result<(), ManifestFileError> {
         if let Value::Object(fields) = &mut document.value {
             structural::whole_numbers(fields);
         }
         let is_list = document.value.get("items").is_some();
         let objects = if is_list { flattened(document.value) } else { vec![document.value] };
-        let errors: Vec<ConvertError> =
+        let errors: Vec<FromUnstructuredError> =
             objects.into_iter().filter_map(|object| self.add(object).err()).collect();
-        if errors.is_empty() { Ok(()) } else { Err(ManifestError::ConvertObjects(errors)) }
+        if errors.is_empty() { Ok(()) } else { Err(ManifestFileError::ConvertObjects(errors)) }
     }
 
-    fn add(&mut self, mut object: Value) -> Result<(), ConvertError> {
+    fn add(&mut self, mut object: Value) -> Result<(), FromUnstructuredError> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "ClusterServiceVersion" => {
                 convert::csv(&mut object)?;
@@ -351,7 +354,7 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
         let (found, expected) = (json_kind(value).to_owned(), "unstructured.detector".to_owned());
         return Err(TypeError::WrongValue { found, expected }.into());
     }
-    let odd = shape::text(value, "apiVersion").matches('/').count() > 1;
+    let odd = go_field::text(value, "apiVersion").matches('/').count() > 1;
     if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
         let json = match (document.format, std::str::from_utf8(&bytes[document.bytes.clone()])) {
             (Format::Json, Ok(text)) => text.trim().to_owned(),
@@ -376,7 +379,7 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
 /// The objects of a list, of lists in it too; what says nothing of its kind is what the list's name
 /// says.
 fn flattened(list: Value) -> Vec<Value> {
-    let text = |value: &Value, name: &str| shape::text(value, name).to_owned();
+    let text = |value: &Value, name: &str| go_field::text(value, name).to_owned();
     let kind = text(&list, "kind");
     let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
     let api_version = text(&list, "apiVersion");
@@ -409,7 +412,7 @@ fn items(mut list: Value) -> Vec<Value> {
 }
 
 /// Takes a converted ClusterServiceVersion apart.
-fn of_csv(csv: &Value) -> Content {
+fn of_csv(csv: &Value) -> RegistryV1Bundle {
     let spec = csv.get("spec").unwrap_or(&Value::Null);
     let list = |value: &'static str| {
         let found = spec.pointer(value).and_then(Value::as_array);
@@ -427,7 +430,7 @@ fn of_csv(csv: &Value) -> Content {
         rules: value.get("rules").and_then(Value::as_array).cloned(),
     };
     let annotations = csv.pointer("/metadata/annotations").and_then(Value::as_object);
-    Content {
+    RegistryV1Bundle {
         package: String::new(),
         name: text(csv.get("metadata").unwrap_or(&Value::Null), "name"),
         annotations: annotations

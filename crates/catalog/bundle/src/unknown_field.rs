@@ -13,11 +13,11 @@
 
 use crate::{
     bundle::Bundle,
-    error::Problem,
+    error::BundleProblem,
     manifest::Manifest,
-    reading::{Content, Reading},
+    reader::{BundleReader, FileContent},
     tree, types,
-    validate::{Level, Subject},
+    validate::{FindingLevel, LoadedBundle},
 };
 use mainstay_formats::near;
 use mainstay_gocompat::quote;
@@ -38,12 +38,12 @@ const MOST: [usize; 2] = [100, 10_000];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
     /// An error where what was meant is plain and is lost.
-    pub level: Level,
+    pub level: FindingLevel,
     /// Where it stands, and which field was probably meant.
-    pub problem: Problem,
+    pub problem: BundleProblem,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// The unknown fields of the objects, in the order of files and lines.
     pub fn unknown_fields(&self) -> Vec<UnknownField> {
         self.manifests().iter().flat_map(of_manifest).collect()
@@ -57,7 +57,7 @@ impl Bundle {
     }
 }
 
-impl Reading<'_> {
+impl BundleReader<'_> {
     /// The unknown fields of the files in the folder `metadata`: beside the lists of dependencies and
     /// properties, in their entries, and in values of types that are known.
     pub fn unknown_fields(&self) -> Vec<UnknownField> {
@@ -65,7 +65,7 @@ impl Reading<'_> {
         let mut found = Vec::new();
         for entry in entries.into_iter().take(self.limits().files) {
             let path = format!("metadata/{}", entry.name);
-            if entry.kind != tree::Kind::File {
+            if entry.kind != tree::FileKind::File {
                 continue;
             }
             let Ok(content) = self.file(&path) else { continue };
@@ -100,7 +100,7 @@ fn of_manifest(manifest: &Manifest) -> Vec<UnknownField> {
 }
 
 /// The unknown fields of a file that holds annotations, dependencies or properties.
-fn of_metadata(path: String, content: &Content) -> Vec<UnknownField> {
+fn of_metadata(path: String, content: &FileContent) -> Vec<UnknownField> {
     let Ok(decoded) = content.document() else { return Vec::new() };
     let Value::Object(fields) = &*decoded.value else { return Vec::new() };
     let known = |key: &String| {
@@ -120,7 +120,7 @@ fn of_metadata(path: String, content: &Content) -> Vec<UnknownField> {
             continue;
         };
         for (at, item) in items.as_array().into_iter().flatten().enumerate() {
-            let kind = crate::shape::text(item, "type");
+            let kind = crate::go_field::text(item, "type");
             let Some(shape) = types::property_value(list, kind) else { continue };
             let value = item
                 .as_object()
@@ -171,7 +171,7 @@ fn problems(
             let (level, message, remedy) = unknown.words(whole, loss, more);
             let file = manifest.file().to_owned();
             let line = line.map(|line| names.line(unknown.name, line));
-            let problem = Problem { file, line, message, remedy: remedy.into() };
+            let problem = BundleProblem { file, line, message, remedy: remedy.into() };
             UnknownField { level, problem }
         })
         .collect();
@@ -179,7 +179,7 @@ fn problems(
     if unnamed > 0 {
         let message = format!("there are {unnamed} more fields that {whole} does not have");
         let problem = manifest.problem(message, "correct the others first");
-        problems.push(UnknownField { level: Level::Warning, problem });
+        problems.push(UnknownField { level: FindingLevel::Warning, problem });
     }
     problems
 }
@@ -262,7 +262,7 @@ impl Unknown<'_> {
     }
 
     /// How bad it is, what is said of it, and what to do. `more` places are not named.
-    fn words(&self, whole: &str, loss: &str, more: usize) -> (Level, String, String) {
+    fn words(&self, whole: &str, loss: &str, more: usize) -> (FindingLevel, String, String) {
         let place = match self.place() {
             place if place.is_empty() => whole.to_owned(),
             place => format!("{place} of {whole}"),
@@ -275,15 +275,17 @@ impl Unknown<'_> {
         }
         match self.meant {
             Some(meant) if self.is_read => {
-                (Level::Warning, message, format!("write {}", quote(meant)))
+                (FindingLevel::Warning, message, format!("write {}", quote(meant)))
             }
             Some(meant) if !mainstay_fault::is_on("misspelled-fields-are-warnings") => {
-                (Level::Error, message, format!("did you mean {}?", quote(meant)))
+                (FindingLevel::Error, message, format!("did you mean {}?", quote(meant)))
             }
-            Some(meant) => (Level::Warning, message, format!("did you mean {}?", quote(meant))),
+            Some(meant) => {
+                (FindingLevel::Warning, message, format!("did you mean {}?", quote(meant)))
+            }
             None => {
                 let remedy = "remove it, or move it to where it belongs".to_owned();
-                (Level::Warning, message, remedy)
+                (FindingLevel::Warning, message, remedy)
             }
         }
     }

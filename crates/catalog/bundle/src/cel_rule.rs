@@ -20,14 +20,14 @@ const PROPERTIES: &str = "properties";
 
 /// A compiled rule. Two are the same if their texts are.
 #[derive(Clone)]
-pub struct Rule {
+pub struct CelRule {
     text: Box<str>,
     program: Arc<Program>,
 }
 
 /// Why a text is no rule, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RuleError {
+pub enum CelRuleError {
     /// The text cannot be parsed, or does not fit together.
     #[error(transparent)]
     Compile(#[from] Issues),
@@ -81,15 +81,15 @@ fn version(value: &Value<'_>, work: &WorkBudget) -> Result<mainstay_version::Ver
         .map_err(|_| Error::text(format!("unable to parse '{text}' to semver format"), work))
 }
 
-impl Rule {
+impl CelRule {
     /// Reads a rule.
     ///
     /// # Errors
     /// If it cannot be compiled, or yields no truth value.
-    pub fn parse(text: &str) -> Result<Self, RuleError> {
+    pub fn parse(text: &str) -> Result<Self, CelRuleError> {
         let checked = ENV.compile(text)?;
         if *checked.output() != Type::Bool {
-            return Err(RuleError::NotBoolean);
+            return Err(CelRuleError::NotBoolean);
         }
         let program = Program::new(&checked)?;
         Ok(Self { text: text.into(), program: Arc::new(program) })
@@ -100,7 +100,7 @@ impl Rule {
         &self.text
     }
 
-    /// Whether properties meet it, as [`told`] makes them, and how many steps that took: none if it
+    /// Whether properties meet it, as [`cel_properties`] makes them, and how many steps that took: none if it
     /// would have taken more than `most`, and then it has no answer.
     pub fn holds(&self, properties: &Json, most: u64) -> (bool, Option<u64>) {
         let variables = [(PROPERTIES, Value::of_json(properties))];
@@ -114,21 +114,21 @@ impl Rule {
     }
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for CelRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rule").field(&self.text).finish()
     }
 }
 
-impl PartialEq for Rule {
+impl PartialEq for CelRule {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-impl Eq for Rule {}
+impl Eq for CelRule {}
 
-impl Hash for Rule {
+impl Hash for CelRule {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
     }
@@ -136,7 +136,7 @@ impl Hash for Rule {
 
 /// Properties as rules see them: every number is a fraction, as Go decodes them; a property whose
 /// value is no JSON leaves an empty object in its place.
-pub fn told<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Json {
+pub fn cel_properties<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Json {
     properties
         .map(|(kind, json)| {
             let Ok(mut value) = serde_json::from_str::<Json>(json) else {

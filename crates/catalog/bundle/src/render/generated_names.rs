@@ -1,7 +1,7 @@
 //! Names that are made: a base, and a hash or a word behind it.
 
-use super::content::Permission;
-use crate::shape;
+use super::registry_v1::Permission;
+use crate::go_field;
 use mainstay_gocompat::json::{Html, Numbers, quoted};
 use serde_json::Value;
 use sha2::{Digest, Sha224};
@@ -47,7 +47,7 @@ pub(super) fn of_permission(csv: &str, account: &str, permission: &Permission) -
 
 /// A rule as Go writes it: fields in the order of the type, empty ones left out but for the verbs.
 fn write_rule(out: &mut String, rule: &Value) {
-    let list = |name: &str| shape::field(rule, name).filter(|list| list.is_array());
+    let list = |name: &str| go_field::field(rule, name).filter(|list| list.is_array());
     out.push_str("{\"verbs\":");
     out.push_str(&compact(list("verbs").unwrap_or(&Value::Null)));
     for name in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {

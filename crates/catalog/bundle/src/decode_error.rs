@@ -6,7 +6,7 @@ use mainstay_schema::strict;
 /// Why a value that was read already cannot be converted to a Go type, in the words of the converter
 /// of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConvertError {
+pub enum FromUnstructuredError {
     /// A mapping is expected.
     #[error("cannot restore map from {found}")]
     RestoreMap {
@@ -60,7 +60,7 @@ pub enum ObjectError {
 
 /// Why the first document of a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DocumentError {
+pub enum FirstDocumentError {
     /// The file has no document.
     #[error("EOF")]
     NoDocument,
@@ -75,7 +75,7 @@ pub enum DocumentError {
     Decode(ObjectError),
 }
 
-impl From<TypeError> for DocumentError {
+impl From<TypeError> for FirstDocumentError {
     fn from(error: TypeError) -> Self {
         Self::Decode(error.into())
     }
