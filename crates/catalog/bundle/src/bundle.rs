@@ -1,4 +1,4 @@
-//! A bundle as it was read.
+//! A bundle that was read: its objects, annotations, dependencies and properties.
 
 use crate::{
     csv::{ApiKey, CsvManifest},
@@ -13,7 +13,7 @@ use mainstay_schema::gojson::{self, Step};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// One version of an operator: the objects that install it, and what it says of itself.
+/// One version of an operator: the objects that install it, and its metadata.
 #[derive(Debug)]
 pub struct Bundle {
     pub(crate) manifests: Vec<Manifest>,
@@ -37,7 +37,7 @@ impl Bundle {
         CsvManifest::new(&self.manifests[self.csv])
     }
 
-    /// The custom resource definitions, of both versions.
+    /// The CustomResourceDefinitions of v1 and v1beta1.
     pub fn crds(&self) -> impl Iterator<Item = &Manifest> {
         crds(&self.manifests)
     }
@@ -47,45 +47,45 @@ impl Bundle {
         self.csv().name()
     }
 
-    /// The package; empty if the annotations do not say it.
+    /// The package; empty if the annotations lack it.
     pub fn package(&self) -> &str {
         &self.annotations.package
     }
 
-    /// What the annotations file says.
+    /// The content of the annotations file.
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
-    /// What the dependencies file says.
+    /// The entries of the dependencies file.
     pub fn dependencies(&self) -> &[BundleProperty] {
         &self.dependencies
     }
 
-    /// What the properties file says, then what follows from the manifests (`olm.package`, the
-    /// annotation `olm.properties`, `olm.gvk`), without repetitions.
+    /// The properties file's entries, then those derived from the manifests (`olm.package`, the
+    /// annotation `olm.properties`, `olm.gvk`), without duplicates.
     pub fn properties(&self) -> &[BundleProperty] {
         &self.properties
     }
 
-    /// What upstream drops without a word, and so was dropped here: files that cannot be decoded,
-    /// further documents of a file, further versions of the CSV.
+    /// Content that was skipped, as upstream skips it silently: files that cannot be decoded, further
+    /// documents of a file, further CSVs.
     pub fn skipped_content(&self) -> &[BundleProblem] {
         &self.skipped_content
     }
 
-    /// Keys that are there twice in a mapping, of which upstream drops the first without a word.
+    /// Duplicate keys of mappings. Upstream silently drops the first value.
     pub fn repeated_keys(&self) -> &[BundleProblem] {
         &self.repeated
     }
 
-    /// The APIs that the bundle provides: of its custom resource definitions, and aggregated ones.
+    /// The APIs that the bundle provides: those of its CustomResourceDefinitions, and aggregated ones.
     pub(crate) fn provided(&self) -> Result<BTreeSet<ApiKey>, BundleError> {
         provided(&self.manifests, self.csv())
     }
 
-    /// Adds to the properties what follows from the manifests.
-    pub(crate) fn derive(&mut self) -> Result<(), BundleError> {
+    /// Adds the properties that follow from the manifests.
+    pub(crate) fn derive_properties(&mut self) -> Result<(), BundleError> {
         let mut derived = Vec::new();
         let csv = self.csv();
         let file = csv.manifest().file().to_owned();
@@ -107,13 +107,13 @@ impl Bundle {
                 file: file.clone(),
             });
         }
-        let mut odd = None;
+        let mut annotation_problem = None;
         if let Some(text) = csv.annotation("olm.properties") {
-            let (found, wrong) = metadata::from_annotation(text, &file);
+            let (found, error) = metadata::from_annotation(text, &file);
             derived.extend(found);
-            odd = wrong.map(|wrong| {
+            annotation_problem = error.map(|error| {
                 csv.manifest().problem(
-                    format!("the annotation olm.properties cannot be read: {wrong}"),
+                    format!("the annotation olm.properties cannot be read: {error}"),
                     "write a JSON list of objects with type and value",
                 )
             });
@@ -133,11 +133,11 @@ impl Bundle {
                 file: file.clone(),
             });
         }
-        self.skipped_content.extend(odd);
+        self.skipped_content.extend(annotation_problem);
         self.properties.extend(derived);
         let mut seen = BTreeSet::new();
         self.properties.retain(|property| {
-            // What has no value is told from what has an empty one by nobody.
+            // Upstream does not distinguish no value from an empty one.
             seen.insert((property.kind.clone(), property.value.clone().unwrap_or_default()))
         });
         Ok(())
@@ -153,17 +153,17 @@ fn html(text: &str) -> String {
     out
 }
 
-/// The custom resource definitions among manifests: v1 first, then v1beta1.
+/// The CustomResourceDefinitions among manifests: v1 first, then v1beta1.
 fn crds(manifests: &[Manifest]) -> impl Iterator<Item = &Manifest> {
-    let of = |version: &'static str| {
+    let of_version = |version: &'static str| {
         manifests.iter().filter(move |manifest| {
             manifest.kind() == "CustomResourceDefinition" && manifest.group_version().1 == version
         })
     };
-    of("v1").chain(of("v1beta1"))
+    of_version("v1").chain(of_version("v1beta1"))
 }
 
-/// Checks custom resource definitions against their types, in the order of files.
+/// Checks CustomResourceDefinitions against their types, in the order of files.
 pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
     for crd in manifests.iter().filter(|crd| crd.kind() == "CustomResourceDefinition") {
         let (group, version) = crd.group_version();
@@ -185,7 +185,7 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
         );
         let Some(definition) = builtin::definition(&name) else { continue };
         if let Err(mismatch) = gojson::check_object(crd.value(), definition) {
-            return Err(crd.mismatch(&[], &mismatch).with_prefix(&before));
+            return Err(crd.type_error(&[], &mismatch).with_prefix(&before));
         }
     }
     Ok(())
@@ -217,12 +217,12 @@ pub(crate) fn provided(
     let services = csv
         .api_services()
         .map_err(|error| error.with_prefix("error getting apiservice definitions: "))?;
-    found.extend(services.owned.iter().map(|api| service_key(api)));
+    found.extend(services.owned.iter().map(|api| api_service_key(api)));
     Ok(found)
 }
 
 /// The key of an aggregated API.
-pub(crate) fn service_key(api: &Value) -> ApiKey {
+pub(crate) fn api_service_key(api: &Value) -> ApiKey {
     ApiKey {
         group: go_field::text(api, "group").to_owned(),
         version: go_field::text(api, "version").to_owned(),
@@ -231,12 +231,12 @@ pub(crate) fn service_key(api: &Value) -> ApiKey {
     }
 }
 
-/// Whether every custom resource that the CSV owns is provided.
+/// Checks that the bundle provides every custom resource that the CSV owns.
 pub(crate) fn check_owned(manifests: &[Manifest], csv: CsvManifest<'_>) -> Result<(), BundleError> {
     let provided = provided(manifests, csv)?;
     let owned = csv.custom_resources()?.owned;
     let keys: BTreeSet<ApiKey> =
-        owned.iter().map(|api| csv.key_of_resource(api)).collect::<Result<_, _>>()?;
+        owned.iter().map(|api| csv.custom_resource_key(api)).collect::<Result<_, _>>()?;
     let missing = keys.iter().find(|key| !provided.contains(key));
     let missing = missing.filter(|_| !mainstay_fault::is_on("owned-definitions-may-be-missing"));
     let Some(missing) = missing else { return Ok(()) };

@@ -1,13 +1,12 @@
-//! References of images that follow from package, name and version: texts with `{{.Package}}`,
-//! `{{.Name}}` and `{{.Version}}`.
+//! Image reference templates: texts with `{{.Package}}`, `{{.Name}}` and `{{.Version}}`.
 //!
-//! Upstream takes the whole template language of Go. Here a template is text with these fields,
-//! blanks inside the braces, comments, and `{{-` and `-}}`, which trim; anything else is refused in
-//! words of our own.
+//! Upstream accepts the whole template language of Go. Here a template is text with these fields,
+//! blanks inside the braces, comments, and the trim markers `{{-` and `-}}`. Anything else is refused
+//! with a message of our own.
 
 use mainstay_gocompat::quote;
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageTemplate {
     parts: Vec<Part>,
@@ -16,7 +15,7 @@ pub struct ImageTemplate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// A field, with the line and column that Go names.
+    /// A field, with the line and column of Go's messages.
     Field {
         name: String,
         line: usize,
@@ -24,7 +23,7 @@ enum Part {
     },
 }
 
-/// Why a template cannot be parsed or filled, in upstream's words where upstream refuses it too.
+/// Why a template cannot be parsed or filled; in upstream's words where upstream refuses it too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageTemplateError {
     /// A comment does not end.
@@ -33,7 +32,7 @@ pub enum ImageTemplateError {
         /// The line, from 1.
         line: usize,
     },
-    /// Something stands between the end of a comment and the closing braces.
+    /// Text stands between the end of a comment and the closing braces.
     #[error("template: image-ref-template:{line}: comment ends before closing delimiter")]
     CommentDelimiter {
         /// The line, from 1.
@@ -45,13 +44,13 @@ pub enum ImageTemplateError {
         /// The line, from 1.
         line: usize,
     },
-    /// Braces have nothing in them.
+    /// Braces are empty.
     #[error("template: image-ref-template:{line}: missing value for command")]
     MissingValue {
         /// The line, from 1.
         line: usize,
     },
-    /// Braces hold more than a field: upstream takes some of it.
+    /// Braces hold something else than a field; upstream accepts some of it.
     #[error(
         "template: image-ref-template:{line}: {} is not supported here: only {{{{.Package}}}}, \
          {{{{.Name}}}} and {{{{.Version}}}} are",
@@ -60,10 +59,10 @@ pub enum ImageTemplateError {
     UnsupportedAction {
         /// The line, from 1.
         line: usize,
-        /// What stands in the braces.
+        /// The text in the braces.
         action: String,
     },
-    /// There is no such field; noticed when the template is filled.
+    /// The field does not exist; found when the template is filled.
     #[error(
         "template: image-ref-template:{line}:{column}: executing \"image-ref-template\" at \
          <.{field}>: can't evaluate field {field} in type action.imageReferenceTemplateData"
@@ -71,7 +70,7 @@ pub enum ImageTemplateError {
     UnknownField {
         /// The line, from 1.
         line: usize,
-        /// The column that Go names.
+        /// The column, as Go counts.
         column: usize,
         /// The field.
         field: String,
@@ -79,7 +78,7 @@ pub enum ImageTemplateError {
 }
 
 impl ImageTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     /// If braces or comments are not closed, or hold something else than a field.
@@ -158,10 +157,10 @@ impl ImageTemplate {
         Ok(Self { parts })
     }
 
-    /// The reference.
+    /// The image reference for a bundle.
     ///
     /// # Errors
-    /// If it has a field that there is not ([`ImageTemplateError::UnknownField`]).
+    /// If the template has an unknown field ([`ImageTemplateError::UnknownField`]).
     pub fn fill(
         &self,
         package: &str,

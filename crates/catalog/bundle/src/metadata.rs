@@ -1,4 +1,5 @@
-//! The folder `metadata`: files are known by what they hold, not by their names.
+//! Files of the folder `metadata`: annotations, dependencies and properties. Files are recognized by
+//! their content, not by their names.
 
 use crate::{go_field, types};
 use mainstay_gocompat::json::{Html, Numbers};
@@ -7,7 +8,7 @@ use mainstay_yaml::{Document, Format};
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::BTreeMap;
 
-/// What a bundle says of itself in its annotations file.
+/// The annotations file of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// The file, below the bundle's folder.
@@ -16,11 +17,11 @@ pub struct Annotations {
     pub line: usize,
     /// The package; may be empty.
     pub package: String,
-    /// The channels as they are written: names with commas between.
+    /// The channels as written: names separated by commas.
     pub channels: String,
     /// The default channel; may be empty.
     pub default_channel: String,
-    /// All annotations that are texts, these three included.
+    /// All annotations with text values, including these three.
     pub all: BTreeMap<String, String>,
 }
 
@@ -36,10 +37,9 @@ impl Annotations {
 pub struct BundleProperty {
     /// The type; may be empty.
     pub kind: String,
-    /// The value: a JSON text in the bytes that upstream passes on. None when there is none, which
-    /// is written as `null`.
+    /// The value: a JSON text, byte for byte as upstream passes it on. No value is written as `null`.
     pub value: Option<String>,
-    /// Where it was said: a file below the bundle's folder.
+    /// The file that declares it, below the bundle's folder.
     pub file: String,
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations
         },
         all: all.collect(),
     };
-    let said = [&found.package, &found.channels, &found.default_channel];
-    said.iter().any(|text| !text.is_empty()).then_some(found)
+    let required = [&found.package, &found.channels, &found.default_channel];
+    required.iter().any(|text| !text.is_empty()).then_some(found)
 }
 
 /// The dependencies in a document; none if it holds something else.
@@ -108,7 +108,7 @@ fn list(
         Value::Null => Some(property(String::new(), None, file)),
         Value::Object(fields) => {
             let kind = any_case(fields, "type").map_or(Some(String::new()), lenient)?;
-            let value = any_case(fields, "value").map(of_yaml);
+            let value = any_case(fields, "value").map(yaml_as_json);
             Some(property(kind, value, file))
         }
         _ => None,
@@ -120,8 +120,8 @@ fn property(kind: String, value: Option<String>, file: &str) -> BundleProperty {
     BundleProperty { kind, value, file: file.to_owned() }
 }
 
-/// The list of the annotation `olm.properties`, as far as it goes: what has another shape counts as
-/// nothing, a text that is no JSON has none. And whether anything is wrong with it.
+/// The properties of the annotation `olm.properties`, and the error in it, if any. An item of another
+/// type becomes an empty property; a text that is not JSON has no properties.
 pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<BundleProperty>, Option<String>) {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
@@ -139,7 +139,7 @@ pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<BundleProperty>, O
     (found.collect(), wrong)
 }
 
-/// The list below a field of a JSON text, values in their own bytes.
+/// The list in a field of a JSON text; values keep their bytes.
 fn raw_list(bytes: &[u8], field: &str) -> Option<Vec<(String, Option<String>)>> {
     let root: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
     let list = raw_field(&root, field)?;
@@ -164,18 +164,18 @@ fn any_case<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value>
     fields.get(name).or_else(|| in_any_case().map(|(_, value)| value))
 }
 
-/// A scalar as a text, as upstream's YAML reader has it where a text is expected.
+/// A scalar as a text, as upstream's YAML reader converts it where a text is expected.
 fn lenient(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.clone()),
         Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(_) => Some(of_yaml(value)),
+        Value::Number(_) => Some(yaml_as_json(value)),
         Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-/// A value as it is handed on by who has read it from YAML.
-fn of_yaml(value: &Value) -> String {
+/// A value that was read from YAML as JSON text.
+fn yaml_as_json(value: &Value) -> String {
     mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole)
 }

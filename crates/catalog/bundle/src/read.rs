@@ -1,4 +1,4 @@
-//! From files to a [`Bundle`].
+//! Reading a [`Bundle`] from its files, in the order and with the errors of `opm render`.
 
 use crate::{
     bundle::{self, Bundle},
@@ -12,7 +12,7 @@ use crate::{
 use mainstay_yaml::Document;
 use std::path::Path;
 
-/// How much a bundle may hold.
+/// How much of a bundle is read.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of one file.
@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 32 MiB a file, 10,000 files: far above what a cluster would take.
+    /// 32 MiB for a file and 10,000 files: far more than a cluster accepts.
     fn default() -> Self {
         Self { file_bytes: 32 << 20, files: 10_000 }
     }
@@ -32,7 +32,7 @@ impl Bundle {
     /// Reads the bundle in a folder of the file system.
     ///
     /// # Errors
-    /// The first thing that upstream would refuse it for, in its words and in ours.
+    /// The first error for which upstream refuses the bundle.
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, BundleError> {
         Self::read_from(&BundleFolder::new(folder.as_ref()), &Limits::default())
     }
@@ -49,7 +49,9 @@ impl Bundle {
             read.map_err(|error| error.with_skipped_content(reader.skipped_content.clone()))?;
         bundle.skipped_content = reader.skipped_content;
         bundle.repeated = reader.repeated;
-        bundle.derive().map_err(|error| error.with_prefix("failed to derive properties: "))?;
+        bundle
+            .derive_properties()
+            .map_err(|error| error.with_prefix("failed to derive properties: "))?;
         Ok(bundle)
     }
 }
@@ -71,7 +73,7 @@ impl Reader<'_> {
             BundleError::new(message, problem)
         };
         let mut entries = self.tree.list(folder).map_err(|error| {
-            let message = format!("open {folder}: {}", plain(&error));
+            let message = format!("open {folder}: {}", io_message(&error));
             problem(message, "make it a folder that can be read")
         })?;
         if entries.len() > self.limits.files {
@@ -87,8 +89,8 @@ impl Reader<'_> {
         self.skipped_content.push(BundleProblem { file, line, message, remedy: remedy.into() });
     }
 
-    /// The first document of a file; none if it cannot be had.
-    fn first(
+    /// The first document of a file; none if the file is skipped.
+    fn first_document(
         &mut self,
         folder: &str,
         entry: &FileEntry,
@@ -116,7 +118,7 @@ impl Reader<'_> {
         let bytes = match self.tree.read(&path, limit) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.skip(&path, None, plain(&error), "make the file readable");
+                self.skip(&path, None, io_message(&error), "make the file readable");
                 return Ok(None);
             }
         };
@@ -159,7 +161,7 @@ impl Reader<'_> {
             if entry.kind == FileKind::Folder || entry.name.starts_with('.') {
                 continue;
             }
-            let Some((document, source)) = self.first(FOLDER, &entry)? else { continue };
+            let Some((document, source)) = self.first_document(FOLDER, &entry)? else { continue };
             let path = format!("{FOLDER}/{}", entry.name);
             let line = document.line;
             let manifest = Manifest::new(path.clone(), line, document.value, source);
@@ -191,7 +193,7 @@ impl Reader<'_> {
             return Err(missing("no bundle objects found", "put the operator's objects there"));
         }
         if let Some(at) = csv {
-            CsvManifest::new(&manifests[at]).check_head()?;
+            CsvManifest::new(&manifests[at]).check_type_and_metadata()?;
         }
         bundle::check_crds(&manifests)?;
         let Some(csv) = csv else {
@@ -209,7 +211,7 @@ impl Reader<'_> {
         let mut dependencies = Vec::new();
         let mut properties = Vec::new();
         for entry in self.files(FOLDER)? {
-            let Some((document, source)) = self.first(FOLDER, &entry)? else { continue };
+            let Some((document, source)) = self.first_document(FOLDER, &entry)? else { continue };
             let path = format!("{FOLDER}/{}", entry.name);
             if annotations.is_none() {
                 annotations = metadata::annotations(&document, &path);
@@ -243,8 +245,8 @@ impl Reader<'_> {
     }
 }
 
-/// The words of an error of the file system, without the number.
-pub(crate) fn plain(error: &std::io::Error) -> String {
+/// The message of a file system error, without its number.
+pub(crate) fn io_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()

@@ -1,7 +1,7 @@
-//! The files of a bundle, each read and decoded once, however many look at it.
+//! A cache of the files of a bundle: each file is read and decoded once.
 //!
-//! Validators ask for the same files again and again: what is the kind of this one, does another one
-//! hold the ClusterServiceVersion, what do all of them weigh? Who judges a bundle makes one
+//! Validators read the same files many times: for the kind of an object, for the
+//! ClusterServiceVersion, for the compressed size. A caller that validates a bundle creates one
 //! [`BundleReader`] and hands it to everybody.
 
 use crate::{
@@ -19,22 +19,22 @@ use std::{
     sync::Arc,
 };
 
-/// How many bytes of files are kept; what comes after is read again when somebody asks again. Bundles
-/// that a cluster would take have a hundredth of it.
-const MOST_KEPT: u64 = 128 << 20;
+/// Size of the cache in bytes. Files beyond it are read again at each use. Bundles that a cluster
+/// accepts have a hundredth of it.
+const CACHE_BYTES: u64 = 128 << 20;
 
-/// A bundle that is looked at: its tree, how much of it may be read, and what was read so far.
+/// Reads the files of a bundle within limits, and caches them.
 pub struct BundleReader<'t> {
     tree: &'t dyn FileTree,
     limits: Limits,
-    kept: RefCell<BTreeMap<String, Rc<FileContent>>>,
+    cache: RefCell<BTreeMap<String, Rc<FileContent>>>,
     bytes: Cell<u64>,
 }
 
 impl<'t> BundleReader<'t> {
-    /// Begins to read; no file is touched yet.
+    /// A reader with an empty cache; reads no file yet.
     pub fn new(tree: &'t dyn FileTree, limits: &Limits) -> Self {
-        Self { tree, limits: limits.clone(), kept: RefCell::default(), bytes: Cell::new(0) }
+        Self { tree, limits: limits.clone(), cache: RefCell::default(), bytes: Cell::new(0) }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -48,23 +48,23 @@ impl<'t> BundleReader<'t> {
         Ok(entries)
     }
 
-    /// A file, of which there are at most the bytes that the limit allows, and one more.
+    /// A file: at most one byte more than the limit allows.
     pub(crate) fn file(&self, path: &str) -> io::Result<Rc<FileContent>> {
-        if let Some(known) = self.kept.borrow().get(path) {
-            return Ok(known.clone());
+        if let Some(cached) = self.cache.borrow().get(path) {
+            return Ok(cached.clone());
         }
         let bytes = self.tree.read(path, self.limits.file_bytes)?;
         let all = self.bytes.get().saturating_add(length(&bytes));
         let content = Rc::new(FileContent { bytes: Arc::new(bytes), first: OnceCell::new() });
-        if all <= MOST_KEPT {
+        if all <= CACHE_BYTES {
             self.bytes.set(all);
-            self.kept.borrow_mut().insert(path.to_owned(), content.clone());
+            self.cache.borrow_mut().insert(path.to_owned(), content.clone());
         }
         Ok(content)
     }
 
-    /// A file as [`BundleReader::file`] has it; none if it is no plain file, cannot be read or is too long.
-    pub(crate) fn sound(&self, folder: &str, entry: &FileEntry) -> Option<Rc<FileContent>> {
+    /// As [`BundleReader::file`]; none if the entry is no regular file, is unreadable or too long.
+    pub(crate) fn readable_file(&self, folder: &str, entry: &FileEntry) -> Option<Rc<FileContent>> {
         if entry.kind != tree::FileKind::File {
             return None;
         }
@@ -75,12 +75,12 @@ impl<'t> BundleReader<'t> {
     }
 }
 
-/// How long a file is.
+/// The length of a file in bytes.
 pub(crate) fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// One file.
+/// The content of one file.
 pub(crate) struct FileContent {
     pub(crate) bytes: Arc<Vec<u8>>,
     first: OnceCell<Result<Decoded, Refused>>,
@@ -92,12 +92,12 @@ impl FileContent {
         self.first.get_or_init(|| decode::document(&self.bytes)).as_ref()
     }
 
-    /// The object of the file: what is empty is one without fields.
+    /// The object of the file; an empty document is an object without fields.
     pub(crate) fn object(&self) -> Result<Decoded, Refused> {
         let decoded = self.document().map_err(Refused::clone)?;
         if decoded.value.is_null() {
-            let nothing = Arc::new(Value::Object(Map::new()));
-            return Ok(Decoded { value: nothing, repeated: Vec::new(), ..*decoded });
+            let empty = Arc::new(Value::Object(Map::new()));
+            return Ok(Decoded { value: empty, repeated: Vec::new(), ..*decoded });
         }
         match decode::unstructured(&decoded.value) {
             None => Ok(decoded.clone()),

@@ -1,8 +1,8 @@
-//! Where the files of a bundle come from: a folder today, the layers of an image some day.
+//! File trees of bundles: a folder of the file system, or files in memory.
 //!
-//! The tree is untrusted. A link may point anywhere, a name may be a pipe that never answers, and
-//! a file may grow while it is read. So links are resolved and must stay below the root, only
-//! regular files are opened, and no read goes beyond its limit.
+//! A tree is untrusted. A link may point anywhere, a file may be a pipe that blocks the reader, and
+//! a file may grow during the read. So links are resolved and must stay below the root, only
+//! regular files are opened, and every read has a limit.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a name in a folder stands for.
+/// The kind of an entry of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A file, or a link to one inside the tree.
@@ -20,16 +20,16 @@ pub enum FileKind {
     Folder,
     /// A link that leaves the tree, or leads nowhere.
     Outside,
-    /// A device, a pipe, a link to a folder: nothing that can be read as a file.
+    /// A device, a pipe or a link to a folder: it cannot be read as a file.
     Other,
 }
 
-/// One name in a folder.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// The last part of its path.
+    /// The last part of the path.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: FileKind,
 }
 
@@ -38,7 +38,7 @@ pub trait FileTree {
     /// The entries of a folder below the root (`""`: the root itself), in any order.
     fn list(&self, folder: &str) -> io::Result<Vec<FileEntry>>;
 
-    /// The bytes of one file, at most `limit` and one more.
+    /// The bytes of one file, at most `limit` + 1.
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>>;
 }
 
@@ -73,9 +73,8 @@ impl BundleFolder {
 
 impl FileTree for BundleFolder {
     fn list(&self, folder: &str) -> io::Result<Vec<FileEntry>> {
-        let place = self.root.join(folder);
         let mut entries = Vec::new();
-        for entry in fs::read_dir(&place)? {
+        for entry in fs::read_dir(self.root.join(folder))? {
             let entry = entry?;
             let kind = match entry.file_type()? {
                 kind if kind.is_dir() => FileKind::Folder,
@@ -83,7 +82,7 @@ impl FileTree for BundleFolder {
                 kind if kind.is_symlink() => self.kind_of_link(&entry.path()),
                 _ => FileKind::Other,
             };
-            // A name that is no text cannot be asked for; no tool of upstream writes one.
+            // A name that is not UTF-8 cannot be read back; no upstream tool writes one.
             let name = entry.file_name().to_string_lossy().into_owned();
             entries.push(FileEntry { name, kind });
         }
@@ -92,14 +91,14 @@ impl FileTree for BundleFolder {
 
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
         let file = File::open(self.root.join(path))?;
-        let known = file.metadata()?.len().min(limit);
-        let mut bytes = Vec::with_capacity(usize::try_from(known).unwrap_or(0) + 1);
+        let length = file.metadata()?.len().min(limit);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
 
-/// Files that are in memory already: contents of an archive, or of a test.
+/// Files in memory: the content of an archive, or of a test.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFiles {
     files: BTreeMap<String, Vec<u8>>,
@@ -138,8 +137,8 @@ impl FileTree for MemoryFiles {
     }
 }
 
-/// Whether a tree is meant as a bundle: it has a folder `manifests` and a folder `metadata`.
-/// Anything else is taken for a catalog.
+/// Whether a tree is a bundle: it has the folders `manifests` and `metadata`. Callers take any other
+/// tree as a catalog.
 pub fn is_bundle(tree: &dyn FileTree) -> bool {
     let has = |entries: &[FileEntry], name: &str| {
         entries.iter().any(|entry| entry.name == name && entry.kind == FileKind::Folder)

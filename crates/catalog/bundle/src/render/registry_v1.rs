@@ -149,7 +149,7 @@ impl Reader<'_> {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                let reason = crate::read::plain(&error);
+                let reason = crate::read::io_message(&error);
                 Err(ReadBundleError::OpenFile { path: path.to_owned(), reason })
             }
         }
@@ -260,7 +260,7 @@ fn not_there(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::NotFound {
         "no such file or directory".to_owned()
     } else {
-        crate::read::plain(error)
+        crate::read::io_message(error)
     }
 }
 

@@ -136,12 +136,12 @@ pub(crate) fn unstructured(value: &Value) -> Option<ObjectError> {
 pub(crate) fn json_fault(text: &[u8]) -> Option<usize> {
     let mut scan = Scan { text, at: 0 };
     scan.blanks();
-    let sound = scan.value(0).and_then(|()| {
+    let result = scan.value(0).and_then(|()| {
         scan.blanks();
         if scan.at == text.len() { Ok(()) } else { Err(()) }
     });
     // At the end of the text all of it was read, elsewhere the byte that is wrong too.
-    sound.err().map(|()| (scan.at + 1).min(text.len()))
+    result.err().map(|()| (scan.at + 1).min(text.len()))
 }
 
 struct Scan<'t> {

@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_go_reads_them() {
-        let sound = [
+        let valid = [
             "a@b.c",
             "Ann <a@b>",
             "\"A. N.\" <a@b>",
@@ -343,7 +343,7 @@ mod tests {
             "g: a@b;",
             "ä@ö",
         ];
-        for text in sound {
+        for text in valid {
             assert_eq!(fault(text), None, "{text}");
         }
         for (text, why) in [

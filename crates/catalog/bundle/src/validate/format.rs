@@ -165,8 +165,8 @@ fn wrong_with(dependency: &BundleProperty) -> Vec<String> {
         _ => None,
     };
     let value = dependency.value.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let sound = |value: &Value| kind.is_some_and(|kind| gojson::check(value, kind).is_ok());
-    let Some(value) = value.filter(sound) else {
+    let is_valid = |value: &Value| kind.is_some_and(|kind| gojson::check(value, kind).is_ok());
+    let Some(value) = value.filter(is_valid) else {
         return vec![format!("couldn't parse dependency of type {}", dependency.kind)];
     };
     let text = |field: &str| go_field::text(&value, field);

@@ -475,7 +475,7 @@ impl<'r, 't> Loader<'r, 't> {
         kind: &DeclaredType,
         faults: &mut Vec<String>,
     ) -> Option<Arc<Value>> {
-        let mut value = manifest.shared().clone();
+        let mut value = manifest.shared_value().clone();
         if what == "CSV" && self.library == LibraryVersion::V034 {
             let unknown = |name: &String| name.eq_ignore_ascii_case("release");
             let spec = value.get("spec").and_then(Value::as_object);

@@ -95,7 +95,7 @@ impl BundleReader<'_> {
                 continue;
             }
             any = true;
-            let Some(content) = self.sound(folder, &entry) else {
+            let Some(content) = self.readable_file(folder, &entry) else {
                 return Err(MediaTypeError::ReadFile { path: format!("{shown}/{}", entry.name) });
             };
             let object = content.object().ok();
@@ -149,7 +149,7 @@ pub fn content(
     let (mut typed, mut named) = (Value::Null, String::new());
     for entry in listed.into_iter().take(limits.files) {
         let path = format!("{shown}/{}", entry.name);
-        let Some(content) = reading.sound(folder, &entry) else {
+        let Some(content) = reading.readable_file(folder, &entry) else {
             found.push(format!("Unable to read file {path} in supported types"));
             continue;
         };
@@ -219,7 +219,7 @@ fn definition(manifest: &Manifest) -> Vec<String> {
         "apiextensions.k8s.io/v1beta1" => (false, types::CRD_V1BETA1),
         other => return vec![format!("Unsupported api version of CRD: {other}")],
     };
-    let value = match text_coercion::read(manifest.shared(), &DeclaredType::Table(name)) {
+    let value = match text_coercion::read(manifest.shared_value(), &DeclaredType::Table(name)) {
         Ok(value) => value,
         Err(mismatch) => {
             let why = mismatch.reason;
@@ -257,7 +257,7 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
         return vec!["no csv in bundle".to_owned()];
     };
     let csv = CsvManifest::new(csv);
-    if let Err(error) = csv.check_head().and_then(|()| check_crds(manifests)) {
+    if let Err(error) = csv.check_type_and_metadata().and_then(|()| check_crds(manifests)) {
         return parse("error getting bundle CSV", error.upstream());
     }
     let owned = match csv.custom_resources() {

@@ -44,12 +44,12 @@ fn bundle(changes: &[(&str, &str)]) -> Result<Bundle, BundleError> {
 }
 
 fn files(changes: &[(&str, &str)]) -> MemoryFiles {
-    let sound = [
+    let valid = [
         ("manifests/csv.yaml", CSV),
         ("manifests/crd.yaml", CRD),
         ("metadata/annotations.yaml", ANNOTATIONS),
     ];
-    let kept = sound.iter().filter(|(path, _)| changes.iter().all(|(other, _)| other != path));
+    let kept = valid.iter().filter(|(path, _)| changes.iter().all(|(other, _)| other != path));
     kept.chain(changes.iter().filter(|(_, text)| !text.is_empty())).copied().collect()
 }
 
