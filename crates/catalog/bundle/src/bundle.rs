@@ -68,8 +68,8 @@ impl Bundle {
         &self.properties
     }
 
-    /// Content that was skipped, as upstream skips it silently: files that cannot be decoded, further
-    /// documents of a file, further CSVs.
+    /// Content that was skipped, as upstream skips it silently: files that cannot be decoded,
+    /// further documents of a file, further CSVs.
     pub fn skipped_content(&self) -> &[BundleProblem] {
         &self.skipped_content
     }
@@ -79,7 +79,8 @@ impl Bundle {
         &self.repeated
     }
 
-    /// The APIs that the bundle provides: those of its CustomResourceDefinitions, and aggregated ones.
+    /// The APIs that the bundle provides: those of its CustomResourceDefinitions, and aggregated
+    /// ones.
     pub(crate) fn provided(&self) -> Result<BTreeSet<ApiKey>, BundleError> {
         provided(&self.manifests, self.csv())
     }

@@ -1,5 +1,5 @@
-//! CEL rules of `olm.constraint` (RES-12): conditions on the properties of another bundle. Validation
-//! compiles the rules; the resolver evaluates them.
+//! CEL rules of `olm.constraint` (RES-12): conditions on the properties of another bundle.
+//! Validation compiles the rules; the resolver evaluates them.
 //!
 //! A rule reads `properties`, a list of objects with `type` and `value`, and may compare versions
 //! with `semver_compare(one, other)`. A bundle on which the evaluation fails does not satisfy the

@@ -52,8 +52,8 @@ impl BundleError {
         self
     }
 
-    /// Content that was skipped before the error, such as files that cannot be decoded. It may be the
-    /// cause of a missing object.
+    /// Content that was skipped before the error, such as files that cannot be decoded. It may be
+    /// the cause of a missing object.
     pub fn skipped_content(&self) -> &[BundleProblem] {
         &self.skipped_content
     }

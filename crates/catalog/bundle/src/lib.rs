@@ -13,8 +13,8 @@
 //! An error has two texts: [`BundleError::upstream`] is the message of `opm`,
 //! [`BundleError::problem`] names file, line and remedy. Content that upstream drops silently is in
 //! [`Bundle::skipped_content`] and [`Bundle::repeated_keys`]. `unknown_fields` of [`Bundle`],
-//! [`validate::LoadedBundle`] and [`BundleReader`] returns fields that no tool reads; `unknown_apis`
-//! returns objects that no cluster serves.
+//! [`validate::LoadedBundle`] and [`BundleReader`] returns fields that no tool reads;
+//! `unknown_apis` returns objects that no cluster serves.
 //!
 //! [`validate`] reads a folder as upstream's validation library does, and has its validators.
 //! [`render`] returns the plain manifests that install a bundle as a ClusterExtension (OLM v1); it

@@ -1,5 +1,5 @@
-//! Files of the folder `metadata`: annotations, dependencies and properties. Files are recognized by
-//! their content, not by their names.
+//! Files of the folder `metadata`: annotations, dependencies and properties. Files are recognized
+//! by their content, not by their names.
 
 use crate::{go_field, types};
 use mainstay_gocompat::json::{Html, Numbers};
@@ -37,7 +37,8 @@ impl Annotations {
 pub struct BundleProperty {
     /// The type; may be empty.
     pub kind: String,
-    /// The value: a JSON text, byte for byte as upstream passes it on. No value is written as `null`.
+    /// The value: a JSON text, byte for byte as upstream passes it on. No value is written as
+    /// `null`.
     pub value: Option<String>,
     /// The file that declares it, below the bundle's folder.
     pub file: String,
@@ -120,8 +121,8 @@ fn property(kind: String, value: Option<String>, file: &str) -> BundleProperty {
     BundleProperty { kind, value, file: file.to_owned() }
 }
 
-/// The properties of the annotation `olm.properties`, and the error in it, if any. An item of another
-/// type becomes an empty property; a text that is not JSON has no properties.
+/// The properties of the annotation `olm.properties`, and the error in it, if any. An item of
+/// another type becomes an empty property; a text that is not JSON has no properties.
 pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<BundleProperty>, Option<String>) {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,

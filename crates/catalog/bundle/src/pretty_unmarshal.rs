@@ -1,5 +1,5 @@
-//! Pretty unmarshal errors of operator-registry: the whole JSON text, indented, with an arrow behind
-//! the value that does not have its type.
+//! Pretty unmarshal errors of operator-registry: the whole JSON text, indented, with an arrow
+//! behind the value that does not have its type.
 
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{Mismatch, Step, TypeError};

@@ -137,8 +137,8 @@ impl FileTree for MemoryFiles {
     }
 }
 
-/// Whether a tree is a bundle: it has the folders `manifests` and `metadata`. Callers take any other
-/// tree as a catalog.
+/// Whether a tree is a bundle: it has the folders `manifests` and `metadata`. Callers take any
+/// other tree as a catalog.
 pub fn is_bundle(tree: &dyn FileTree) -> bool {
     let has = |entries: &[FileEntry], name: &str| {
         entries.iter().any(|entry| entry.name == name && entry.kind == FileKind::Folder)

@@ -1,8 +1,9 @@
 //! Objects of kinds and versions that no cluster serves.
 //!
 //! Upstream's validators check an object's kind, but not its `apiVersion`. They accept a Service of
-//! `v2` and a Deployment of `v1`, and the InstallPlan then fails on a cluster. OLM takes each object
-//! of kind ClusterServiceVersion as one, in any group and version; the API server refuses it.
+//! `v2` and a Deployment of `v1`, and the InstallPlan then fails on a cluster. OLM takes each
+//! object of kind ClusterServiceVersion as one, in any group and version; the API server refuses
+//! it.
 //!
 //! A kind of a group that Kubernetes does not have is a custom one and no finding. The exception is
 //! a group that is nearly the group of a built-in kind of the same name.
@@ -71,7 +72,8 @@ fn check_manifest(manifest: &Manifest) -> Option<UnknownApi> {
     Some(UnknownApi { level, problem })
 }
 
-/// Level, message and correct `apiVersion` for an object of a built-in kind with another `apiVersion`.
+/// Level, message and correct `apiVersion` for an object of a built-in kind with another
+/// `apiVersion`.
 fn check_builtin(manifest: &Manifest) -> Option<(FindingLevel, String, String)> {
     let ((group, version), kind) = (manifest.group_version(), manifest.kind());
     if builtin::definition_of(&Gvk::new(group, version, kind)).is_some()

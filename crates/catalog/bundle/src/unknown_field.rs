@@ -1,8 +1,8 @@
 //! Unknown fields: fields of a bundle's objects that their types do not have.
 //!
-//! Go's decoders, and so all upstream tools, drop unknown fields silently. A misspelled `version` or
-//! `serviceAccountName` then has no effect. Here each unknown field is a problem with its location
-//! and the nearest known field.
+//! Go's decoders, and so all upstream tools, drop unknown fields silently. A misspelled `version`
+//! or `serviceAccountName` then has no effect. Here each unknown field is a problem with its
+//! location and the nearest known field.
 //!
 //! A field is an error if its name is nearly that of a field that the same object lacks. All others
 //! are warnings: fields of later versions of an API, leftovers, and names that differ from known
@@ -59,8 +59,8 @@ impl Bundle {
 }
 
 impl BundleReader<'_> {
-    /// The unknown fields of the files in the folder `metadata`: at the top level, in dependencies and
-    /// properties, and in values of known types.
+    /// The unknown fields of the files in the folder `metadata`: at the top level, in dependencies
+    /// and properties, and in values of known types.
     pub fn unknown_fields(&self) -> Vec<UnknownField> {
         let entries = self.list("metadata").unwrap_or_default();
         let mut found = Vec::new();
@@ -356,8 +356,8 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Checks a part of a CustomResourceDefinition that takes a schema or something else. Such a part
-    /// has its own decoder, which matches names in any case.
+    /// Checks a part of a CustomResourceDefinition that takes a schema or something else. Such a
+    /// part has its own decoder, which matches names in any case.
     fn check_schema_or_other(&mut self, value: &'v Value, definition: &'static Definition) {
         let short = definition.short_name();
         if !short.starts_with("JSONSchemaPropsOr") {

@@ -1,4 +1,4 @@
-//! Rendering the way of an extension: what is supported, the configuration, the objects.
+//! Rendering for a ClusterExtension: check of supported features, configuration, objects.
 
 use super::{
     CertificateProvider, RegistryV1Bundle, RenderError, RenderSettings, SupportError,
@@ -6,25 +6,25 @@ use super::{
 };
 use serde_json::Value;
 
-/// How an extension is installed.
+/// How a ClusterExtension installs a bundle.
 #[derive(Clone, Copy, Debug)]
 pub struct InstallSettings<'a> {
     /// The namespace that the operator runs in.
     pub namespace: &'a str,
-    /// Who provides the certificates of webhooks.
+    /// The provider of webhook certificates.
     pub certificates: Option<&'a dyn CertificateProvider>,
     /// Whether bundles may have webhooks.
     pub webhooks: bool,
     /// Whether bundles may watch a single namespace.
     pub single_namespaces: bool,
-    /// Whether deployments may be configured.
+    /// Whether Deployments may be configured.
     pub deployment_config: bool,
     /// The configuration, YAML or JSON.
     pub config: Option<&'a [u8]>,
 }
 
 impl<'a> InstallSettings<'a> {
-    /// Everything is switched on, nothing configured, and nobody provides certificates.
+    /// All features are enabled, without configuration and without a certificate provider.
     pub const fn into_namespace(namespace: &'a str) -> Self {
         Self {
             namespace,
@@ -38,15 +38,16 @@ impl<'a> InstallSettings<'a> {
 }
 
 impl RegistryV1Bundle {
-    /// The objects of an extension that installs this bundle.
+    /// The objects of a ClusterExtension that installs this bundle.
     ///
     /// # Errors
-    /// What is not supported, what does not fit in the configuration, or as [`RegistryV1Bundle::render`].
+    /// If a feature is not supported, or the configuration is invalid, or as
+    /// [`RegistryV1Bundle::render`].
     pub fn install(&self, install: &InstallSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.clone().into_installed(install)
     }
 
-    /// As [`RegistryV1Bundle::install`], for who needs the bundle no more.
+    /// As [`RegistryV1Bundle::install`], for a caller that does not need the bundle afterwards.
     ///
     /// # Errors
     /// As [`RegistryV1Bundle::install`].
@@ -67,20 +68,20 @@ impl RegistryV1Bundle {
         })
     }
 
-    /// Whether the bundle does without aggregated APIs, for which nothing is rendered.
+    /// Checks that the bundle owns no aggregated APIs, which are not rendered.
     ///
     /// # Errors
-    /// If it owns some.
-    pub fn check_aggregation(&self) -> Result<(), RenderError> {
-        self.without_aggregation().map_err(RenderError::Unsupported)
+    /// If it owns one.
+    pub fn check_api_services(&self) -> Result<(), RenderError> {
+        self.check_no_api_services().map_err(RenderError::Unsupported)
     }
 
-    fn without_aggregation(&self) -> Result<(), SupportError> {
-        if self.aggregates { Err(SupportError::ApiServices) } else { Ok(()) }
+    fn check_no_api_services(&self) -> Result<(), SupportError> {
+        if self.owns_api_services { Err(SupportError::ApiServices) } else { Ok(()) }
     }
 
     fn check_support(&self, install: &InstallSettings<'_>) -> Result<(), SupportError> {
-        self.without_aggregation()?;
+        self.check_no_api_services()?;
         if !self.webhooks.is_empty() {
             if !install.webhooks {
                 return Err(SupportError::Webhooks);

@@ -1,4 +1,4 @@
-//! What of a bundle is rendered, read by upstream's rules.
+//! The content of a registry+v1 bundle that is rendered, read by operator-controller's rules.
 
 use super::{ManifestFileError, ReadBundleError, RenderError, convert, yaml};
 use crate::{
@@ -16,7 +16,7 @@ use mainstay_yaml::{Document, Format, Options};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A bundle as it is rendered.
+/// A registry+v1 bundle as the renderer reads it.
 #[derive(Clone, Debug)]
 pub struct RegistryV1Bundle {
     pub(super) package: String,
@@ -24,18 +24,18 @@ pub struct RegistryV1Bundle {
     pub(super) name: String,
     /// Its annotations.
     pub(super) annotations: BTreeMap<String, String>,
-    /// The install modes that it calls supported.
+    /// The supported install modes.
     pub(super) modes: BTreeSet<String>,
     pub(super) deployments: Vec<Deployment>,
     pub(super) permissions: Vec<Permission>,
     pub(super) cluster_permissions: Vec<Permission>,
     pub(super) webhooks: Vec<Webhook>,
-    /// Names of the definitions that it owns.
-    pub(super) owned: Vec<String>,
-    /// Whether it owns aggregated APIs.
-    pub(super) aggregates: bool,
-    /// Custom resource definitions, in the form of their type.
-    pub(super) definitions: Vec<Value>,
+    /// Names of the owned CustomResourceDefinitions.
+    pub(super) owned_crds: Vec<String>,
+    /// Whether the bundle owns aggregated APIs.
+    pub(super) owns_api_services: bool,
+    /// CustomResourceDefinitions, in the form of their type.
+    pub(super) crds: Vec<Value>,
     /// All other objects.
     pub(super) others: Vec<Value>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Deployment {
     pub(super) spec: Value,
 }
 
-/// An entry of permissions; rules are none where the field is missing.
+/// An entry of permissions; rules are none if the field is missing.
 #[derive(Clone, Debug)]
 pub(super) struct Permission {
     pub(super) account: String,
@@ -61,9 +61,9 @@ pub(super) struct Webhook {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) deployment: String,
-    /// The port as it is written; 0 if it is not.
+    /// The port as written; 0 if absent.
     pub(super) port: i64,
-    pub(super) definitions: Vec<String>,
+    pub(super) crds: Vec<String>,
     /// All fields.
     pub(super) fields: Map<String, Value>,
 }
@@ -86,12 +86,12 @@ impl RegistryV1Bundle {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// What is wrong with it first ([`RenderError::Read`]).
+    /// The first fault ([`RenderError::Read`]).
     pub fn read(tree: &dyn FileTree, limits: &Limits) -> Result<Self, RenderError> {
-        Ok(Reader { tree, limits }.content()?)
+        Ok(Reader { tree, limits }.bundle()?)
     }
 
-    /// The package; empty if the annotations do not say it.
+    /// The package; empty if the annotations lack it.
     pub fn package(&self) -> &str {
         &self.package
     }
@@ -101,7 +101,7 @@ impl RegistryV1Bundle {
         &self.name
     }
 
-    /// Whether the bundle says that it supports an install mode.
+    /// Whether the bundle supports an install mode.
     pub fn supports(&self, mode: &str) -> bool {
         self.modes.contains(mode)
     }
@@ -115,7 +115,7 @@ struct Reader<'t> {
 #[derive(Default)]
 struct Objects {
     csv: Option<Value>,
-    definitions: Vec<Value>,
+    crds: Vec<Value>,
     others: Vec<Value>,
 }
 
@@ -124,19 +124,19 @@ const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES_PATH: &str = "metadata/properties.yaml";
 
 impl Reader<'_> {
-    fn content(&self) -> Result<RegistryV1Bundle, ReadBundleError> {
+    fn bundle(&self) -> Result<RegistryV1Bundle, ReadBundleError> {
         let package = self.package()?;
         let mut objects = Objects::default();
         self.manifests(&mut objects)?;
         let Some(csv) = objects.csv else {
             return Err(ReadBundleError::NoClusterServiceVersion { folder: MANIFESTS });
         };
-        let mut content = of_csv(&csv);
-        content.package = package;
-        content.definitions = objects.definitions;
-        content.others = objects.others;
-        self.properties(&mut content.annotations)?;
-        Ok(content)
+        let mut bundle = from_csv(&csv);
+        bundle.package = package;
+        bundle.crds = objects.crds;
+        bundle.others = objects.others;
+        self.properties(&mut bundle.annotations)?;
+        Ok(bundle)
     }
 
     /// The bytes of a file; none if there is no such file.
@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The bytes of a file that has to be there.
+    /// The bytes of a required file.
     fn required_file(&self, path: &str) -> Result<Vec<u8>, ReadBundleError> {
         self.file(path)?.ok_or_else(|| {
             let reason = "no such file or directory".to_owned();
@@ -165,7 +165,8 @@ impl Reader<'_> {
 
     fn package(&self) -> Result<String, ReadBundleError> {
         let bytes = self.required_file(ANNOTATIONS)?;
-        let value = alone(&bytes).and_then(|value| typed(value, &types::ANNOTATIONS_FILE));
+        let value =
+            first_document(&bytes).and_then(|value| decode_as(value, &types::ANNOTATIONS_FILE));
         let value = value.map_err(ReadBundleError::DecodeAnnotations)?;
         let annotations = go_field::field(&value, "annotations").unwrap_or(&Value::Null);
         Ok(go_field::text(annotations, types::PACKAGE_KEY).to_owned())
@@ -173,7 +174,7 @@ impl Reader<'_> {
 
     fn manifests(&self, objects: &mut Objects) -> Result<(), ReadBundleError> {
         let mut entries = self.tree.list(MANIFESTS).map_err(|error| {
-            ReadBundleError::ListFolder { folder: MANIFESTS, reason: not_there(&error) }
+            ReadBundleError::ListFolder { folder: MANIFESTS, reason: list_error(&error) }
         })?;
         if entries.len() > self.limits.files {
             return Err(ReadBundleError::TooManyFiles { limit: self.limits.files });
@@ -197,7 +198,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds the properties file to the annotation of properties.
+    /// Adds the entries of the properties file to the annotation `olm.properties`.
     fn properties(
         &self,
         annotations: &mut BTreeMap<String, String>,
@@ -222,8 +223,8 @@ impl Reader<'_> {
         let Some(bytes) = self.file(path)?.filter(|bytes| !bytes.is_empty()) else {
             return Ok(());
         };
-        let value = alone(&bytes)
-            .and_then(|value| typed(value, &PROPERTIES_FILE))
+        let value = first_document(&bytes)
+            .and_then(|value| decode_as(value, &PROPERTIES_FILE))
             .map_err(|error| ReadBundleError::DecodeProperties { path, error })?;
         let items = go_field::field(&value, "properties").and_then(Value::as_array);
         all.extend(items.into_iter().flatten().map(|item| {
@@ -231,13 +232,13 @@ impl Reader<'_> {
             let kind = go_field::text(item, "type").to_owned();
             (kind, mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole))
         }));
-        annotations.insert(ANNOTATION.to_owned(), written(&all));
+        annotations.insert(ANNOTATION.to_owned(), encode_properties(&all));
         Ok(())
     }
 }
 
-/// Properties as Go writes them; none of them is `null`.
-fn written(properties: &[(String, String)]) -> String {
+/// Properties as Go encodes them; an empty list is `null`.
+fn encode_properties(properties: &[(String, String)]) -> String {
     if properties.is_empty() {
         return "null".to_owned();
     }
@@ -256,7 +257,7 @@ fn written(properties: &[(String, String)]) -> String {
     out
 }
 
-fn not_there(error: &std::io::Error) -> String {
+fn list_error(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::NotFound {
         "no such file or directory".to_owned()
     } else {
@@ -264,25 +265,28 @@ fn not_there(error: &std::io::Error) -> String {
     }
 }
 
-/// A YAML text of which only the first document counts.
-fn alone(bytes: &[u8]) -> Result<Value, FirstDocumentError> {
+/// The first document of a YAML text.
+fn first_document(bytes: &[u8]) -> Result<Value, FirstDocumentError> {
     match mainstay_yaml::documents(bytes, &Options::default()).next() {
         None => Ok(Value::Null),
         Some(Ok(document)) => Ok(document.value),
-        Some(Err(error)) => Err(FirstDocumentError::ParseYaml(yaml::of_text(bytes, &error))),
+        Some(Err(error)) => Err(FirstDocumentError::ParseYaml(yaml::document_error(bytes, &error))),
     }
 }
 
-/// A value from YAML, where scalars become texts if texts are wanted.
-fn typed(mut value: Value, wanted: &'static DeclaredStruct) -> Result<Value, FirstDocumentError> {
-    make_texts(&mut value, &DeclaredType::Struct(wanted));
+/// A value from YAML as its Go type; scalars become texts where the type has texts.
+fn decode_as(
+    mut value: Value,
+    wanted: &'static DeclaredStruct,
+) -> Result<Value, FirstDocumentError> {
+    coerce_texts(&mut value, &DeclaredType::Struct(wanted));
     match gojson::check_struct(&value, wanted) {
         Ok(()) => Ok(value),
         Err(mismatch) => Err(mismatch.reason.into()),
     }
 }
 
-fn make_texts(value: &mut Value, wanted: &DeclaredType) {
+fn coerce_texts(value: &mut Value, wanted: &DeclaredType) {
     match (wanted, &mut *value) {
         (DeclaredType::Text, Value::Bool(_) | Value::Number(_)) => {
             *value = mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole).into();
@@ -290,13 +294,13 @@ fn make_texts(value: &mut Value, wanted: &DeclaredType) {
         (DeclaredType::Struct(shape), Value::Object(fields)) => {
             for (name, wanted) in shape.fields {
                 if let Some(value) = fields.get_mut(*name) {
-                    make_texts(value, wanted);
+                    coerce_texts(value, wanted);
                 }
             }
         }
         (DeclaredType::List(element), Value::Array(items)) => {
             for item in items {
-                make_texts(item, element);
+                coerce_texts(item, element);
             }
         }
         _ => {}
@@ -308,9 +312,9 @@ impl Objects {
         for document in mainstay_yaml::documents(bytes, &Options::default()) {
             let document = document.map_err(|error| ManifestFileError::ParseYaml {
                 path: path.to_owned(),
-                reason: yaml::of_stream(bytes, &error),
+                reason: yaml::stream_error(bytes, &error),
             })?;
-            check_decodes(&document, bytes).map_err(|error| ManifestFileError::DecodeObject {
+            check_object(&document, bytes).map_err(|error| ManifestFileError::DecodeObject {
                 path: path.to_owned(),
                 error,
             })?;
@@ -319,13 +323,13 @@ impl Objects {
         Ok(())
     }
 
-    /// Adds the objects of a document: one, or those of a list.
+    /// Adds the object of a document, or the objects of a list.
     fn add_document(&mut self, mut document: Document) -> Result<(), ManifestFileError> {
         if let Value::Object(fields) = &mut document.value {
             structural::whole_numbers(fields);
         }
         let is_list = document.value.get("items").is_some();
-        let objects = if is_list { flattened(document.value) } else { vec![document.value] };
+        let objects = if is_list { flatten_list(document.value) } else { vec![document.value] };
         let errors: Vec<FromUnstructuredError> =
             objects.into_iter().filter_map(|object| self.add(object).err()).collect();
         if errors.is_empty() { Ok(()) } else { Err(ManifestFileError::ConvertObjects(errors)) }
@@ -339,7 +343,7 @@ impl Objects {
             }
             "CustomResourceDefinition" => {
                 convert::definition(&mut object)?;
-                self.definitions.push(object);
+                self.crds.push(object);
             }
             _ => self.others.push(object),
         }
@@ -347,8 +351,8 @@ impl Objects {
     }
 }
 
-/// Whether a document is an object of a kind, with metadata that can be read.
-fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
+/// Checks that a document is an object with a kind and valid metadata.
+fn check_object(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
     let value = &document.value;
     if !value.is_object() {
         let (found, expected) = (json_kind(value).to_owned(), "unstructured.detector".to_owned());
@@ -376,9 +380,9 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
     gojson::check_struct(value, &types::METADATA).map_err(|mismatch| mismatch.reason.into())
 }
 
-/// The objects of a list, of lists in it too; what says nothing of its kind is what the list's name
-/// says.
-fn flattened(list: Value) -> Vec<Value> {
+/// The objects of a list and of its inner lists. An item without kind and apiVersion takes them
+/// from the list.
+fn flatten_list(list: Value) -> Vec<Value> {
     let text = |value: &Value, name: &str| go_field::text(value, name).to_owned();
     let kind = text(&list, "kind");
     let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
@@ -411,8 +415,8 @@ fn items(mut list: Value) -> Vec<Value> {
     }
 }
 
-/// Takes a converted ClusterServiceVersion apart.
-fn of_csv(csv: &Value) -> RegistryV1Bundle {
+/// A bundle with the content of a converted ClusterServiceVersion.
+fn from_csv(csv: &Value) -> RegistryV1Bundle {
     let spec = csv.get("spec").unwrap_or(&Value::Null);
     let list = |value: &'static str| {
         let found = spec.pointer(value).and_then(Value::as_array);
@@ -457,13 +461,15 @@ fn of_csv(csv: &Value) -> RegistryV1Bundle {
                 kind: text(value, "type"),
                 deployment: text(value, "deploymentName"),
                 port: value.get("containerPort").and_then(Value::as_i64).unwrap_or(0),
-                definitions: texts(value, "conversionCRDs"),
+                crds: texts(value, "conversionCRDs"),
                 fields: value.as_object().cloned().unwrap_or_default(),
             })
             .collect(),
-        owned: list("/customresourcedefinitions/owned").map(|value| text(value, "name")).collect(),
-        aggregates: list("/apiservicedefinitions/owned").len() > 0,
-        definitions: Vec::new(),
+        owned_crds: list("/customresourcedefinitions/owned")
+            .map(|value| text(value, "name"))
+            .collect(),
+        owns_api_services: list("/apiservicedefinitions/owned").len() > 0,
+        crds: Vec::new(),
         others: Vec::new(),
     }
 }

@@ -1,8 +1,8 @@
-//! Whether a value fits a JSON schema, and what upstream says if it does not.
+//! JSON schema validation of configurations, with the messages of operator-controller.
 //!
-//! The part of draft 7 that schemas of configurations use, in the order of upstream's library.
-//! Failures form a tree; upstream shows it as a flat list, in which a reference that fails for one
-//! reason hides the reason.
+//! Supported is the part of draft 7 that configuration schemas use, in the order of upstream's
+//! library. Failures form a tree, which upstream prints as a flat list. A `$ref` that fails for one
+//! reason hides that reason.
 
 use super::schema;
 use mainstay_gocompat::quote;
@@ -10,14 +10,16 @@ use mainstay_schema::strict;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// What upstream says of a value that does not fit, line by line; nothing if it does.
+/// Upstream's messages for an invalid value, line by line; empty for a valid one.
 pub(super) fn check(schema: &Value, value: &Value, own: &str) -> Vec<String> {
     let mut place = Vec::new();
     let mut lines = Vec::new();
     if let Some(failure) = (Evaluation { own }).value(schema, value, &mut place) {
         match failure.kind {
-            FailureKind::Group => failure.causes.iter().for_each(|cause| cause.say(&mut lines)),
-            _ => failure.say(&mut lines),
+            FailureKind::Group => {
+                failure.causes.iter().for_each(|cause| cause.write_messages(&mut lines))
+            }
+            _ => failure.write_messages(&mut lines),
         }
     }
     lines
@@ -25,7 +27,7 @@ pub(super) fn check(schema: &Value, value: &Value, own: &str) -> Vec<String> {
 
 struct Failure {
     kind: FailureKind,
-    /// The place of the value, as a path with dots.
+    /// The path of the value, with dots.
     place: String,
     causes: Vec<Self>,
 }
@@ -47,20 +49,22 @@ enum FailureKind {
 }
 
 impl Failure {
-    /// The lines of a failure and of what caused it.
-    fn say(&self, lines: &mut Vec<String>) {
-        lines.push(self.words());
+    /// Adds the messages of the failure and of its causes.
+    fn write_messages(&self, lines: &mut Vec<String>) {
+        lines.push(self.message());
         if !(matches!(self.kind, FailureKind::Reference) && self.causes.len() == 1) {
-            self.causes.iter().for_each(|cause| cause.say(lines));
+            self.causes.iter().for_each(|cause| cause.write_messages(lines));
         }
     }
 
-    fn words(&self) -> String {
+    fn message(&self) -> String {
         let place = &self.place;
         let field = quote(place);
         match &self.kind {
-            FailureKind::Required(names) => format!("required field {} is missing", named(names)),
-            FailureKind::Additional(names) => format!("unknown field {}", named(names)),
+            FailureKind::Required(names) => {
+                format!("required field {} is missing", quote_first(names))
+            }
+            FailureKind::Additional(names) => format!("unknown field {}", quote_first(names)),
             FailureKind::Type { got: "null", .. } if !place.is_empty() => {
                 format!("required field {field} is missing")
             }
@@ -95,8 +99,8 @@ impl Failure {
     }
 }
 
-/// The first of some names, as upstream picks it out of the library's message.
-fn named(names: &[String]) -> String {
+/// The first name in quotes, as upstream cuts it out of the library's message.
+fn quote_first(names: &[String]) -> String {
     let text = single_quoted(names.first().map_or("", String::as_str));
     let inner = text[1..].split('\'').next().unwrap_or_default();
     quote(inner)
@@ -107,7 +111,7 @@ fn single_quoted(text: &str) -> String {
     format!("'{}'", &text[1..text.len() - 1])
 }
 
-/// What the library calls a value.
+/// The library's name of a value's type.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -125,7 +129,7 @@ fn is_whole(value: &Value) -> bool {
 }
 
 struct Evaluation<'a> {
-    /// The namespace of the operator; nothing is held against an empty one.
+    /// The namespace of the operator; empty means no comparison.
     own: &'a str,
 }
 
@@ -150,7 +154,7 @@ impl Evaluation<'_> {
         }
         if let (Some(name), Value::String(text)) = (rules.get("format"), value)
             && let Some(name) = name.as_str()
-            && let Some(why) = self.format(name, text)
+            && let Some(why) = self.format_error(name, text)
         {
             let (text, name) = (text.clone(), name.to_owned());
             return here(FailureKind::Format { text, name, why }, Vec::new(), place);
@@ -222,7 +226,7 @@ impl Evaluation<'_> {
         let mut unknown = Vec::new();
         for (name, value) in fields {
             let schema = properties.and_then(|properties| properties.get(name));
-            // In a pointer a slash and a tilde are written in other signs.
+            // A JSON pointer escapes tilde and slash.
             let step = name.replace('~', "~0").replace('/', "~1");
             match (schema, rules.get("additionalProperties")) {
                 (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
@@ -276,17 +280,17 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Why a text is not of a format; formats that are not known hold for all.
-    fn format(&self, name: &str, text: &str) -> Option<String> {
-        let (own, said) = (quote(self.own), quote(text));
+    /// Why a text does not have a format; an unknown format accepts each text.
+    fn format_error(&self, name: &str, text: &str) -> Option<String> {
+        let (own, given) = (quote(self.own), quote(text));
         match name {
             "date-time" => strict::parse_rfc3339(text).err().map(|error| error.to_string()),
             schema::OWN_FORMAT if !self.own.is_empty() && text != self.own => Some(format!(
-                "invalid value {said}: must be {own} (the namespace where the operator is installed) \
+                "invalid value {given}: must be {own} (the namespace where the operator is installed) \
                  because this operator only supports OwnNamespace install mode"
             )),
             schema::SINGLE_FORMAT if !self.own.is_empty() && text == self.own => Some(format!(
-                "invalid value {said}: must be different from {own} (the install namespace) because \
+                "invalid value {given}: must be different from {own} (the install namespace) because \
                  this operator uses SingleNamespace install mode to watch a different namespace"
             )),
             _ => None,

@@ -1,9 +1,11 @@
-//! What the files of a bundle weigh: characters of each, compressed with gzip and written in base64.
+//! What the files of a bundle weigh: characters of each, compressed with gzip and written in
+//! base64.
 //!
-//! Compressing costs more than all else that is asked of a bundle, and only those near the limit are
-//! ever told about it. So a file counts with the most that it can become, until that is too much for
-//! the bundle: first with its length, then with a sketch of how it could be compressed. Only then the
-//! files are compressed, the longest first, until what is left cannot reach the limit any more.
+//! Compressing costs more than all else that is asked of a bundle, and only those near the limit
+//! are ever told about it. So a file counts with the most that it can become, until that is too
+//! much for the bundle: first with its length, then with a sketch of how it could be compressed.
+//! Only then the files are compressed, the longest first, until what is left cannot reach the limit
+//! any more.
 
 use crate::reader::length;
 use flate2::{Compression, write::GzEncoder};
@@ -78,11 +80,12 @@ const fn bound(length: usize) -> usize {
 }
 
 /// The most bytes that gzip makes of a text, by a simple way to compress it: a line that stands in
-/// the 32 KiB before it too is a reference, all other bytes are letters, which are the shorter the more
-/// often they come.
+/// the 32 KiB before it too is a reference, all other bytes are letters, which are the shorter the
+/// more often they come.
 ///
-/// Letters have the lengths that Shannon gives them, at most 15 bits; a hundredth is left for those that
-/// would have more. References have a letter that says so, and 28 bits for length and distance.
+/// Letters have the lengths that Shannon gives them, at most 15 bits; a hundredth is left for those
+/// that would have more. References have a letter that says so, and 28 bits for length and
+/// distance.
 fn sketched(text: &[u8]) -> usize {
     const SLOTS: usize = 1 << 11;
     const FARTHEST: usize = 32 << 10;

@@ -30,8 +30,8 @@ pub(crate) fn filled(value: &Value, definition: &'static Definition) -> Value {
     Value::Object(out)
 }
 
-/// What Go calls that which holds a value, where nothing holds a null and numbers are whole as far as
-/// they have no sign.
+/// What Go calls that which holds a value, where nothing holds a null and numbers are whole as far
+/// as they have no sign.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

@@ -49,8 +49,8 @@ fn errors(value: Value) -> Option<(Object, Vec<FieldError>)> {
     Some((object, errors))
 }
 
-/// A definition with something simple in place of its schemas; none if it has anything besides that is
-/// held against them.
+/// A definition with something simple in place of its schemas; none if it has anything besides that
+/// is held against them.
 fn frame(value: &Value) -> Option<Value> {
     let without = |fields: &Map<String, Value>, name: &str| -> Map<String, Value> {
         let others = fields.iter().filter(|(key, _)| *key != name);

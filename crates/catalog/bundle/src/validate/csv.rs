@@ -268,8 +268,8 @@ fn missing(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     found
 }
 
-/// Whether a value of Go that is read from this one has nothing in it. Lists and maps that are there
-/// are something, however empty.
+/// Whether a value of Go that is read from this one has nothing in it. Lists and maps that are
+/// there are something, however empty.
 fn is_zero(value: &Value, kind: &DeclaredType) -> bool {
     let DeclaredType::Table(name) = kind else { return is_zero_scalar(value) };
     builtin::definition(name).is_none_or(|definition| is_zero_object(value, definition))

@@ -36,8 +36,8 @@ impl Refused {
     }
 }
 
-/// How files of bundles are read: also what is empty is a document, and keys that are there twice are
-/// noted.
+/// How files of bundles are read: also what is empty is a document, and keys that are there twice
+/// are noted.
 pub(crate) fn options() -> Options {
     Options {
         empty: EmptyDocuments::Keep,

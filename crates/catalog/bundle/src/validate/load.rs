@@ -1,8 +1,8 @@
 //! Reading a folder for the validators, as upstream's validation library reads it.
 //!
-//! This is not [`Bundle::read`](crate::Bundle::read), which follows another program of upstream: the
-//! folder that holds the ClusterServiceVersion is the folder of manifests, wherever it lies, and what
-//! cannot be read there is an error and not passed over.
+//! This is not [`Bundle::read`](crate::Bundle::read), which follows another program of upstream:
+//! the folder that holds the ClusterServiceVersion is the folder of manifests, wherever it lies,
+//! and what cannot be read there is an error and not passed over.
 
 use super::{
     LibraryVersion,
@@ -74,7 +74,8 @@ impl LoadedBundle {
         &self.manifests
     }
 
-    /// Characters of all files, each compressed with gzip and written in base64. This compresses them.
+    /// Characters of all files, each compressed with gzip and written in base64. This compresses
+    /// them.
     pub fn compressed_size(&self) -> u64 {
         self.weight.exactly()
     }
@@ -97,14 +98,15 @@ pub struct LoadResult {
 
 /// Reads a folder.
 ///
-/// `root` is the folder below the tree that is read (`""`: all of it), `shown` how messages call it.
-/// Upstream's command line reads the folder of manifests only, so it never sees the annotations.
+/// `root` is the folder below the tree that is read (`""`: all of it), `shown` how messages call
+/// it. Upstream's command line reads the folder of manifests only, so it never sees the
+/// annotations.
 pub fn load(tree: &dyn FileTree, root: &str, shown: &str, limits: &Limits) -> LoadResult {
     load_as(tree, root, shown, limits, LibraryVersion::default())
 }
 
-/// Reads a folder as a version of the library does: older ones do not know the field `release`, which
-/// is then as if it were not written.
+/// Reads a folder as a version of the library does: older ones do not know the field `release`,
+/// which is then as if it were not written.
 pub fn load_as(
     tree: &dyn FileTree,
     root: &str,
@@ -241,8 +243,8 @@ impl<'r, 't> Loader<'r, 't> {
         Ok(content)
     }
 
-    /// Goes through a folder and those in it: annotations and the ClusterServiceVersion are wherever
-    /// they are found, and every file counts for the size.
+    /// Goes through a folder and those in it: annotations and the ClusterServiceVersion are
+    /// wherever they are found, and every file counts for the size.
     fn walk(&mut self, folder: &str, depth: usize) {
         let entries = match self.reading.list(folder) {
             Ok(entries) => entries,

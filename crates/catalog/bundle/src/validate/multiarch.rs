@@ -350,8 +350,8 @@ impl Check {
     }
 }
 
-/// The platforms of an image, but for entries that are no images at all, which an older library does
-/// not tell apart.
+/// The platforms of an image, but for entries that are no images at all, which an older library
+/// does not tell apart.
 fn platforms(
     images: &mut dyn ImageInspector,
     image: &str,

@@ -199,7 +199,8 @@ fn shown_rule(rule: &Value) -> String {
     )
 }
 
-/// Whether a rule of permissions names one of the groups, one of the resources and one of the verbs.
+/// Whether a rule of permissions names one of the groups, one of the resources and one of the
+/// verbs.
 pub(crate) fn permits(rule: &Value, groups: &[&str], resources: &[&str], verbs: &[&str]) -> bool {
     let any = |field: &str, wanted: &[&str]| texts(rule, field).any(|text| wanted.contains(&text));
     any("apiGroups", groups) && any("resources", resources) && any("verbs", verbs)

@@ -1,4 +1,5 @@
-//! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry` 1.73.
+//! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry`
+//! 1.73.
 
 use super::{
     ValidatorSettings,

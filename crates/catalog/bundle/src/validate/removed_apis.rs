@@ -32,8 +32,8 @@ impl Uses {
         self.names.is_empty()
     }
 
-    /// `FileKind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in random
-    /// order.
+    /// `FileKind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in
+    /// random order.
     pub(crate) fn text(&self) -> String {
         let comma = if self.names.len() > 1 { "," } else { "" };
         let kind =
@@ -120,7 +120,8 @@ fn gone(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
     table.iter().any(|(known, kinds)| *known == api_version && kinds.contains(&kind))
 }
 
-/// Whether a kind is one of those that a version of Kubernetes has removed and this validator knows.
+/// Whether a kind is one of those that a version of Kubernetes has removed and this validator
+/// knows.
 pub(crate) fn is_removed(api_version: &str, kind: &str) -> bool {
     [GONE_IN_22, GONE_IN_25, GONE_IN_26].iter().any(|table| gone(table, api_version, kind))
 }

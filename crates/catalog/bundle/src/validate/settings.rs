@@ -20,8 +20,8 @@ pub enum LibraryVersion {
     #[default]
     V045,
     /// 0.34, which is in operator-sdk 1.42: it does not look at the names of bundles with a release
-    /// and at related images, doubts permissions for all resources that moved in Kubernetes 1.25, and
-    /// takes entries of lists of images that are no images for platforms.
+    /// and at related images, doubts permissions for all resources that moved in Kubernetes 1.25,
+    /// and takes entries of lists of images that are no images for platforms.
     V034,
 }
 

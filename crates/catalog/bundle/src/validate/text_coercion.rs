@@ -1,7 +1,7 @@
 //! Scalars where Go expects texts.
 //!
-//! Upstream's loader turns YAML into JSON with an eye on the Go type that is filled: where that is a
-//! text, a number or a truth value of the YAML becomes one. Types that read themselves are left
+//! Upstream's loader turns YAML into JSON with an eye on the Go type that is filled: where that is
+//! a text, a number or a truth value of the YAML becomes one. Types that read themselves are left
 //! alone.
 
 use mainstay_schema::gojson::{self, DeclaredType, Mismatch};

@@ -265,9 +265,9 @@ impl CertificateProvider for Own {
         caller["webhooks"][0]["clientConfig"]["caBundle"] = "QUJD".into();
     }
 
-    fn serve(&self, _service: &mut Value, _serving: &WebhookServing) {}
+    fn prepare_service(&self, _service: &mut Value, _serving: &WebhookServing) {}
 
-    fn objects(&self, serving: &WebhookServing) -> Vec<Value> {
+    fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value> {
         vec![json!({"kind": "Secret", "metadata": {"name": serving.certificate}})]
     }
 }

@@ -226,7 +226,7 @@ impl RenderOptions {
                 ..InstallSettings::into_namespace(&arguments.namespace)
             }),
             Self::MultipleNamespaces(deployment_config) => {
-                content.check_aggregation()?;
+                content.check_api_services()?;
                 content.into_rendered(&RenderSettings {
                     namespace: &arguments.namespace,
                     targets: &arguments.watch,
