@@ -99,7 +99,7 @@ impl FileContent {
             let empty = Arc::new(Value::Object(Map::new()));
             return Ok(Decoded { value: empty, repeated: Vec::new(), ..*decoded });
         }
-        match decode::unstructured(&decoded.value) {
+        match decode::unstructured_error(&decoded.value) {
             None => Ok(decoded.clone()),
             Some(error) => Err(Refused::new(FirstDocumentError::Decode(error), Some(decoded.line))),
         }

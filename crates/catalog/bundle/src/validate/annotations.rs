@@ -1,5 +1,4 @@
-//! Annotations that mean something only in one spelling, and package manifests and operator groups,
-//! whose validators ask for little more.
+//! Validation of annotation keys, OperatorGroups and package manifests.
 
 use super::{
     csv_fields::items,
@@ -12,8 +11,8 @@ use mainstay_gocompat::quote;
 use mainstay_schema::gojson::DeclaredType;
 use serde_json::Value;
 
-/// Keys that have one right spelling.
-const SPELLED: &[&str] = &[
+/// Keys that have an effect only in this case.
+const KEYS: &[&str] = &[
     "olm.operatorGroup",
     "olm.operatorNamespace",
     "olm.targetNamespaces",
@@ -21,14 +20,14 @@ const SPELLED: &[&str] = &[
     "olm.skipRange",
 ];
 
-/// What is wrong with annotations, with the keys; `value` is what upstream calls the value.
+/// Findings for annotations, with their keys; `value` is the value in upstream's message.
 pub(crate) fn findings<'a>(
     annotations: impl Iterator<Item = (&'a str, &'a str)>,
     value: &str,
 ) -> Vec<(&'a str, ValidationFinding)> {
     let mut found = Vec::new();
     for (key, _) in annotations {
-        let known = SPELLED.iter().find(|right| right.to_lowercase() == key.to_lowercase());
+        let known = KEYS.iter().find(|right| right.to_lowercase() == key.to_lowercase());
         if let Some(right) = known.filter(|right| **right != key) {
             let detail =
                 format!("provided annotation {key} uses wrong case and should be {right} instead");
@@ -50,7 +49,7 @@ pub(crate) fn findings<'a>(
     found
 }
 
-/// Judges an operator group, which is of any version.
+/// Validates an OperatorGroup of any version.
 pub fn validate_operator_group(object: &Value) -> ManifestResult {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -62,10 +61,10 @@ pub fn validate_operator_group(object: &Value) -> ManifestResult {
     found
 }
 
-/// Judges the text of a package manifest, the way packages were described before bundles.
+/// Validates a package manifest, the format of packages before bundles.
 ///
 /// # Errors
-/// If the text has no document, or one that is no package manifest.
+/// If the text has no document, or one that is not a package manifest.
 pub fn validate_package_manifest(text: &[u8]) -> Result<ManifestResult, FirstDocumentError> {
     let kind = DeclaredType::Struct(&types::PACKAGE_MANIFEST);
     let value = decode::document(text).map_err(|refused| refused.reason)?.value;

@@ -1,10 +1,10 @@
-//! The validator of community operators, which upstream has deprecated: who uses APIs that 1.22
-//! removed must keep to older versions of `OpenShift`.
+//! The validator `community`, which upstream has deprecated: a bundle with APIs that Kubernetes
+//! 1.22 removed must be limited to OpenShift versions before 4.9.
 
 use super::{
     ValidatorSettings,
-    csv::{csv_warning, invalid},
-    finding::{FindingLevel, ManifestResult, ValidationFinding, fields},
+    csv::{csv_error, csv_warning},
+    finding::{FindingLevel, ManifestResult, ValidationFinding, field_path},
     load::LoadedBundle,
     removed_apis,
 };
@@ -25,28 +25,30 @@ static PROPERTY: DeclaredStruct = DeclaredStruct {
 };
 static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
-/// Judges a bundle.
+/// Validates a bundle.
 pub(crate) fn validate(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
     let mut found = ManifestResult::new(subject.name.clone());
-    let uses = removed_apis::in_22(subject);
+    let uses = removed_apis::removed_in_22(subject);
     if uses.is_empty() {
         return found;
     }
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let text = uses.text();
-    let place = fields(&["metadata", "annotations", "olm.properties"]);
+    let location = field_path(&["metadata", "annotations", "olm.properties"]);
     let set = |finding: ValidationFinding| {
-        finding.at(csv, &place).with_remedy(format!("set {MAXIMUM} below 4.9, or use newer APIs"))
+        finding
+            .at(csv, &location)
+            .with_remedy(format!("set {MAXIMUM} below 4.9, or use newer APIs"))
     };
     let mut errors = Vec::new();
-    match annotation(subject, &text) {
+    match check_annotation(subject, &text) {
         Some((FindingLevel::Error, detail)) => errors.push(detail),
         Some((FindingLevel::Warning, detail)) => found.add(set(csv_warning(name, &detail))),
         None => {}
     }
     match &settings.index {
         None => {
-            // Upstream repeats the errors as warnings, and forgets the warnings there were.
+            // Upstream repeats the errors as warnings, and drops earlier warnings.
             let label = format!(
                 "please, inform the path of its index image file via the the optional key values and the \
                  key index-path to allow this validator check the labels configuration or migrate the \
@@ -58,14 +60,14 @@ pub(crate) fn validate(subject: &LoadedBundle, settings: &ValidatorSettings) -> 
                 found.add(set(csv_warning(name, detail)));
             }
         }
-        Some(index) => errors.extend(file(index, &text)),
+        Some(index) => errors.extend(check_index_file(index, &text)),
     }
-    found.extend(errors.iter().map(|detail| set(invalid(name, detail))));
+    found.extend(errors.iter().map(|detail| set(csv_error(name, detail))));
     found
 }
 
-/// What is wrong with the annotation: how much that weighs, and the detail of the finding.
-fn annotation(subject: &LoadedBundle, uses: &str) -> Option<(FindingLevel, String)> {
+/// Level and detail of the finding for the annotation, if any.
+fn check_annotation(subject: &LoadedBundle, uses: &str) -> Option<(FindingLevel, String)> {
     let annotated = subject.annotation("olm.properties").unwrap_or_default();
     if annotated.is_empty() {
         return Some((
@@ -136,30 +138,30 @@ fn annotation(subject: &LoadedBundle, uses: &str) -> Option<(FindingLevel, Strin
     })
 }
 
-/// The file that an index image is built from, where one is named.
+/// The Dockerfile of an index image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFile {
-    /// Its path, as it was given.
+    /// The path as given.
     pub path: String,
-    /// What came of reading it.
+    /// The content, or why it cannot be read.
     pub content: IndexContent,
 }
 
-/// What came of reading the file of an index image.
+/// The result of reading the Dockerfile of an index image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexContent {
-    /// Its text.
+    /// The text.
     Text(String),
-    /// It is a folder.
+    /// The path is a folder.
     Folder,
-    /// It is not there: what the system said.
+    /// The file does not exist: the message of the operating system.
     Missing(String),
-    /// It cannot be read: what the system said.
+    /// The file cannot be read: the message of the operating system.
     Unreadable(String),
 }
 
-/// What is wrong with the labels of the file.
-fn file(index: &IndexFile, uses: &str) -> Option<String> {
+/// The error of the Dockerfile's labels, if any.
+fn check_index_file(index: &IndexFile, uses: &str) -> Option<String> {
     let path = &index.path;
     let content = match &index.content {
         IndexContent::Text(content) => content,

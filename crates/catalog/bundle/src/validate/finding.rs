@@ -1,15 +1,15 @@
-//! What a validator has to say: upstream's findings, which know their place besides.
+//! Findings of validators: upstream's errors and warnings, with location and remedy.
 
 use mainstay_schema::gojson::Step;
 use std::borrow::Cow;
 use std::fmt;
 
-/// How much a finding weighs.
+/// The level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingLevel {
-    /// It has to be corrected.
+    /// The fault must be corrected.
     Error,
-    /// It should be.
+    /// The fault should be corrected.
     Warning,
 }
 
@@ -22,44 +22,44 @@ impl fmt::Display for FindingLevel {
     }
 }
 
-/// The value that a finding is about, as upstream prints it.
+/// The value of a finding, as upstream prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadValue {
-    /// None.
+    /// No value.
     Nothing,
     /// A text (which may be empty), or the group, version and kind of an API.
     Text(String),
-    /// An error, or a whole structure of upstream's program in the words of Go's `%v`.
-    Shown(String),
-    /// A pointer, of which upstream prints the address.
+    /// An error, or a struct as Go's `%v` prints it.
+    Printed(String),
+    /// A pointer; upstream prints its address.
     Pointer,
-    /// A structure that upstream prints with addresses in it.
+    /// A struct that contains pointers; upstream prints their addresses.
     Structure,
 }
 
-/// One thing that a validator found.
+/// An error or warning of a validator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidationFinding {
-    /// The type, by upstream's name for it, such as `CSVFileNotValid`.
+    /// Upstream's name of the type, such as `CSVFileNotValid`.
     pub kind: &'static str,
-    /// How much it weighs.
+    /// The level.
     pub level: FindingLevel,
-    /// The field, by its path; empty where upstream names none.
+    /// The path of the field; empty where upstream names none.
     pub field: String,
     /// The value.
     pub bad: BadValue,
-    /// What is wrong, in upstream's words.
+    /// The fault, in upstream's words.
     pub detail: String,
-    /// What to do about it, in ours.
+    /// The remedy, in our words.
     pub remedy: Cow<'static, str>,
-    /// Which manifest, and which part of it.
-    pub(crate) place: ObjectPath,
+    /// The manifest and the part of it.
+    pub(crate) object_path: ObjectPath,
 }
 
-/// Where a finding stands: a file of the bundle and a part of the object in it.
+/// A part of an object of the bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectPath {
-    /// The position of the manifest; none for what is about the bundle as a whole.
+    /// The index of the manifest; none for the bundle as a whole.
     pub(crate) manifest: Option<usize>,
     pub(crate) path: Vec<Step>,
 }
@@ -73,7 +73,7 @@ impl ValidationFinding {
             bad,
             detail: detail.into(),
             remedy: Cow::Borrowed(""),
-            place: ObjectPath::default(),
+            object_path: ObjectPath::default(),
         }
     }
 
@@ -92,16 +92,16 @@ impl ValidationFinding {
     }
 
     pub(crate) fn at(mut self, manifest: usize, path: &[Step]) -> Self {
-        self.place = ObjectPath { manifest: Some(manifest), path: path.to_vec() };
+        self.object_path = ObjectPath { manifest: Some(manifest), path: path.to_vec() };
         self
     }
 
-    /// The whole line, as upstream prints it: level, field, value and detail. Addresses of pointers
-    /// are `{ptr}` here, structures with addresses in them `…`.
+    /// The line that upstream prints: level, field, value and detail. An address of a pointer is
+    /// `{ptr}`, a struct with addresses `…`.
     pub fn text(&self) -> String {
         let value = match &self.bad {
             BadValue::Nothing => None,
-            BadValue::Text(text) | BadValue::Shown(text) => Some(text.as_str()),
+            BadValue::Text(text) | BadValue::Printed(text) => Some(text.as_str()),
             BadValue::Pointer => Some("{ptr}"),
             BadValue::Structure => Some("…"),
         };
@@ -122,14 +122,14 @@ impl ValidationFinding {
     }
 }
 
-/// What a validator says of one object.
+/// The findings of a validator for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManifestResult {
-    /// What upstream calls the object: a name, a version, or nothing.
+    /// Upstream's name of the object: a name, a version, or empty.
     pub name: String,
-    /// What has to be corrected.
+    /// The errors.
     pub errors: Vec<ValidationFinding>,
-    /// What should be.
+    /// The warnings.
     pub warnings: Vec<ValidationFinding>,
 }
 
@@ -151,7 +151,7 @@ impl ManifestResult {
         }
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty() && self.warnings.is_empty()
     }
@@ -162,14 +162,14 @@ impl ManifestResult {
     }
 }
 
-/// The steps of fields to a part of an object.
-pub(crate) fn fields(names: &[&str]) -> Vec<Step> {
+/// A path of field names.
+pub(crate) fn field_path(names: &[&str]) -> Vec<Step> {
     names.iter().map(|name| Step::Field((*name).to_owned())).collect()
 }
 
-/// The steps to an item of a list.
-pub(crate) fn item(names: &[&str], at: usize) -> Vec<Step> {
-    let mut path = fields(names);
+/// The path to an item of a list.
+pub(crate) fn item_path(names: &[&str], at: usize) -> Vec<Step> {
+    let mut path = field_path(names);
     path.push(Step::Item(at));
     path
 }

@@ -1,4 +1,4 @@
-//! What `opm` asks of the folders of a bundle: are they there, and what do the metadata say?
+//! The bundle format check of `opm`: folders, annotations and dependencies.
 
 use super::text_coercion;
 use crate::cel_rule::CelRule;
@@ -59,15 +59,15 @@ static CONSTRAINT: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     ],
 });
 
-/// What `opm` finds wrong with the format of a bundle, sorted. `shown` is how messages call the
-/// bundle's folder.
-pub fn format(tree: &dyn FileTree, shown: &str, limits: &Limits) -> Vec<String> {
-    BundleReader::new(tree, limits).format(shown)
+/// The errors of `opm` for the format of a bundle, sorted. `display_root` is the name of the
+/// bundle's folder in messages.
+pub fn check_format(tree: &dyn FileTree, display_root: &str, limits: &Limits) -> Vec<String> {
+    BundleReader::new(tree, limits).check_format(display_root)
 }
 
 impl BundleReader<'_> {
-    /// What `opm` finds wrong with the format of a bundle, as [`format()`] says it.
-    pub fn format(&self, shown: &str) -> Vec<String> {
+    /// The errors of `opm` for the format of a bundle, as [`check_format`] returns them.
+    pub fn check_format(&self, display_root: &str) -> Vec<String> {
         let listed = self.list("").unwrap_or_default();
         let has = |name: &str| {
             listed.iter().any(|entry| entry.name == name && entry.kind == tree::FileKind::Folder)
@@ -80,7 +80,7 @@ impl BundleReader<'_> {
         if !found.is_empty() {
             return found;
         }
-        let media = self.media_type("manifests", &format!("{shown}/manifests"));
+        let media = self.media_type("manifests", &format!("{display_root}/manifests"));
         let media = media.unwrap_or_else(|error| {
             found.push(error.to_string());
             ""
@@ -88,16 +88,16 @@ impl BundleReader<'_> {
         let (annotations, dependencies) = self.metadata();
         match annotations {
             None => found.push("Could not find annotations file".to_owned()),
-            Some(annotations) => check(&annotations, media, &mut found),
+            Some(annotations) => check_annotations(&annotations, media, &mut found),
         }
         for dependency in &dependencies {
-            found.extend(wrong_with(dependency));
+            found.extend(dependency_errors(dependency));
         }
         found.sort();
         found
     }
 
-    /// The annotations, and the dependencies of another file.
+    /// The annotations of one file, and the dependencies of another one.
     fn metadata(&self) -> (Option<Value>, Vec<BundleProperty>) {
         let entries = self.list("metadata").unwrap_or_default();
         let (mut annotations, mut dependencies) = (None, Vec::new());
@@ -131,7 +131,7 @@ impl BundleReader<'_> {
     }
 }
 
-fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
+fn check_annotations(annotations: &Value, media: &str, found: &mut Vec<String>) {
     let get =
         |key: &str| annotations.get(key).map(|annotation| annotation.as_str().unwrap_or_default());
     let asked = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
@@ -156,7 +156,7 @@ fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
     }
 }
 
-fn wrong_with(dependency: &BundleProperty) -> Vec<String> {
+fn dependency_errors(dependency: &BundleProperty) -> Vec<String> {
     let kind = match dependency.kind.as_str() {
         "olm.gvk" => Some(&API),
         "olm.package" => Some(&PACKAGE),

@@ -1,21 +1,21 @@
-//! Judging bundles: the validators of upstream's validation library.
+//! Bundle validation: the validators of the library operator-framework/api.
 //!
-//! [`load`] reads a folder as that library does, each [`Validator`] looks at what came of it and
-//! answers with [`ManifestResult`] in upstream's words. A finding knows its place besides
-//! ([`LoadedBundle::place`]), and a remedy, for who speaks to people.
+//! [`load`] reads a folder as that library does. Each [`Validator`] returns a [`ManifestResult`]
+//! for each object, with upstream's messages. A finding also has a location
+//! ([`LoadedBundle::locate`]) and a remedy.
 //!
 //! ```text
-//! tree ─► load ─► Subject ─► Validator::run ─► Findings (one for each object that was looked at)
-//!                    └─ problems: what could not be read, with file and line
+//! tree ─► load ─┬─► LoadedBundle ─► Validator::run ─► ManifestResult (one for each object)
+//!               └─► problems: unreadable files, with file and line
 //! ```
 //!
-//! [`format()`] and [`content`] are what `opm` itself asks of a bundle's folders and manifests.
+//! [`check_format`] and [`check_manifests`] are the checks of `opm` itself.
 //!
-//! Nothing here asks a network: the one validator that looks at images is given where their
-//! manifests come from ([`ImageInspector`]).
+//! This module does not use the network: the validator of images gets their manifests from an
+//! [`ImageInspector`].
 //!
-//! Where upstream crashes (an empty list of icons) there is a finding; where it goes through a map,
-//! what it says in random order is sorted here.
+//! Where upstream crashes (an empty list of icons), this module returns a finding. Where upstream
+//! iterates over a map, its random order is sorted here.
 
 mod annotations;
 mod bundle;
@@ -44,48 +44,48 @@ mod text_coercion;
 pub use annotations::{validate_operator_group, validate_package_manifest};
 pub use community::{IndexContent, IndexFile};
 pub use finding::{BadValue, FindingLevel, ManifestResult, ValidationFinding};
-pub use format::format;
+pub use format::check_format;
 pub use load::{LoadResult, LoadedBundle, load, load_as};
 pub use multiarch::ImageInspector;
 pub use operator_sdk::{
     annotations as read_sdk_annotations, format_go_value, objects as validate_sdk_objects,
     to_older_messages,
 };
-pub use registry::{MediaTypeError, content, media_type};
+pub use registry::{MediaTypeError, check_manifests, media_type};
 pub(crate) use removed_apis::is_removed;
 pub use settings::{CategoriesError, LibraryVersion, ValidatorSettings};
 
-/// A validator.
+/// A validator of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Validator {
     /// The ClusterServiceVersion.
     Csv,
     /// Custom resource definitions.
     Crd,
-    /// Whether the parts fit together.
+    /// The bundle as a whole: consistency and size.
     Bundle,
-    /// What the hub asks for, as it was: with capabilities and categories.
+    /// OperatorHub's requirements, version 1: with capabilities and categories.
     OperatorHub,
-    /// What the hub asks for.
+    /// OperatorHub's requirements.
     OperatorHubV2,
-    /// The capability level is one of the standard ones.
+    /// The capability level is a standard one.
     Capabilities,
-    /// Categories are standard ones.
+    /// The categories are standard ones.
     Categories,
     /// Objects that can harm a cluster.
     Object,
-    /// Bundles that keep to old versions of a platform.
+    /// Community operators: bundles limited to older versions of OpenShift.
     Community,
     /// APIs that Kubernetes has removed.
     RemovedApis,
     /// Good practices.
     GoodPractices,
-    /// Architectures of images.
+    /// The architectures of images.
     MultiArch,
 }
 
 impl Validator {
-    /// All of them.
+    /// All validators.
     pub const ALL: [Self; 12] = [
         Self::Csv,
         Self::Crd,
@@ -101,10 +101,10 @@ impl Validator {
         Self::OperatorHub,
     ];
 
-    /// Those that every bundle has to please.
+    /// The validators that every bundle must pass.
     pub const DEFAULT: [Self; 3] = [Self::Csv, Self::Crd, Self::Bundle];
 
-    /// Its name.
+    /// The name in operator-sdk's selectors.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -122,8 +122,8 @@ impl Validator {
         }
     }
 
-    /// What it says of a bundle, object by object, also of objects of which it has nothing to say.
-    /// Without images [`Validator::MultiArch`] looks at nothing.
+    /// The results for a bundle, object by object; also empty results. Without an inspector,
+    /// [`Validator::MultiArch`] returns nothing.
     pub fn run(
         self,
         subject: &LoadedBundle,
@@ -134,8 +134,8 @@ impl Validator {
             Self::Csv => vec![csv::validate(subject)],
             Self::Crd => crd::validate(subject),
             Self::Bundle => vec![bundle::validate(subject, settings.library)],
-            Self::OperatorHub => operator_hub::first(Some(subject), settings),
-            Self::OperatorHubV2 => vec![operator_hub::second(subject, settings)],
+            Self::OperatorHub => operator_hub::validate_v1(Some(subject), settings),
+            Self::OperatorHubV2 => vec![operator_hub::validate_v2(subject, settings)],
             Self::Capabilities => vec![operator_hub::capabilities(subject)],
             Self::Categories => vec![operator_hub::categories(subject, settings)],
             Self::Object => object::validate(subject),
@@ -154,7 +154,7 @@ impl Validator {
     }
 }
 
-/// A place in a bundle.
+/// The location of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FindingLocation {
     /// The file, below the tree's root.
@@ -164,18 +164,18 @@ pub struct FindingLocation {
 }
 
 impl LoadedBundle {
-    /// Where a finding stands; none for what is about the bundle as a whole.
-    pub fn place(&self, finding: &ValidationFinding) -> Option<FindingLocation> {
+    /// The location of a finding; none if it concerns the bundle as a whole.
+    pub fn locate(&self, finding: &ValidationFinding) -> Option<FindingLocation> {
         self.locate_all(&[finding]).pop().flatten()
     }
 
-    /// As [`LoadedBundle::place`], for many findings: each file is gone through once.
+    /// As [`LoadedBundle::locate`] for many findings, in one pass over each file.
     pub fn locate_all(&self, findings: &[&ValidationFinding]) -> Vec<Option<FindingLocation>> {
         let mut found = vec![None; findings.len()];
         for (at, manifest) in self.manifests.iter().enumerate() {
-            let here = |number: &usize| findings[*number].place.manifest == Some(at);
+            let here = |number: &usize| findings[*number].object_path.manifest == Some(at);
             let numbers: Vec<usize> = (0..findings.len()).filter(here).collect();
-            let paths = numbers.iter().map(|number| findings[*number].place.path.as_slice());
+            let paths = numbers.iter().map(|number| findings[*number].object_path.path.as_slice());
             for (number, line) in numbers.iter().zip(manifest.lines_of(paths)) {
                 found[*number] = Some(FindingLocation { file: manifest.file().to_owned(), line });
             }

@@ -1,12 +1,12 @@
-//! The validator of architectures: do images run where the bundle says they do?
+//! The validator `multiarch`: platforms of images, compared with labels and node affinity.
 //!
-//! Upstream goes through maps, so its findings come in random order; ours are sorted by image.
+//! Upstream iterates over maps, so its findings have a random order; these are sorted by image.
 
 use super::{
     LibraryVersion, ValidatorSettings,
     csv::labels,
-    csv_fields::{deep, items, texts},
-    finding::{BadValue, ManifestResult, ValidationFinding, fields},
+    csv_fields::{field_at, items, texts},
+    finding::{BadValue, ManifestResult, ValidationFinding, field_path},
     load::LoadedBundle,
 };
 use crate::go_field;
@@ -21,27 +21,27 @@ use std::{
 const ARCH: &str = "operatorframework.io/arch.";
 const OS: &str = "operatorframework.io/os.";
 
-/// Where the manifests of images come from: a registry, or a container tool that asks one.
+/// A source of image manifests: a registry, or a container tool.
 pub trait ImageInspector {
-    /// The manifest of an image, or its list of manifests: a JSON text.
+    /// The manifest, or the manifest list, of an image as JSON.
     ///
     /// # Errors
-    /// Why it cannot be had; the text of the error becomes part of a finding.
+    /// Why the manifest is not available; the message becomes part of a finding.
     fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>>;
 }
 
-/// Why the platforms of an image are not known.
+/// Why the platforms of an image are unknown.
 #[derive(Debug, thiserror::Error)]
 enum InspectError {
-    /// The manifest cannot be had.
+    /// The manifest is not available.
     #[error("{0}")]
     GetManifest(Box<dyn Error>),
-    /// The manifest is no JSON.
+    /// The manifest is not JSON.
     #[error(transparent)]
     ParseManifest(#[from] serde_json::Error),
 }
 
-/// A system that an image runs on.
+/// A platform of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Platform {
     os: String,
@@ -54,17 +54,16 @@ impl fmt::Display for Platform {
     }
 }
 
-/// The platforms of an image; none if they are not known.
-type Known = Option<Vec<Platform>>;
-type Group = BTreeMap<String, Known>;
+/// The platforms of images by image; none if they are unknown.
+type PlatformsByImage = BTreeMap<String, Option<Vec<Platform>>>;
 
-/// Texts as `%q` prints a list of them.
-fn list<T: fmt::Display>(texts: &[T]) -> String {
+/// A list of texts as `%q` prints it.
+fn quote_list<T: fmt::Display>(texts: &[T]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quote(&text.to_string())).collect();
     format!("[{}]", texts.join(" "))
 }
 
-/// Judges a bundle.
+/// Validates a bundle.
 pub(crate) fn validate(
     subject: &LoadedBundle,
     settings: &ValidatorSettings,
@@ -73,7 +72,7 @@ pub(crate) fn validate(
     let tool = settings.container_tool.as_str();
     let mut found = ManifestResult::new(subject.name.clone());
     let bad = || BadValue::Text(subject.csv_name().to_owned());
-    let place = fields(&["metadata", "labels"]);
+    let location = field_path(&["metadata", "labels"]);
     if !matches!(tool, "" | "none" | "docker" | "podman") {
         let detail = format!(
             "invalid value (container-tools) for ({tool}). One of: [docker, podman, none] (If not set, the \
@@ -85,19 +84,19 @@ pub(crate) fn validate(
     }
     let mut check = Check::new(subject);
     check.inspect(images, settings.library);
-    check.supported();
-    check.unlabelled();
-    check.others();
-    check.affinity();
+    check.check_labels();
+    check.check_missing_labels();
+    check.check_other_images();
+    check.check_affinity();
     for detail in check.errors {
         let finding = ValidationFinding::error("ValidationFailed", bad(), detail);
         let remedy = "build the image for it, or remove the label";
-        found.add(finding.at(subject.csv.0, &place).with_remedy(remedy));
+        found.add(finding.at(subject.csv.0, &location).with_remedy(remedy));
     }
     for detail in check.warnings {
         let finding = ValidationFinding::warning("ValidationFailed", bad(), detail);
         let remedy = "let labels, images and node affinity say the same";
-        found.add(finding.at(subject.csv.0, &place).with_remedy(remedy));
+        found.add(finding.at(subject.csv.0, &location).with_remedy(remedy));
     }
     found
 }
@@ -105,11 +104,11 @@ pub(crate) fn validate(
 struct Check {
     arch_labels: Vec<String>,
     os_labels: Vec<String>,
-    managers: Group,
-    /// The images of managers in the order in which they are found.
-    named: Vec<String>,
-    others: Group,
-    related: Group,
+    managers: PlatformsByImage,
+    /// The images of managers, in the order of the deployments.
+    manager_images: Vec<String>,
+    others: PlatformsByImage,
+    related: PlatformsByImage,
     affinity: BTreeMap<String, Vec<Platform>>,
     errors: Vec<String>,
     warnings: Vec<String>,
@@ -125,16 +124,16 @@ impl Check {
         let mut check = Self {
             arch_labels: labelled(ARCH),
             os_labels: labelled(OS),
-            managers: Group::new(),
-            named: Vec::new(),
-            others: Group::new(),
-            related: Group::new(),
+            managers: PlatformsByImage::new(),
+            manager_images: Vec::new(),
+            others: PlatformsByImage::new(),
+            related: PlatformsByImage::new(),
             affinity: BTreeMap::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
         };
         for (_, pod) in subject.deployments() {
-            check.deployment(pod);
+            check.add_deployment(pod);
         }
         for (_, pod) in subject.deployments() {
             for container in items(pod, "containers") {
@@ -150,9 +149,9 @@ impl Check {
         check
     }
 
-    /// The images of a deployment that are the operator's own: a container called manager, or all
-    /// but the proxy that scaffolds have.
-    fn deployment(&mut self, pod: &Value) {
+    /// Adds the operator's own images of a deployment: that of the container `manager`, or else all
+    /// except `kube-rbac-proxy`.
+    fn add_deployment(&mut self, pod: &Value) {
         let mut found = false;
         for container in items(pod, "containers") {
             let image = go_field::text(container, "image");
@@ -160,10 +159,10 @@ impl Check {
                 continue;
             }
             if go_field::text(container, "name") == "manager" {
-                self.manager(image);
+                self.add_manager(image);
                 found = true;
             }
-            self.affinity.insert(image.to_owned(), affinity(pod));
+            self.affinity.insert(image.to_owned(), affinity_platforms(pod));
         }
         if found {
             return;
@@ -173,20 +172,20 @@ impl Check {
             if go_field::text(container, "name") != "kube-rbac-proxy"
                 && !self.managers.contains_key(image)
             {
-                self.manager(image);
+                self.add_manager(image);
             }
         }
     }
 
-    fn manager(&mut self, image: &str) {
+    fn add_manager(&mut self, image: &str) {
         self.managers.insert(image.to_owned(), None);
-        self.named.push(image.to_owned());
+        self.manager_images.push(image.to_owned());
     }
 
     fn inspect(&mut self, images: &mut dyn ImageInspector, library: LibraryVersion) {
         let groups = [&mut self.managers, &mut self.others, &mut self.related];
         for (image, known) in groups.into_iter().flatten() {
-            // Once more, for who has bad luck.
+            // One retry.
             let mut ask = || platforms(images, image, library);
             let found = ask().or_else(|_| ask());
             match found {
@@ -198,19 +197,19 @@ impl Check {
         }
     }
 
-    /// The systems that labels promise, or those that go without saying.
-    fn promised(labels: &[String], prefix: &str, default: &str) -> Vec<String> {
+    /// The values of the supported labels, or the default.
+    fn labelled_values(labels: &[String], prefix: &str, default: &str) -> Vec<String> {
         if labels.is_empty() {
             return vec![default.to_owned()];
         }
         labels.iter().map(|label| label.replace(prefix, "")).collect()
     }
 
-    /// What labels promise, all images have.
-    fn supported(&mut self) {
+    /// Each image has each labelled platform.
+    fn check_labels(&mut self) {
         let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for os in Self::promised(&self.os_labels, OS, "linux") {
-            for arch in Self::promised(&self.arch_labels, ARCH, "amd64") {
+        for os in Self::labelled_values(&self.os_labels, OS, "linux") {
+            for arch in Self::labelled_values(&self.arch_labels, ARCH, "amd64") {
                 let wanted = format!("{os}.{arch}");
                 for (image, known) in self.managers.iter().chain(&self.others).chain(&self.related)
                 {
@@ -234,27 +233,27 @@ impl Check {
         }
     }
 
-    /// What labels promise and the operator's own images have.
-    fn all(&self, arch: bool) -> BTreeSet<String> {
-        let promised = if arch {
-            Self::promised(&self.arch_labels, ARCH, "amd64")
+    /// The architectures or systems of labels and of the operator's own images.
+    fn labelled_or_provided(&self, arch: bool) -> BTreeSet<String> {
+        let labelled_values = if arch {
+            Self::labelled_values(&self.arch_labels, ARCH, "amd64")
         } else {
-            Self::promised(&self.os_labels, OS, "linux")
+            Self::labelled_values(&self.os_labels, OS, "linux")
         };
         let known = self.managers.values().flatten().flatten();
         let had =
             known.map(|platform| if arch { platform.arch.clone() } else { platform.os.clone() });
-        promised.into_iter().chain(had).collect()
+        labelled_values.into_iter().chain(had).collect()
     }
 
-    /// What the operator's own images have and no label says.
-    fn unlabelled(&mut self) {
+    /// Each architecture and system of the operator's own images has a label.
+    fn check_missing_labels(&mut self) {
         for (arch, default, label, what) in
             [(true, "amd64", ARCH, "Arch(s)"), (false, "linux", OS, "OS(s)")]
         {
-            let all = self.all(arch);
+            let all = self.labelled_or_provided(arch);
             let labels = if arch { &self.arch_labels } else { &self.os_labels };
-            // An image that could not be looked at counts as one more.
+            // An image that could not be inspected counts as another platform.
             let alone = all.len() == 1 && self.managers.values().all(Option::is_some);
             let missing: Vec<&String> = all
                 .iter()
@@ -270,15 +269,15 @@ impl Check {
                  your Operator manager image {} provides this support. Thus, it is very likely that you want \
                  to provide it and if you support more than {more}use the required labels for all which are \
                  supported.Otherwise, your solution cannot be listed on the cluster for these architectures",
-                list(&missing),
-                list(&self.named)
+                quote_list(&missing),
+                quote_list(&self.manager_images)
             ));
         }
     }
 
-    /// What the operator's own images have and others do not.
-    fn others(&mut self) {
-        let (archs, systems) = (self.all(true), self.all(false));
+    /// Other images have the architectures and systems of the operator's own images.
+    fn check_other_images(&mut self) {
+        let (archs, systems) = (self.labelled_or_provided(true), self.labelled_or_provided(false));
         let mut found = Vec::new();
         for (image, known) in self.others.iter().chain(&self.related) {
             let Some(known) = known else { continue };
@@ -295,8 +294,8 @@ impl Check {
                          for this {what} Your manager image {} are providing this support OR the CSV is \
                          configured via labels to support it. Then, please verify if this image should not \
                          support it",
-                        list(&missing),
-                        list(&self.named)
+                        quote_list(&missing),
+                        quote_list(&self.manager_images)
                     ));
                 }
             }
@@ -304,8 +303,8 @@ impl Check {
         self.warnings.extend(found);
     }
 
-    /// Pods go where their images run.
-    fn affinity(&mut self) {
+    /// The node affinity of pods has the platforms of their images.
+    fn check_affinity(&mut self) {
         let mut found = Vec::new();
         for (image, known) in self.managers.iter().chain(&self.others) {
             let unknown = [Platform { os: "error".to_owned(), arch: "error".to_owned() }];
@@ -321,7 +320,7 @@ impl Check {
                 found.push(format!(
                     "check if the CSV has a missing or invalid node affinity configuration for the image: \
                      {image}. The image data suggests the following platforms are supported: {}",
-                    list(has)
+                    quote_list(has)
                 ));
                 continue;
             }
@@ -333,16 +332,16 @@ impl Check {
                 found.push(format!(
                     "the CSV includes {} in the node affinity configuration for the image: {image}, but the \
                      image data suggests the following platforms are supported: {}",
-                    list(&extra),
-                    list(has)
+                    quote_list(&extra),
+                    quote_list(has)
                 ));
             }
             if !missing.is_empty() {
                 found.push(format!(
                     "the image data indicates {} is supported for the image: {image}, but the node affinity \
                      configuration for the image only specifies {}",
-                    list(&missing),
-                    list(wanted)
+                    quote_list(&missing),
+                    quote_list(wanted)
                 ));
             }
         }
@@ -350,8 +349,8 @@ impl Check {
     }
 }
 
-/// The platforms of an image, but for entries that are no images at all, which an older library
-/// does not tell apart.
+/// The platforms of an image, without manifests that are not images. The older library does not
+/// distinguish these.
 fn platforms(
     images: &mut dyn ImageInspector,
     image: &str,
@@ -360,7 +359,7 @@ fn platforms(
     let text = images.manifest(image).map_err(InspectError::GetManifest)?;
     let value: Value = serde_json::from_str(&text)?;
     let one = |manifest: &Value| {
-        let platform = deep(manifest, &["platform"]);
+        let platform = field_at(manifest, &["platform"]);
         let text = |name: &str| go_field::text(platform, name).to_owned();
         Platform { os: text("os"), arch: text("architecture") }
     };
@@ -372,11 +371,11 @@ fn platforms(
         .collect())
 }
 
-/// The platforms that pods are bound to.
-fn affinity(pod: &Value) -> Vec<Platform> {
+/// The platforms of a pod's required node affinity.
+fn affinity_platforms(pod: &Value) -> Vec<Platform> {
     let path = ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
     let mut found = Vec::new();
-    for term in items(deep(pod, &path), "nodeSelectorTerms") {
+    for term in items(field_at(pod, &path), "nodeSelectorTerms") {
         let (mut archs, mut systems) = (Vec::new(), Vec::new());
         for expression in items(term, "matchExpressions") {
             if go_field::text(expression, "operator") != "In" {

@@ -1,8 +1,8 @@
-//! The validator of objects that can harm a cluster: budgets, priorities, permissions.
+//! The validator `object`: PodDisruptionBudgets, PriorityClasses and RBAC that can harm a cluster.
 
 use super::{
-    csv_fields::{deep, items, part, texts},
-    finding::{BadValue, ManifestResult, ValidationFinding, fields, item},
+    csv_fields::{field_at, field_value, items, texts},
+    finding::{BadValue, ManifestResult, ValidationFinding, field_path, item_path},
     load::LoadedBundle,
     metadata::{print_metadata, print_type},
 };
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 const INVALID: &str = "ObjectFailedValidation";
 
-/// Security context constraints that come with the platform.
-const DEFAULTS: &[&str] = &[
+/// SecurityContextConstraints that OpenShift ships.
+const DEFAULT_SCCS: &[&str] = &[
     "privileged",
     "restricted",
     "anyuid",
@@ -24,7 +24,7 @@ const DEFAULTS: &[&str] = &[
     "nonroot",
 ];
 
-/// Judges the objects of a bundle that are of kinds known here.
+/// Validates the objects of these kinds.
 pub(crate) fn validate(subject: &LoadedBundle) -> Vec<ManifestResult> {
     let manifests = subject.manifests.iter().enumerate();
     manifests.filter_map(|(at, manifest)| one(at, manifest)).collect()
@@ -44,7 +44,7 @@ fn one(at: usize, manifest: &Manifest) -> Option<ManifestResult> {
     let mut found = ManifestResult::default();
     match gojson::check(manifest.value(), &DeclaredType::Table(name)) {
         Err(mismatch) => {
-            let bad = BadValue::Shown(mismatch.reason.to_string());
+            let bad = BadValue::Printed(mismatch.reason.to_string());
             let finding =
                 ValidationFinding::error("ParseError", bad, format!("error unmarshaling {what}"));
             found.add(
@@ -59,10 +59,10 @@ fn one(at: usize, manifest: &Manifest) -> Option<ManifestResult> {
 }
 
 fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
-    let spec = part(object, "spec");
+    let spec = field_value(object, "spec");
     let mut found = Vec::new();
-    let (most, least) = (part(spec, "maxUnavailable"), part(spec, "minAvailable"));
-    // Upstream takes every text for zero, 50% too.
+    let (most, least) = (field_value(spec, "maxUnavailable"), field_value(spec, "minAvailable"));
+    // Upstream reads every text as zero, also 50%.
     let zero = most.is_string() || most.as_i64() == Some(0);
     for (wrong, field, detail, remedy) in [
         (
@@ -79,26 +79,26 @@ fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
         ),
     ] {
         if wrong {
-            let bad = BadValue::Shown(shown_budget(object));
+            let bad = BadValue::Printed(shown_budget(object));
             let finding = ValidationFinding::error(INVALID, bad, detail);
-            found.push(finding.at(at, &fields(&["spec", field])).with_remedy(remedy));
+            found.push(finding.at(at, &field_path(&["spec", field])).with_remedy(remedy));
         }
     }
     found
 }
 
-/// A budget as `%v` prints it.
+/// A PodDisruptionBudget as `%v` prints it.
 fn shown_budget(object: &Value) -> String {
-    let spec = part(object, "spec");
-    let amount = |name: &str| match part(spec, name) {
+    let spec = field_value(object, "spec");
+    let amount = |name: &str| match field_value(spec, name) {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         _ => "<nil>".to_owned(),
     };
-    let selector = match part(spec, "selector") {
+    let selector = match field_value(spec, "selector") {
         Value::Null => "nil".to_owned(),
         selector => {
-            let labels = part(selector, "matchLabels").as_object();
+            let labels = field_value(selector, "matchLabels").as_object();
             let label = |(key, value): (&String, &Value)| {
                 format!("{key}: {},", value.as_str().unwrap_or_default())
             };
@@ -120,34 +120,34 @@ fn shown_budget(object: &Value) -> String {
             )
         }
     };
-    let policy = match part(spec, "unhealthyPodEvictionPolicy") {
+    let policy = match field_value(spec, "unhealthyPodEvictionPolicy") {
         Value::Null => "<nil>",
         _ => "{ptr}",
     };
     format!(
         "{{{} {} {{{} {selector} {} {policy}}} {{0 map[] 0 0 0 0 []}}}}",
         print_type(object),
-        print_metadata(part(object, "metadata")),
+        print_metadata(field_value(object, "metadata")),
         amount("minAvailable"),
         amount("maxUnavailable"),
     )
 }
 
 fn priority(at: usize, object: &Value) -> Vec<ValidationFinding> {
-    if part(object, "globalDefault") != &Value::Bool(true) {
+    if field_value(object, "globalDefault") != &Value::Bool(true) {
         return Vec::new();
     }
-    let policy = if part(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
+    let policy = if field_value(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
     let shown = format!(
         "{{{} {} {} true {} {policy}}}",
         print_type(object),
-        print_metadata(part(object, "metadata")),
-        part(object, "value").as_i64().unwrap_or_default(),
+        print_metadata(field_value(object, "metadata")),
+        field_value(object, "value").as_i64().unwrap_or_default(),
         go_field::text(object, "description"),
     );
     let detail = "globalDefault field cannot be set to true";
-    let finding = ValidationFinding::error(INVALID, BadValue::Shown(shown), detail);
-    vec![finding.at(at, &fields(&["globalDefault"])).with_remedy("write false")]
+    let finding = ValidationFinding::error(INVALID, BadValue::Printed(shown), detail);
+    vec![finding.at(at, &field_path(&["globalDefault"])).with_remedy("write false")]
 }
 
 fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
@@ -160,9 +160,9 @@ fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
                    level: fn(&'static str, BadValue, &'static str) -> ValidationFinding,
                    kind,
                    detail| {
-        let finding = level(kind, BadValue::Shown(shown_rule(&rules[number])), detail);
+        let finding = level(kind, BadValue::Printed(shown_rule(&rules[number])), detail);
         let remedy = "take the permission out of the role";
-        found.push(finding.at(at, &item(&["rules"], number)).with_remedy(remedy));
+        found.push(finding.at(at, &item_path(&["rules"], number)).with_remedy(remedy));
     };
     for (number, rule) in rules.iter().enumerate() {
         if any(rule, "apiGroups", &["policy"])
@@ -176,7 +176,7 @@ fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
         if any(rule, "apiGroups", &["security.openshift.io"])
             && any(rule, "resources", &["securitycontextconstraints"])
             && any(rule, "verbs", &["*", "delete", "update", "patch"])
-            && any(rule, "resourceNames", DEFAULTS)
+            && any(rule, "resourceNames", DEFAULT_SCCS)
         {
             let detail = "RBAC includes permission to modify default securitycontextconstraints, which \
                           could impact cluster stability";
@@ -186,7 +186,7 @@ fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
     found
 }
 
-/// A rule as `%v` prints it.
+/// An RBAC rule as `%v` prints it.
 fn shown_rule(rule: &Value) -> String {
     let list = |name: &str| texts(rule, name).collect::<Vec<_>>().join(" ");
     format!(
@@ -199,19 +199,18 @@ fn shown_rule(rule: &Value) -> String {
     )
 }
 
-/// Whether a rule of permissions names one of the groups, one of the resources and one of the
-/// verbs.
+/// Whether an RBAC rule has one of the groups, one of the resources and one of the verbs.
 pub(crate) fn permits(rule: &Value, groups: &[&str], resources: &[&str], verbs: &[&str]) -> bool {
     let any = |field: &str, wanted: &[&str]| texts(rule, field).any(|text| wanted.contains(&text));
     any("apiGroups", groups) && any("resources", resources) && any("verbs", verbs)
 }
 
-/// The permissions of an install strategy: `permissions` or `clusterPermissions`.
+/// The rules of an install strategy's `permissions` or `clusterPermissions`, with their indexes.
 pub(crate) fn permissions<'s>(
     subject: &'s LoadedBundle,
     which: &str,
 ) -> impl Iterator<Item = (usize, usize, &'s Value)> {
-    let found = deep(subject.install(), &[which]).as_array().map_or(&[][..], Vec::as_slice);
+    let found = field_at(subject.install(), &[which]).as_array().map_or(&[][..], Vec::as_slice);
     found.iter().enumerate().flat_map(|(at, permission)| {
         items(permission, "rules").iter().enumerate().map(move |(rule, value)| (at, rule, value))
     })

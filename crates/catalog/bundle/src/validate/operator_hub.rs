@@ -1,11 +1,11 @@
-//! The validators of what catalogs for people ask for: the hub, capability levels, categories.
+//! The validators `operatorhub`, `operatorhub/v2`, `standardcapabilities` and `standardcategories`.
 
 use super::{
     ValidatorSettings,
-    csv::{csv_warning, invalid, minimum},
-    csv_fields::{items, part},
+    csv::{check_min_kube_version, csv_error, csv_warning},
+    csv_fields::{field_value, items},
     email_address,
-    finding::{BadValue, ManifestResult, ValidationFinding, fields, item},
+    finding::{BadValue, ManifestResult, ValidationFinding, field_path, item_path},
     load::LoadedBundle,
     removed_apis,
 };
@@ -37,12 +37,12 @@ const CATEGORIES: &[&str] = &[
 ];
 
 /// The validator `operatorhub/v2`.
-pub(crate) fn second(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
+pub(crate) fn validate_v2(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
     judge(subject, settings, false)
 }
 
-/// The validator `operatorhub`, which tells that it is deprecated.
-pub(crate) fn first(
+/// The validator `operatorhub`, which also reports its deprecation.
+pub(crate) fn validate_v1(
     subject: Option<&LoadedBundle>,
     settings: &ValidatorSettings,
 ) -> Vec<ManifestResult> {
@@ -65,11 +65,11 @@ fn judge(
 ) -> ManifestResult {
     let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
     let mut found = ManifestResult::new(subject.name.clone());
-    let provider = part(spec, "provider");
+    let provider = field_value(spec, "provider");
     if go_field::text(provider, "name").trim().is_empty() {
-        let finding = invalid(name, "csv.Spec.Provider.Name not specified");
+        let finding = csv_error(name, "csv.Spec.Provider.Name not specified");
         found.add(
-            finding.at(csv, &fields(&["spec", "provider"])).with_remedy("say who provides it"),
+            finding.at(csv, &field_path(&["spec", "provider"])).with_remedy("say who provides it"),
         );
     }
     found.extend(maintainers(subject));
@@ -79,11 +79,12 @@ fn judge(
         found.extend(categories_of(subject, settings));
     }
     if subject.version() == Version::new(0, 0, 0) {
-        let finding = invalid(name, "csv.Spec.Version must be set");
-        found.add(finding.at(csv, &fields(&["spec", "version"])).with_remedy("write a version"));
+        let finding = csv_error(name, "csv.Spec.Version must be set");
+        found
+            .add(finding.at(csv, &field_path(&["spec", "version"])).with_remedy("write a version"));
     }
     found.extend(icon(subject));
-    found.extend(minimum(subject));
+    found.extend(check_min_kube_version(subject));
     found.extend(removed_apis::findings(subject, settings));
     found
 }
@@ -92,19 +93,19 @@ fn maintainers(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let mut found = Vec::new();
     for (number, maintainer) in items(subject.spec(), "maintainers").iter().enumerate() {
-        let place = item(&["spec", "maintainers"], number);
+        let location = item_path(&["spec", "maintainers"], number);
         let (who, email) =
             (go_field::text(maintainer, "name"), go_field::text(maintainer, "email"));
         if who.is_empty() || email.is_empty() {
             let detail = "csv.Spec.Maintainers elements should contain both name and email";
-            found.push(invalid(name, detail).at(csv, &place).with_remedy("write both"));
+            found.push(csv_error(name, detail).at(csv, &location).with_remedy("write both"));
         }
         if !email.is_empty()
-            && let Some(error) = email_address::fault(email)
+            && let Some(error) = email_address::address_error(email)
         {
             let detail = format!("csv.Spec.Maintainers email {email} is invalid: mail: {error}");
             found.push(
-                invalid(name, &detail).at(csv, &place).with_remedy("write an address of mail"),
+                csv_error(name, &detail).at(csv, &location).with_remedy("write an address of mail"),
             );
         }
     }
@@ -115,17 +116,18 @@ fn links(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let mut found = Vec::new();
     for (number, link) in items(subject.spec(), "links").iter().enumerate() {
-        let place = item(&["spec", "links"], number);
+        let location = item_path(&["spec", "links"], number);
         let (title, url) = (go_field::text(link, "name"), go_field::text(link, "url"));
         if title.is_empty() || url.is_empty() {
             let detail = "csv.Spec.Links elements should contain both name and url";
-            found.push(invalid(name, detail).at(csv, &place).with_remedy("write both"));
+            found.push(csv_error(name, detail).at(csv, &location).with_remedy("write both"));
         }
         if !url.is_empty()
             && let Err(why) = check_request_uri(url)
         {
             let detail = format!("csv.Spec.Links url {url} is invalid: {why}");
-            found.push(invalid(name, &detail).at(csv, &place).with_remedy("write a whole URL"));
+            found
+                .push(csv_error(name, &detail).at(csv, &location).with_remedy("write a whole URL"));
         }
     }
     found
@@ -133,15 +135,15 @@ fn links(subject: &LoadedBundle) -> Vec<ValidationFinding> {
 
 fn icon(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
-    let place = fields(&["spec", "icon"]);
-    if part(spec, "icon").is_null() {
-        let finding = csv_warning(name, "csv.Spec.Icon not specified").at(csv, &place);
+    let location = field_path(&["spec", "icon"]);
+    if field_value(spec, "icon").is_null() {
+        let finding = csv_warning(name, "csv.Spec.Icon not specified").at(csv, &location);
         return vec![finding.with_remedy("give it an icon")];
     }
     let icons = items(spec, "icon");
     let mut found = Vec::new();
     let mut add = |detail: &str, remedy: &'static str| {
-        found.push(invalid(name, detail).at(csv, &place).with_remedy(remedy));
+        found.push(csv_error(name, detail).at(csv, &location).with_remedy(remedy));
     };
     if icons.len() != 1 {
         add("csv.Spec.Icon should only have one element", "leave one icon");
@@ -174,8 +176,8 @@ fn capabilities_of(subject: &LoadedBundle) -> Option<ValidationFinding> {
         "csv.Metadata.Annotations.Capabilities {} is not a valid capabilities level",
         quote(level)
     );
-    let place = fields(&["metadata", "annotations", "capabilities"]);
-    let finding = invalid(subject.csv_name(), &detail).at(subject.csv.0, &place);
+    let location = field_path(&["metadata", "annotations", "capabilities"]);
+    let finding = csv_error(subject.csv_name(), &detail).at(subject.csv.0, &location);
     Some(finding.with_remedy(format!("write one of {}", CAPABILITIES.join(", "))))
 }
 
@@ -189,7 +191,7 @@ pub(crate) fn categories(subject: &LoadedBundle, settings: &ValidatorSettings) -
 fn categories_of(subject: &LoadedBundle, settings: &ValidatorSettings) -> Vec<ValidationFinding> {
     let Some(said) = subject.annotation("categories") else { return Vec::new() };
     let (name, csv) = (subject.csv_name(), subject.csv.0);
-    let place = fields(&["metadata", "annotations", "categories"]);
+    let location = field_path(&["metadata", "annotations", "categories"]);
     let (set, known): (_, Vec<&str>) = match &settings.categories {
         None => ("standard", CATEGORIES.to_vec()),
         Some(Ok(custom)) => ("custom", custom.iter().map(String::as_str).collect()),
@@ -198,7 +200,7 @@ fn categories_of(subject: &LoadedBundle, settings: &ValidatorSettings) -> Vec<Va
                 "could not extract custom categories from categories map[string]struct {{}}(nil): {why}"
             );
             let remedy = "give a file with {\"categories\": [\"…\"]}";
-            return vec![invalid(name, &detail).at(csv, &place).with_remedy(remedy)];
+            return vec![csv_error(name, &detail).at(csv, &location).with_remedy(remedy)];
         }
     };
     let unknown = said.split(',').filter(|category| !known.contains(&category.trim()));
@@ -209,7 +211,7 @@ fn categories_of(subject: &LoadedBundle, settings: &ValidatorSettings) -> Vec<Va
                 quote(category)
             );
             let remedy = format!("write some of {}, with commas between", known.join(", "));
-            invalid(name, &detail).at(csv, &place).with_remedy(remedy)
+            csv_error(name, &detail).at(csv, &location).with_remedy(remedy)
         })
         .collect()
 }

@@ -1,12 +1,11 @@
-//! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry`
-//! 1.73.
+//! The manifest content check of `opm`, with the errors of `operator-registry` 1.73.
 
 use super::{
     ValidatorSettings,
     compressed_size::CompressedSize,
     convert, crd, csv,
     load::{Crd, LoadedBundle},
-    metadata::{applied, print_metadata, print_type},
+    metadata::{print_metadata, print_type, validate_applied},
     operator_hub, text_coercion,
 };
 use crate::{
@@ -52,10 +51,10 @@ pub(crate) const KINDS: &[&str] = &[
     "PodMonitor",
 ];
 
-/// Why the kind of content of a folder of manifests is not known, in upstream's words.
+/// Why the media type of a folder of manifests is unknown, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaTypeError {
-    /// A file is no plain file, cannot be read or is too long.
+    /// A file is not a regular file, cannot be read or is too long.
     #[error("Unable to read file {path} in bundle")]
     ReadFile {
         /// The file.
@@ -69,25 +68,29 @@ pub enum MediaTypeError {
     },
 }
 
-/// What kind of content a folder of manifests has. `shown` is how errors call the folder.
+/// The media type of a folder of manifests. `display_folder` is its name in errors.
 ///
 /// # Errors
 /// If the folder has no files, or one that cannot be read.
 pub fn media_type(
     tree: &dyn FileTree,
     folder: &str,
-    shown: &str,
+    display_folder: &str,
     limits: &Limits,
 ) -> Result<&'static str, MediaTypeError> {
-    BundleReader::new(tree, limits).media_type(folder, shown)
+    BundleReader::new(tree, limits).media_type(folder, display_folder)
 }
 
 impl BundleReader<'_> {
-    /// What kind of content a folder of manifests has, as [`media_type`] says it.
+    /// The media type of a folder of manifests, as [`media_type`] returns it.
     ///
     /// # Errors
     /// If the folder has no files, or one that cannot be read.
-    pub fn media_type(&self, folder: &str, shown: &str) -> Result<&'static str, MediaTypeError> {
+    pub fn media_type(
+        &self,
+        folder: &str,
+        display_folder: &str,
+    ) -> Result<&'static str, MediaTypeError> {
         let mut any = false;
         let mut found = "plain";
         let mut chart = false;
@@ -97,7 +100,9 @@ impl BundleReader<'_> {
             }
             any = true;
             let Some(content) = self.readable_file(folder, &entry) else {
-                return Err(MediaTypeError::ReadFile { path: format!("{shown}/{}", entry.name) });
+                return Err(MediaTypeError::ReadFile {
+                    path: format!("{display_folder}/{}", entry.name),
+                });
             };
             let object = content.object().ok();
             let kind = object
@@ -113,25 +118,25 @@ impl BundleReader<'_> {
             }
         }
         match (any, chart) {
-            (false, _) => Err(MediaTypeError::NoFiles { folder: shown.to_owned() }),
+            (false, _) => Err(MediaTypeError::NoFiles { folder: display_folder.to_owned() }),
             (true, true) => Ok("helm"),
             (true, false) => Ok(found),
         }
     }
 }
 
-/// What `opm` finds wrong with the content of a folder of manifests, in the order in which it says
-/// it. `hub` asks the validator `operatorhub` too. `shown` is how messages call the folder.
-pub fn content(
+/// The errors of `opm` for a folder of manifests, in its order. With `hub` the validator
+/// `operatorhub` runs too. `display_folder` is the name of the folder in messages.
+pub fn check_manifests(
     tree: &dyn FileTree,
     folder: &str,
-    shown: &str,
+    display_folder: &str,
     limits: &Limits,
     hub: Option<&ValidatorSettings>,
 ) -> Vec<String> {
     let mut found = Vec::new();
     let reading = BundleReader::new(tree, limits);
-    let media = reading.media_type(folder, shown);
+    let media = reading.media_type(folder, display_folder);
     match &media {
         Ok("helm") => return found,
         Ok(_) => {}
@@ -142,14 +147,14 @@ pub fn content(
         Err(error) => {
             let text = error.to_string();
             let end = text.find(" (os error").unwrap_or(text.len());
-            found.push(format!("open {shown}: {}", text[..end].to_lowercase()));
+            found.push(format!("open {display_folder}: {}", text[..end].to_lowercase()));
             Vec::new()
         }
     };
     let mut manifests: Vec<Manifest> = Vec::new();
     let (mut typed, mut named) = (Value::Null, String::new());
     for entry in listed.into_iter().take(limits.files) {
-        let path = format!("{shown}/{}", entry.name);
+        let path = format!("{display_folder}/{}", entry.name);
         let Some(content) = reading.readable_file(folder, &entry) else {
             found.push(format!("Unable to read file {path} in supported types"));
             continue;
@@ -169,37 +174,39 @@ pub fn content(
         } else if kind == "ClusterServiceVersion" {
             let value = manifest.value();
             let definition = builtin::definition(types::CSV_V1ALPHA1);
-            // What was filled before something failed is looked at further below.
-            typed = definition.map_or(Value::Null, |definition| convert::filled(value, definition));
-            if let Some(error) = definition.and_then(|definition| convert::fault(value, definition))
+            // The checks below use the fields that were converted before an error.
+            typed = definition
+                .map_or(Value::Null, |definition| convert::convert_prefix(value, definition));
+            if let Some(error) =
+                definition.and_then(|definition| convert::convert_error(value, definition))
             {
                 found.push(error.to_string());
             } else {
-                let judged = csv::validate(&alone(typed.clone()));
+                let judged = csv::validate(&bundle_of_csv(typed.clone()));
                 found.extend(judged.errors.iter().map(super::ValidationFinding::text));
                 manifest.name().clone_into(&mut named);
             }
         } else if kind == "CustomResourceDefinition" {
             found.extend(definition(&manifest));
         } else {
-            found.extend(applicable(&manifest));
+            found.extend(metadata_error(&manifest));
         }
         manifests.push(manifest);
     }
-    let subject = alone(typed);
+    let subject = bundle_of_csv(typed);
     if !manifests.is_empty() {
-        found.extend(bundle(&manifests, &named));
+        found.extend(check_bundle(&manifests, &named));
     }
     if let Some(settings) = hub {
-        let judged = operator_hub::first(Some(&subject), settings);
-        let errors = judged.first().map(|verdict| verdict.errors.as_slice()).unwrap_or_default();
+        let judged = operator_hub::validate_v1(Some(&subject), settings);
+        let errors = judged.first().map(|result| result.errors.as_slice()).unwrap_or_default();
         found.extend(errors.iter().map(super::ValidationFinding::text));
     }
     found
 }
 
-/// A ClusterServiceVersion with nothing around it.
-fn alone(value: Value) -> LoadedBundle {
+/// A bundle that consists of a ClusterServiceVersion.
+fn bundle_of_csv(value: Value) -> LoadedBundle {
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     LoadedBundle {
         name: name.to_owned(),
@@ -207,7 +214,7 @@ fn alone(value: Value) -> LoadedBundle {
         channels: Vec::new(),
         default_channel: String::new(),
         size: 0,
-        weight: CompressedSize::default(),
+        compressed: CompressedSize::default(),
         manifests: Vec::new(),
         csv: (0, Arc::new(value)),
         crds: Vec::new(),
@@ -227,21 +234,21 @@ fn definition(manifest: &Manifest) -> Vec<String> {
             return vec![format!("error unmarshaling JSON: while decoding JSON: {why}")];
         }
     };
-    crd::one(&Crd { manifest: 0, v1, value })
+    crd::validate_crd(&Crd { manifest: 0, v1, value })
         .errors
         .iter()
         .map(super::ValidationFinding::text)
         .collect()
 }
 
-/// Whether the metadata of an object are such that it can be applied.
-fn applicable(manifest: &Manifest) -> Option<String> {
+/// Why the metadata of an object is invalid.
+fn metadata_error(manifest: &Manifest) -> Option<String> {
     let value = manifest.value();
     if let Err(mismatch) = gojson::check_struct(value, &types::META) {
         return Some(mismatch.reason.to_string());
     }
     let metadata = go_field::field(value, "metadata").unwrap_or(&Value::Null);
-    let errors = applied(metadata);
+    let errors = validate_applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
         let (kind, metadata) = (print_type(value), print_metadata(metadata));
@@ -249,8 +256,8 @@ fn applicable(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// Whether what the ClusterServiceVersion owns is there, and its version is a text.
-fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
+/// Checks that the owned CRDs exist, and that the version of the ClusterServiceVersion is a text.
+fn check_bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let parse = |what: &str, why: &str| vec![format!("Error: Value {why}: {what}")];
     let Some(csv) = manifests.iter().find(|manifest| manifest.kind() == "ClusterServiceVersion")
     else {
@@ -264,7 +271,7 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let owned = match csv.custom_resources() {
         Ok(definitions) => definitions.owned,
         Err(error) => {
-            // What is owned is not known; whether there is a version is asked all the same.
+            // Upstream checks the version although the owned CRDs are unknown.
             let mut found = parse("error getting CSV CRDs", error.upstream());
             found.extend(version(csv, name));
             return found;
@@ -273,8 +280,8 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let mut defined = BTreeSet::new();
     let crds = manifests.iter().filter(|manifest| manifest.kind() == "CustomResourceDefinition");
     for crd in crds.filter(|crd| matches!(crd.group_version().1, "v1" | "v1beta1")) {
-        let spec = super::csv_fields::part(crd.value(), "spec");
-        let kind = go_field::text(super::csv_fields::part(spec, "names"), "kind");
+        let spec = super::csv_fields::field_value(crd.value(), "spec");
+        let kind = go_field::text(super::csv_fields::field_value(spec, "names"), "kind");
         let old = go_field::text(spec, "version");
         let versions: Vec<&str> = if crd.group_version().1 == "v1beta1" && !old.is_empty() {
             vec![old]
@@ -292,12 +299,14 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
         let (group, name_of, version) = (text("group"), text("name"), text("version"));
         let key = key(group, text("kind"), name_of, version);
         if !defined.remove(&key) {
-            let shown = match name_of {
+            let api_name = match name_of {
                 "" => format!("{group}/{version} {}", text("kind")),
                 name => format!("{name}/{version}"),
             };
             let name = quote(name);
-            found.push(format!("Error: Value {key}: owned CRD {shown} not found in bundle {name}"));
+            found.push(format!(
+                "Error: Value {key}: owned CRD {api_name} not found in bundle {name}"
+            ));
         }
     }
     found.extend(version(csv, name));

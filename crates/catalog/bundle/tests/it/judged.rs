@@ -47,9 +47,9 @@ fn shown(finding: &ValidationFinding) -> Value {
 
 fn results(found: &[ManifestResult]) -> Value {
     let list = |findings: &[ValidationFinding]| findings.iter().map(shown).collect::<Vec<_>>();
-    let one = |verdict: &ManifestResult| {
-        let mut out = json!({"name": verdict.name});
-        for (key, findings) in [("errors", &verdict.errors), ("warnings", &verdict.warnings)] {
+    let one = |result: &ManifestResult| {
+        let mut out = json!({"name": result.name});
+        for (key, findings) in [("errors", &result.errors), ("warnings", &result.warnings)] {
             if !findings.is_empty() {
                 out[key] = list(findings).into();
             }
@@ -246,7 +246,7 @@ impl Case<'_> {
                 for finding in
                     found.iter().flat_map(ManifestResult::iter).filter(|_| from == "root")
                 {
-                    let place = subject.place(finding);
+                    let place = subject.locate(finding);
                     assert!(place.is_none_or(|place| place.line.is_some_and(|line| line > 0)));
                 }
                 let ours = results(&found);
@@ -375,7 +375,7 @@ fn opm_difference(bundle: &Path, recorded: &Value) -> Option<String> {
     if media != wanted.replace("{bundle}", bundle.to_str().unwrap()) {
         return Some(format!("media type {media} instead of {wanted}"));
     }
-    let ours = mainstay_bundle::validate::format(&tree, bundle.to_str().unwrap(), &limits);
+    let ours = mainstay_bundle::validate::check_format(&tree, bundle.to_str().unwrap(), &limits);
     let wanted: Vec<String> = recorded["opm"]["format"]
         .as_array()
         .into_iter()
@@ -388,7 +388,8 @@ fn opm_difference(bundle: &Path, recorded: &Value) -> Option<String> {
     let settings = ValidatorSettings::default();
     for hub in [None, Some(&settings)] {
         let key = if hub.is_some() { "content+operatorhub" } else { "content" };
-        let mut ours = mainstay_bundle::validate::content(&tree, "manifests", shown, &limits, hub);
+        let mut ours =
+            mainstay_bundle::validate::check_manifests(&tree, "manifests", shown, &limits, hub);
         if recorded["opmPanic"].get(key).is_some() {
             assert!(!ours.is_empty(), "where upstream crashes there is an error");
             continue;

@@ -65,7 +65,7 @@ fn folder_findings(
     };
     let (manifests_unread, metadata_unread) = (unread(MANIFESTS), unread(METADATA));
     // Unreadable files are reported when the bundle is read; their consequences are not.
-    let faults = reading.format(&about.path_of(""));
+    let faults = reading.check_format(&about.path_of(""));
     let relevant_faults = faults
         .iter()
         .filter(|fault| {

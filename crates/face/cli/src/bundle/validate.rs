@@ -274,7 +274,7 @@ fn message(
     let detail = finding.detail.strip_prefix(&before).unwrap_or(&finding.detail);
     match &finding.bad {
         BadValue::Text(value) if finding.kind == "OperationFailed" => format!("{value}: {detail}"),
-        BadValue::Shown(value) if finding.kind == "ParseError" => format!("{detail}: {value}"),
+        BadValue::Printed(value) if finding.kind == "ParseError" => format!("{detail}: {value}"),
         _ if finding.kind == "FieldNotFound" => format!("{}: {detail}", finding.field),
         _ => detail.to_owned(),
     }

@@ -6,7 +6,7 @@ use super::super::reference::{self, Reach};
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
 use super::error::{FetchError, Unsound};
-use mainstay_bundle::validate::{ValidatorSettings, content, format};
+use mainstay_bundle::validate::{ValidatorSettings, check_format, check_manifests};
 use mainstay_bundle::{BundleFolder, Limits};
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let fields = [("container-tool", &*builder)];
     let place = tempfile::Builder::new().prefix("bundle-").tempdir().map_err(End::usage)?;
     let root = place.path().join("bundle");
-    let said = format!("Create a temp directory at {}", root.display());
+    let said = check_format!("Create a temp directory at {}", root.display());
     voice::log(call.io, Level::Info, &said, &fields);
     voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
     fetch(call.io, &builder, &name, &root, reach).await.map_err(End::usage)?;
@@ -60,7 +60,7 @@ pub(super) fn judge_format(root: &Path) -> Result<(), Unsound> {
 
 /// What is wrong with the format of a bundle, sorted. `shown` is how messages call its folder.
 pub(crate) fn faults(root: &Path, shown: &str) -> Vec<String> {
-    format(&BundleFolder::new(root), shown, &Limits::default())
+    check_format(&BundleFolder::new(root), shown, &Limits::default())
 }
 
 /// What is wrong with the content of a bundle, as one error. `hub` asks the validator of
@@ -68,7 +68,8 @@ pub(crate) fn faults(root: &Path, shown: &str) -> Vec<String> {
 pub(super) fn judge_content(root: &Path, hub: Option<&ValidatorSettings>) -> Result<(), Unsound> {
     let shown = root.join("manifests");
     let shown = shown.to_string_lossy();
-    let found = content(&BundleFolder::new(root), "manifests", &shown, &Limits::default(), hub);
+    let found =
+        check_manifests(&BundleFolder::new(root), "manifests", &shown, &Limits::default(), hub);
     together(found)
 }
 
