@@ -14,7 +14,7 @@ use crate::{
     manifest::Manifest,
     validate::{FindingLevel, LoadedBundle, is_removed},
 };
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, BuiltinKind};
@@ -85,7 +85,7 @@ fn check_builtin(manifest: &Manifest) -> Option<(FindingLevel, String, String)> 
     let is_builtin = builtin::kinds().iter().any(|row| row.group == group);
     let same_group = rows().find(|row| row.group == group);
     let near_group = || {
-        let distance = |row: &&BuiltinKind| near::distance(group, row.group, MAX_DISTANCE);
+        let distance = |row: &&BuiltinKind| edit_distance::distance(group, row.group, MAX_DISTANCE);
         rows().filter(|row| distance(row).is_some()).min_by_key(distance)
     };
     let other_group = || is_builtin.then(|| rows().next()).flatten();

@@ -18,7 +18,7 @@ use crate::{
     tree, types,
     validate::{FindingLevel, LoadedBundle},
 };
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, Definition, Type};
@@ -107,7 +107,7 @@ fn of_metadata(path: String, content: &FileContent) -> Vec<UnknownField> {
     let known = |key: &String| {
         let lower = key.to_ascii_lowercase();
         let mut names = types::METADATA_FILE.fields.iter().map(|(name, _)| *name);
-        names.any(|name| near::distance(&lower, name, max_distance(key)).is_some())
+        names.any(|name| edit_distance::distance(&lower, name, max_distance(key)).is_some())
     };
     if !fields.keys().any(known) {
         // The folder may hold files of other programs.
@@ -444,7 +444,7 @@ impl<'v> Walk<'v> {
             let free = names().filter(|known| !fields.contains_key(*known));
             let near = free.filter_map(|known| {
                 let known_in_lower = known.to_ascii_lowercase();
-                Some((near::distance(&lower, &known_in_lower, max_distance(name))?, known))
+                Some((edit_distance::distance(&lower, &known_in_lower, max_distance(name))?, known))
             });
             near.min().map(|(_, known)| known)
         });

@@ -72,7 +72,7 @@ pub use declared::Declared;
 pub use decode::{BundleVersionError, ShapeError};
 pub use lint::{Inspection, inspect};
 pub use load::{Keep, Limits, LoadOptions, catalog_files};
-pub use mainstay_formats::reference::fault as reference_fault;
+pub use mainstay_formats::reference::reference_error as reference_fault;
 pub use mainstay_gocompat::Base64Error;
 pub use mermaid::{Diagram, DiagramError, DiagramOptions};
 pub use migrate::{Level, MigrateError, UnknownLevel};

@@ -2,7 +2,7 @@
 
 mod refusal;
 
-pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
+pub use mainstay_formats::duration::{format_go as go_duration, parse_go as parse_duration};
 
 use super::{Error, Outcome, Timestamp, Value, WorkBudget};
 use mainstay_formats::duration;

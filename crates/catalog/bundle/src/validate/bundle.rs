@@ -183,7 +183,7 @@ fn check_related_images(subject: &LoadedBundle) -> Vec<ValidationFinding> {
         let text = go_field::text(image, "image");
         let detail = if text.is_empty() {
             format!("relatedImages[{number}] has an empty image field")
-        } else if let Some(why) = reference::fault(text) {
+        } else if let Some(why) = reference::reference_error(text) {
             format!("relatedImages[{number}] has an invalid image pullspec {}: {why}", quote(text))
         } else {
             continue;

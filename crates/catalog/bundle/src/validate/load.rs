@@ -20,7 +20,7 @@ use crate::{
     tree::{self, FileTree},
     types,
 };
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::{DeclaredType, Step};
 use serde_json::Value;
@@ -316,7 +316,7 @@ impl<'r, 't> Loader<'r, 't> {
         if kind != Some(CLUSTER_SERVICE_VERSION) {
             let is_near = |kind: &&str| {
                 let lower = CLUSTER_SERVICE_VERSION.to_ascii_lowercase();
-                near::distance(&kind.to_ascii_lowercase(), &lower, MAX_DISTANCE).is_some()
+                edit_distance::distance(&kind.to_ascii_lowercase(), &lower, MAX_DISTANCE).is_some()
             };
             if let Some(kind) = kind.filter(is_near) {
                 let kind = kind.to_owned();

@@ -1,4 +1,4 @@
-//! The validator `object`: PodDisruptionBudgets, PriorityClasses and RBAC that can harm a cluster.
+//! The validator `object`: disruption budgets, priority classes and RBAC that can harm a cluster.
 
 use super::{
     csv_fields::{field_at, field_value, items, texts},
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const INVALID: &str = "ObjectFailedValidation";
 
-/// SecurityContextConstraints that OpenShift ships.
+/// Security context constraints that OpenShift ships.
 const DEFAULT_SCCS: &[&str] = &[
     "privileged",
     "restricted",
@@ -87,7 +87,7 @@ fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
     found
 }
 
-/// A PodDisruptionBudget as `%v` prints it.
+/// A disruption budget as `%v` prints it.
 fn shown_budget(object: &Value) -> String {
     let spec = field_value(object, "spec");
     let amount = |name: &str| match field_value(spec, name) {

@@ -16,7 +16,7 @@ use crate::{
     rule::Rule,
     upstream::{Stage, Words},
 };
-use mainstay_formats::near::nearest;
+use mainstay_formats::edit_distance::nearest;
 use mainstay_gocompat::quote;
 use mainstay_object::names;
 use mainstay_version::Range;

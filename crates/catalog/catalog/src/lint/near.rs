@@ -1,6 +1,6 @@
 //! Names that were probably meant, and the digits by which versions are told apart.
 
-pub(super) use mainstay_formats::near::nearest;
+pub(super) use mainstay_formats::edit_distance::nearest;
 
 /// The digits of a name with what stands between them left out: versions that differ have other
 /// ones, and names that are mistyped rarely do.

@@ -20,7 +20,7 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     let fields = [("container-tool", &*builder)];
     let place = tempfile::Builder::new().prefix("bundle-").tempdir().map_err(End::usage)?;
     let root = place.path().join("bundle");
-    let said = check_format!("Create a temp directory at {}", root.display());
+    let said = format!("Create a temp directory at {}", root.display());
     voice::log(call.io, Level::Info, &said, &fields);
     voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
     fetch(call.io, &builder, &name, &root, reach).await.map_err(End::usage)?;

@@ -130,7 +130,7 @@ async fn try_service(server: &Arc<ApiServer>, address: SocketAddr) -> Result<(),
     settle_value(server, "", "services", own, &[&["spec", "ports"]]).await?;
     // Endpoints that are refused would be tried for ever.
     let ip = destination::canonical(address.ip());
-    if destination::special(ip).is_some() {
+    if destination::special_range(ip).is_some() {
         return Ok(());
     }
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);

@@ -1,7 +1,7 @@
 //! Texts that have a form: names of ports, keys of maps, addresses, paths. Each function returns
 //! the problems in the words of the original, empty when the text is good.
 
-use mainstay_formats::destination::{self, Special};
+use mainstay_formats::destination::{self, SpecialRange};
 use mainstay_object::names;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -158,7 +158,7 @@ pub(in super::super) fn volume_file(path: &str) -> Vec<String> {
 
 /// An address as the original reads it in old fields: numbers may begin with zeros.
 pub(in super::super) fn parse_address(text: &str) -> Option<IpAddr> {
-    destination::parse_old(text)
+    destination::parse_legacy(text)
 }
 
 /// An address of an old field.
@@ -218,19 +218,19 @@ pub(in super::super) fn first_of(address: IpAddr, length: u8) -> IpAddr {
 /// they are; here that holds for every form that carries one ([`destination::canonical`]).
 pub(in super::super) fn endpoint_address(text: &str) -> Vec<String> {
     let Some(address) = parse_address(text) else { return words(&["must be a valid IP address"]) };
-    match destination::special(address) {
-        Some(Special::Unspecified) => vec![format!("may not be unspecified ({text})")],
-        Some(Special::Loopback) => {
+    match destination::special_range(address) {
+        Some(SpecialRange::Unspecified) => vec![format!("may not be unspecified ({text})")],
+        Some(SpecialRange::Loopback) => {
             words(&["may not be in the loopback range (127.0.0.0/8, ::1/128)"])
         }
-        Some(Special::LinkLocal) => {
+        Some(SpecialRange::LinkLocal) => {
             words(&["may not be in the link-local range (169.254.0.0/16, fe80::/10)"])
         }
-        Some(Special::LinkLocalMulticast) => {
+        Some(SpecialRange::LinkLocalMulticast) => {
             words(&["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"])
         }
         // The original takes other groups, at which nobody is called.
-        Some(Special::Multicast) | None => Vec::new(),
+        Some(SpecialRange::Multicast) | None => Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::library::args::{exactly, made, named, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
-use mainstay_formats::address::Network;
+use mainstay_formats::address::IpNetwork;
 use std::any::Any;
 
 /// `cidr`, `isCIDR`, and the methods of networks. Needs the library of addresses.
@@ -21,7 +21,7 @@ const NAME: &str = "net.CIDR";
 
 /// A network as a value.
 #[derive(Debug)]
-struct Cidr(Network);
+struct Cidr(IpNetwork);
 
 impl Opaque for Cidr {
     fn cel_type(&self) -> Type {
@@ -94,18 +94,18 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn receiver(args: &[Value<'_>]) -> Result<Network, Error> {
+fn receiver(args: &[Value<'_>]) -> Result<IpNetwork, Error> {
     let [network] = exactly(args)?;
     network_of(network)
 }
 
-fn network_of(value: &Value<'_>) -> Result<Network, Error> {
+fn network_of(value: &Value<'_>) -> Result<IpNetwork, Error> {
     opaque(value).map(|network: &Cidr| network.0)
 }
 
-fn parse(text: &str, work: &WorkBudget) -> Result<Network, Error> {
+fn parse(text: &str, work: &WorkBudget) -> Result<IpNetwork, Error> {
     const WHAT: &str = "network address parse error during conversion from string";
-    match Network::parse(text) {
+    match IpNetwork::parse(text) {
         Ok(network) if ip::is_mapped(network.address) => {
             Err(Error::text(format!("{WHAT}: {}", ip::mapped(text)), work))
         }

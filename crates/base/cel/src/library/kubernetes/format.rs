@@ -5,7 +5,7 @@ use crate::library::{Library, Overload, Strict};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
 use mainstay_formats::url::check_request_uri;
-use mainstay_formats::{Format, names};
+use mainstay_formats::{StringFormat, names};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fn prefix(text: &str) -> String {
 
 /// The formats of schemas say only that they do not match.
 fn of_schemas(format: &str, text: &str, wrong: &str) -> Vec<String> {
-    let matches = Format::parse(format).is_some_and(|format| format.matches(text));
+    let matches = StringFormat::parse(format).is_some_and(|format| format.matches(text));
     if matches { Vec::new() } else { vec![wrong.to_owned()] }
 }
 
