@@ -271,7 +271,8 @@ impl IpNetwork {
         Self { address, bits: self.bits }
     }
 
-    /// Whether the network contains an address. Networks contain only addresses of their own family.
+    /// Whether the network contains an address. Networks contain only addresses of their own
+    /// family.
     pub fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && Self { address, bits: self.bits }.masked().address == self.masked().address

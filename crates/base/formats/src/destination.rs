@@ -1,19 +1,19 @@
-//! Network destinations: the check of addresses from objects, before the program accepts them and before
-//! it connects to them.
+//! Network destinations: the check of addresses from objects, before the program accepts them and
+//! before it connects to them.
 //!
-//! IPv6 has several forms of an IPv4 address: `::ffff:127.0.0.1`, `::127.0.0.1`, `64:ff9b::7f00:1`. A plain
-//! comparison of such an address with `127.0.0.0/8` fails, and the program would connect to itself. So an
-//! address is first brought into its canonical form ([`canonical`]), and then classified
-//! ([`special_range`]).
+//! IPv6 has several forms of an IPv4 address: `::ffff:127.0.0.1`, `::127.0.0.1`, `64:ff9b::7f00:1`.
+//! A plain comparison of such an address with `127.0.0.0/8` fails, and the program would connect to
+//! itself. So an address is first brought into its canonical form ([`canonical`]), and then
+//! classified ([`special_range`]).
 //!
-//! A user who may write endpoints must not make this program connect to the loopback ports of its own
-//! machine, or to link-local addresses. Allowed are the process itself (its catalogs and handlers), an
-//! administrator who writes a URL into a cluster-wide configuration, and users who may create pods with
-//! `mainstay.dev/host-ports`, which counts as a host port.
+//! A user who may write endpoints must not make this program connect to the loopback ports of its
+//! own machine, or to link-local addresses. Allowed are the process itself (its catalogs and
+//! handlers), an administrator who writes a URL into a cluster-wide configuration, and users who
+//! may create pods with `mainstay.dev/host-ports`, which counts as a host port.
 //!
-//! Most clouds serve a machine's metadata, with its credentials, at the link-local address 169.254.169.254,
-//! which is refused. Metadata at other addresses, such as `fd00:ec2::254` and 100.100.100.200, cannot be
-//! distinguished from other machines of the network.
+//! Most clouds serve a machine's metadata, with its credentials, at the link-local address
+//! 169.254.169.254, which is refused. Metadata at other addresses, such as `fd00:ec2::254` and
+//! 100.100.100.200, cannot be distinguished from other machines of the network.
 //!
 //! This module does not resolve names. A caller checks the addresses of a name at each connection.
 
@@ -27,7 +27,8 @@ pub enum SpecialRange {
     Unspecified,
     /// This machine.
     Loopback,
-    /// A machine on the same link: `169.254.0.0/16` or `fe80::/10`. Most clouds serve metadata there.
+    /// A machine on the same link: `169.254.0.0/16` or `fe80::/10`. Most clouds serve metadata
+    /// there.
     LinkLocal,
     /// A multicast group on the same link.
     LinkLocalMulticast,
@@ -50,8 +51,8 @@ impl fmt::Display for SpecialRange {
 /// The address that traffic reaches: the IPv4 address that an IPv6 address embeds, else the address
 /// itself.
 ///
-/// Embedding addresses are IPv4-mapped (`::ffff:0:0/96`), IPv4-compatible (`::/96`), translated (`::ffff:0:0:0/96`,
-/// `64:ff9b::/96`) and 6to4 (`2002::/16`) addresses.
+/// Embedding addresses are IPv4-mapped (`::ffff:0:0/96`), IPv4-compatible (`::/96`), translated
+/// (`::ffff:0:0:0/96`, `64:ff9b::/96`) and 6to4 (`2002::/16`) addresses.
 pub fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
     if six.is_unspecified() || six.is_loopback() {
@@ -103,8 +104,9 @@ pub fn is_unspecified(address: IpAddr) -> bool {
     special_range(address) == Some(SpecialRange::Unspecified)
 }
 
-/// Parses an address as Kubernetes does it in old fields: IPv4 octets may have leading zeros and are
-/// decimal. The C library reads such octets as octal, so callers must dial the result, never the text.
+/// Parses an address as Kubernetes does it in old fields: IPv4 octets may have leading zeros and
+/// are decimal. The C library reads such octets as octal, so callers must dial the result, never
+/// the text.
 pub fn parse_legacy(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| {
         let mut octets = [0_u8; 4];
@@ -121,8 +123,8 @@ pub fn parse_legacy(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// The first address of a peer's network, for limits by peer: an IPv4 address itself, or the `/64` of
-/// an IPv6 address, because one customer gets a `/64` and may use each address of it.
+/// The first address of a peer's network, for limits by peer: an IPv4 address itself, or the `/64`
+/// of an IPv6 address, because one customer gets a `/64` and may use each address of it.
 pub fn peer_network(address: IpAddr) -> IpAddr {
     match canonical(address) {
         IpAddr::V6(six) => {

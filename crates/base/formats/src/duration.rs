@@ -137,8 +137,8 @@ pub fn parse(text: &str) -> Result<i64, DurationFormatError> {
     }
 }
 
-/// The sum of all numbers with units; none if the text has none. The error has the digits of a number
-/// that does not fit.
+/// The sum of all numbers with units; none if the text has none. The error has the digits of a
+/// number that does not fit.
 fn parse_scala(text: &str) -> Result<Option<i64>, &str> {
     let mut sum = None;
     let mut rest = text;

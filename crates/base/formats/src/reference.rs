@@ -1,5 +1,5 @@
-//! Image references: the grammar of the distribution project, and the errors of the version that opm
-//! and the bundle validators use. Pulling of images follows a newer version, which accepts IPv6
+//! Image references: the grammar of the distribution project, and the errors of the version that
+//! opm and the bundle validators use. Pulling of images follows a newer version, which accepts IPv6
 //! addresses and has more precise errors.
 
 /// Why a text is not an image reference; `None` if it is one.
@@ -62,7 +62,8 @@ pub fn is_label(label: &str) -> bool {
         && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether a text is a path component: lower-case words joined by `.`, `_`, `__` or any number of `-`.
+/// Whether a text is a path component: lower-case words joined by `.`, `_`, `__` or any number of
+/// `-`.
 pub fn is_path_component(component: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
     let bytes = component.as_bytes();

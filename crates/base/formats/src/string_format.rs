@@ -168,7 +168,8 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && matches_regex(&HOST, text)
 }
 
-/// Whether a text is an address. IPv4 octets may have leading zeros, as old Go versions accept them.
+/// Whether a text is an address. IPv4 octets may have leading zeros, as old Go versions accept
+/// them.
 fn is_address(text: &str) -> bool {
     let (head, tail) = text.rfind(':').map_or(("", text), |at| text.split_at(at + 1));
     let plain: Vec<&str> = tail

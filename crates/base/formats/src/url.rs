@@ -272,7 +272,8 @@ fn parse_host(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
         Some(_) => return Err(UrlSyntaxError::IpLiteral),
         None => {}
     }
-    // Only the last colon counts. Newer Go versions are stricter for HTTP URLs, Kubernetes 1.35 is not.
+    // Only the last colon counts. Newer Go versions are stricter for HTTP URLs, Kubernetes 1.35 is
+    // not.
     if let Some(colon) = host.rfind(':') {
         check_port(&host[colon..])?;
     }

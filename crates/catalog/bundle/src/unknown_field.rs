@@ -376,7 +376,7 @@ impl<'v> Walk<'v> {
         match value {
             Value::Object(_) => self.check_definition(value, schema),
             Value::Array(items) => {
-                self.check_items(items, |walk, item| walk.check_definition(item, schema))
+                self.check_items(items, |walk, item| walk.check_definition(item, schema));
             }
             _ => {}
         }
@@ -396,7 +396,7 @@ impl<'v> Walk<'v> {
             (Type::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries {
                     self.at_step(PathStep::Field(key), |walk| {
-                        walk.check_field_type(entry, element)
+                        walk.check_field_type(entry, element);
                     });
                 }
             }
@@ -409,7 +409,7 @@ impl<'v> Walk<'v> {
         let fields = value.as_object();
         if let Some((key, metadata)) = fields.and_then(|fields| fields.get_key_value("metadata")) {
             self.at_step(PathStep::Field(key), |walk| {
-                walk.check_type(metadata, &types::OBJECT_META)
+                walk.check_type(metadata, &types::OBJECT_META);
             });
         }
     }

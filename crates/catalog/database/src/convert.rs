@@ -379,10 +379,13 @@ mod tests {
 
     const CSV: &str = r#"{"kind":"ClusterServiceVersion","metadata":{"name":"a"},"spec":{}}"#;
 
-    fn of(properties: &[(&str, &str)], manifests: &str) -> Result<ConvertedBundle, ConvertRefusal> {
+    fn convert_with(
+        properties: &[(&str, &str)],
+        manifests: &str,
+    ) -> Result<ConvertedBundle, ConvertRefusal> {
         let own = |&(kind, value): &(&str, &str)| (kind.to_owned(), value.to_owned());
         let properties: Vec<Pair> = properties.iter().map(own).collect();
-        bundle(&BundleRecord {
+        convert_bundle(&BundleRecord {
             name: "a",
             package: "p",
             version: "1.0.0",
@@ -411,20 +414,23 @@ mod tests {
             ("{} x", "invalid character 'x' looking for beginning of value"),
             (r#"{"kind":"ClusterServiceVersion"}"#, "no csv in bundle"),
         ] {
-            let Err(ConvertRefusal::Manifests(error)) = of(&[], text) else { panic!("{text}") };
+            let Err(ConvertRefusal::Manifests(error)) = convert_with(&[], text) else {
+                panic!("{text}")
+            };
             assert_eq!(error.to_string(), why, "{text}");
         }
     }
 
     #[test]
     fn an_invalid_property_is_reported_and_replaced() {
-        let fault = |properties: &[(&str, &str)]| of(properties, CSV).unwrap().fault;
+        let fault = |properties: &[(&str, &str)]| convert_with(properties, CSV).unwrap().fault;
         assert_eq!(fault(&[("my.type", "{\"a\": 1}")]), None);
         assert_eq!(
             fault(&[("my.type", "nope")]).unwrap().to_string(),
             "parse property[0] of type \"my.type\": invalid character 'o' in literal null (expecting 'u')"
         );
-        let Err(ConvertRefusal::Bundle { source, .. }) = of(&[("olm.gvk", "{\"group\":1}")], CSV)
+        let Err(ConvertRefusal::Bundle { source, .. }) =
+            convert_with(&[("olm.gvk", "{\"group\":1}")], CSV)
         else {
             panic!("an API has a group")
         };
@@ -437,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_missing_package_property_is_derived() {
-        let document = of(&[], CSV).unwrap().document;
+        let document = convert_with(&[], CSV).unwrap().document;
         let value = json!({"packageName": "p", "version": "1.0.0"});
         assert_eq!(document["properties"][0], json!({"type": PACKAGE, "value": value}));
     }
@@ -451,7 +457,7 @@ mod tests {
         ] {
             let csv =
                 CSV.replace("\"spec\":{}", &format!("\"spec\":{{\"relatedImages\":{images}}}"));
-            let Err(ConvertRefusal::Bundle { source, .. }) = of(&[], &csv) else {
+            let Err(ConvertRefusal::Bundle { source, .. }) = convert_with(&[], &csv) else {
                 panic!("{images}")
             };
             let from = "get related iamges: unmarshal csv: json: cannot unmarshal number into Go struct field csv.spec";

@@ -145,8 +145,8 @@ impl<'a> Translator<'a> {
 
 /// The size of a Unicode class; none if the class does not exist.
 ///
-/// The size is known only after a compilation. So each class, of some hundred, is compiled once. The
-/// crate ignores case and underscores of the name, and so does the cache.
+/// The size is known only after a compilation. So each class, of some hundred, is compiled once.
+/// The crate ignores case and underscores of the name, and so does the cache.
 fn unicode_class_size(name: &str) -> Option<Size> {
     static SIZES: Mutex<BTreeMap<String, Size>> = Mutex::new(BTreeMap::new());
     // A panic of a holder leaves no partial entry, so a poisoned lock is usable.

@@ -503,8 +503,8 @@ fn push_literal(out: &mut String, letter: char) {
     }
 }
 
-/// Parses `{2}`, `{2,}` or `{2,5}`: minimum, maximum, and the rest. If a number is too large for Go,
-/// the minimum is none.
+/// Parses `{2}`, `{2,}` or `{2,5}`: minimum, maximum, and the rest. If a number is too large for
+/// Go, the minimum is none.
 fn counts(text: &str) -> Option<(Option<u64>, Option<u64>, &str)> {
     let (mut min, mut rest) = number(text.strip_prefix('{')?)?;
     let mut max = min;

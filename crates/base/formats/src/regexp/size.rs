@@ -3,9 +3,9 @@
 /// The estimated size of an expression: the sum of its parts, multiplied by repetitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Instructions, as Go counts them: a letter, class or operator is one, a non-capturing group is
-    /// none. A Unicode class is three, because its letters have several bytes. A match may execute
-    /// all instructions for each byte of a text.
+    /// Instructions, as Go counts them: a letter, class or operator is one, a non-capturing group
+    /// is none. A Unicode class is three, because its letters have several bytes. A match may
+    /// execute all instructions for each byte of a text.
     pub instructions: usize,
     /// Bytes of the compiled expression, and of the compilation.
     pub bytes: usize,

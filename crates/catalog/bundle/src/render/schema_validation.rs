@@ -17,7 +17,7 @@ pub(super) fn check(schema: &Value, value: &Value, own: &str) -> Vec<String> {
     if let Some(failure) = (Evaluation { own }).value(schema, value, &mut place) {
         match failure.kind {
             FailureKind::Group => {
-                failure.causes.iter().for_each(|cause| cause.write_messages(&mut lines))
+                failure.causes.iter().for_each(|cause| cause.write_messages(&mut lines));
             }
             _ => failure.write_messages(&mut lines),
         }
@@ -300,7 +300,7 @@ impl Evaluation<'_> {
 
 fn lengths(rules: &Map<String, Value>, text: &str, place: &[String], failures: &mut Vec<Failure>) {
     let mut fail = |kind: FailureKind| {
-        failures.push(Failure { kind, place: place.join("."), causes: Vec::new() })
+        failures.push(Failure { kind, place: place.join("."), causes: Vec::new() });
     };
     let got = text.chars().count();
     let length = u64::try_from(got).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Rules, one by one.
+//! Rules of reading and declaring a bundle.
 
 use crate::{Flags, render};
 use mainstay_bundle::{Bundle, BundleError, ImageSource, Limits, MemoryFiles};
@@ -38,7 +38,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
 
-/// A sound bundle; files that are given replace those of the same path, empty ones are left out.
+/// A valid bundle. Given files replace those of the same path; empty ones are left out.
 fn bundle(changes: &[(&str, &str)]) -> Result<Bundle, BundleError> {
     Bundle::read_from(&files(changes), &Limits::default())
 }
@@ -49,8 +49,8 @@ fn files(changes: &[(&str, &str)]) -> MemoryFiles {
         ("manifests/crd.yaml", CRD),
         ("metadata/annotations.yaml", ANNOTATIONS),
     ];
-    let kept = valid.iter().filter(|(path, _)| changes.iter().all(|(other, _)| other != path));
-    kept.chain(changes.iter().filter(|(_, text)| !text.is_empty())).copied().collect()
+    let unchanged = valid.iter().filter(|(path, _)| changes.iter().all(|(other, _)| other != path));
+    unchanged.chain(changes.iter().filter(|(_, text)| !text.is_empty())).copied().collect()
 }
 
 fn properties(changes: &[(&str, &str)]) -> Vec<String> {
@@ -73,7 +73,7 @@ fn annotations_name_package_and_channels() {
 }
 
 #[test]
-fn properties_come_from_four_places_and_are_sorted() {
+fn properties_of_four_sources_are_sorted() {
     let dependencies = "dependencies:
 - {type: olm.package, value: {packageName: prometheus, version: '>0.27.0'}}
 - {type: olm.gvk, value: {group: etcd.database.coreos.com, version: v1beta2, kind: EtcdCluster}}
@@ -86,7 +86,7 @@ fn properties_come_from_four_places_and_are_sorted() {
         properties(&files),
         [
             "a null",
-            // Texts of YAML stay escaped for HTML.
+            // Values from YAML are escaped for HTML.
             "olm.constraint {\"rule\":\"a \\u003e b\"}",
             "olm.gvk {\"group\":\"example.com\",\"kind\":\"Foo\",\"version\":\"v1\"}",
             "olm.gvk.required {\"group\":\"etcd.database.coreos.com\",\"kind\":\"EtcdCluster\",\
@@ -118,7 +118,7 @@ fn values_in_json_keep_their_bytes() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_place_and_remedy() {
+fn an_error_has_upstreams_message_location_and_remedy() {
     let no_spec = "apiVersion: a/v1\nkind: ClusterServiceVersion\nmetadata: {name: x}\n";
     let table: &[(&str, &str, &str, &str, Option<usize>)] = &[
         ("manifests/csv.yaml", "", "no csv in bundle", "manifests", None),
@@ -165,7 +165,7 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
 }
 
 #[test]
-fn what_upstream_drops_is_listed() {
+fn content_that_upstream_drops_is_listed() {
     let two = "kind: ConfigMap\n---\nkind: Secret\n";
     let other = CSV.replace("etcd", "later");
     let bundle = bundle(&[
@@ -210,7 +210,7 @@ fn numbers_and_escapes_of_objects_are_those_of_go() {
 }
 
 #[test]
-fn hostile_folders_are_refused_or_passed_over() {
+fn hostile_folders_are_refused_or_skipped() {
     let small = Limits { file_bytes: 2000, files: 5 };
     let large = "#".repeat(3000);
     let error = Bundle::read_from(&files(&[("manifests/large.yaml", &large)]), &small).unwrap_err();
@@ -250,7 +250,7 @@ fn links_stay_inside_the_bundle() {
 }
 
 #[test]
-fn the_blob_is_the_same_whatever_the_form() {
+fn json_and_yaml_of_a_blob_are_equal() {
     let folder = files(&[]);
     let json = render(&[(&folder, "b")], &Flags::default()).unwrap();
     let yaml = render(&[(&folder, "b")], &Flags { yaml: true, ..Flags::default() }).unwrap();
@@ -264,7 +264,7 @@ fn the_blob_is_the_same_whatever_the_form() {
 }
 
 #[test]
-fn references_follow_from_templates() {
+fn image_templates_are_filled() {
     let filled = |template: &str| {
         let flags = Flags { template: Some(template), ..Flags::default() };
         let text = render(&[(&files(&[]), "b")], &flags)?;

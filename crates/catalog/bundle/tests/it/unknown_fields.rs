@@ -1,4 +1,5 @@
-//! Unknown fields: which are found, where, how bad they are, and which field was meant.
+//! Unknown fields: their location, level and suggested field; and unknown APIs of published
+//! bundles.
 
 use mainstay_bundle::{
     Bundle, BundleFolder, BundleReader, Limits, MemoryFiles, UnknownField,
@@ -123,7 +124,7 @@ const SOUND: [(&str, &str); 6] = [
     ("metadata/dependencies.yaml", DEPENDENCIES),
 ];
 
-/// The unknown fields of the sound bundle with some text replaced.
+/// The unknown fields of the valid bundle after a text was replaced.
 fn unknown(from: &str, to: &str) -> Vec<UnknownField> {
     assert_eq!(SOUND.iter().filter(|(_, text)| text.contains(from)).count(), 1, "{from}");
     let files = SOUND.map(|(path, text)| (path, text.replacen(from, to, 1)));
@@ -133,8 +134,8 @@ fn unknown(from: &str, to: &str) -> Vec<UnknownField> {
     let subject = reading.load("", "bundle", LibraryVersion::default()).subject.unwrap();
     let of_objects = subject.unknown_fields();
     let bundle = Bundle::read_from(&files, &limits).map(|bundle| bundle.unknown_fields());
-    // Broken dependencies are no reason to have no bundle.
-    assert_eq!(bundle.unwrap(), of_objects, "both readers say the same");
+    // Invalid dependencies do not prevent reading the bundle.
+    assert_eq!(bundle.unwrap(), of_objects, "both readers return the same fields");
     of_objects.into_iter().chain(reading.unknown_fields()).collect()
 }
 
@@ -147,7 +148,7 @@ fn line(unknown: &UnknownField) -> String {
 }
 
 #[test]
-fn fields_that_are_known_are_no_findings() {
+fn known_fields_have_no_findings() {
     assert_eq!(unknown("version: 1.0.0", "version: 1.0.0"), []);
 }
 
@@ -248,7 +249,7 @@ fn a_misspelled_field_is_an_error_that_names_place_and_field() {
 }
 
 #[test]
-fn files_of_metadata_have_unknown_fields_too() {
+fn metadata_files_are_checked_for_unknown_fields() {
     for (from, to, expected) in [
         (
             "dependencies:",
@@ -284,21 +285,21 @@ fn files_of_metadata_have_unknown_fields_too() {
 }
 
 #[test]
-fn what_is_not_plainly_a_misspelling_is_a_warning() {
+fn an_unknown_field_that_is_no_misspelling_is_a_warning() {
     for (from, to, expected) in [
-        // A field of another object, or of no object.
+        // A field of another object, or of none.
         (
             "      kind: Foo",
             "      kind: Foo\n      group: example.com",
             "there is no field \"group\" in spec.customresourcedefinitions.owned[0] of the ClusterServiceVersion: clusters drop it",
         ),
-        // Its neighbour says what might have been meant.
+        // The object also has the field that might have been meant.
         (
             "  version: 1.0.0",
             "  version: 1.0.0\n  versions: 1",
             "there is no field \"versions\" in spec of the ClusterServiceVersion: clusters drop it",
         ),
-        // OLM reads it, and the API server drops it when it is applied.
+        // OLM reads the field; the API server drops it.
         (
             "  replaces: k",
             "  Replaces: k",
@@ -312,7 +313,7 @@ fn what_is_not_plainly_a_misspelling_is_a_warning() {
 }
 
 #[test]
-fn a_field_that_is_unknown_in_many_places_is_named_three_times() {
+fn a_field_that_is_unknown_in_many_places_is_listed_three_times() {
     let entry = |number: usize| {
         format!("    - {{name: f{number}.example.com, version: v1, kind: F, group: a}}\n")
     };
@@ -362,7 +363,7 @@ fn bundles(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn errors_in_published_bundles_are_plain_misspellings() {
+fn errors_in_published_bundles_are_misspellings() {
     let Some(data) = mainstay_testdata::unpack("bundles-249", "unknown fields of bundles") else {
         return;
     };
@@ -396,7 +397,7 @@ fn errors_in_published_bundles_are_plain_misspellings() {
 }
 
 #[test]
-fn kinds_in_published_bundles_are_served_but_for_versions_of_the_wrong_group_version() {
+fn published_bundles_have_unknown_apis_only_in_csvs() {
     let what = "keys and kinds of bundles";
     let Some(data) = mainstay_testdata::unpack("bundles-249", what) else { return };
     let mut all = Vec::new();
