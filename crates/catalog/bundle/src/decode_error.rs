@@ -44,7 +44,7 @@ pub enum FromUnstructuredError {
     DecodeKubernetes(#[from] strict::DecodeError),
 }
 
-/// Why a value is no Kubernetes object.
+/// Why a value is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// The value has no kind, or an apiVersion with two slashes.
@@ -64,7 +64,7 @@ pub enum FirstDocumentError {
     /// The file has no document.
     #[error("EOF")]
     NoDocument,
-    /// The document is no YAML; the words of upstream's parser.
+    /// The document is not YAML; the message of upstream's parser.
     #[error("error converting YAML to JSON: yaml: {0}")]
     ParseYaml(String),
     /// Only this parser refuses the document, for example for its depth.

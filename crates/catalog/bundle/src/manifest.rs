@@ -143,6 +143,6 @@ impl Manifest {
         let mut path: Vec<Step> =
             prefix.iter().map(|name| Step::Field((*name).to_owned())).collect();
         path.extend_from_slice(&mismatch.path);
-        self.error(mismatch.reason.to_string(), &path, "write the value in the kind that is named")
+        self.error(mismatch.reason.to_string(), &path, "write a value of the type in the message")
     }
 }

@@ -128,16 +128,16 @@ pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<BundleProperty>, O
         Ok(value) => value,
         Err(error) => return (Vec::new(), Some(error.to_string())),
     };
-    let wrong =
+    let type_error =
         gojson::check(&value, &types::PROPERTIES).err().map(|found| found.reason.to_string());
     let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text) else {
-        return (Vec::new(), wrong);
+        return (Vec::new(), type_error);
     };
     let found = items.into_iter().map(|item| {
         let (kind, value) = raw_item(item.get()).unwrap_or_default();
         property(kind, value, file)
     });
-    (found.collect(), wrong)
+    (found.collect(), type_error)
 }
 
 /// The list in a field of a JSON text; values keep their bytes.

@@ -15,7 +15,7 @@ pub(crate) fn format_mismatch(json: &str, value: &Value, mismatch: &Mismatch) ->
         return reason.to_string();
     };
     let indented = mainstay_gocompat::json::indent(json);
-    // The position in the indented text has as many characters before it that are no indentation.
+    // Without indentation, both texts have the same characters before the position.
     let pretty = indented.as_bytes();
     let mut at = 0;
     for byte in json.bytes().take(offset) {

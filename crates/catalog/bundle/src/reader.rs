@@ -2,7 +2,7 @@
 //!
 //! Validators read the same files many times: for the kind of an object, for the
 //! ClusterServiceVersion, for the compressed size. A caller that validates a bundle creates one
-//! [`BundleReader`] and hands it to everybody.
+//! [`BundleReader`] and passes it to all of them.
 
 use crate::{
     decode_error::FirstDocumentError,
@@ -63,7 +63,7 @@ impl<'t> BundleReader<'t> {
         Ok(content)
     }
 
-    /// As [`BundleReader::file`]; none if the entry is no regular file, is unreadable or too long.
+    /// As [`BundleReader::file`]; none if the entry is not a regular file, is unreadable or too long.
     pub(crate) fn readable_file(&self, folder: &str, entry: &FileEntry) -> Option<Rc<FileContent>> {
         if entry.kind != tree::FileKind::File {
             return None;

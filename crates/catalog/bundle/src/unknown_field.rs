@@ -32,7 +32,7 @@ const MAX_PLACES: usize = 3;
 /// How many unknown fields of an object are listed.
 const MAX_LISTED: usize = 100;
 
-/// How many unknown fields of an object are collected: more are no mistake of an author.
+/// How many unknown fields of an object are collected, as a bound for hostile objects.
 const MAX_COLLECTED: usize = 10_000;
 
 /// A field that the type of an object does not have.
@@ -104,12 +104,12 @@ fn of_manifest(manifest: &Manifest) -> Vec<UnknownField> {
 fn of_metadata(path: String, content: &FileContent) -> Vec<UnknownField> {
     let Ok(decoded) = content.document() else { return Vec::new() };
     let Value::Object(fields) = &*decoded.value else { return Vec::new() };
-    let known = |key: &String| {
+    let is_metadata_field = |key: &String| {
         let lower = key.to_ascii_lowercase();
         let mut names = types::METADATA_FILE.fields.iter().map(|(name, _)| *name);
         names.any(|name| edit_distance::distance(&lower, name, max_distance(key)).is_some())
     };
-    if !fields.keys().any(known) {
+    if !fields.keys().any(is_metadata_field) {
         // The folder may hold files of other programs.
         return Vec::new();
     }

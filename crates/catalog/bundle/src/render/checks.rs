@@ -150,12 +150,12 @@ fn check_unique_webhook_names(bundle: &RegistryV1Bundle) -> Vec<String> {
 
 fn check_webhook_names(bundle: &RegistryV1Bundle) -> Vec<String> {
     let describe = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
-        let bad = invalid_names(names.into_iter());
+        let invalid = invalid_names(names.into_iter());
         let describe = |(name, reasons): (&str, Vec<String>)| {
             let reasons = reasons.join(",");
             format!("webhook of type '{kind}' has invalid name '{name}': {reasons}")
         };
-        bad.into_iter().map(describe).collect()
+        invalid.into_iter().map(describe).collect()
     };
     names_by_kind(bundle).into_iter().flat_map(describe).collect()
 }

@@ -358,8 +358,8 @@ fn check_object(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
         let (found, expected) = (json_kind(value).to_owned(), "unstructured.detector".to_owned());
         return Err(TypeError::WrongValue { found, expected }.into());
     }
-    let odd = go_field::text(value, "apiVersion").matches('/').count() > 1;
-    if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
+    let has_two_slashes = go_field::text(value, "apiVersion").matches('/').count() > 1;
+    if has_two_slashes || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
         let json = match (document.format, std::str::from_utf8(&bytes[document.bytes.clone()])) {
             (Format::Json, Ok(text)) => text.trim().to_owned(),
             _ => mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole),
@@ -387,8 +387,8 @@ fn flatten_list(list: Value) -> Vec<Value> {
     let kind = text(&list, "kind");
     let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
     let api_version = text(&list, "apiVersion");
-    let mut waiting: VecDeque<Value> = items(list).into();
-    for item in &mut waiting {
+    let mut queue: VecDeque<Value> = items(list).into();
+    for item in &mut queue {
         if text(item, "kind").is_empty()
             && text(item, "apiVersion").is_empty()
             && let Value::Object(fields) = item
@@ -398,9 +398,9 @@ fn flatten_list(list: Value) -> Vec<Value> {
         }
     }
     let mut out = Vec::new();
-    while let Some(item) = waiting.pop_front() {
+    while let Some(item) = queue.pop_front() {
         if item.get("items").is_some_and(Value::is_array) {
-            waiting.extend(items(item));
+            queue.extend(items(item));
         } else {
             out.push(item);
         }

@@ -103,17 +103,17 @@ fn deployment() -> Value {
 /// The names of the components that a schema refers to.
 fn references(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    let mut waiting = vec![schema];
-    while let Some(value) = waiting.pop() {
+    let mut queue = vec![schema];
+    while let Some(value) = queue.pop() {
         match value {
             Value::Object(fields) => {
                 let target = fields.get("$ref").and_then(Value::as_str);
                 found.extend(
                     target.and_then(|target| target.strip_prefix(COMPONENTS)).map(str::to_owned),
                 );
-                waiting.extend(fields.values());
+                queue.extend(fields.values());
             }
-            Value::Array(items) => waiting.extend(items),
+            Value::Array(items) => queue.extend(items),
             _ => {}
         }
     }

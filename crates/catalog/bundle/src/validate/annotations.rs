@@ -27,8 +27,8 @@ pub(crate) fn findings<'a>(
 ) -> Vec<(&'a str, ValidationFinding)> {
     let mut found = Vec::new();
     for (key, _) in annotations {
-        let known = KEYS.iter().find(|right| right.to_lowercase() == key.to_lowercase());
-        if let Some(right) = known.filter(|right| **right != key) {
+        let spelling = KEYS.iter().find(|right| right.to_lowercase() == key.to_lowercase());
+        if let Some(right) = spelling.filter(|right| **right != key) {
             let detail =
                 format!("provided annotation {key} uses wrong case and should be {right} instead");
             let finding = ValidationFinding::error(

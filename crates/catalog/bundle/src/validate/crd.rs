@@ -86,8 +86,8 @@ fn metadata(object: &Object) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut found = Vec::new();
     let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
-    let named = [("generateName", prefix), ("name", object.name())];
-    for (field, name) in named {
+    let names = [("generateName", prefix), ("name", object.name())];
+    for (field, name) in names {
         if name.is_empty() {
             if field == "name" {
                 let why = "name or generateName is required";
@@ -96,8 +96,8 @@ fn metadata(object: &Object) -> Vec<FieldError> {
             continue;
         }
         let path = path.child(field);
-        let wrong = names::dns1123_subdomain(name);
-        found.extend(wrong.into_iter().map(|why| FieldError::invalid(&path, name, why)));
+        let errors = names::dns1123_subdomain(name);
+        found.extend(errors.into_iter().map(|why| FieldError::invalid(&path, name, why)));
         found.extend(crd::name_errors(object, name, field));
     }
     if !object.namespace().is_empty() {
@@ -133,7 +133,7 @@ fn finding(error: &FieldError, crd: &Crd, object: &Object) -> ValidationFinding 
     let kind = error.kind.reason();
     let mut finding =
         ValidationFinding::error(kind, bad, error.to_string()).with_field(error.field.clone());
-    finding.remedy = "correct the definition as the API server asks for it".into();
+    finding.remedy = "correct the CustomResourceDefinition".into();
     finding.at(crd.manifest, &steps(&error.field))
 }
 

@@ -79,9 +79,9 @@ pub(crate) fn validate(subject: &LoadedBundle) -> ManifestResult {
 
 /// Why a text is not a name of a ClusterServiceVersion.
 fn name_error(name: &str) -> Option<String> {
-    let mut wrong = names::dns1123_subdomain(name);
-    wrong.extend(names::label_value(name));
-    (!wrong.is_empty()).then(|| wrong.join(","))
+    let mut errors = names::dns1123_subdomain(name);
+    errors.extend(names::label_value(name));
+    (!errors.is_empty()).then(|| errors.join(","))
 }
 
 /// Each example has a provided API, and each provided API has an example.
@@ -167,12 +167,12 @@ fn decode_examples(text: &str) -> Result<Vec<Value>, (&'static str, String)> {
         let bad = format!("invalid character at {at}\n {before}<--(see the invalid character)");
         return Err(("invalid example", bad));
     }
-    let wrong = |why: String| Err(("error decoding example CustomResource", why));
+    let decode_error = |why: String| Err(("error decoding example CustomResource", why));
     let list = "[]unstructured.Unstructured";
     match serde_json::from_str(text) {
         Ok(Value::Null) => Ok(Vec::new()),
         Ok(Value::Array(found)) => match found.iter().find_map(unstructured_error) {
-            Some(why) => wrong(format!("{YAML}{why}")),
+            Some(why) => decode_error(format!("{YAML}{why}")),
             None => Ok(found),
         },
         Ok(other) => {
@@ -180,9 +180,9 @@ fn decode_examples(text: &str) -> Result<Vec<Value>, (&'static str, String)> {
             let why = format!("json: cannot unmarshal {what} into Go value of type {list}");
             // A text that begins like a JSON object is decoded as JSON, any other as YAML.
             let start = text.as_bytes().get(..8).unwrap_or(text.as_bytes()).trim_ascii_start();
-            wrong(if start.starts_with(b"{") { why } else { format!("{YAML}{why}") })
+            decode_error(if start.starts_with(b"{") { why } else { format!("{YAML}{why}") })
         }
-        Err(error) => wrong(error.to_string()),
+        Err(error) => decode_error(error.to_string()),
     }
 }
 

@@ -281,10 +281,10 @@ impl<'t> Parser<'t> {
 
     fn literal(&mut self) -> Result<(), AddressError> {
         let inner = &self.rest[1..];
-        let wrong = |c: char| !is_visible(c) || "[\\".contains(c);
+        let is_invalid = |c: char| !is_visible(c) || "[\\".contains(c);
         let end = inner.find(']');
         let text = &inner[..end.unwrap_or(inner.len())];
-        if let Some(c) = text.chars().find(|c| wrong(*c)) {
+        if let Some(c) = text.chars().find(|c| is_invalid(*c)) {
             return Err(AddressError::BadInDomainLiteral(c));
         }
         let Some(end) = end else { return Err(AddressError::UnclosedDomainLiteral) };

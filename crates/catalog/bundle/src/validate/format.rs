@@ -68,9 +68,9 @@ pub fn check_format(tree: &dyn FileTree, display_root: &str, limits: &Limits) ->
 impl BundleReader<'_> {
     /// The errors of `opm` for the format of a bundle, as [`check_format`] returns them.
     pub fn check_format(&self, display_root: &str) -> Vec<String> {
-        let listed = self.list("").unwrap_or_default();
+        let entries = self.list("").unwrap_or_default();
         let has = |name: &str| {
-            listed.iter().any(|entry| entry.name == name && entry.kind == tree::FileKind::Folder)
+            entries.iter().any(|entry| entry.name == name && entry.kind == tree::FileKind::Folder)
         };
         let mut found: Vec<String> = ["manifests", "metadata"]
             .into_iter()
@@ -110,9 +110,9 @@ impl BundleReader<'_> {
             let Ok(decoded) = content.document() else { continue };
             if annotations.is_none() {
                 let read = text_coercion::read(&decoded.value, &ANNOTATED).ok();
-                let said = read.and_then(|value| go_field::field(&value, "annotations").cloned());
-                if said.is_some() {
-                    annotations = said;
+                let found = read.and_then(|value| go_field::field(&value, "annotations").cloned());
+                if found.is_some() {
+                    annotations = found;
                     continue;
                 }
             }
@@ -134,17 +134,17 @@ impl BundleReader<'_> {
 fn check_annotations(annotations: &Value, media: &str, found: &mut Vec<String>) {
     let get =
         |key: &str| annotations.get(key).map(|annotation| annotation.as_str().unwrap_or_default());
-    let asked = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
-    for key in asked.into_iter().filter(|key| get(key).is_none()) {
+    let required = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
+    for key in required.into_iter().filter(|key| get(key).is_none()) {
         found.push(format!("Missing annotation {}", quote(key)));
     }
-    let said = get(MEDIA_TYPE).unwrap_or_default();
-    if said != media {
+    let media_annotation = get(MEDIA_TYPE).unwrap_or_default();
+    if media_annotation != media {
         found.push(format!(
             "Expecting annotation {} to have value {} instead of {}",
             quote(MEDIA_TYPE),
             quote(media),
-            quote(said)
+            quote(media_annotation)
         ));
     }
     let channels = get(types::CHANNELS_KEY).unwrap_or_default();
@@ -170,7 +170,7 @@ fn dependency_errors(dependency: &BundleProperty) -> Vec<String> {
         return vec![format!("couldn't parse dependency of type {}", dependency.kind)];
     };
     let text = |field: &str| go_field::text(&value, field);
-    let said: &[(bool, &str)] = match dependency.kind.as_str() {
+    let checks: &[(bool, &str)] = match dependency.kind.as_str() {
         "olm.gvk" => &[
             (text("group").is_empty(), "API Group is empty"),
             (text("version").is_empty(), "API Version is empty"),
@@ -202,5 +202,5 @@ fn dependency_errors(dependency: &BundleProperty) -> Vec<String> {
             },
         },
     };
-    said.iter().filter(|(wrong, _)| *wrong).map(|(_, words)| (*words).to_owned()).collect()
+    checks.iter().filter(|(fails, _)| *fails).map(|(_, message)| (*message).to_owned()).collect()
 }

@@ -78,7 +78,7 @@ pub(crate) fn validate(subject: &LoadedBundle) -> ManifestResult {
              Dependency Resolution from OLM instead. More info: \
              https://sdk.operatorframework.io/docs/best-practices/common-recommendation/";
         let location = item_path(&["spec", "install", "spec", field], at);
-        let remedy = "let the lifecycle manager install definitions: own or require them";
+        let remedy = "let OLM install the CRDs: own or require them";
         found.add(doubt(detail.to_owned()).at(csv, &location).with_remedy(remedy));
     }
     let location = field_path(&["metadata", "name"]);

@@ -501,7 +501,7 @@ impl<'r, 't> Loader<'r, 't> {
             "unable to parse {what} {file}: error unmarshaling JSON: while decoding JSON: {}",
             mismatch.reason
         ));
-        let remedy = "write the value in the kind that is named";
+        let remedy = "write a value of the type in the message";
         self.problem(manifest.file(), line, mismatch.reason.to_string(), remedy);
         None
     }

@@ -95,7 +95,7 @@ pub(crate) fn validate(
     }
     for detail in check.warnings {
         let finding = ValidationFinding::warning("ValidationFailed", bad(), detail);
-        let remedy = "let labels, images and node affinity say the same";
+        let remedy = "make labels, images and node affinity agree";
         found.add(finding.at(subject.csv.0, &location).with_remedy(remedy));
     }
     found
@@ -184,12 +184,12 @@ impl Check {
 
     fn inspect(&mut self, images: &mut dyn ImageInspector, library: LibraryVersion) {
         let groups = [&mut self.managers, &mut self.others, &mut self.related];
-        for (image, known) in groups.into_iter().flatten() {
+        for (image, image_platforms) in groups.into_iter().flatten() {
             // One retry.
             let mut ask = || platforms(images, image, library);
             let found = ask().or_else(|_| ask());
             match found {
-                Ok(platforms) => *known = Some(platforms),
+                Ok(platforms) => *image_platforms = Some(platforms),
                 Err(error) => {
                     self.warnings.push(format!("unable to inspect the image ({image}) : {error}"));
                 }
@@ -211,10 +211,11 @@ impl Check {
         for os in Self::labelled_values(&self.os_labels, OS, "linux") {
             for arch in Self::labelled_values(&self.arch_labels, ARCH, "amd64") {
                 let wanted = format!("{os}.{arch}");
-                for (image, known) in self.managers.iter().chain(&self.others).chain(&self.related)
+                for (image, image_platforms) in
+                    self.managers.iter().chain(&self.others).chain(&self.related)
                 {
-                    let Some(known) = known else { continue };
-                    if !known
+                    let Some(image_platforms) = image_platforms else { continue };
+                    if !image_platforms
                         .iter()
                         .any(|platform| format!("{}.{}", platform.os, platform.arch) == wanted)
                     {
@@ -240,9 +241,9 @@ impl Check {
         } else {
             Self::labelled_values(&self.os_labels, OS, "linux")
         };
-        let known = self.managers.values().flatten().flatten();
-        let had =
-            known.map(|platform| if arch { platform.arch.clone() } else { platform.os.clone() });
+        let image_platforms = self.managers.values().flatten().flatten();
+        let had = image_platforms
+            .map(|platform| if arch { platform.arch.clone() } else { platform.os.clone() });
         labelled_values.into_iter().chain(had).collect()
     }
 
@@ -279,11 +280,11 @@ impl Check {
     fn check_other_images(&mut self) {
         let (archs, systems) = (self.labelled_or_provided(true), self.labelled_or_provided(false));
         let mut found = Vec::new();
-        for (image, known) in self.others.iter().chain(&self.related) {
-            let Some(known) = known else { continue };
+        for (image, image_platforms) in self.others.iter().chain(&self.related) {
+            let Some(image_platforms) = image_platforms else { continue };
             for (all, what, arch) in [(&archs, "Arch(s)", true), (&systems, "OS(s)", false)] {
                 let has = |wanted: &String| {
-                    known.iter().any(|platform| {
+                    image_platforms.iter().any(|platform| {
                         if arch { &platform.arch == wanted } else { &platform.os == wanted }
                     })
                 };
@@ -306,13 +307,13 @@ impl Check {
     /// The node affinity of pods has the platforms of their images.
     fn check_affinity(&mut self) {
         let mut found = Vec::new();
-        for (image, known) in self.managers.iter().chain(&self.others) {
+        for (image, image_platforms) in self.managers.iter().chain(&self.others) {
             let unknown = [Platform { os: "error".to_owned(), arch: "error".to_owned() }];
-            let has = known.as_deref().unwrap_or(&unknown);
+            let has = image_platforms.as_deref().unwrap_or(&unknown);
             let wanted = self.affinity.get(image).map_or(&[][..], Vec::as_slice);
             let image = quote(image);
             if wanted.is_empty() {
-                if known.is_none() {
+                if image_platforms.is_none() {
                     found.push(format!(
                         "check if the CSV is missing a node affinity configuration for the image: {image}. "
                     ));

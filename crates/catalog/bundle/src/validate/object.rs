@@ -50,7 +50,7 @@ fn one(at: usize, manifest: &Manifest) -> Option<ManifestResult> {
             found.add(
                 finding
                     .at(at, &mismatch.path)
-                    .with_remedy("write the value in the kind that is named"),
+                    .with_remedy("write a value of the type in the message"),
             );
         }
         Ok(()) => found.extend(judge(at, manifest.value())),
@@ -61,10 +61,11 @@ fn one(at: usize, manifest: &Manifest) -> Option<ManifestResult> {
 fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
     let spec = field_value(object, "spec");
     let mut found = Vec::new();
-    let (most, least) = (field_value(spec, "maxUnavailable"), field_value(spec, "minAvailable"));
+    let (max_unavailable, min_available) =
+        (field_value(spec, "maxUnavailable"), field_value(spec, "minAvailable"));
     // Upstream reads every text as zero, also 50%.
-    let zero = most.is_string() || most.as_i64() == Some(0);
-    for (wrong, field, detail, remedy) in [
+    let zero = max_unavailable.is_string() || max_unavailable.as_i64() == Some(0);
+    for (is_invalid, field, detail, remedy) in [
         (
             zero,
             "maxUnavailable",
@@ -72,14 +73,14 @@ fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
             "write at least 1",
         ),
         (
-            least == "100%",
+            min_available == "100%",
             "minAvailable",
             "minAvailable field cannot be set to 100%",
-            "leave room for one pod to go",
+            "allow at least one pod to be evicted",
         ),
     ] {
-        if wrong {
-            let bad = BadValue::Printed(shown_budget(object));
+        if is_invalid {
+            let bad = BadValue::Printed(print_budget(object));
             let finding = ValidationFinding::error(INVALID, bad, detail);
             found.push(finding.at(at, &field_path(&["spec", field])).with_remedy(remedy));
         }
@@ -88,7 +89,7 @@ fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
 }
 
 /// A disruption budget as `%v` prints it.
-fn shown_budget(object: &Value) -> String {
+fn print_budget(object: &Value) -> String {
     let spec = field_value(object, "spec");
     let amount = |name: &str| match field_value(spec, name) {
         Value::String(text) => text.clone(),
@@ -138,7 +139,7 @@ fn priority(at: usize, object: &Value) -> Vec<ValidationFinding> {
         return Vec::new();
     }
     let policy = if field_value(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
-    let shown = format!(
+    let printed = format!(
         "{{{} {} {} true {} {policy}}}",
         print_type(object),
         print_metadata(field_value(object, "metadata")),
@@ -146,7 +147,7 @@ fn priority(at: usize, object: &Value) -> Vec<ValidationFinding> {
         go_field::text(object, "description"),
     );
     let detail = "globalDefault field cannot be set to true";
-    let finding = ValidationFinding::error(INVALID, BadValue::Printed(shown), detail);
+    let finding = ValidationFinding::error(INVALID, BadValue::Printed(printed), detail);
     vec![finding.at(at, &field_path(&["globalDefault"])).with_remedy("write false")]
 }
 
@@ -160,7 +161,7 @@ fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
                    level: fn(&'static str, BadValue, &'static str) -> ValidationFinding,
                    kind,
                    detail| {
-        let finding = level(kind, BadValue::Printed(shown_rule(&rules[number])), detail);
+        let finding = level(kind, BadValue::Printed(print_rule(&rules[number])), detail);
         let remedy = "take the permission out of the role";
         found.push(finding.at(at, &item_path(&["rules"], number)).with_remedy(remedy));
     };
@@ -187,7 +188,7 @@ fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
 }
 
 /// An RBAC rule as `%v` prints it.
-fn shown_rule(rule: &Value) -> String {
+fn print_rule(rule: &Value) -> String {
     let list = |name: &str| texts(rule, name).collect::<Vec<_>>().join(" ");
     format!(
         "{{[{}] [{}] [{}] [{}] [{}]}}",

@@ -53,7 +53,7 @@ pub(crate) fn validate_v1(
     let mut deprecated = ManifestResult::default();
     let bad = BadValue::Text(String::new());
     let finding = ValidationFinding::warning("DeprecatedValidator", bad, detail);
-    deprecated.add(finding.with_remedy("ask for those instead"));
+    deprecated.add(finding.with_remedy("run those validators instead"));
     found.push(deprecated);
     found
 }
@@ -69,7 +69,7 @@ fn judge(
     if go_field::text(provider, "name").trim().is_empty() {
         let finding = csv_error(name, "csv.Spec.Provider.Name not specified");
         found.add(
-            finding.at(csv, &field_path(&["spec", "provider"])).with_remedy("say who provides it"),
+            finding.at(csv, &field_path(&["spec", "provider"])).with_remedy("name the provider"),
         );
     }
     found.extend(maintainers(subject));
@@ -105,7 +105,7 @@ fn maintainers(subject: &LoadedBundle) -> Vec<ValidationFinding> {
         {
             let detail = format!("csv.Spec.Maintainers email {email} is invalid: mail: {error}");
             found.push(
-                csv_error(name, &detail).at(csv, &location).with_remedy("write an address of mail"),
+                csv_error(name, &detail).at(csv, &location).with_remedy("write an email address"),
             );
         }
     }

@@ -54,8 +54,9 @@ pub fn objects(
         if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
             continue;
         }
-        let known = KINDS.contains(&kind) && (library != LibraryVersion::V034 || kind != NEW_KIND);
-        if media_type == "registry+v1" && !known {
+        let is_known =
+            KINDS.contains(&kind) && (library != LibraryVersion::V034 || kind != NEW_KIND);
+        if media_type == "registry+v1" && !is_known {
             let gvk = gvk_of(manifest.value());
             let gvk = gvk_text(&gvk.group, &gvk.version, &gvk.kind);
             let detail = format!("unsupported media type {media_type} for bundle object");

@@ -142,7 +142,7 @@ pub fn check_manifests(
         Ok(_) => {}
         Err(error) => found.push(error.to_string()),
     }
-    let listed = match reading.list(folder) {
+    let entries = match reading.list(folder) {
         Ok(entries) => entries,
         Err(error) => {
             let text = error.to_string();
@@ -152,8 +152,8 @@ pub fn check_manifests(
         }
     };
     let mut manifests: Vec<Manifest> = Vec::new();
-    let (mut typed, mut named) = (Value::Null, String::new());
-    for entry in listed.into_iter().take(limits.files) {
+    let (mut converted_csv, mut csv_name) = (Value::Null, String::new());
+    for entry in entries.into_iter().take(limits.files) {
         let path = format!("{display_folder}/{}", entry.name);
         let Some(content) = reading.readable_file(folder, &entry) else {
             found.push(format!("Unable to read file {path} in supported types"));
@@ -175,16 +175,16 @@ pub fn check_manifests(
             let value = manifest.value();
             let definition = builtin::definition(types::CSV_V1ALPHA1);
             // The checks below use the fields that were converted before an error.
-            typed = definition
+            converted_csv = definition
                 .map_or(Value::Null, |definition| convert::convert_prefix(value, definition));
             if let Some(error) =
                 definition.and_then(|definition| convert::convert_error(value, definition))
             {
                 found.push(error.to_string());
             } else {
-                let judged = csv::validate(&bundle_of_csv(typed.clone()));
+                let judged = csv::validate(&bundle_of_csv(converted_csv.clone()));
                 found.extend(judged.errors.iter().map(super::ValidationFinding::text));
-                manifest.name().clone_into(&mut named);
+                manifest.name().clone_into(&mut csv_name);
             }
         } else if kind == "CustomResourceDefinition" {
             found.extend(definition(&manifest));
@@ -193,9 +193,9 @@ pub fn check_manifests(
         }
         manifests.push(manifest);
     }
-    let subject = bundle_of_csv(typed);
+    let subject = bundle_of_csv(converted_csv);
     if !manifests.is_empty() {
-        found.extend(check_bundle(&manifests, &named));
+        found.extend(check_bundle(&manifests, &csv_name));
     }
     if let Some(settings) = hub {
         let judged = operator_hub::validate_v1(Some(&subject), settings);

@@ -118,7 +118,7 @@ const POSSIBLY_REMOVED: &[(&str, &str)] = &[
 ];
 
 fn lists(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
-    table.iter().any(|(known, kinds)| *known == api_version && kinds.contains(&kind))
+    table.iter().any(|(version, kinds)| *version == api_version && kinds.contains(&kind))
 }
 
 /// Whether this validator lists the kind as removed.
@@ -153,15 +153,15 @@ fn removed_in_25(subject: &LoadedBundle, library: LibraryVersion) -> (Uses, Uses
     let csv = subject.csv.0;
     let read = gvk_of(subject.manifests.get(csv).map_or(&Value::Null, Manifest::value));
     // The ClusterServiceVersion counts at the position of its file among the others.
-    let listed = read.group == "operators.coreos.com" && read.version == "v1alpha1";
-    let mut known = Vec::new();
+    let is_v1alpha1 = read.group == "operators.coreos.com" && read.version == "v1alpha1";
+    let mut csv_resources = Vec::new();
     for (at, manifest) in subject.manifests.iter().enumerate() {
-        if at == csv && listed {
+        if at == csv && is_v1alpha1 {
             for (title, field) in [("Owned", "owned"), ("Required", "required")] {
                 for (i, crd) in subject.resources(field).iter().enumerate() {
                     for (j, resource) in items(crd, "resources").iter().enumerate() {
                         let kind = go_field::text(resource, "kind");
-                        known.push(format!("{}s", kind.to_lowercase()));
+                        csv_resources.push(format!("{}s", kind.to_lowercase()));
                         if lists(REMOVED_IN_25, go_field::text(resource, "version"), kind) {
                             let name = format!(
                                 "ClusterServiceVersion.Spec.CustomResourceDefinitions.{title}[{i}].\
@@ -185,12 +185,14 @@ fn removed_in_25(subject: &LoadedBundle, library: LibraryVersion) -> (Uses, Uses
         LibraryVersion::V045 => &POSSIBLY_REMOVED[POSSIBLY_REMOVED.len() - 1..],
     };
     let titles = [("ClusterPermissions", "clusterPermissions"), ("Permissions", "permissions")];
-    for (title, field) in titles.into_iter().filter(|_| listed) {
+    for (title, field) in titles.into_iter().filter(|_| is_v1alpha1) {
         for (i, j, rule) in permissions(subject, field) {
             for group in texts(rule, "apiGroups") {
                 for resource in texts(rule, "resources") {
                     let pair = (group, resource);
-                    if !doubted.contains(&pair) || known.iter().any(|image| image == resource) {
+                    if !doubted.contains(&pair)
+                        || csv_resources.iter().any(|listed| listed == resource)
+                    {
                         continue;
                     }
                     let name = format!(
@@ -256,8 +258,8 @@ pub(crate) fn findings(
              API(s) for {}",
             uses.text()
         );
-        let asked = versions.iter().any(|version| *version >= Version::new(1, minor, 0));
-        let finding = if asked && !doubt {
+        let is_required = versions.iter().any(|version| *version >= Version::new(1, minor, 0));
+        let finding = if is_required && !doubt {
             error(detail)
         } else {
             ValidationFinding::warning("ValidationFailed", bad(), detail)

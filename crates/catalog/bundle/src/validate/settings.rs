@@ -138,6 +138,6 @@ fn categories(path: &Path) -> Result<Vec<String>, CategoriesError> {
     let value: Value = parsed.value;
     gojson::check_struct(&value, &CATEGORIES)
         .map_err(|mismatch| CategoriesError::Decode(mismatch.reason))?;
-    let listed = super::csv_fields::texts(&value, "categories");
-    Ok(listed.map(str::to_owned).collect())
+    let texts = super::csv_fields::texts(&value, "categories");
+    Ok(texts.map(str::to_owned).collect())
 }
