@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// The source of the bundle's image reference.
 #[derive(Clone, Copy, Debug)]
-pub enum ImageSource<'i> {
+pub enum BundleImage<'i> {
     /// No image, as for a folder.
     None,
     /// A given reference, as for an image that was pulled.
@@ -61,7 +61,7 @@ impl Bundle {
     /// If upstream refuses the bundle.
     pub fn declare(
         &self,
-        image: ImageSource<'_>,
+        image: BundleImage<'_>,
         folder_name: &str,
     ) -> Result<DeclaredBundle, BundleError> {
         let image = self.image(image).map_err(|error| {
@@ -86,11 +86,11 @@ impl Bundle {
         })
     }
 
-    fn image(&self, image: ImageSource<'_>) -> Result<String, BundleError> {
+    fn image(&self, image: BundleImage<'_>) -> Result<String, BundleError> {
         let template = match image {
-            ImageSource::None => return Ok(String::new()),
-            ImageSource::Reference(reference) => return Ok(reference.to_owned()),
-            ImageSource::Template(template) => template,
+            BundleImage::None => return Ok(String::new()),
+            BundleImage::Reference(reference) => return Ok(reference.to_owned()),
+            BundleImage::Template(template) => template,
         };
         let mut version = String::new();
         if let Some(property) = self.properties.iter().find(|property| property.kind == PACKAGE) {

@@ -47,7 +47,7 @@ mod write;
 
 pub use bundle::Bundle;
 pub use csv::{ApiKey, CsvManifest, RelatedImage};
-pub use declare::{DeclaredBundle, DeclaredProperty, ImageSource};
+pub use declare::{BundleImage, DeclaredBundle, DeclaredProperty};
 pub use decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError};
 pub use error::{BundleError, BundleProblem};
 pub use image_template::{ImageTemplate, ImageTemplateError};

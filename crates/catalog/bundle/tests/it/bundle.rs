@@ -1,7 +1,7 @@
 //! Rules of reading and declaring a bundle.
 
 use crate::{Flags, render};
-use mainstay_bundle::{Bundle, BundleError, ImageSource, Limits, MemoryFiles};
+use mainstay_bundle::{Bundle, BundleError, BundleImage, Limits, MemoryFiles};
 use serde_json::Value;
 
 const ANNOTATIONS: &str = "annotations:
@@ -54,7 +54,7 @@ fn files(changes: &[(&str, &str)]) -> MemoryFiles {
 }
 
 fn properties(changes: &[(&str, &str)]) -> Vec<String> {
-    let declared = bundle(changes).unwrap().declare(ImageSource::None, "b").unwrap();
+    let declared = bundle(changes).unwrap().declare(BundleImage::None, "b").unwrap();
     let cel_properties =
         declared.properties.iter().filter(|found| found.kind != "olm.bundle.object");
     cel_properties.map(|found| format!("{} {}", found.kind, found.value)).collect()

@@ -9,7 +9,7 @@ mod renderer;
 mod unknown_fields;
 mod validators;
 
-use mainstay_bundle::{Bundle, DeclaredBundle, FileTree, ImageSource, ImageTemplate, Limits};
+use mainstay_bundle::{Bundle, BundleImage, DeclaredBundle, FileTree, ImageTemplate, Limits};
 use mainstay_catalog::{Format, Rendition};
 
 /// The flags of `opm render`.
@@ -43,7 +43,7 @@ fn declare(tree: &dyn FileTree, name: &str, flags: &Flags<'_>) -> Result<Declare
         ),
     };
     let declared = Bundle::read_from(tree, &Limits::default()).and_then(|bundle| {
-        let image = template.as_ref().map_or(ImageSource::None, ImageSource::Template);
+        let image = template.as_ref().map_or(BundleImage::None, BundleImage::Template);
         let mut declared = bundle.declare(image, name)?;
         if flags.migrate {
             bundle.migrate(&mut declared).map_err(|error| error.with_prefix("migrate: "))?;

@@ -3,7 +3,7 @@
 
 use super::upgrade_path::UpgradePath;
 use anyhow::Context;
-use mainstay_bundle::{Bundle, ImageSource};
+use mainstay_bundle::{Bundle, BundleImage};
 use mainstay_catalog::{Catalog, Declared, LoadOptions, Origin, Package};
 use mainstay_updates::Graph;
 use serde_json::{Value, json};
@@ -287,7 +287,7 @@ fn read_bundles(
     for folder in folders {
         let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
         let read = Bundle::read(folder).and_then(|bundle| {
-            Ok((bundle.declare(ImageSource::None, &folder_name)?.json(), bundle))
+            Ok((bundle.declare(BundleImage::None, &folder_name)?.json(), bundle))
         });
         let (blob, bundle) = match read {
             Ok(read) => read,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
-use mainstay_bundle::{Bundle, BundleError, ImageSource};
+use mainstay_bundle::{Bundle, BundleError, BundleImage};
 use mainstay_catalog::{
     Declared, Folder, Format, Keep, LoadError, LoadOptions, Rendition, WriteError,
 };
@@ -99,7 +99,7 @@ fn read(opened: &OpenedFolder) -> Result<Rendition, Failure> {
         let failed = |error: BundleError| Failure::from(cause(error.problem().to_string()));
         let bundle = Bundle::read(&opened.path).map_err(failed)?;
         let mut rendition = Rendition::default();
-        rendition.add(&bundle.declare(ImageSource::None, &opened.argument).map_err(failed)?);
+        rendition.add(&bundle.declare(BundleImage::None, &opened.argument).map_err(failed)?);
         return Ok(rendition);
     }
     let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };

@@ -10,7 +10,7 @@ use crate::{
 };
 use clap::Args;
 use mainstay_bundle::{
-    Bundle, BundleFolder, BundleReader, ImageSource, Limits, validate::FindingLevel,
+    Bundle, BundleFolder, BundleImage, BundleReader, Limits, validate::FindingLevel,
 };
 use mainstay_catalog::{Folder, Keep, LoadOptions, Problem, Rule, inspect};
 use serde_json::{Map, Value, json};
@@ -197,7 +197,7 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
         };
         bundle_problem(rule, &unknown.problem)
     }));
-    if let Err(error) = bundle.declare(ImageSource::None, &folder.argument) {
+    if let Err(error) = bundle.declare(BundleImage::None, &folder.argument) {
         problems.push(refused(&error));
     }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
