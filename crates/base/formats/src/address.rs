@@ -1,23 +1,23 @@
-//! Addresses and networks as Go's `net/netip` reads them.
+//! IP addresses and networks, parsed as Go's `net/netip` does it.
 
 use mainstay_gocompat::quote;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address, with the zone that may stand behind one of IPv6.
+/// An address with its IPv6 zone, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zoned<'a> {
+pub struct ZonedAddress<'a> {
     /// The address.
     pub address: IpAddr,
-    /// The zone; empty if there is none.
+    /// The zone; empty if absent.
     pub zone: &'a str,
 }
 
-/// Why a text is no address.
+/// Why a text is not an address.
 #[derive(Clone, Copy)]
 struct Fault<'a> {
     why: &'static str,
-    /// From where on; empty if no place is to blame.
+    /// The rest of the text at the error; empty if the error has no position.
     at: &'a str,
 }
 
@@ -25,12 +25,12 @@ const fn fault(why: &'static str) -> Fault<'static> {
     Fault { why, at: "" }
 }
 
-/// A text is no address; the text is Go's: `ParseAddr("x"): unable to parse IP`.
+/// Why a text is not an address, as Go prints it: `ParseAddr("x"): unable to parse IP`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseAddressError {
     text: String,
     reason: &'static str,
-    /// From where on the text is wrong; empty if no place is to blame.
+    /// The rest of the text at the error; empty if the error has no position.
     at: String,
 }
 
@@ -43,19 +43,21 @@ impl fmt::Display for ParseAddressError {
     }
 }
 
-/// Reads an address.
+/// Parses an address.
 ///
 /// # Errors
 ///
-/// The text is no address.
-pub fn parse_address(text: &str) -> Result<Zoned<'_>, ParseAddressError> {
-    let read = match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
-        Some(b'.') => parse_v4(text).map(|address| Zoned { address: address.into(), zone: "" }),
+/// If the text is not an address.
+pub fn parse_address(text: &str) -> Result<ZonedAddress<'_>, ParseAddressError> {
+    let parsed = match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
+        Some(b'.') => {
+            parse_v4(text).map(|address| ZonedAddress { address: address.into(), zone: "" })
+        }
         Some(b':') => parse_v6(text),
         Some(_) => Err(fault("missing IPv6 address")),
         None => Err(fault("unable to parse IP")),
     };
-    read.map_err(|Fault { why, at }| ParseAddressError {
+    parsed.map_err(|Fault { why, at }| ParseAddressError {
         text: text.to_owned(),
         reason: why,
         at: at.to_owned(),
@@ -97,7 +99,7 @@ fn parse_v4(text: &str) -> Result<Ipv4Addr, Fault<'_>> {
     Ok(fields.into())
 }
 
-fn parse_v6(text: &str) -> Result<Zoned<'_>, Fault<'_>> {
+fn parse_v6(text: &str) -> Result<ZonedAddress<'_>, Fault<'_>> {
     let (mut rest, zone) = match text.split_once('%') {
         Some((_, "")) => return Err(fault("zone must be a non-empty string")),
         Some((rest, zone)) => (rest, zone),
@@ -106,11 +108,11 @@ fn parse_v6(text: &str) -> Result<Zoned<'_>, Fault<'_>> {
     let mut bytes = [0_u8; 16];
     let mut gap = None;
     let mut filled = 0;
-    if let Some(behind) = rest.strip_prefix("::") {
+    if let Some(after) = rest.strip_prefix("::") {
         gap = Some(0);
-        rest = behind;
+        rest = after;
         if rest.is_empty() {
-            return Ok(Zoned { address: Ipv6Addr::UNSPECIFIED.into(), zone });
+            return Ok(ZonedAddress { address: Ipv6Addr::UNSPECIFIED.into(), zone });
         }
     }
     while filled < 16 {
@@ -145,19 +147,19 @@ fn parse_v6(text: &str) -> Result<Zoned<'_>, Fault<'_>> {
             break;
         }
         let at = |why| Fault { why, at: rest };
-        let Some(behind) = rest.strip_prefix(':') else {
+        let Some(after) = rest.strip_prefix(':') else {
             return Err(at("unexpected character, want colon"));
         };
-        if behind.is_empty() {
+        if after.is_empty() {
             return Err(at("colon must be followed by more characters"));
         }
-        rest = behind;
-        if let Some(behind) = rest.strip_prefix(':') {
+        rest = after;
+        if let Some(after) = rest.strip_prefix(':') {
             if gap.is_some() {
                 return Err(Fault { why: "multiple :: in address", at: rest });
             }
             gap = Some(filled);
-            rest = behind;
+            rest = after;
             if rest.is_empty() {
                 break;
             }
@@ -177,64 +179,65 @@ fn parse_v6(text: &str) -> Result<Zoned<'_>, Fault<'_>> {
         }
         None => {}
     }
-    Ok(Zoned { address: Ipv6Addr::from(bytes).into(), zone })
+    Ok(ZonedAddress { address: Ipv6Addr::from(bytes).into(), zone })
 }
 
-/// An address of a network and how many of its bits are the network's. The others may be set.
+/// A CIDR network: an address and its prefix length. Host bits may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     /// The address.
     pub address: IpAddr,
-    /// The bits.
+    /// The prefix length.
     pub bits: u8,
 }
 
-/// A text is no network; the text is Go's: `netip.ParsePrefix("x"): no '/'`.
+/// Why a text is not a network, as Go prints it: `netip.ParsePrefix("x"): no '/'`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("netip.ParsePrefix({}): {source}", quote(text))]
 pub struct ParseNetworkError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub source: NetworkSyntaxError,
 }
 
-/// What is wrong with a text that is no network.
+/// The syntax error of a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkSyntaxError {
-    /// No slash separates an address and the number of bits.
+    /// No slash separates the address and the prefix length.
     #[error("no '/'")]
     MissingSlash,
-    /// The part before the slash is no address.
+    /// The part before the slash is not an address.
     #[error(transparent)]
     ParseAddress(#[from] ParseAddressError),
     /// The address has a zone.
     #[error("IPv6 zones cannot be present in a prefix")]
     Zone,
-    /// The part behind the slash is no number.
+    /// The part after the slash is not a number.
     #[error("bad bits after slash: {}", quote(bits))]
     ParseBits {
-        /// The part behind the slash.
+        /// The part after the slash.
         bits: String,
     },
-    /// The address has fewer bits.
+    /// The prefix is longer than the address.
     #[error("prefix length out of range")]
     OutOfRange,
 }
 
-impl Network {
-    /// Reads a network, `10.0.0.0/8`.
+impl IpNetwork {
+    /// Parses a network such as `10.0.0.0/8`.
     ///
     /// # Errors
     ///
-    /// The text is no network.
+    /// If the text is not a network.
     pub fn parse(text: &str) -> Result<Self, ParseNetworkError> {
-        Self::read(text).map_err(|source| ParseNetworkError { text: text.to_owned(), source })
+        Self::parse_parts(text)
+            .map_err(|source| ParseNetworkError { text: text.to_owned(), source })
     }
 
-    fn read(text: &str) -> Result<Self, NetworkSyntaxError> {
+    fn parse_parts(text: &str) -> Result<Self, NetworkSyntaxError> {
         let (address, bits) = text.rsplit_once('/').ok_or(NetworkSyntaxError::MissingSlash)?;
-        let Zoned { address, zone } = parse_address(address)?;
+        let ZonedAddress { address, zone } = parse_address(address)?;
         if !zone.is_empty() {
             return Err(NetworkSyntaxError::Zone);
         }
@@ -252,40 +255,41 @@ impl Network {
         }
     }
 
-    /// Without the bits that are not the network's.
+    /// The network with its host bits cleared.
     #[must_use]
     pub fn masked(self) -> Self {
         let address = match self.address {
             IpAddr::V4(address) => {
-                let kept = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                IpAddr::V4((address.to_bits() & kept).into())
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
+                IpAddr::V4((address.to_bits() & mask).into())
             }
             IpAddr::V6(address) => {
-                let kept = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
-                IpAddr::V6((address.to_bits() & kept).into())
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
+                IpAddr::V6((address.to_bits() & mask).into())
             }
         };
         Self { address, bits: self.bits }
     }
 
-    /// Whether an address is part of it. Those of IPv4 are in no network of IPv6, and conversely.
+    /// Whether the network contains an address. Networks contain only addresses of their own
+    /// family.
     pub fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && Self { address, bits: self.bits }.masked().address == self.masked().address
     }
 
-    /// Whether another network is part of it.
+    /// Whether the network contains another network.
     pub fn covers(self, other: Self) -> bool {
         self.bits <= other.bits && self.contains(other.address)
     }
 }
 
-/// How many bits an address has.
+/// The number of bits of an address.
 fn width(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for IpNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }

@@ -1,41 +1,42 @@
-//! Where an address leads, whatever form it is written in: the one place that judges addresses which
-//! others write into objects, before the program accepts them and before it connects to them.
+//! Network destinations: the check of addresses from objects, before the program accepts them and
+//! before it connects to them.
 //!
-//! IPv6 has several ways to write an IPv4 address: `::ffff:127.0.0.1`, `::127.0.0.1`, `64:ff9b::7f00:1`. Who
-//! compares such an address with `127.0.0.0/8` as it stands finds nothing, and connects to itself. So an
-//! address is first brought into its canonical form ([`canonical`]), and then judged ([`special`]).
+//! IPv6 has several forms of an IPv4 address: `::ffff:127.0.0.1`, `::127.0.0.1`, `64:ff9b::7f00:1`.
+//! A plain comparison of such an address with `127.0.0.0/8` fails, and the program would connect to
+//! itself. So an address is first brought into its canonical form ([`canonical`]), and then
+//! classified ([`special_range`]).
 //!
-//! A user who may write endpoints must not have this program connect, with its place in the network, to its
-//! own machine's loopback ports or to link-local addresses. Who may: the process itself (its catalogs and
-//! handlers), an administrator who writes a URL into a cluster-wide configuration, and who may make pods with
-//! `mainstay.dev/host-ports`, which counts as a host port.
+//! A user who may write endpoints must not make this program connect to the loopback ports of its
+//! own machine, or to link-local addresses. Allowed are the process itself (its catalogs and
+//! handlers), an administrator who writes a URL into a cluster-wide configuration, and users who
+//! may create pods with `mainstay.dev/host-ports`, which counts as a host port.
 //!
-//! Most clouds serve a machine's metadata, with its credentials, at the link-local address 169.254.169.254,
-//! which is refused as such. At other addresses, such as `fd00:ec2::254` and 100.100.100.200, metadata is not
-//! told from other machines of the network.
+//! Most clouds serve a machine's metadata, with its credentials, at the link-local address
+//! 169.254.169.254, which is refused. Metadata at other addresses, such as `fd00:ec2::254` and
+//! 100.100.100.200, cannot be distinguished from other machines of the network.
 //!
-//! What this does not do: resolve names. A name is judged by the addresses that it resolves to, each time
-//! it is dialled.
+//! This module does not resolve names. A caller checks the addresses of a name at each connection.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A kind of address that is no place of its own in a network.
+/// A range of addresses that do not name another machine of a routed network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
-    /// `0.0.0.0` or `::`, which systems take for themselves.
+pub enum SpecialRange {
+    /// `0.0.0.0` or `::`, which systems connect to themselves.
     Unspecified,
     /// This machine.
     Loopback,
-    /// A machine on the same wire: `169.254.0.0/16` or `fe80::/10`. Most clouds serve metadata there.
+    /// A machine on the same link: `169.254.0.0/16` or `fe80::/10`. Most clouds serve metadata
+    /// there.
     LinkLocal,
-    /// Everybody on some wire.
+    /// A multicast group on the same link.
     LinkLocalMulticast,
-    /// A group, or everybody.
+    /// A multicast group, or broadcast.
     Multicast,
 }
 
-impl fmt::Display for Special {
+impl fmt::Display for SpecialRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unspecified => "it is unspecified",
@@ -47,11 +48,11 @@ impl fmt::Display for Special {
     }
 }
 
-/// The address that traffic to an address reaches in the end: the IPv4 address in one of IPv6 that only
-/// carries it, else the address itself.
+/// The address that traffic reaches: the IPv4 address that an IPv6 address embeds, else the address
+/// itself.
 ///
-/// Carriers are IPv4-mapped (`::ffff:0:0/96`), IPv4-compatible (`::/96`), translated (`::ffff:0:0:0/96`,
-/// `64:ff9b::/96`) and 6to4 (`2002::/16`) addresses.
+/// Embedding addresses are IPv4-mapped (`::ffff:0:0/96`), IPv4-compatible (`::/96`), translated
+/// (`::ffff:0:0:0/96`, `64:ff9b::/96`) and 6to4 (`2002::/16`) addresses.
 pub fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
     if six.is_unspecified() || six.is_loopback() {
@@ -70,8 +71,8 @@ pub fn canonical(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What an address is instead of a place in a network, judged in its canonical form; none of a usual one.
-pub fn special(address: IpAddr) -> Option<Special> {
+/// The special range of an address in its canonical form; none for an ordinary address.
+pub fn special_range(address: IpAddr) -> Option<SpecialRange> {
     let address = canonical(address);
     let (link_local, group_of_link) = match address {
         IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),
@@ -79,33 +80,34 @@ pub fn special(address: IpAddr) -> Option<Special> {
     };
     let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     Some(if address.is_unspecified() {
-        Special::Unspecified
+        SpecialRange::Unspecified
     } else if address.is_loopback() {
-        Special::Loopback
+        SpecialRange::Loopback
     } else if link_local {
-        Special::LinkLocal
+        SpecialRange::LinkLocal
     } else if group_of_link {
-        Special::LinkLocalMulticast
+        SpecialRange::LinkLocalMulticast
     } else if address.is_multicast() || broadcast {
-        Special::Multicast
+        SpecialRange::Multicast
     } else {
         return None;
     })
 }
 
-/// Whether an address is this machine's own, in whatever form.
+/// Whether an address, in any form, is a loopback address.
 pub fn is_loopback(address: IpAddr) -> bool {
-    special(address) == Some(Special::Loopback)
+    special_range(address) == Some(SpecialRange::Loopback)
 }
 
-/// Whether an address stands for all of this machine's, in whatever form.
+/// Whether an address, in any form, is the unspecified address.
 pub fn is_unspecified(address: IpAddr) -> bool {
-    special(address) == Some(Special::Unspecified)
+    special_range(address) == Some(SpecialRange::Unspecified)
 }
 
-/// Reads an address as Kubernetes reads it in old fields: octets of IPv4 may begin with zeros and are decimal
-/// all the same. The C library takes such texts for octal, so what is read here is dialled, never the text.
-pub fn parse_old(text: &str) -> Option<IpAddr> {
+/// Parses an address as Kubernetes does it in old fields: IPv4 octets may have leading zeros and
+/// are decimal. The C library reads such octets as octal, so callers must dial the result, never
+/// the text.
+pub fn parse_legacy(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| {
         let mut octets = [0_u8; 4];
         let mut parts = text.split('.');
@@ -121,9 +123,9 @@ pub fn parse_old(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// The network that a peer counts as, as its first address: an IPv4 address is one by itself, an IPv6
-/// address is in its `/64`, because that is what one customer gets and may take any address of.
-pub fn neighbourhood(address: IpAddr) -> IpAddr {
+/// The first address of a peer's network, for limits by peer: an IPv4 address itself, or the `/64`
+/// of an IPv6 address, because one customer gets a `/64` and may use each address of it.
+pub fn peer_network(address: IpAddr) -> IpAddr {
     match canonical(address) {
         IpAddr::V6(six) => {
             let network = six.to_bits() & !u128::from(u64::MAX);
@@ -137,37 +139,37 @@ pub fn neighbourhood(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> IpAddr {
+    fn address(text: &str) -> IpAddr {
         text.parse().unwrap()
     }
 
     #[test]
-    fn every_form_of_an_address_is_judged_as_the_address() {
+    fn every_form_of_an_address_has_the_same_special_range() {
         for (text, expected) in [
-            ("127.0.0.1", Some(Special::Loopback)),
-            ("127.255.0.9", Some(Special::Loopback)),
-            ("::1", Some(Special::Loopback)),
-            ("::ffff:127.0.0.1", Some(Special::Loopback)),
-            ("::ffff:7f00:1", Some(Special::Loopback)),
-            ("::127.0.0.1", Some(Special::Loopback)),
-            ("::ffff:0:127.0.0.1", Some(Special::Loopback)),
-            ("64:ff9b::127.0.0.1", Some(Special::Loopback)),
-            ("2002:7f00:1::", Some(Special::Loopback)),
-            ("2002:7f00:1:2:3:4:5:6", Some(Special::Loopback)),
-            ("169.254.169.254", Some(Special::LinkLocal)),
-            ("::ffff:169.254.169.254", Some(Special::LinkLocal)),
-            ("64:ff9b::169.254.169.254", Some(Special::LinkLocal)),
-            ("fe80::1", Some(Special::LinkLocal)),
-            ("febf::1", Some(Special::LinkLocal)),
-            ("0.0.0.0", Some(Special::Unspecified)),
-            ("::", Some(Special::Unspecified)),
-            ("::ffff:0.0.0.0", Some(Special::Unspecified)),
-            ("224.0.0.1", Some(Special::LinkLocalMulticast)),
-            ("::ffff:224.0.0.1", Some(Special::LinkLocalMulticast)),
-            ("ff02::1", Some(Special::LinkLocalMulticast)),
-            ("239.1.1.1", Some(Special::Multicast)),
-            ("ff0e::1", Some(Special::Multicast)),
-            ("255.255.255.255", Some(Special::Multicast)),
+            ("127.0.0.1", Some(SpecialRange::Loopback)),
+            ("127.255.0.9", Some(SpecialRange::Loopback)),
+            ("::1", Some(SpecialRange::Loopback)),
+            ("::ffff:127.0.0.1", Some(SpecialRange::Loopback)),
+            ("::ffff:7f00:1", Some(SpecialRange::Loopback)),
+            ("::127.0.0.1", Some(SpecialRange::Loopback)),
+            ("::ffff:0:127.0.0.1", Some(SpecialRange::Loopback)),
+            ("64:ff9b::127.0.0.1", Some(SpecialRange::Loopback)),
+            ("2002:7f00:1::", Some(SpecialRange::Loopback)),
+            ("2002:7f00:1:2:3:4:5:6", Some(SpecialRange::Loopback)),
+            ("169.254.169.254", Some(SpecialRange::LinkLocal)),
+            ("::ffff:169.254.169.254", Some(SpecialRange::LinkLocal)),
+            ("64:ff9b::169.254.169.254", Some(SpecialRange::LinkLocal)),
+            ("fe80::1", Some(SpecialRange::LinkLocal)),
+            ("febf::1", Some(SpecialRange::LinkLocal)),
+            ("0.0.0.0", Some(SpecialRange::Unspecified)),
+            ("::", Some(SpecialRange::Unspecified)),
+            ("::ffff:0.0.0.0", Some(SpecialRange::Unspecified)),
+            ("224.0.0.1", Some(SpecialRange::LinkLocalMulticast)),
+            ("::ffff:224.0.0.1", Some(SpecialRange::LinkLocalMulticast)),
+            ("ff02::1", Some(SpecialRange::LinkLocalMulticast)),
+            ("239.1.1.1", Some(SpecialRange::Multicast)),
+            ("ff0e::1", Some(SpecialRange::Multicast)),
+            ("255.255.255.255", Some(SpecialRange::Multicast)),
             ("10.0.0.1", None),
             ("::ffff:10.0.0.1", None),
             ("64:ff9b::10.0.0.1", None),
@@ -176,12 +178,12 @@ mod tests {
             ("fd00::1", None),
             ("192.168.0.1", None),
         ] {
-            assert_eq!(special(at(text)), expected, "{text}");
+            assert_eq!(special_range(address(text)), expected, "{text}");
         }
     }
 
     #[test]
-    fn octets_of_old_fields_are_decimal() {
+    fn octets_of_legacy_addresses_are_decimal() {
         for (text, expected) in [
             ("010.0.0.1", Some("10.0.0.1")),
             ("0127.000.000.001", Some("127.0.0.1")),
@@ -195,20 +197,20 @@ mod tests {
             ("127.0.0.1 ", None),
             ("", None),
         ] {
-            assert_eq!(parse_old(text), expected.map(at), "{text}");
+            assert_eq!(parse_legacy(text), expected.map(address), "{text}");
         }
     }
 
     #[test]
-    fn peers_of_one_network_are_neighbours() {
+    fn peers_of_one_64_share_a_network() {
         for (one, other, same) in [
             ("10.0.0.1", "10.0.0.2", false),
             ("10.0.0.1", "::ffff:10.0.0.1", true),
             ("2001:db8::1", "2001:db8::ffff:1:2:3", true),
             ("2001:db8::1", "2001:db8:0:1::1", false),
         ] {
-            let same_here = neighbourhood(at(one)) == neighbourhood(at(other));
-            assert_eq!(same_here, same, "{one} {other}");
+            let shared = peer_network(address(one)) == peer_network(address(other));
+            assert_eq!(shared, same, "{one} {other}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Durations as Go writes them (`1h30m`), and as schemas take them besides (`3 days`).
+//! Durations: those of Go (`1h30m`), and those of the schema format `duration` (`3 days`).
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Reads a duration as Go writes it (`1h30m`, `-1.5ms`): nanoseconds.
+/// Parses a Go duration (`1h30m`, `-1.5ms`) to nanoseconds.
 pub fn parse_go(text: &str) -> Option<i64> {
     const MOST: u64 = 1 << 63;
     let (negative, mut rest) = match text.strip_prefix('-') {
@@ -30,7 +30,7 @@ pub fn parse_go(text: &str) -> Option<i64> {
         if let Some(after) = rest.strip_prefix('.') {
             let end = after.bytes().take_while(u8::is_ascii_digit).count();
             for digit in after[..end].bytes() {
-                // Digits beyond what fits say nothing.
+                // Further digits do not fit, and are ignored.
                 if fraction > (MOST - 1) / 10 {
                     break;
                 }
@@ -69,14 +69,14 @@ pub fn parse_go(text: &str) -> Option<i64> {
             let more = (fraction as f64 * (unit as f64 / scale)) as u64;
             part = part.checked_add(more).filter(|part| *part <= MOST)?;
         }
-        // Twice the most is nothing, as in Go.
+        // The sum of two largest parts wraps to zero, as in Go.
         sum = Some(sum.wrapping_add(part)).filter(|sum| *sum <= MOST)?;
     }
     if negative { 0_i64.checked_sub_unsigned(sum) } else { i64::try_from(sum).ok() }
 }
 
-/// A duration as Go writes it: `1h0m0.5s`.
-pub fn go_text(nanoseconds: i64) -> String {
+/// Formats a duration as Go does it: `1h0m0.5s`.
+pub fn format_go(nanoseconds: i64) -> String {
     let all = nanoseconds.unsigned_abs();
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let fraction = |value: u64, unit: u64| {
@@ -103,7 +103,7 @@ pub fn go_text(nanoseconds: i64) -> String {
     }
 }
 
-/// A text is no duration of `format: duration`; the texts are those of kube-openapi.
+/// Why a text is not a duration of `format: duration`, in the words of kube-openapi.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationFormatError {
     /// The text has no number with a unit.
@@ -120,26 +120,26 @@ pub enum DurationFormatError {
     },
 }
 
-/// Reads a duration of `format: duration`: one of Go's, or numbers with units anywhere in a text,
-/// which are added up: nanoseconds.
+/// Parses a duration of `format: duration` to nanoseconds: a Go duration, or the sum of all numbers
+/// with units in the text.
 ///
 /// # Errors
 ///
-/// The text has no number with a unit, or a number that does not fit.
+/// If the text has no number with a unit, or a number that does not fit.
 pub fn parse(text: &str) -> Result<i64, DurationFormatError> {
     if let Some(duration) = parse_go(text) {
         return Ok(duration);
     }
-    match scala(text) {
+    match parse_scala(text) {
         Ok(Some(duration)) => Ok(duration),
         Ok(None) => Err(DurationFormatError::NoUnits { text: text.to_owned() }),
         Err(digits) => Err(DurationFormatError::OutOfRange { digits: digits.to_owned() }),
     }
 }
 
-/// The sum of all numbers that a unit follows, wherever they are; none if there are none, the
-/// digits of one that does not fit.
-fn scala(text: &str) -> Result<Option<i64>, &str> {
+/// The sum of all numbers with units; none if the text has none. The error has the digits of a
+/// number that does not fit.
+fn parse_scala(text: &str) -> Result<Option<i64>, &str> {
     let mut sum = None;
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
@@ -154,7 +154,7 @@ fn scala(text: &str) -> Result<Option<i64>, &str> {
         }
         let factor: i64 = digits.parse().map_err(|_| digits)?;
         if let Some(unit) = unit_of(&after[..end].to_lowercase()) {
-            // What does not fit wraps, as in Go.
+            // The sum wraps, as in Go.
             sum = Some(sum.unwrap_or(0_i64).wrapping_add(factor.wrapping_mul(unit)));
         }
     }
@@ -172,10 +172,10 @@ fn unit_of(unit: &str) -> Option<i64> {
         (&["d"], "day", 86_400 * SECOND),
         (&["w", "wk"], "week", 7 * 86_400 * SECOND),
     ];
-    let known = UNITS
+    let found = UNITS
         .iter()
         .find(|(exact, prefix, _)| exact.contains(&unit) || unit.starts_with(prefix))?;
-    Some(known.2.cast_signed())
+    Some(found.2.cast_signed())
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_take_more_than_go_writes() {
+    fn the_schema_format_accepts_more_than_go() {
         for (text, nanoseconds) in [
             ("1h30m", Some(5_400_000_000_000)),
             ("3 days", Some(259_200_000_000_000)),

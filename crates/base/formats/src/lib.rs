@@ -1,19 +1,18 @@
-//! Texts that have a form: names, references of images, URLs, addresses and networks, and the
-//! formats of schemas.
+//! Text formats: names, image references, URLs, IP addresses and networks, durations, regular
+//! expressions, and the string formats of OpenAPI schemas.
 //!
-//! Each is read as Kubernetes reads it, and refused in the words of Kubernetes or of Go, which
-//! become part of messages of the API. What schemas check and what rules of definitions ask for is
-//! the same, so it is written once, below both. Beside them stands what a name was probably meant to
-//! be ([`near`]).
+//! Each parser follows Kubernetes, and its errors are those of Kubernetes or Go, because they
+//! become part of API messages. Schema validation and CEL rules share these parsers.
+//! [`edit_distance`] suggests names for misspelled ones.
 
 pub mod address;
 pub mod destination;
 pub mod duration;
+pub mod edit_distance;
 pub mod names;
-pub mod near;
 pub mod reference;
 pub mod regexp;
-mod text;
+mod string_format;
 pub mod url;
 
-pub use text::Format;
+pub use string_format::StringFormat;

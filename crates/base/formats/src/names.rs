@@ -1,6 +1,6 @@
-//! Which names Kubernetes accepts, with the words it refuses others in.
+//! Name validation of Kubernetes, with its messages.
 //!
-//! Each function returns the messages of every rule that is broken, empty when the name is good.
+//! Each function returns a message for each violated rule; empty if the name is valid.
 
 /// Longest DNS label.
 pub const LABEL_MAX: usize = 63;
@@ -13,7 +13,7 @@ const LABEL_1035_RULE: &str = "a DNS-1035 label must consist of lower case alpha
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Names are said to have characters, keys and values of labels bytes. Both mean bytes.
+/// Messages about names say characters, those about labels say bytes. Both mean bytes.
 fn too_long(max: usize) -> String {
     format!("must be no more than {max} characters")
 }
@@ -45,7 +45,7 @@ pub fn dns1123_label(name: &str) -> Vec<String> {
         found.push(too_long(LABEL_MAX));
     }
     if !is_label_shape(name) {
-        // A name that would pass as a subdomain gets the same text in the original, less the dots.
+        // Upstream has its own message for a name that is a subdomain.
         if is_subdomain_shape(name) {
             found.push("must not contain dots".to_owned());
         } else {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_rule_accepts_and_refuses() {
+    fn each_rule_accepts_valid_and_refuses_invalid_names() {
         for good in ["a", "a-b", "1", "abc-123"] {
             assert!(dns1123_label(good).is_empty(), "{good}");
         }

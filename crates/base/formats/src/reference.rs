@@ -1,9 +1,9 @@
-//! The grammar of image references: its parts, which all versions of the distribution project share,
-//! and what the version says that opm and the validators of bundles are built with. What pulls images
-//! follows a newer one, which knows IPv6 addresses and names what is wrong.
+//! Image references: the grammar of the distribution project, and the errors of the version that
+//! opm and the bundle validators use. Pulling of images follows a newer version, which accepts IPv6
+//! addresses and has more precise errors.
 
-/// Why a text is no image reference; `None` if it is one.
-pub fn fault(text: &str) -> Option<String> {
+/// Why a text is not an image reference; `None` if it is one.
+pub fn reference_error(text: &str) -> Option<String> {
     const FORMAT: &str = "invalid reference format";
     const LOWERCASE: &str = "invalid reference format: repository name must be lowercase";
     let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -12,7 +12,7 @@ pub fn fault(text: &str) -> Option<String> {
             "invalid repository name ({text}), cannot specify 64-byte hexadecimal strings"
         ));
     }
-    // What stands before the first slash is a registry only if it looks like one.
+    // The part before the first slash is a registry only if it looks like a host.
     let registry = text
         .split_once('/')
         .filter(|(first, _)| first.contains(['.', ':']) || *first == "localhost");
@@ -29,19 +29,19 @@ pub fn fault(text: &str) -> Option<String> {
         Some((path, tag)) => (path, Some(tag)),
         None => (rest, None),
     };
-    let sound = is_domain(domain)
+    let is_valid = is_domain(domain)
         && path.split('/').all(is_path_component)
         && tag.is_none_or(is_tag)
         && digest.is_none_or(looks_like_digest);
-    if !sound {
+    if !is_valid {
         return Some(FORMAT.to_owned());
     }
-    // Names without a slash live in a library of that registry.
+    // Names without a slash are below `library/`.
     let implied = if registry.is_none() && !path.contains('/') { "library/".len() } else { 0 };
     if domain.len() + 1 + implied + path.len() > 255 {
         return Some("repository name must not be more than 255 characters".to_owned());
     }
-    digest.and_then(digest_fault).map(str::to_owned)
+    digest.and_then(digest_error).map(str::to_owned)
 }
 
 fn is_domain(domain: &str) -> bool {
@@ -54,7 +54,7 @@ fn is_domain(domain: &str) -> bool {
             .is_none_or(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A part of a host between dots: letters, digits and inner hyphens.
+/// Whether a text is a host label: letters, digits and inner hyphens.
 pub fn is_label(label: &str) -> bool {
     !label.is_empty()
         && !label.starts_with('-')
@@ -62,7 +62,8 @@ pub fn is_label(label: &str) -> bool {
         && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// A part of a path between slashes: lower-case words joined by `.`, `_`, `__` or any number of `-`.
+/// Whether a text is a path component: lower-case words joined by `.`, `_`, `__` or any number of
+/// `-`.
 pub fn is_path_component(component: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
     let bytes = component.as_bytes();
@@ -76,7 +77,8 @@ pub fn is_path_component(component: &str) -> bool {
     })
 }
 
-/// A tag: up to 128 letters, digits, `_`, `.` and `-`, the first of which is neither of the last two.
+/// Whether a text is a tag: up to 128 letters, digits, `_`, `.` and `-`; it begins with none of the
+/// last two.
 pub fn is_tag(tag: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     (1..=128).contains(&tag.len())
@@ -95,7 +97,7 @@ fn looks_like_digest(digest: &str) -> bool {
         && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn digest_fault(digest: &str) -> Option<&'static str> {
+fn digest_error(digest: &str) -> Option<&'static str> {
     let (algorithm, hex) = digest.split_once(':')?;
     let length = match algorithm {
         "sha256" => 64,
@@ -114,10 +116,10 @@ fn digest_fault(digest: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::fault;
+    use super::reference_error;
 
     #[test]
-    fn references_are_judged_as_container_tools_judge_them() {
+    fn references_are_accepted_and_refused_as_by_container_tools() {
         let hex = "0".repeat(64);
         let long = format!("example.com/{}", "a".repeat(250));
         let accepted = [
@@ -130,7 +132,7 @@ mod tests {
             "a---b",
         ];
         for text in accepted {
-            assert_eq!(fault(text), None, "{text}");
+            assert_eq!(reference_error(text), None, "{text}");
         }
         let format = "invalid reference format";
         let lowercase = "invalid reference format: repository name must be lowercase";
@@ -155,9 +157,9 @@ mod tests {
             (&long, "repository name must not be more than 255 characters"),
         ];
         for (text, expected) in refused {
-            assert_eq!(fault(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(reference_error(text).as_deref(), Some(expected), "{text}");
         }
-        let identifier = fault(&hex).unwrap();
+        let identifier = reference_error(&hex).unwrap();
         assert!(identifier.contains("cannot specify 64-byte hexadecimal strings"), "{identifier}");
     }
 }

@@ -1,4 +1,4 @@
-//! URLs as Go's `net/url` reads them, with its words for what it cannot read.
+//! URLs, parsed as Go's `net/url` does it, with Go's errors.
 
 use crate::address::{ParseAddressError, parse_address};
 use mainstay_gocompat::{quote, quote_bytes};
@@ -6,23 +6,23 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
-/// A URL. Parts whose escapes are resolved are bytes, because escapes need not spell a text.
+/// A URL. Unescaped parts are bytes, because they need not be UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
-    /// What stands behind the scheme if that is no path; not resolved.
+    /// The part after the scheme if it is not a path; escaped.
     opaque: String,
     user: Option<User>,
     host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as it was written, where it would be written otherwise.
+    /// The path as written, if its default encoding differs.
     raw_path: Option<String>,
     query: String,
-    /// Whether it ended in `?`.
+    /// Whether the URL ended in `?`.
     empty_query: bool,
     fragment: Vec<u8>,
     raw_fragment: Option<String>,
-    /// Whether there was no `//` before the path.
+    /// Whether the path had no `//` before it.
     no_host: bool,
 }
 
@@ -32,20 +32,20 @@ struct User {
     password: Option<Vec<u8>>,
 }
 
-/// The most parameters of a query that is looked at.
-const MOST_PARAMETERS: usize = 10_000;
+/// The highest number of query parameters; a query with more counts as empty.
+const MAX_PARAMETERS: usize = 10_000;
 
-/// A text is no URL; the text is Go's: `parse "x y": …`.
+/// Why a text is not a URL, as Go prints it: `parse "x y": …`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse {}: {source}", quote(text))]
 pub struct ParseUrlError {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub source: UrlSyntaxError,
 }
 
-/// What is wrong with a text that is no URL.
+/// The syntax error of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlSyntaxError {
     /// The text has a control character.
@@ -66,25 +66,25 @@ pub enum UrlSyntaxError {
     /// User and password have a character that is not allowed there.
     #[error("net/url: invalid userinfo")]
     UserInfo,
-    /// Brackets hold no address of IPv6, or something stands before them.
+    /// Brackets do not hold an IPv6 address, or text stands before them.
     #[error("invalid IP-literal")]
     IpLiteral,
     /// The bracket before an address is not closed.
     #[error("missing ']' in host")]
     UnclosedBracket,
-    /// Brackets hold no address.
+    /// Brackets do not hold an address.
     #[error("invalid host: {0}")]
     ParseAddress(#[from] ParseAddressError),
-    /// The part behind the last colon of the host is no port.
+    /// The part after the last colon of the host is not a port.
     #[error("invalid port {} after host", quote(port))]
     Port {
         /// The port with its colon.
         port: String,
     },
-    /// A percent sign begins no escape, or one that is not allowed there.
+    /// A percent sign does not begin an escape, or one that is not allowed there.
     #[error("invalid URL escape {}", quote_bytes(escape))]
     Escape {
-        /// The escape as it is written.
+        /// The escape as written.
         escape: Vec<u8>,
     },
     /// The host has a character that is not allowed there.
@@ -96,32 +96,32 @@ pub enum UrlSyntaxError {
 }
 
 impl Url {
-    /// Reads a URL (`url.Parse`).
+    /// Parses a URL (`url.Parse`).
     ///
     /// # Errors
     ///
-    /// The text is no URL.
+    /// If the text is not a URL.
     pub fn parse(text: &str) -> Result<Self, ParseUrlError> {
         let (main, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let mut url = read(main, false).map_err(|source| in_whole(main, source))?;
+        let mut url = parse_url(main, false).map_err(|source| url_error(main, source))?;
         url.fragment =
-            unescape(fragment, Part::Fragment).map_err(|source| in_whole(text, source))?;
+            unescape(fragment, Part::Fragment).map_err(|source| url_error(text, source))?;
         url.raw_fragment =
             (escape(&url.fragment, Part::Fragment) != fragment).then(|| fragment.to_owned());
         Ok(url)
     }
 
-    /// The scheme, in lower case; empty if there is none.
+    /// The scheme in lower case; empty if absent.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// User and password as they would be written; none if there is no `@`.
+    /// User and password, escaped; none if the URL has no `@`.
     pub fn user(&self) -> Option<String> {
         self.user.as_ref().map(ToString::to_string)
     }
 
-    /// The host with its port; empty if there is none.
+    /// The host with its port; empty if absent.
     pub fn host(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.host)
     }
@@ -133,12 +133,12 @@ impl Url {
         String::from_utf8_lossy(bare.unwrap_or(host))
     }
 
-    /// The port; empty if there is none.
+    /// The port; empty if absent.
     pub fn port(&self) -> &str {
         std::str::from_utf8(split_port(&self.host).1).unwrap_or_default()
     }
 
-    /// The path with its escapes: those that were written, where they can stay.
+    /// The escaped path; as written, if that is a valid encoding.
     pub fn escaped_path(&self) -> Cow<'_, str> {
         match &self.raw_path {
             Some(raw) if is_valid(raw, Part::Path) => Cow::Borrowed(raw),
@@ -152,10 +152,10 @@ impl Url {
         &self.query
     }
 
-    /// The parameters of the query in their order; those that cannot be read are left out.
+    /// The query parameters in their order, without invalid ones.
     pub fn query(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let many = self.query.split('&').count() > MOST_PARAMETERS;
+        let many = self.query.split('&').count() > MAX_PARAMETERS;
         let query = if many { "" } else { self.query.as_str() };
         query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(
             move |pair| {
@@ -166,27 +166,26 @@ impl Url {
         )
     }
 
-    /// What stands behind the `#`.
+    /// The part after the `#`.
     pub fn fragment(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.fragment)
     }
 }
 
-/// Checks a text that may stand in the first line of a request: an absolute URL or an absolute path
-/// (`url.ParseRequestURI`).
+/// Checks a request URI: an absolute URL or an absolute path (`url.ParseRequestURI`).
 ///
 /// # Errors
 ///
-/// The text is no such URL or path.
+/// If the text is neither.
 pub fn check_request_uri(text: &str) -> Result<(), ParseUrlError> {
-    read(text, true).map(|_| ()).map_err(|source| in_whole(text, source))
+    parse_url(text, true).map(|_| ()).map_err(|source| url_error(text, source))
 }
 
-fn in_whole(text: &str, source: UrlSyntaxError) -> ParseUrlError {
+fn url_error(text: &str, source: UrlSyntaxError) -> ParseUrlError {
     ParseUrlError { text: text.to_owned(), source }
 }
 
-fn read(text: &str, request: bool) -> Result<Url, UrlSyntaxError> {
+fn parse_url(text: &str, request: bool) -> Result<Url, UrlSyntaxError> {
     if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err(UrlSyntaxError::ControlCharacter);
     }
@@ -218,9 +217,9 @@ fn read(text: &str, request: bool) -> Result<Url, UrlSyntaxError> {
         }
     }
     let may_have_host = !scheme.is_empty() || (!request && !rest.starts_with("///"));
-    if let Some(behind) = rest.strip_prefix("//").filter(|_| may_have_host) {
-        let (authority, path) = behind.split_at(behind.find('/').unwrap_or(behind.len()));
-        read_authority(authority, &mut url)?;
+    if let Some(after) = rest.strip_prefix("//").filter(|_| may_have_host) {
+        let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));
+        parse_authority(authority, &mut url)?;
         rest = path;
     } else if !scheme.is_empty() && rest.starts_with('/') {
         url.no_host = true;
@@ -230,7 +229,7 @@ fn read(text: &str, request: bool) -> Result<Url, UrlSyntaxError> {
     Ok(url)
 }
 
-/// Splits off a scheme and its colon, if there are any.
+/// Splits off the scheme and its colon, if any.
 fn split_scheme(text: &str) -> Result<(&str, &str), UrlSyntaxError> {
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -244,15 +243,15 @@ fn split_scheme(text: &str) -> Result<(&str, &str), UrlSyntaxError> {
     Ok(("", text))
 }
 
-fn read_authority(authority: &str, url: &mut Url) -> Result<(), UrlSyntaxError> {
+fn parse_authority(authority: &str, url: &mut Url) -> Result<(), UrlSyntaxError> {
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
-    url.host = read_host(host)?;
+    url.host = parse_host(host)?;
     if let Some(user) = user {
-        let good = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
-        if !user.chars().all(good) {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+        if !user.chars().all(is_allowed) {
             return Err(UrlSyntaxError::UserInfo);
         }
         let (name, password) = match user.split_once(':') {
@@ -267,21 +266,22 @@ fn read_authority(authority: &str, url: &mut Url) -> Result<(), UrlSyntaxError> 
     Ok(())
 }
 
-fn read_host(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
+fn parse_host(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
     match host.rfind('[') {
-        Some(0) => return read_literal(host),
+        Some(0) => return parse_ip_literal(host),
         Some(_) => return Err(UrlSyntaxError::IpLiteral),
         None => {}
     }
-    // Only the last colon counts: newer Go is stricter with HTTP's URLs, Kubernetes 1.35 is not.
+    // Only the last colon counts. Newer Go versions are stricter for HTTP URLs, Kubernetes 1.35 is
+    // not.
     if let Some(colon) = host.rfind(':') {
         check_port(&host[colon..])?;
     }
     unescape(host, Part::Host)
 }
 
-/// An address of IPv6 in brackets, maybe with a zone and a port.
-fn read_literal(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
+/// Parses an IPv6 address in brackets, with an optional zone and port.
+fn parse_ip_literal(host: &str) -> Result<Vec<u8>, UrlSyntaxError> {
     let end = host.rfind(']').ok_or(UrlSyntaxError::UnclosedBracket)?;
     let (name, port) = (&host[1..end], &host[end + 1..]);
     check_port(port)?;
@@ -323,7 +323,7 @@ fn split_port(host: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A part of a URL, which says what is escaped in it.
+/// A part of a URL; each has its own rules of escaping.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -335,7 +335,7 @@ enum Part {
 }
 
 impl Part {
-    /// Whether a byte stands there as it is.
+    /// Whether a byte is not escaped in this part.
     fn is_plain(self, byte: u8) -> bool {
         byte.is_ascii_alphanumeric()
             || match self {
@@ -348,7 +348,7 @@ impl Part {
     }
 }
 
-/// Whether a path or fragment could have been escaped like this.
+/// Whether a text is a valid encoding of a path or fragment.
 fn is_valid(escaped: &str, part: Part) -> bool {
     escaped.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || part.is_plain(byte))
 }
@@ -366,7 +366,7 @@ fn escape(bytes: &[u8], part: Part) -> String {
     out
 }
 
-/// The text with its escapes resolved.
+/// The unescaped text.
 fn unescape(text: &str, part: Part) -> Result<Vec<u8>, UrlSyntaxError> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -379,7 +379,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, UrlSyntaxError> {
                 let Some(resolved) = hex(bytes.get(at + 1..at + 3)) else {
                     return wrong(&bytes[at..bytes.len().min(at + 3)]);
                 };
-                // Only bytes beyond ASCII may be escaped in a host, and the percent sign itself.
+                // In a host only non-ASCII bytes and the percent sign may be escaped.
                 let forbidden = match part {
                     Part::Host => resolved < 0x80 && resolved != b'%',
                     Part::Zone => {
@@ -424,7 +424,6 @@ impl fmt::Display for User {
     }
 }
 
-/// As it would be written anew.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.scheme.is_empty() {
@@ -470,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_told_in_the_words_of_go() {
+    fn invalid_urls_have_gos_errors() {
         for (text, error) in [
             ("%zz", "parse \"%zz\": invalid URL escape \"%zz\""),
             ("https://x y", "parse \"https://x y\": invalid character \" \" in host name"),
@@ -490,8 +489,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_asks_for_an_absolute_url_or_path() {
-        for (text, good) in [
+    fn a_request_uri_is_an_absolute_url_or_path() {
+        for (text, is_allowed) in [
             ("/a", true),
             ("//a", true),
             ("x:y", true),
@@ -500,12 +499,12 @@ mod tests {
             ("", false),
             ("/%zz", false),
         ] {
-            assert_eq!(check_request_uri(text).is_ok(), good, "{text}");
+            assert_eq!(check_request_uri(text).is_ok(), is_allowed, "{text}");
         }
     }
 
     #[test]
-    fn the_parts_are_told_apart() {
+    fn a_url_is_split_into_its_parts() {
         let url = Url::parse("HTTPS://u:p@h:1/p%20q?a=b#c%20d").unwrap();
         assert_eq!((url.scheme(), url.user().as_deref()), ("https", Some("u:p")));
         assert_eq!((&*url.host(), url.raw_query(), &*url.fragment()), ("h:1", "a=b", "c d"));

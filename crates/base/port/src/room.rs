@@ -23,7 +23,7 @@
 //! * Take all file descriptors: the same order decides who ends then. A room is never larger than half of
 //!   the files that the process may open.
 
-use mainstay_formats::destination::{is_loopback, neighbourhood};
+use mainstay_formats::destination::{is_loopback, peer_network};
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use std::cmp::Reverse;
@@ -258,7 +258,7 @@ impl Shared {
 
     /// Gives a newcomer its place, and ends who has to go for it.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Place {
-        let (room, network) = (self.room, neighbourhood(peer));
+        let (room, network) = (self.room, peer_network(peer));
         let inner = Arc::new(Inner {
             shared: Arc::clone(self),
             peer: network,

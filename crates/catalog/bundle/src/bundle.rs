@@ -1,28 +1,29 @@
-//! A bundle as it was read.
+//! A bundle that was read: its objects, annotations, dependencies and properties.
 
 use crate::{
-    csv::{ApiKey, Csv},
-    error::{BundleError, Problem},
+    csv::{ApiKey, CsvManifest},
+    error::{BundleError, BundleProblem},
+    go_field,
     manifest::Manifest,
-    metadata::{self, Annotations, Property},
-    shape, types,
+    metadata::{self, Annotations, BundleProperty},
+    types,
 };
 use mainstay_schema::builtin;
 use mainstay_schema::gojson::{self, Step};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// One version of an operator: the objects that install it, and what it says of itself.
+/// One version of an operator: the objects that install it, and its metadata.
 #[derive(Debug)]
 pub struct Bundle {
     pub(crate) manifests: Vec<Manifest>,
     /// The position of the ClusterServiceVersion.
     pub(crate) csv: usize,
     pub(crate) annotations: Annotations,
-    pub(crate) dependencies: Vec<Property>,
-    pub(crate) properties: Vec<Property>,
-    pub(crate) passed_over: Vec<Problem>,
-    pub(crate) repeated: Vec<Problem>,
+    pub(crate) dependencies: Vec<BundleProperty>,
+    pub(crate) properties: Vec<BundleProperty>,
+    pub(crate) skipped_content: Vec<BundleProblem>,
+    pub(crate) repeated: Vec<BundleProblem>,
 }
 
 impl Bundle {
@@ -32,11 +33,11 @@ impl Bundle {
     }
 
     /// The ClusterServiceVersion.
-    pub fn csv(&self) -> Csv<'_> {
-        Csv::new(&self.manifests[self.csv])
+    pub fn csv(&self) -> CsvManifest<'_> {
+        CsvManifest::new(&self.manifests[self.csv])
     }
 
-    /// The custom resource definitions, of both versions.
+    /// The CustomResourceDefinitions of v1 and v1beta1.
     pub fn crds(&self) -> impl Iterator<Item = &Manifest> {
         crds(&self.manifests)
     }
@@ -46,45 +47,46 @@ impl Bundle {
         self.csv().name()
     }
 
-    /// The package; empty if the annotations do not say it.
+    /// The package; empty if the annotations lack it.
     pub fn package(&self) -> &str {
         &self.annotations.package
     }
 
-    /// What the annotations file says.
+    /// The content of the annotations file.
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
-    /// What the dependencies file says.
-    pub fn dependencies(&self) -> &[Property] {
+    /// The entries of the dependencies file.
+    pub fn dependencies(&self) -> &[BundleProperty] {
         &self.dependencies
     }
 
-    /// What the properties file says, then what follows from the manifests (`olm.package`, the
-    /// annotation `olm.properties`, `olm.gvk`), without repetitions.
-    pub fn properties(&self) -> &[Property] {
+    /// The properties file's entries, then those derived from the manifests (`olm.package`, the
+    /// annotation `olm.properties`, `olm.gvk`), without duplicates.
+    pub fn properties(&self) -> &[BundleProperty] {
         &self.properties
     }
 
-    /// What upstream drops without a word, and so was dropped here: files that cannot be decoded,
-    /// further documents of a file, further versions of the CSV.
-    pub fn passed_over(&self) -> &[Problem] {
-        &self.passed_over
+    /// Content that was skipped, as upstream skips it silently: files that cannot be decoded,
+    /// further documents of a file, further CSVs.
+    pub fn skipped_content(&self) -> &[BundleProblem] {
+        &self.skipped_content
     }
 
-    /// Keys that are there twice in a mapping, of which upstream drops the first without a word.
-    pub fn repeated_keys(&self) -> &[Problem] {
+    /// Duplicate keys of mappings. Upstream silently drops the first value.
+    pub fn repeated_keys(&self) -> &[BundleProblem] {
         &self.repeated
     }
 
-    /// The APIs that the bundle provides: of its custom resource definitions, and aggregated ones.
+    /// The APIs that the bundle provides: those of its CustomResourceDefinitions, and aggregated
+    /// ones.
     pub(crate) fn provided(&self) -> Result<BTreeSet<ApiKey>, BundleError> {
         provided(&self.manifests, self.csv())
     }
 
-    /// Adds to the properties what follows from the manifests.
-    pub(crate) fn derive(&mut self) -> Result<(), BundleError> {
+    /// Adds the properties that follow from the manifests.
+    pub(crate) fn derive_properties(&mut self) -> Result<(), BundleError> {
         let mut derived = Vec::new();
         let csv = self.csv();
         let file = csv.manifest().file().to_owned();
@@ -100,37 +102,43 @@ impl Bundle {
                 value.push_str(&html(&release));
             }
             value.push('}');
-            derived.push(Property {
+            derived.push(BundleProperty {
                 kind: PACKAGE.to_owned(),
                 value: Some(value),
                 file: file.clone(),
             });
         }
-        let mut odd = None;
+        let mut annotation_problem = None;
         if let Some(text) = csv.annotation("olm.properties") {
-            let (found, wrong) = metadata::from_annotation(text, &file);
+            let (found, error) = metadata::from_annotation(text, &file);
             derived.extend(found);
-            odd = wrong.map(|wrong| {
+            annotation_problem = error.map(|error| {
                 csv.manifest().problem(
-                    format!("the annotation olm.properties cannot be read: {wrong}"),
+                    format!("the annotation olm.properties cannot be read: {error}"),
                     "write a JSON list of objects with type and value",
                 )
             });
         }
-        for api in self.provided().map_err(|error| error.within("error getting provided apis: "))? {
+        for api in
+            self.provided().map_err(|error| error.with_prefix("error getting provided apis: "))?
+        {
             let value = format!(
                 "{{\"group\":{},\"kind\":{},\"version\":{}}}",
                 html(&api.group),
                 html(&api.kind),
                 html(&api.version)
             );
-            derived.push(Property { kind: GVK.to_owned(), value: Some(value), file: file.clone() });
+            derived.push(BundleProperty {
+                kind: GVK.to_owned(),
+                value: Some(value),
+                file: file.clone(),
+            });
         }
-        self.passed_over.extend(odd);
+        self.skipped_content.extend(annotation_problem);
         self.properties.extend(derived);
         let mut seen = BTreeSet::new();
         self.properties.retain(|property| {
-            // What has no value is told from what has an empty one by nobody.
+            // Upstream does not distinguish no value from an empty one.
             seen.insert((property.kind.clone(), property.value.clone().unwrap_or_default()))
         });
         Ok(())
@@ -146,17 +154,17 @@ fn html(text: &str) -> String {
     out
 }
 
-/// The custom resource definitions among manifests: v1 first, then v1beta1.
+/// The CustomResourceDefinitions among manifests: v1 first, then v1beta1.
 fn crds(manifests: &[Manifest]) -> impl Iterator<Item = &Manifest> {
-    let of = |version: &'static str| {
+    let of_version = |version: &'static str| {
         manifests.iter().filter(move |manifest| {
             manifest.kind() == "CustomResourceDefinition" && manifest.group_version().1 == version
         })
     };
-    of("v1").chain(of("v1beta1"))
+    of_version("v1").chain(of_version("v1beta1"))
 }
 
-/// Checks custom resource definitions against their types, in the order of files.
+/// Checks CustomResourceDefinitions against their types, in the order of files.
 pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
     for crd in manifests.iter().filter(|crd| crd.kind() == "CustomResourceDefinition") {
         let (group, version) = crd.group_version();
@@ -171,14 +179,14 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
                  scheme \"pkg/runtime/scheme.go:111\""
             );
             let remedy = "write apiextensions.k8s.io/v1 as apiVersion";
-            return Err(crd.error(message, &[], remedy).within(&before));
+            return Err(crd.error(message, &[], remedy).with_prefix(&before));
         }
         let name = format!(
             "apiextensions-apiserver.pkg.apis.apiextensions.{version}.CustomResourceDefinition"
         );
         let Some(definition) = builtin::definition(&name) else { continue };
         if let Err(mismatch) = gojson::check_object(crd.value(), definition) {
-            return Err(crd.mismatch(&[], &mismatch).within(&before));
+            return Err(crd.type_error(&[], &mismatch).with_prefix(&before));
         }
     }
     Ok(())
@@ -187,7 +195,7 @@ pub(crate) fn check_crds(manifests: &[Manifest]) -> Result<(), BundleError> {
 /// The APIs that manifests provide.
 pub(crate) fn provided(
     manifests: &[Manifest],
-    csv: Csv<'_>,
+    csv: CsvManifest<'_>,
 ) -> Result<BTreeSet<ApiKey>, BundleError> {
     let mut found = BTreeSet::new();
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -209,27 +217,27 @@ pub(crate) fn provided(
     }
     let services = csv
         .api_services()
-        .map_err(|error| error.within("error getting apiservice definitions: "))?;
-    found.extend(services.owned.iter().map(|api| service_key(api)));
+        .map_err(|error| error.with_prefix("error getting apiservice definitions: "))?;
+    found.extend(services.owned.iter().map(|api| api_service_key(api)));
     Ok(found)
 }
 
 /// The key of an aggregated API.
-pub(crate) fn service_key(api: &Value) -> ApiKey {
+pub(crate) fn api_service_key(api: &Value) -> ApiKey {
     ApiKey {
-        group: shape::text(api, "group").to_owned(),
-        version: shape::text(api, "version").to_owned(),
-        kind: shape::text(api, "kind").to_owned(),
-        plural: shape::text(api, "name").to_owned(),
+        group: go_field::text(api, "group").to_owned(),
+        version: go_field::text(api, "version").to_owned(),
+        kind: go_field::text(api, "kind").to_owned(),
+        plural: go_field::text(api, "name").to_owned(),
     }
 }
 
-/// Whether every custom resource that the CSV owns is provided.
-pub(crate) fn check_owned(manifests: &[Manifest], csv: Csv<'_>) -> Result<(), BundleError> {
+/// Checks that the bundle provides every custom resource that the CSV owns.
+pub(crate) fn check_owned(manifests: &[Manifest], csv: CsvManifest<'_>) -> Result<(), BundleError> {
     let provided = provided(manifests, csv)?;
     let owned = csv.custom_resources()?.owned;
     let keys: BTreeSet<ApiKey> =
-        owned.iter().map(|api| csv.key_of_resource(api)).collect::<Result<_, _>>()?;
+        owned.iter().map(|api| csv.custom_resource_key(api)).collect::<Result<_, _>>()?;
     let missing = keys.iter().find(|key| !provided.contains(key));
     let missing = missing.filter(|_| !mainstay_fault::is_on("owned-definitions-may-be-missing"));
     let Some(missing) = missing else { return Ok(()) };

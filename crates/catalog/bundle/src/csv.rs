@@ -1,11 +1,11 @@
-//! The ClusterServiceVersion of a bundle: the few fields that count, each read as upstream reads it.
+//! The ClusterServiceVersion of a bundle: the fields that `opm` reads, each read as `opm` reads it.
 
-use crate::{error::BundleError, manifest::Manifest, shape, types};
+use crate::{error::BundleError, go_field, manifest::Manifest, types};
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::{self, DeclaredType, Step};
 use serde_json::{Map, Value};
 
-/// An API, by group, version, kind and plural. Its order is the one in which Go prints maps of them.
+/// An API by group, version, kind and plural. The order is that in which Go prints maps of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ApiKey {
     /// The group.
@@ -14,7 +14,7 @@ pub struct ApiKey {
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// The plural; of aggregated APIs their name.
+    /// The plural; for an aggregated API its name.
     pub plural: String,
 }
 
@@ -24,67 +24,67 @@ impl std::fmt::Display for ApiKey {
     }
 }
 
-/// An image with the name it has in a list.
+/// An entry of `spec.relatedImages`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RelatedImage {
-    /// The name; empty for images that no list names.
+    /// The name; empty for images that the list lacks.
     pub name: String,
     /// The reference.
     pub image: String,
 }
 
-/// Owned and required entries of a section of the CSV: name, group, version, kind.
+/// Owned and required API definitions of the CSV: name, group, version, kind.
 pub(crate) struct Definitions<'v> {
     pub(crate) owned: Vec<&'v Value>,
     pub(crate) required: Vec<&'v Value>,
 }
 
-/// The view of a manifest that is a ClusterServiceVersion.
+/// A manifest that is a ClusterServiceVersion.
 #[derive(Clone, Copy, Debug)]
-pub struct Csv<'b> {
+pub struct CsvManifest<'b> {
     manifest: &'b Manifest,
 }
 
 const SPEC: &[&str] = &["spec"];
 
-impl<'b> Csv<'b> {
+impl<'b> CsvManifest<'b> {
     pub(crate) fn new(manifest: &'b Manifest) -> Self {
         Self { manifest }
     }
 
-    /// The object it is a view of.
+    /// The manifest.
     pub fn manifest(self) -> &'b Manifest {
         self.manifest
     }
 
-    /// Its name; may be empty.
+    /// The name; may be empty.
     pub fn name(self) -> &'b str {
-        shape::field(self.manifest.value(), "metadata")
-            .map(|metadata| shape::text(metadata, "name"))
+        go_field::field(self.manifest.value(), "metadata")
+            .map(|metadata| go_field::text(metadata, "name"))
             .unwrap_or_default()
     }
 
     /// An annotation.
     pub fn annotation(self, name: &str) -> Option<&'b str> {
-        let metadata = shape::field(self.manifest.value(), "metadata")?;
-        let value = shape::field(metadata, "annotations")?.get(name)?;
-        // Go's maps keep an entry that is null, as an empty text.
+        let metadata = go_field::field(self.manifest.value(), "metadata")?;
+        let value = go_field::field(metadata, "annotations")?.get(name)?;
+        // In a Go map a null entry is an empty text.
         Some(value.as_str().unwrap_or_default())
     }
 
-    /// `spec`, if it is there.
+    /// `spec`, if present.
     pub fn spec(self) -> Option<&'b Value> {
         self.manifest.value().get("spec")
     }
 
-    /// Whether types and metadata are what Go expects.
-    pub(crate) fn check_head(self) -> Result<(), BundleError> {
+    /// Checks that type and metadata have their Go types.
+    pub(crate) fn check_type_and_metadata(self) -> Result<(), BundleError> {
         let value = self.manifest.value();
         for shape in [&types::TYPE_META, &types::METADATA] {
             if let Err(mismatch) = gojson::check_struct(value, shape) {
                 let json = self.manifest.json();
-                let pretty = crate::pretty::mismatch(json, value, &mismatch);
-                let place = self.manifest.mismatch(&[], &mismatch);
+                let pretty = crate::pretty_unmarshal::format_mismatch(json, value, &mismatch);
+                let place = self.manifest.type_error(&[], &mismatch);
                 return Err(BundleError::new(pretty, place.problem().clone()));
             }
         }
@@ -117,21 +117,25 @@ impl<'b> Csv<'b> {
         Ok(found.filter(|value| !value.is_null()))
     }
 
-    fn checked(self, name: &str, kind: &DeclaredType) -> Result<Option<&'b Value>, BundleError> {
+    fn field_of_type(
+        self,
+        name: &str,
+        kind: &DeclaredType,
+    ) -> Result<Option<&'b Value>, BundleError> {
         let Some(value) = self.field(name)? else { return Ok(None) };
         match gojson::check(value, kind) {
             Ok(()) => Ok(Some(value)),
-            Err(mismatch) => Err(self.manifest.mismatch(&["spec", name], &mismatch)),
+            Err(mismatch) => Err(self.manifest.type_error(&["spec", name], &mismatch)),
         }
     }
 
-    /// `spec.version` as it is written; empty where there is none.
+    /// `spec.version` as written; empty if absent.
     pub(crate) fn version(self) -> Result<&'b str, BundleError> {
-        let value = self.checked("version", &DeclaredType::Text)?;
+        let value = self.field_of_type("version", &DeclaredType::Text)?;
         Ok(value.and_then(Value::as_str).unwrap_or_default())
     }
 
-    /// `spec.release`; a number is taken for its text.
+    /// `spec.release`; a number becomes its text.
     pub(crate) fn release(self) -> Result<String, BundleError> {
         match self.field("release")? {
             None => Ok(String::new()),
@@ -146,8 +150,8 @@ impl<'b> Csv<'b> {
     }
 
     fn definitions(self, section: &str) -> Result<Definitions<'b>, BundleError> {
-        let value = self.checked(section, &DeclaredType::Struct(&types::DEFINITIONS))?;
-        let list = |name: &str| match value.and_then(|value| shape::field(value, name)) {
+        let value = self.field_of_type(section, &DeclaredType::Struct(&types::DEFINITIONS))?;
+        let list = |name: &str| match value.and_then(|value| go_field::field(value, name)) {
             Some(Value::Array(items)) => items.iter().filter(|item| !item.is_null()).collect(),
             _ => Vec::new(),
         };
@@ -162,14 +166,14 @@ impl<'b> Csv<'b> {
     /// Owned and required aggregated APIs.
     pub(crate) fn api_services(self) -> Result<Definitions<'b>, BundleError> {
         if let Err(error) = self.fields() {
-            return Err(error.within("error unmarshaling into object map: "));
+            return Err(error.with_prefix("error unmarshaling into object map: "));
         }
         self.definitions("apiservicedefinitions")
     }
 
-    /// A custom resource that is owned or required: its group stands in its name.
-    pub(crate) fn key_of_resource(self, definition: &Value) -> Result<ApiKey, BundleError> {
-        let name = shape::text(definition, "name");
+    /// The key of an owned or required custom resource; its name contains the group.
+    pub(crate) fn custom_resource_key(self, definition: &Value) -> Result<ApiKey, BundleError> {
+        let name = go_field::text(definition, "name");
         let Some((plural, group)) = name.split_once('.') else {
             let path =
                 ["spec", "customresourcedefinitions"].map(|name| Step::Field(name.to_owned()));
@@ -181,19 +185,20 @@ impl<'b> Csv<'b> {
         };
         Ok(ApiKey {
             group: group.to_owned(),
-            version: shape::text(definition, "version").to_owned(),
-            kind: shape::text(definition, "kind").to_owned(),
+            version: go_field::text(definition, "version").to_owned(),
+            kind: go_field::text(definition, "kind").to_owned(),
             plural: plural.to_owned(),
         })
     }
 
     /// The images of `spec.relatedImages`, in their order.
     pub(crate) fn related_images(self) -> Result<Vec<RelatedImage>, BundleError> {
-        let Some(Value::Array(items)) = self.checked("relatedImages", &types::RELATED_IMAGES)?
+        let Some(Value::Array(items)) =
+            self.field_of_type("relatedImages", &types::RELATED_IMAGES)?
         else {
             return Ok(Vec::new());
         };
-        let text = |item: &Value, name: &str| shape::text(item, name).to_owned();
+        let text = |item: &Value, name: &str| go_field::text(item, name).to_owned();
         let image =
             |item: &Value| RelatedImage { name: text(item, "name"), image: text(item, "image") };
         Ok(items.iter().map(image).collect())
@@ -203,23 +208,24 @@ impl<'b> Csv<'b> {
     pub(crate) fn operator_images(self) -> Result<Vec<&'b str>, BundleError> {
         let Some(spec) = self.spec() else { return Ok(Vec::new()) };
         if let Err(mismatch) = gojson::check_struct(spec, &types::OPERATOR_IMAGES) {
-            return Err(self.manifest.mismatch(SPEC, &mismatch));
+            return Err(self.manifest.type_error(SPEC, &mismatch));
         }
-        let Some(install) = shape::field(spec, "Install") else { return Ok(Vec::new()) };
-        if shape::text(install, "strategy") != "deployment" {
+        let Some(install) = go_field::field(spec, "Install") else { return Ok(Vec::new()) };
+        if go_field::text(install, "strategy") != "deployment" {
             return Ok(Vec::new());
         }
         let mut images = Vec::new();
         let deployments =
-            shape::field(install, "spec").and_then(|spec| shape::field(spec, "Deployments"));
+            go_field::field(install, "spec").and_then(|spec| go_field::field(spec, "Deployments"));
         for deployment in deployments.and_then(Value::as_array).into_iter().flatten() {
             let pod = ["Spec", "template", "spec"]
                 .iter()
-                .try_fold(deployment, |value, name| shape::field(value, name));
+                .try_fold(deployment, |value, name| go_field::field(value, name));
             let Some(pod) = pod else { continue };
             for list in ["containers", "initContainers"] {
-                let items = shape::field(pod, list).and_then(Value::as_array);
-                images.extend(items.into_iter().flatten().map(|item| shape::text(item, "image")));
+                let items = go_field::field(pod, list).and_then(Value::as_array);
+                images
+                    .extend(items.into_iter().flatten().map(|item| go_field::text(item, "image")));
             }
         }
         images.sort_unstable();

@@ -1,12 +1,12 @@
-//! From a [`Bundle`] to the blob that a catalog has of it.
+//! The `olm.bundle` blob of a [`Bundle`] in a file-based catalog.
 
 use crate::{
     bundle::{self, Bundle, GVK, GVK_SHAPE, PACKAGE, PACKAGE_SHAPE},
-    csv::{Csv, RelatedImage},
-    error::{BundleError, Problem},
-    metadata::Property,
-    shape,
-    template::ImageTemplate,
+    csv::{CsvManifest, RelatedImage},
+    error::{BundleError, BundleProblem},
+    go_field,
+    image_template::ImageTemplate,
+    metadata::BundleProperty,
 };
 use base64::Engine as _;
 use mainstay_gocompat::json::quoted;
@@ -15,14 +15,14 @@ use mainstay_schema::gojson::{self, DeclaredStruct};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Where the reference of the bundle's image comes from.
+/// The source of the bundle's image reference.
 #[derive(Clone, Copy, Debug)]
-pub enum Image<'i> {
-    /// There is none, as with a folder.
+pub enum BundleImage<'i> {
+    /// No image, as for a folder.
     None,
-    /// It is known, as with an image that was pulled.
+    /// A given reference, as for an image that was pulled.
     Reference(&'i str),
-    /// It follows from package, name and version.
+    /// A template, filled with package, name and version.
     Template(&'i ImageTemplate),
 }
 
@@ -31,13 +31,13 @@ pub enum Image<'i> {
 pub struct DeclaredBundle {
     /// The bundle's name; may be empty.
     pub name: String,
-    /// Its package; may be empty, and then no catalog can hold it.
+    /// The package; if empty, no catalog can hold the bundle.
     pub package: String,
-    /// The reference of its image; may be empty.
+    /// The image reference; may be empty.
     pub image: String,
-    /// Types and values, in upstream's order.
+    /// The properties in upstream's order.
     pub properties: Vec<DeclaredProperty>,
-    /// The images it runs, by reference.
+    /// The related images, sorted by reference.
     pub related_images: Vec<RelatedImage>,
 }
 
@@ -54,21 +54,28 @@ pub(crate) const OBJECT: &str = "olm.bundle.object";
 pub(crate) const METADATA: &str = "olm.csv.metadata";
 
 impl Bundle {
-    /// The blob of a catalog that says what this bundle says.
+    /// The `olm.bundle` blob of this bundle. `folder_name` is the caller's name of the folder; one
+    /// message repeats it.
     ///
     /// # Errors
-    /// What upstream refuses; `named` is how the caller calls the folder, which one message repeats.
-    pub fn declare(&self, image: Image<'_>, named: &str) -> Result<DeclaredBundle, BundleError> {
+    /// If upstream refuses the bundle.
+    pub fn declare(
+        &self,
+        image: BundleImage<'_>,
+        folder_name: &str,
+    ) -> Result<DeclaredBundle, BundleError> {
         let image = self.image(image).map_err(|error| {
-            let named = mainstay_gocompat::quote(named);
-            error.within(&format!("failed templating image reference from bundle for {named}: "))
+            let folder = mainstay_gocompat::quote(folder_name);
+            error.with_prefix(&format!(
+                "failed templating image reference from bundle for {folder}: "
+            ))
         })?;
         let quoted_name = mainstay_gocompat::quote(self.name());
-        let properties = self
-            .declared_properties()
-            .map_err(|error| error.within(&format!("get properties for bundle {quoted_name}: ")))?;
+        let properties = self.declared_properties().map_err(|error| {
+            error.with_prefix(&format!("get properties for bundle {quoted_name}: "))
+        })?;
         let related_images = self.declared_images(&image).map_err(|error| {
-            error.within(&format!("get related images for bundle {quoted_name}: "))
+            error.with_prefix(&format!("get related images for bundle {quoted_name}: "))
         })?;
         Ok(DeclaredBundle {
             name: self.name().to_owned(),
@@ -79,20 +86,20 @@ impl Bundle {
         })
     }
 
-    fn image(&self, image: Image<'_>) -> Result<String, BundleError> {
+    fn image(&self, image: BundleImage<'_>) -> Result<String, BundleError> {
         let template = match image {
-            Image::None => return Ok(String::new()),
-            Image::Reference(reference) => return Ok(reference.to_owned()),
-            Image::Template(template) => template,
+            BundleImage::None => return Ok(String::new()),
+            BundleImage::Reference(reference) => return Ok(reference.to_owned()),
+            BundleImage::Template(template) => template,
         };
         let mut version = String::new();
         if let Some(property) = self.properties.iter().find(|property| property.kind == PACKAGE) {
-            let value = parsed(property, &PACKAGE_SHAPE)?;
-            version.push_str(shape::text(&value, "version"));
+            let value = parse_property(property, &PACKAGE_SHAPE)?;
+            version.push_str(go_field::text(&value, "version"));
         }
         template.fill(self.package(), self.name(), &version).map_err(|error| {
             let message = error.to_string();
-            let problem = Problem {
+            let problem = BundleProblem {
                 file: String::new(),
                 line: None,
                 message: message.clone(),
@@ -107,19 +114,21 @@ impl Bundle {
         let mut required = BTreeSet::new();
         let mut package = None;
         let mut declared = Vec::new();
-        let copied = |property: &Property| DeclaredProperty {
+        let copied = |property: &BundleProperty| DeclaredProperty {
             kind: property.kind.clone(),
             value: property.json().to_owned(),
         };
         for (at, property) in self.properties.iter().enumerate() {
             match property.kind.as_str() {
-                GVK => drop(provided.insert(gvk(&checked(at, property, &GVK_SHAPE)?))),
+                GVK => {
+                    provided.insert(gvk(&parse_listed_property(at, property, &GVK_SHAPE)?));
+                }
                 PACKAGE => {
-                    let value = checked(at, property, &PACKAGE_SHAPE)?;
+                    let value = parse_listed_property(at, property, &PACKAGE_SHAPE)?;
                     package = Some(package_value(
-                        shape::text(&value, "packageName"),
-                        shape::text(&value, "version"),
-                        shape::text(&value, "release"),
+                        go_field::text(&value, "packageName"),
+                        go_field::text(&value, "version"),
+                        go_field::text(&value, "release"),
                     ));
                 }
                 _ => declared.push(copied(property)),
@@ -127,11 +136,13 @@ impl Bundle {
         }
         for (at, property) in self.dependencies.iter().enumerate() {
             match property.kind.as_str() {
-                GVK => drop(required.insert(gvk(&checked(at, property, &GVK_SHAPE)?))),
+                GVK => {
+                    required.insert(gvk(&parse_listed_property(at, property, &GVK_SHAPE)?));
+                }
                 PACKAGE => {
-                    let value = checked(at, property, &PACKAGE_SHAPE)?;
-                    let name = quoted(shape::text(&value, "packageName"));
-                    let range = quoted(shape::text(&value, "version"));
+                    let value = parse_listed_property(at, property, &PACKAGE_SHAPE)?;
+                    let name = quoted(go_field::text(&value, "packageName"));
+                    let range = quoted(go_field::text(&value, "version"));
                     if mainstay_fault::is_on("required-packages-are-forgotten") {
                         continue;
                     }
@@ -144,11 +155,11 @@ impl Bundle {
             }
         }
         let csv = self.csv();
-        let version = csv.version().map_err(|error| error.within("get version: "))?;
-        let release = csv.release().map_err(|error| error.within("get release: "))?;
-        let apis = self.provided().map_err(|error| error.within("get provided apis: "))?;
+        let version = csv.version().map_err(|error| error.with_prefix("get version: "))?;
+        let release = csv.release().map_err(|error| error.with_prefix("get release: "))?;
+        let apis = self.provided().map_err(|error| error.with_prefix("get provided apis: "))?;
         provided.extend(apis.into_iter().map(|api| (api.group, api.kind, api.version)));
-        let apis = required_apis(csv).map_err(|error| error.within("get required apis: "))?;
+        let apis = required_apis(csv).map_err(|error| error.with_prefix("get required apis: "))?;
         required.extend(apis);
 
         let value = package.unwrap_or_else(|| package_value(self.package(), version, &release));
@@ -168,13 +179,15 @@ impl Bundle {
             value.push_str("\"}");
             declared.push(DeclaredProperty { kind: OBJECT.to_owned(), value });
         }
-        // Objects stand behind the rest, everything else by type and value.
-        let order =
+        // Objects come last; all others are sorted by type and value.
+        let is_object =
             |property: &DeclaredProperty| property.kind == OBJECT || property.kind == METADATA;
         if mainstay_fault::is_on("properties-are-not-sorted") {
             return Ok(declared);
         }
-        declared.sort_by(|a, b| (order(a), &a.kind, &a.value).cmp(&(order(b), &b.kind, &b.value)));
+        declared.sort_by(|a, b| {
+            (is_object(a), &a.kind, &a.value).cmp(&(is_object(b), &b.kind, &b.value))
+        });
         Ok(declared)
     }
 
@@ -201,18 +214,18 @@ impl Bundle {
 type Gvk = (String, String, String);
 
 fn gvk(value: &Value) -> Gvk {
-    let text = |name| shape::text(value, name).to_owned();
+    let text = |name| go_field::text(value, name).to_owned();
     (text("group"), text("kind"), text("version"))
 }
 
-fn required_apis(csv: Csv<'_>) -> Result<Vec<Gvk>, BundleError> {
+fn required_apis(csv: CsvManifest<'_>) -> Result<Vec<Gvk>, BundleError> {
     let mut found = Vec::new();
     for api in csv.custom_resources()?.required {
-        let key = csv.key_of_resource(api)?;
+        let key = csv.custom_resource_key(api)?;
         found.push((key.group, key.kind, key.version));
     }
     for api in csv.api_services()?.required {
-        let key = bundle::service_key(api);
+        let key = bundle::api_service_key(api);
         found.push((key.group, key.kind, key.version));
     }
     Ok(found)
@@ -228,10 +241,13 @@ fn package_value(name: &str, version: &str, release: &str) -> String {
     value
 }
 
-/// The value of a property, if it has the shape; or what Go says.
-fn parsed(property: &Property, shape: &'static DeclaredStruct) -> Result<Value, BundleError> {
+/// The value of a property, if it has its Go type.
+fn parse_property(
+    property: &BundleProperty,
+    shape: &'static DeclaredStruct,
+) -> Result<Value, BundleError> {
     let refused = |message: String| {
-        let problem = Problem {
+        let problem = BundleProblem {
             file: property.file.clone(),
             line: None,
             message: format!("the value of {} cannot be read: {message}", property.kind),
@@ -249,12 +265,12 @@ fn parsed(property: &Property, shape: &'static DeclaredStruct) -> Result<Value, 
     }
 }
 
-fn checked(
+fn parse_listed_property(
     at: usize,
-    property: &Property,
+    property: &BundleProperty,
     shape: &'static DeclaredStruct,
 ) -> Result<Value, BundleError> {
     let kind = mainstay_gocompat::quote(&property.kind);
-    parsed(property, shape)
-        .map_err(|error| error.within(&format!("parse property[{at}] of type {kind}: ")))
+    parse_property(property, shape)
+        .map_err(|error| error.with_prefix(&format!("parse property[{at}] of type {kind}: ")))
 }

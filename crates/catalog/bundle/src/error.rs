@@ -1,22 +1,21 @@
-//! What can be wrong with a bundle, and how it is said: in upstream's words, and in ours with the
-//! place and a remedy.
+//! Errors of bundles: upstream's message, and our own with file, line and remedy.
 
 use std::{borrow::Cow, fmt};
 
-/// One thing that is wrong with a bundle, or that upstream would drop without a word.
+/// A problem of a bundle, or content of it that upstream drops silently.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct BundleProblem {
     /// The file or folder, below the bundle's folder.
     pub file: String,
     /// The line, from 1.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: Cow<'static, str>,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BundleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if let Some(line) = self.line {
@@ -30,42 +29,42 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleError {
     upstream: String,
-    problem: Box<Problem>,
-    passed_over: Vec<Problem>,
+    problem: Box<BundleProblem>,
+    skipped_content: Vec<BundleProblem>,
 }
 
 impl BundleError {
-    pub(crate) fn new(upstream: impl Into<String>, problem: Problem) -> Self {
-        Self { upstream: upstream.into(), problem: Box::new(problem), passed_over: Vec::new() }
+    pub(crate) fn new(upstream: impl Into<String>, problem: BundleProblem) -> Self {
+        Self { upstream: upstream.into(), problem: Box::new(problem), skipped_content: Vec::new() }
     }
 
-    /// The same problem, with words before what upstream says.
+    /// The error with a prefix to upstream's message.
     #[must_use]
-    pub fn within(mut self, before: &str) -> Self {
+    pub fn with_prefix(mut self, before: &str) -> Self {
         self.upstream.insert_str(0, before);
         self
     }
 
-    /// The same problem, with what was found before it.
+    /// The error with the content that was skipped before it.
     #[must_use]
-    pub(crate) fn with_passed_over(mut self, found: Vec<Problem>) -> Self {
-        self.passed_over = found;
+    pub(crate) fn with_skipped_content(mut self, found: Vec<BundleProblem>) -> Self {
+        self.skipped_content = found;
         self
     }
 
-    /// What was passed over before, such as files that cannot be decoded: it may be why something is
-    /// missing.
-    pub fn passed_over(&self) -> &[Problem] {
-        &self.passed_over
+    /// Content that was skipped before the error, such as files that cannot be decoded. It may be
+    /// the cause of a missing object.
+    pub fn skipped_content(&self) -> &[BundleProblem] {
+        &self.skipped_content
     }
 
-    /// What upstream's `opm render` says, without the reference in front.
+    /// The message of `opm render`, without the reference in front.
     pub fn upstream(&self) -> &str {
         &self.upstream
     }
 
-    /// What is wrong, where, and what to do.
-    pub fn problem(&self) -> &Problem {
+    /// The problem with its location and remedy.
+    pub fn problem(&self) -> &BundleProblem {
         &self.problem
     }
 }

@@ -1,63 +1,62 @@
 //! Bundles of the format registry+v1: one version of an operator as a folder.
 //!
-//! [`Bundle::read`] takes a folder with `manifests` and `metadata` apart: the objects (the first
-//! document of each file), the ClusterServiceVersion among them, custom resource definitions of both
-//! versions, and what the metadata files say, which are known by what they hold and not by their
-//! names. [`Bundle::declare`] makes of it the blob that a catalog has of the bundle, in the very
-//! bytes of upstream's `opm render`.
+//! [`Bundle::read`] reads the folders `manifests` and `metadata`. A manifest file counts with its
+//! first document. Metadata files are recognized by their content, not by their names.
+//! [`Bundle::declare`] returns the `olm.bundle` blob of a catalog, byte for byte as `opm render`
+//! prints it.
 //!
 //! ```text
 //! tree of files ─► manifests ─┬─► Bundle ─► DeclaredBundle ─► JSON, YAML
 //!                  metadata ──┘      └─► for validators and renderers: objects with file and line
 //! ```
 //!
-//! An error has two voices: [`BundleError::upstream`] is what `opm` says, [`BundleError::problem`]
-//! names file, line and remedy. What upstream drops without a word is listed by
-//! [`Bundle::passed_over`] and [`Bundle::repeated_keys`]; fields that no tool reads are by
-//! `unknown_fields` of [`Bundle`], [`validate::Subject`] and [`Reading`], and objects that no cluster
-//! serves by `unknown_apis`.
+//! An error has two texts: [`BundleError::upstream`] is the message of `opm`,
+//! [`BundleError::problem`] names file, line and remedy. Content that upstream drops silently is in
+//! [`Bundle::skipped_content`] and [`Bundle::repeated_keys`]. `unknown_fields` of [`Bundle`],
+//! [`validate::LoadedBundle`] and [`BundleReader`] returns fields that no tool reads;
+//! `unknown_apis` returns objects that no cluster serves.
 //!
-//! [`validate`] judges bundles: it reads a folder as upstream's validation library does, and has its
-//! validators. [`render`] makes of a bundle the plain manifests that install it, as extensions (OLM v1)
-//! do; it reads the folder by rules of its own.
+//! [`validate`] reads a folder as upstream's validation library does, and has its validators.
+//! [`render`] returns the plain manifests that install a bundle as a ClusterExtension (OLM v1); it
+//! reads the folder by its own rules.
 //!
-//! What this crate does not do: pull images, or check the status of a ClusterServiceVersion, which no
-//! bundle has.
+//! This crate does not pull images, and does not check the status of a ClusterServiceVersion, which
+//! no bundle has.
 
 mod bundle;
+pub mod cel_rule;
 mod csv;
 mod declare;
+mod decode_error;
 mod error;
-mod kinds;
+mod go_field;
+mod image_template;
 mod manifest;
 mod metadata;
 mod migrate;
-mod mismatch;
-mod pretty;
+mod pretty_unmarshal;
 mod read;
-mod reading;
+mod reader;
 pub mod render;
-pub mod rule;
-mod shape;
-mod template;
 mod tree;
 mod types;
-mod unknown;
+mod unknown_api;
+mod unknown_field;
 pub mod validate;
 mod write;
 
 pub use bundle::Bundle;
-pub use csv::{ApiKey, Csv, RelatedImage};
-pub use declare::{DeclaredBundle, DeclaredProperty, Image};
-pub use error::{BundleError, Problem};
-pub use kinds::UnknownApi;
+pub use csv::{ApiKey, CsvManifest, RelatedImage};
+pub use declare::{BundleImage, DeclaredBundle, DeclaredProperty};
+pub use decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError};
+pub use error::{BundleError, BundleProblem};
+pub use image_template::{ImageTemplate, ImageTemplateError};
 pub use mainstay_schema::builtin::{ReleaseError, TextError};
 pub use manifest::Manifest;
-pub use metadata::{Annotations, Property};
+pub use metadata::{Annotations, BundleProperty};
 pub use migrate::csv_metadata;
-pub use mismatch::{ConvertError, DocumentError, ObjectError, TypeError};
 pub use read::Limits;
-pub use reading::Reading;
-pub use template::{ImageTemplate, TemplateError};
-pub use tree::{Entry, Files, Folder, Kind, Tree, is_bundle};
-pub use unknown::UnknownField;
+pub use reader::BundleReader;
+pub use tree::{BundleFolder, FileEntry, FileKind, FileTree, MemoryFiles, is_bundle};
+pub use unknown_api::UnknownApi;
+pub use unknown_field::UnknownField;

@@ -1,6 +1,6 @@
-//! One object of a bundle, with the file it came from.
+//! A manifest: one object of a bundle, with its file and line.
 
-use crate::error::{BundleError, Problem};
+use crate::error::{BundleError, BundleProblem};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{Mismatch, Step};
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Manifest {
         &self.file
     }
 
-    /// The line (from 1) it begins on.
+    /// The line (from 1) on which the object begins.
     pub fn line(&self) -> usize {
         self.line
     }
@@ -44,8 +44,8 @@ impl Manifest {
         &self.value
     }
 
-    /// The object, for who keeps it.
-    pub(crate) fn shared(&self) -> &Arc<Value> {
+    /// The object, for a caller that stores it.
+    pub(crate) fn shared_value(&self) -> &Arc<Value> {
         &self.value
     }
 
@@ -54,7 +54,7 @@ impl Manifest {
         &self.source
     }
 
-    /// The object as JSON, byte for byte as upstream keeps it: compact, keys sorted, escaped for
+    /// The object as JSON, byte for byte as upstream stores it: compact, keys sorted, escaped for
     /// HTML.
     pub fn json(&self) -> &str {
         self.json.get_or_init(|| {
@@ -72,7 +72,7 @@ impl Manifest {
         self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Group and version of `apiVersion`; empty ones where it has more than one slash.
+    /// Group and version of `apiVersion`; both empty if it has more than one slash.
     pub fn group_version(&self) -> (&str, &str) {
         let text = self.api_version();
         match text.split_once('/') {
@@ -87,12 +87,12 @@ impl Manifest {
         self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The line of a part of the object, or of what comes nearest to it.
+    /// The line of a part of the object, or of its nearest parent that exists.
     pub(crate) fn line_of(&self, path: &[Step]) -> Option<usize> {
         self.lines_of(std::iter::once(path)).pop().flatten()
     }
 
-    /// As [`Manifest::line_of`], for many parts in one pass over the text.
+    /// As [`Manifest::line_of`] for many parts, in one pass over the text.
     pub(crate) fn lines_of<'p>(
         &self,
         paths: impl ExactSizeIterator<Item = &'p [Step]>,
@@ -116,8 +116,8 @@ impl Manifest {
         &self,
         message: impl Into<String>,
         remedy: impl Into<Cow<'static, str>>,
-    ) -> Problem {
-        Problem {
+    ) -> BundleProblem {
+        BundleProblem {
             file: self.file.clone(),
             line: Some(self.line),
             message: message.into(),
@@ -125,7 +125,7 @@ impl Manifest {
         }
     }
 
-    /// A problem of a part of the object, with a message of upstream.
+    /// An error in a part of the object, with upstream's message.
     pub(crate) fn error(
         &self,
         message: impl Into<String>,
@@ -138,11 +138,11 @@ impl Manifest {
         BundleError::new(message, problem)
     }
 
-    /// A value of another kind than Go expects, below `prefix`.
-    pub(crate) fn mismatch(&self, prefix: &[&str], mismatch: &Mismatch) -> BundleError {
+    /// The error for a value that does not have its Go type, below `prefix`.
+    pub(crate) fn type_error(&self, prefix: &[&str], mismatch: &Mismatch) -> BundleError {
         let mut path: Vec<Step> =
             prefix.iter().map(|name| Step::Field((*name).to_owned())).collect();
         path.extend_from_slice(&mismatch.path);
-        self.error(mismatch.reason.to_string(), &path, "write the value in the kind that is named")
+        self.error(mismatch.reason.to_string(), &path, "write a value of the type in the message")
     }
 }

@@ -1,13 +1,14 @@
-//! The folder `metadata`: files are known by what they hold, not by their names.
+//! Files of the folder `metadata`: annotations, dependencies and properties. Files are recognized
+//! by their content, not by their names.
 
-use crate::{shape, types};
+use crate::{go_field, types};
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{self, DeclaredType};
 use mainstay_yaml::{Document, DocumentFormat};
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::BTreeMap;
 
-/// What a bundle says of itself in its annotations file.
+/// The annotations file of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// The file, below the bundle's folder.
@@ -16,11 +17,11 @@ pub struct Annotations {
     pub line: usize,
     /// The package; may be empty.
     pub package: String,
-    /// The channels as they are written: names with commas between.
+    /// The channels as written: names separated by commas.
     pub channels: String,
     /// The default channel; may be empty.
     pub default_channel: String,
-    /// All annotations that are texts, these three included.
+    /// All annotations with text values, including these three.
     pub all: BTreeMap<String, String>,
 }
 
@@ -33,17 +34,17 @@ impl Annotations {
 
 /// A type and a value: a property, or a dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Property {
+pub struct BundleProperty {
     /// The type; may be empty.
     pub kind: String,
-    /// The value: a JSON text in the bytes that upstream passes on. None when there is none, which
-    /// is written as `null`.
+    /// The value: a JSON text, byte for byte as upstream passes it on. No value is written as
+    /// `null`.
     pub value: Option<String>,
-    /// Where it was said: a file below the bundle's folder.
+    /// The file that declares it, below the bundle's folder.
     pub file: String,
 }
 
-impl Property {
+impl BundleProperty {
     /// The value as upstream writes it.
     pub fn json(&self) -> &str {
         self.value.as_deref().unwrap_or("null")
@@ -54,7 +55,9 @@ impl Property {
 pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations> {
     let strict = document.format == DocumentFormat::Json
         && gojson::check_struct(&document.value, &types::ANNOTATIONS_FILE).is_ok();
-    let Value::Object(fields) = shape::field(&document.value, "annotations")? else { return None };
+    let Value::Object(fields) = go_field::field(&document.value, "annotations")? else {
+        return None;
+    };
     let text = |name: &str| match any_case(fields, name) {
         None => Some(String::new()),
         Some(value) if strict => Some(value.as_str().unwrap_or_default().to_owned()),
@@ -72,17 +75,17 @@ pub(crate) fn annotations(document: &Document, file: &str) -> Option<Annotations
         },
         all: all.collect(),
     };
-    let said = [&found.package, &found.channels, &found.default_channel];
-    said.iter().any(|text| !text.is_empty()).then_some(found)
+    let required = [&found.package, &found.channels, &found.default_channel];
+    required.iter().any(|text| !text.is_empty()).then_some(found)
 }
 
 /// The dependencies in a document; none if it holds something else.
-pub(crate) fn dependencies(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
+pub(crate) fn dependencies(document: &Document, source: &[u8], file: &str) -> Vec<BundleProperty> {
     list(document, source, file, "dependencies", &DeclaredType::Struct(&types::DEPENDENCIES_FILE))
 }
 
 /// The properties in a document; none if it holds something else.
-pub(crate) fn properties(document: &Document, source: &[u8], file: &str) -> Vec<Property> {
+pub(crate) fn properties(document: &Document, source: &[u8], file: &str) -> Vec<BundleProperty> {
     list(document, source, file, "properties", &DeclaredType::Struct(&types::PROPERTIES_FILE))
 }
 
@@ -92,9 +95,11 @@ fn list(
     file: &str,
     field: &str,
     kind: &DeclaredType,
-) -> Vec<Property> {
-    let Some(Value::Array(items)) = shape::field(&document.value, field) else { return Vec::new() };
-    if document.format == DocumentFormat::Json
+) -> Vec<BundleProperty> {
+    let Some(Value::Array(items)) = go_field::field(&document.value, field) else {
+        return Vec::new();
+    };
+    if document.format == Format::Json
         && gojson::check(&document.value, kind).is_ok()
         && let Some(found) = raw_list(&source[document.bytes.clone()], field)
     {
@@ -104,7 +109,7 @@ fn list(
         Value::Null => Some(property(String::new(), None, file)),
         Value::Object(fields) => {
             let kind = any_case(fields, "type").map_or(Some(String::new()), lenient)?;
-            let value = any_case(fields, "value").map(of_yaml);
+            let value = any_case(fields, "value").map(yaml_as_json);
             Some(property(kind, value, file))
         }
         _ => None,
@@ -112,30 +117,30 @@ fn list(
     items.iter().map(item).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-fn property(kind: String, value: Option<String>, file: &str) -> Property {
-    Property { kind, value, file: file.to_owned() }
+fn property(kind: String, value: Option<String>, file: &str) -> BundleProperty {
+    BundleProperty { kind, value, file: file.to_owned() }
 }
 
-/// The list of the annotation `olm.properties`, as far as it goes: what has another shape counts as
-/// nothing, a text that is no JSON has none. And whether anything is wrong with it.
-pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<Property>, Option<String>) {
+/// The properties of the annotation `olm.properties`, and the error in it, if any. An item of
+/// another type becomes an empty property; a text that is not JSON has no properties.
+pub(crate) fn from_annotation(text: &str, file: &str) -> (Vec<BundleProperty>, Option<String>) {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => return (Vec::new(), Some(error.to_string())),
     };
-    let wrong =
+    let type_error =
         gojson::check(&value, &types::PROPERTIES).err().map(|found| found.reason.to_string());
     let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(text) else {
-        return (Vec::new(), wrong);
+        return (Vec::new(), type_error);
     };
     let found = items.into_iter().map(|item| {
         let (kind, value) = raw_item(item.get()).unwrap_or_default();
         property(kind, value, file)
     });
-    (found.collect(), wrong)
+    (found.collect(), type_error)
 }
 
-/// The list below a field of a JSON text, values in their own bytes.
+/// The list in a field of a JSON text; values keep their bytes.
 fn raw_list(bytes: &[u8], field: &str) -> Option<Vec<(String, Option<String>)>> {
     let root: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
     let list = raw_field(&root, field)?;
@@ -160,18 +165,18 @@ fn any_case<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value>
     fields.get(name).or_else(|| in_any_case().map(|(_, value)| value))
 }
 
-/// A scalar as a text, as upstream's YAML reader has it where a text is expected.
+/// A scalar as a text, as upstream's YAML reader converts it where a text is expected.
 fn lenient(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.clone()),
         Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(_) => Some(of_yaml(value)),
+        Value::Number(_) => Some(yaml_as_json(value)),
         Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-/// A value as it is handed on by who has read it from YAML.
-fn of_yaml(value: &Value) -> String {
+/// A value that was read from YAML as JSON text.
+fn yaml_as_json(value: &Value) -> String {
     mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole)
 }

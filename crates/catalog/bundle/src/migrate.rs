@@ -1,11 +1,11 @@
-//! From manifests to `olm.csv.metadata`: what upstream's migration makes of a bundle.
+//! Upstream's migration `bundle-object-to-csv-metadata`: manifests become `olm.csv.metadata`.
 
 use crate::{
     bundle::Bundle,
     declare::{DeclaredBundle, DeclaredProperty, METADATA, OBJECT},
+    decode_error::TypeError,
     error::BundleError,
-    mismatch::TypeError,
-    shape, types,
+    go_field, types,
 };
 use mainstay_gocompat::json::Html;
 use mainstay_schema::builtin;
@@ -13,12 +13,11 @@ use mainstay_schema::gojson::{self, Names};
 use serde_json::Value;
 
 impl Bundle {
-    /// What upstream's migration `bundle-object-to-csv-metadata` makes of a blob of this bundle: the
-    /// objects give way to what clients show of the ClusterServiceVersion. Without an image, or with
-    /// such a property, it stays as it is.
+    /// Migrates a blob of this bundle: `olm.csv.metadata` replaces the objects. A blob without an
+    /// image, or with that property, stays as it is.
     ///
     /// # Errors
-    /// If the ClusterServiceVersion has values of other kinds than its type.
+    /// If a value of the ClusterServiceVersion does not have its type.
     pub fn migrate(&self, declared: &mut DeclaredBundle) -> Result<(), BundleError> {
         if declared.image.is_empty() {
             return Ok(());
@@ -27,7 +26,7 @@ impl Bundle {
         if let Err(mismatch) =
             gojson::check(csv.manifest().value(), &types::CLUSTER_SERVICE_VERSION)
         {
-            return Err(csv.manifest().mismatch(&[], &mismatch));
+            return Err(csv.manifest().type_error(&[], &mismatch));
         }
         if declared.properties.iter().any(|property| property.kind == METADATA) {
             return Ok(());
@@ -41,10 +40,11 @@ impl Bundle {
     }
 }
 
-/// The value of the property `olm.csv.metadata` for a ClusterServiceVersion: what clients show of it.
+/// The value of the property `olm.csv.metadata`: the fields of a ClusterServiceVersion that clients
+/// show.
 ///
 /// # Errors
-/// If it has values of other kinds than its type: the first.
+/// The first value that does not have its type.
 pub fn csv_metadata(csv: &Value) -> Result<String, TypeError> {
     gojson::check(csv, &types::CLUSTER_SERVICE_VERSION).map_err(|mismatch| mismatch.reason)?;
     Ok(metadata(csv))
@@ -52,7 +52,7 @@ pub fn csv_metadata(csv: &Value) -> Result<String, TypeError> {
 
 fn metadata(object: &Value) -> String {
     let Some(definition) = builtin::definition(types::CSV_METADATA) else { return "{}".to_owned() };
-    let section = |name: &str| shape::field(object, name);
+    let section = |name: &str| go_field::field(object, name);
     let (metadata, spec) = (section("metadata"), section("spec"));
     gojson::encode_fields(definition, Names::AnyCase, Html::Plain, |name| {
         let (section, field) = match name {
@@ -61,6 +61,6 @@ fn metadata(object: &Value) -> String {
             "crdDescriptions" => (spec, "customresourcedefinitions"),
             _ => (spec, name),
         };
-        shape::field(section?, field)
+        go_field::field(section?, field)
     })
 }

@@ -1,18 +1,18 @@
-//! From files to a [`Bundle`].
+//! Reading a [`Bundle`] from its files, in the order and with the errors of `opm render`.
 
 use crate::{
     bundle::{self, Bundle},
-    csv::Csv,
-    error::{BundleError, Problem},
+    csv::CsvManifest,
+    error::{BundleError, BundleProblem},
     manifest::Manifest,
     metadata::{self, Annotations},
-    tree::{Entry, Folder, Kind, Tree},
+    tree::{BundleFolder, FileEntry, FileKind, FileTree},
     validate::decode,
 };
 use mainstay_yaml::Document;
 use std::path::Path;
 
-/// How much a bundle may hold.
+/// How much of a bundle is read.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of one file.
@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 32 MiB a file, 10,000 files: far above what a cluster would take.
+    /// 32 MiB for a file and 10,000 files: far more than a cluster accepts.
     fn default() -> Self {
         Self { file_bytes: 32 << 20, files: 10_000 }
     }
@@ -32,46 +32,48 @@ impl Bundle {
     /// Reads the bundle in a folder of the file system.
     ///
     /// # Errors
-    /// The first thing that upstream would refuse it for, in its words and in ours.
+    /// The first error for which upstream refuses the bundle.
     pub fn read(folder: impl AsRef<Path>) -> Result<Self, BundleError> {
-        Self::read_from(&Folder::new(folder.as_ref()), &Limits::default())
+        Self::read_from(&BundleFolder::new(folder.as_ref()), &Limits::default())
     }
 
     /// Reads the bundle in any tree of files.
     ///
     /// # Errors
     /// As [`Bundle::read`].
-    pub fn read_from(tree: &dyn Tree, limits: &Limits) -> Result<Self, BundleError> {
-        let mut reader = Reader { tree, limits, passed_over: Vec::new(), repeated: Vec::new() };
+    pub fn read_from(tree: &dyn FileTree, limits: &Limits) -> Result<Self, BundleError> {
+        let mut reader = Reader { tree, limits, skipped_content: Vec::new(), repeated: Vec::new() };
         let read = reader.manifests();
         let read = read.and_then(|(manifests, csv)| reader.metadata(manifests, csv));
         let mut bundle =
-            read.map_err(|error| error.with_passed_over(reader.passed_over.clone()))?;
-        bundle.passed_over = reader.passed_over;
+            read.map_err(|error| error.with_skipped_content(reader.skipped_content.clone()))?;
+        bundle.skipped_content = reader.skipped_content;
         bundle.repeated = reader.repeated;
-        bundle.derive().map_err(|error| error.within("failed to derive properties: "))?;
+        bundle
+            .derive_properties()
+            .map_err(|error| error.with_prefix("failed to derive properties: "))?;
         Ok(bundle)
     }
 }
 
 struct Reader<'t> {
-    tree: &'t dyn Tree,
+    tree: &'t dyn FileTree,
     limits: &'t Limits,
-    passed_over: Vec<Problem>,
-    repeated: Vec<Problem>,
+    skipped_content: Vec<BundleProblem>,
+    repeated: Vec<BundleProblem>,
 }
 
 impl Reader<'_> {
     /// The files of a folder by name.
-    fn files(&self, folder: &str) -> Result<Vec<Entry>, BundleError> {
+    fn files(&self, folder: &str) -> Result<Vec<FileEntry>, BundleError> {
         let problem = |message: String, remedy: &'static str| {
             let file = folder.to_owned();
             let problem =
-                Problem { file, line: None, message: message.clone(), remedy: remedy.into() };
+                BundleProblem { file, line: None, message: message.clone(), remedy: remedy.into() };
             BundleError::new(message, problem)
         };
         let mut entries = self.tree.list(folder).map_err(|error| {
-            let message = format!("open {folder}: {}", plain(&error));
+            let message = format!("open {folder}: {}", io_message(&error));
             problem(message, "make it a folder that can be read")
         })?;
         if entries.len() > self.limits.files {
@@ -82,39 +84,33 @@ impl Reader<'_> {
         Ok(entries)
     }
 
-    fn pass_over(
-        &mut self,
-        file: &str,
-        line: Option<usize>,
-        message: String,
-        remedy: &'static str,
-    ) {
+    fn skip(&mut self, file: &str, line: Option<usize>, message: String, remedy: &'static str) {
         let file = file.to_owned();
-        self.passed_over.push(Problem { file, line, message, remedy: remedy.into() });
+        self.skipped_content.push(BundleProblem { file, line, message, remedy: remedy.into() });
     }
 
-    /// The first document of a file; none if it cannot be had.
-    fn first(
+    /// The first document of a file; none if the file is skipped.
+    fn first_document(
         &mut self,
         folder: &str,
-        entry: &Entry,
+        entry: &FileEntry,
     ) -> Result<Option<(Document, Vec<u8>)>, BundleError> {
         let path = format!("{folder}/{}", entry.name);
         let refuse = |message: String, remedy: &'static str| {
             let file = path.clone();
             let problem =
-                Problem { file, line: None, message: message.clone(), remedy: remedy.into() };
+                BundleProblem { file, line: None, message: message.clone(), remedy: remedy.into() };
             Err(BundleError::new(format!("{path}: {message}"), problem))
         };
         match entry.kind {
-            Kind::File => {}
-            Kind::Outside => {
+            FileKind::File => {}
+            FileKind::Outside => {
                 let message = "the symbolic link leaves the bundle, or leads nowhere";
                 return refuse(message.to_owned(), "copy the file into the bundle");
             }
-            Kind::Folder | Kind::Other => {
+            FileKind::Folder | FileKind::Other => {
                 let message = "not a file".to_owned();
-                self.pass_over(&path, None, message, "move it out of the bundle");
+                self.skip(&path, None, message, "move it out of the bundle");
                 return Ok(None);
             }
         }
@@ -122,7 +118,7 @@ impl Reader<'_> {
         let bytes = match self.tree.read(&path, limit) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.pass_over(&path, None, plain(&error), "make the file readable");
+                self.skip(&path, None, io_message(&error), "make the file readable");
                 return Ok(None);
             }
         };
@@ -135,12 +131,12 @@ impl Reader<'_> {
             Some(Err(error)) => {
                 let line = Some(error.line);
                 let message = format!("the file cannot be decoded: {}", error.fault);
-                self.pass_over(&path, line, message, "correct the file");
+                self.skip(&path, line, message, "correct the file");
                 return Ok(None);
             }
             None => {
                 let message = "the file is empty".to_owned();
-                self.pass_over(&path, None, message, "remove the file");
+                self.skip(&path, None, message, "remove the file");
                 return Ok(None);
             }
         };
@@ -149,7 +145,7 @@ impl Reader<'_> {
         {
             let message =
                 "there is a second document, and only the first of a file counts".to_owned();
-            self.pass_over(&path, Some(second.line), message, "write each object to its own file");
+            self.skip(&path, Some(second.line), message, "write each object to its own file");
         }
         let repeated = decode::repeated(&mut document, &bytes);
         self.repeated.extend(decode::lost_values(&path, &repeated));
@@ -162,22 +158,22 @@ impl Reader<'_> {
         let mut manifests: Vec<Manifest> = Vec::new();
         let mut csv = None;
         for entry in self.files(FOLDER)? {
-            if entry.kind == Kind::Folder || entry.name.starts_with('.') {
+            if entry.kind == FileKind::Folder || entry.name.starts_with('.') {
                 continue;
             }
-            let Some((document, source)) = self.first(FOLDER, &entry)? else { continue };
+            let Some((document, source)) = self.first_document(FOLDER, &entry)? else { continue };
             let path = format!("{FOLDER}/{}", entry.name);
             let line = document.line;
             let manifest = Manifest::new(path.clone(), line, document.value, source);
             if manifest.kind().is_empty() || manifest.api_version().matches('/').count() > 1 {
                 let message = "the file holds no object: kind is missing".to_owned();
-                self.pass_over(&path, Some(line), message, "give it apiVersion and kind");
+                self.skip(&path, Some(line), message, "give it apiVersion and kind");
                 continue;
             }
             if manifest.kind() == "ClusterServiceVersion" {
                 if csv.is_some() {
                     let message = "only the first ClusterServiceVersion counts".to_owned();
-                    self.pass_over(&path, Some(line), message, "leave one in the bundle");
+                    self.skip(&path, Some(line), message, "leave one in the bundle");
                     continue;
                 }
                 csv = Some(manifests.len());
@@ -185,7 +181,7 @@ impl Reader<'_> {
             manifests.push(manifest);
         }
         let missing = |message: &str, remedy: &'static str| {
-            let problem = Problem {
+            let problem = BundleProblem {
                 file: FOLDER.to_owned(),
                 line: None,
                 message: message.to_owned(),
@@ -197,15 +193,15 @@ impl Reader<'_> {
             return Err(missing("no bundle objects found", "put the operator's objects there"));
         }
         if let Some(at) = csv {
-            Csv::new(&manifests[at]).check_head()?;
+            CsvManifest::new(&manifests[at]).check_type_and_metadata()?;
         }
         bundle::check_crds(&manifests)?;
         let Some(csv) = csv else {
             return Err(missing("no csv in bundle", "put a ClusterServiceVersion there"));
         };
-        let view = Csv::new(&manifests[csv]);
+        let view = CsvManifest::new(&manifests[csv]);
         let before = format!("error checking provided apis in bundle {}: ", view.name());
-        bundle::check_owned(&manifests, view).map_err(|error| error.within(&before))?;
+        bundle::check_owned(&manifests, view).map_err(|error| error.with_prefix(&before))?;
         Ok((manifests, csv))
     }
 
@@ -215,7 +211,7 @@ impl Reader<'_> {
         let mut dependencies = Vec::new();
         let mut properties = Vec::new();
         for entry in self.files(FOLDER)? {
-            let Some((document, source)) = self.first(FOLDER, &entry)? else { continue };
+            let Some((document, source)) = self.first_document(FOLDER, &entry)? else { continue };
             let path = format!("{FOLDER}/{}", entry.name);
             if annotations.is_none() {
                 annotations = metadata::annotations(&document, &path);
@@ -229,7 +225,7 @@ impl Reader<'_> {
         }
         let Some(annotations) = annotations else {
             let message = "Could not find annotations file".to_owned();
-            let problem = Problem {
+            let problem = BundleProblem {
                 file: FOLDER.to_owned(),
                 line: None,
                 message: message.clone(),
@@ -243,14 +239,14 @@ impl Reader<'_> {
             annotations,
             dependencies,
             properties,
-            passed_over: Vec::new(),
+            skipped_content: Vec::new(),
             repeated: Vec::new(),
         })
     }
 }
 
-/// The words of an error of the file system, without the number.
-pub(crate) fn plain(error: &std::io::Error) -> String {
+/// The message of a file system error, without its number.
+pub(crate) fn io_message(error: &std::io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()

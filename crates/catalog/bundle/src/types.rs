@@ -1,9 +1,9 @@
-//! The Go types that a bundle is read into.
+//! The Go types that upstream decodes a bundle into.
 
 use DeclaredType::{List, Pointers, Raw, Struct, Table, Text, TextMap};
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
 
-/// `registry.DefinitionKey`: what counts of an owned or required API.
+/// `registry.DefinitionKey`: an owned or required API.
 static DEFINITION: DeclaredStruct = DeclaredStruct {
     name: "DefinitionKey",
     spelled: "registry.DefinitionKey",
@@ -42,7 +42,7 @@ static STRATEGY: DeclaredStruct = DeclaredStruct {
     fields: &[("strategy", Text), ("spec", Struct(&STRATEGY_SPEC))],
 };
 
-/// What is looked at to find the images of deployments.
+/// The part of `spec` that holds the images of deployments.
 pub(crate) static OPERATOR_IMAGES: DeclaredStruct = DeclaredStruct {
     name: "csvSpec",
     spelled: "registry.csvSpec",
@@ -57,7 +57,7 @@ pub(crate) static TYPE_META: DeclaredStruct = DeclaredStruct {
 
 pub(crate) const OBJECT_META: DeclaredType = Table("apimachinery.pkg.apis.meta.v1.ObjectMeta");
 
-/// The metadata of a ClusterServiceVersion, read by a type without a name.
+/// The metadata of a ClusterServiceVersion, decoded into an anonymous struct.
 pub(crate) static METADATA: DeclaredStruct = DeclaredStruct {
     name: "",
     spelled: "struct { Metadata v1.ObjectMeta \"json:\\\"metadata\\\"\" }",
@@ -102,7 +102,7 @@ pub(crate) static DEPENDENCIES_FILE: DeclaredStruct = DeclaredStruct {
     fields: &[("dependencies", List(&Struct(&DEPENDENCY)))],
 };
 
-/// A file of the folder `metadata`, whatever it holds.
+/// Any file of the folder `metadata`.
 pub(crate) static METADATA_FILE: DeclaredStruct = DeclaredStruct {
     name: "metadata",
     spelled: "",
@@ -154,7 +154,7 @@ static CONSTRAINT: DeclaredStruct = DeclaredStruct {
     ],
 };
 
-/// The value of a property or a dependency, by the list it stands in and its type.
+/// The type of the value of a property or dependency, by its list and its type name.
 pub(crate) fn property_value(list: &str, kind: &str) -> Option<&'static DeclaredStruct> {
     Some(match (list, kind) {
         ("dependencies", "olm.package") => &PACKAGE_DEPENDENCY,
@@ -185,7 +185,7 @@ pub(crate) static ANNOTATIONS_FILE: DeclaredStruct = DeclaredStruct {
     fields: &[("annotations", Struct(&ANNOTATIONS))],
 };
 
-/// Types of operators and of Kubernetes, by their names in the table.
+/// Names of OLM and Kubernetes types in the table of Go types.
 pub(crate) const CSV_V1ALPHA1: &str =
     "operator-framework.api.pkg.operators.v1alpha1.ClusterServiceVersion";
 pub(crate) const CLUSTER_SERVICE_VERSION: DeclaredType = Table(CSV_V1ALPHA1);
@@ -209,7 +209,7 @@ static PACKAGE_CHANNEL: DeclaredStruct = DeclaredStruct {
     fields: &[("name", Text), ("currentCSV", Text)],
 };
 
-/// A package as it was described before there were bundles.
+/// The package manifest, the format of packages before bundles.
 pub(crate) static PACKAGE_MANIFEST: DeclaredStruct = DeclaredStruct {
     name: "PackageManifest",
     spelled: "manifests.PackageManifest",
@@ -220,7 +220,7 @@ pub(crate) static PACKAGE_MANIFEST: DeclaredStruct = DeclaredStruct {
     ],
 };
 
-/// The types and metadata of any object.
+/// The type and metadata of any object.
 pub(crate) static META: DeclaredStruct = DeclaredStruct {
     name: "Meta",
     spelled: "bundle.Meta",

@@ -1,4 +1,4 @@
-//! Blobs of bundles as upstream prints them.
+//! JSON of `olm.bundle` blobs, byte for byte as upstream prints it.
 
 use crate::declare::DeclaredBundle;
 use mainstay_gocompat::json::quoted;

@@ -1,6 +1,6 @@
-//! From what a database says of one bundle to the blob that a catalog has of it.
+//! The `olm.bundle` document of a bundle in a database.
 
-use crate::levels::gvk;
+use crate::migration_level::gvk;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{json_fault, json_stream_fault, property_fault};
 use mainstay_gocompat::json::{Html, Numbers, Writer, quoted};
@@ -17,7 +17,7 @@ const GVK: &str = "olm.gvk";
 const OBJECT: &str = "olm.bundle.object";
 const METADATA: &str = "olm.csv.metadata";
 
-/// What upstream reads the value of `olm.gvk` as, when it comes from a database.
+/// The type of `olm.gvk` values that come from a database.
 static GROUP_VERSION_KIND: DeclaredStruct = DeclaredStruct {
     name: "GroupVersionKind",
     spelled: "api.GroupVersionKind",
@@ -28,34 +28,33 @@ static GROUP_VERSION_KIND: DeclaredStruct = DeclaredStruct {
     ],
 };
 
-/// A type and a value, a JSON text.
+/// A type and a value; the value is a JSON text.
 pub(crate) type Pair = (String, String);
 
-/// What is known of a bundle.
+/// The rows of a bundle in the database.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Source<'s> {
+pub(crate) struct BundleRecord<'s> {
     pub(crate) name: &'s str,
     pub(crate) package: &'s str,
     pub(crate) image: &'s str,
     pub(crate) version: &'s str,
     pub(crate) properties: &'s [Pair],
     pub(crate) dependencies: &'s [Pair],
-    /// Its manifests, one behind the other.
+    /// The manifests as a stream of JSON objects.
     pub(crate) manifests: &'s str,
-    /// The images it runs.
+    /// The related images.
     pub(crate) images: &'s [String],
 }
 
-/// The document of a bundle, and what is wrong with one of its properties.
-pub(crate) struct Converted {
+/// The document of a bundle, and the error in one of its properties, if any.
+pub(crate) struct ConvertedBundle {
     pub(crate) document: Value,
     pub(crate) fault: Option<PropertyError>,
 }
 
-/// Why a bundle has no document. Upstream puts more before it if it is about the conversion of the
-/// one bundle.
+/// Why a bundle has no document. Upstream adds a prefix to errors of the conversion.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum ConvertRefusal {
     #[error(transparent)]
     Manifests(#[from] ManifestError),
     #[error("convert bundle {}: {source}", quote(name))]
@@ -65,28 +64,28 @@ pub(crate) enum Refusal {
 /// The manifests of a bundle cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
-    /// They are no JSON; the words of Go's scanner.
+    /// The stream is not JSON; the message of Go's scanner.
     #[error("{0}")]
     ParseStream(String),
-    /// The ClusterServiceVersion is no JSON.
+    /// The ClusterServiceVersion is not JSON.
     #[error(transparent)]
     ParseCsv(#[from] serde_json::Error),
-    /// One of them is no object.
+    /// A manifest is not an object.
     #[error(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of \
          type map[string]interface {{}}"
     )]
     NoObject {
-        /// What it is.
+        /// The kind of the value.
         found: &'static str,
     },
-    /// One of them has no kind.
+    /// A manifest has no kind.
     #[error("Object 'Kind' is missing in '{object}'")]
     NoKind {
         /// The manifest.
         object: String,
     },
-    /// None of them is a ClusterServiceVersion with a name.
+    /// No manifest is a ClusterServiceVersion with a name.
     #[error("no csv in bundle")]
     NoCsv,
 }
@@ -100,12 +99,12 @@ pub(crate) enum ConvertError {
     /// The images of the ClusterServiceVersion cannot be read.
     #[error("get related iamges: {0}")]
     RelatedImages(#[from] RelatedImagesError),
-    /// The version is none.
+    /// The version is not a semantic version.
     #[error("parse version {}: {source}", quote(version))]
     ParseVersion {
         /// The version.
         version: String,
-        /// Why not.
+        /// The reason.
         source: mainstay_version::ParseError,
     },
 }
@@ -114,41 +113,41 @@ pub(crate) enum ConvertError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse property[{at}] of type {}: {fault}", quote(kind))]
 pub(crate) struct PropertyError {
-    /// Its place.
+    /// The index.
     at: usize,
-    /// Its type.
+    /// The type.
     kind: String,
-    /// Why not, in the words of Go's decoder.
+    /// The message of Go's decoder.
     fault: String,
 }
 
-/// A field of the related images is of another type.
+/// A field of the related images does not have its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unmarshal csv: json: cannot unmarshal {found} into Go struct field csv.spec{path} of type {expected}"
 )]
 pub(crate) struct RelatedImagesError {
-    /// What it is.
+    /// The kind of the value.
     found: &'static str,
     /// The field below `spec`.
     path: String,
-    /// Its type.
+    /// The type of the field.
     expected: &'static str,
 }
 
-/// Makes the document.
-pub(crate) fn bundle(source: &Source<'_>) -> Result<Converted, Refusal> {
+/// Converts the rows of a bundle to its document.
+pub(crate) fn convert_bundle(source: &BundleRecord<'_>) -> Result<ConvertedBundle, ConvertRefusal> {
     let objects = objects(source.manifests)?;
     let csv = csv(&objects)?;
     convert(source, &objects, csv.as_ref())
-        .map_err(|error| Refusal::Bundle { name: source.name.to_owned(), source: error })
+        .map_err(|error| ConvertRefusal::Bundle { name: source.name.to_owned(), source: error })
 }
 
 fn convert(
-    source: &Source<'_>,
+    source: &BundleRecord<'_>,
     objects: &[&str],
     csv: Option<&Value>,
-) -> Result<Converted, ConvertError> {
+) -> Result<ConvertedBundle, ConvertError> {
     let mut properties = properties(source, objects)?;
     let mut images = related_images(csv)?;
     mainstay_version::parse_strict(source.version).map_err(|error| ConvertError::ParseVersion {
@@ -161,7 +160,7 @@ fn convert(
         Some((at, PropertyError { at, kind: kind.clone(), fault }))
     });
     let fault = at_fault.map(|(at, fault)| {
-        // It is told; the rest of the bundle is judged as if it were right.
+        // The caller reports the error. The rest of the bundle is converted with a valid value.
         let (kind, value) = &mut properties[at];
         *value = if kind == PACKAGE { own_package(source) } else { "{}".to_owned() };
         fault
@@ -172,9 +171,9 @@ fn convert(
     properties.sort_by(|a, b| (is_large(a), a).cmp(&(is_large(b), b)));
     properties.dedup();
 
-    let known: BTreeSet<&str> = images.iter().map(|(_, image)| &**image).collect();
-    let more: BTreeSet<&str> = source.images.iter().map(|image| &**image).collect();
-    let more: Vec<String> = more.difference(&known).map(|&image| image.to_owned()).collect();
+    let listed: BTreeSet<&str> = images.iter().map(|(_, image)| &**image).collect();
+    let rows: BTreeSet<&str> = source.images.iter().map(|image| &**image).collect();
+    let more: Vec<String> = rows.difference(&listed).map(|&image| image.to_owned()).collect();
     images.extend(more.into_iter().map(|image| (String::new(), image)));
     let mut order: Vec<&Pair> = images.iter().collect();
     sort_slice(&mut order, |(_, a), (_, b)| a < b);
@@ -192,19 +191,19 @@ fn convert(
         "properties": properties.iter().map(property).collect::<Vec<_>>(),
         "relatedImages": order.iter().map(image).collect::<Vec<_>>(),
     });
-    Ok(Converted { document, fault })
+    Ok(ConvertedBundle { document, fault })
 }
 
-/// Manifests stand behind all other properties.
+/// Whether a property holds manifests; these come after all other properties.
 fn is_large((kind, _): &Pair) -> bool {
     kind == OBJECT || kind == METADATA
 }
 
 /// All properties in upstream's order, by type and value.
-fn properties(source: &Source<'_>, objects: &[&str]) -> Result<Vec<Pair>, PropertyError> {
+fn properties(source: &BundleRecord<'_>, objects: &[&str]) -> Result<Vec<Pair>, PropertyError> {
     let mut found = Vec::new();
     let mut provided = BTreeSet::new();
-    for (at, (kind, value)) in each_once(source.properties).enumerate() {
+    for (at, (kind, value)) in without_duplicates(source.properties).enumerate() {
         if kind == GVK {
             provided.insert(api(at, value)?);
         } else {
@@ -212,11 +211,11 @@ fn properties(source: &Source<'_>, objects: &[&str]) -> Result<Vec<Pair>, Proper
         }
     }
     let mut required = BTreeSet::new();
-    for (at, (kind, value)) in each_once(source.dependencies).enumerate() {
+    for (at, (kind, value)) in without_duplicates(source.dependencies).enumerate() {
         if kind == GVK {
             required.insert(api(at, value)?);
         } else if kind == PACKAGE {
-            let value = parsed(at, kind, value)?;
+            let value = parse_property(at, kind, value)?;
             let (name, range) =
                 (quoted(field(&value, "packageName")), quoted(field(&value, "version")));
             let value = format!("{{\"packageName\":{name},\"versionRange\":{range}}}");
@@ -238,18 +237,18 @@ fn properties(source: &Source<'_>, objects: &[&str]) -> Result<Vec<Pair>, Proper
     Ok(found)
 }
 
-/// The pairs in their order, each once.
-fn each_once(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
+/// The pairs in their order, without duplicates.
+fn without_duplicates(pairs: &[Pair]) -> impl Iterator<Item = &Pair> {
     let mut seen = BTreeSet::new();
     pairs.iter().filter(move |&pair| seen.insert(pair))
 }
 
-fn own_package(source: &Source<'_>) -> String {
+fn own_package(source: &BundleRecord<'_>) -> String {
     let (name, version) = (quoted(source.package), quoted(source.version));
     format!("{{\"packageName\":{name},\"version\":{version}}}")
 }
 
-/// The canonical text of a value that names an API.
+/// The canonical JSON of an `olm.gvk` value.
 fn api(at: usize, text: &str) -> Result<String, PropertyError> {
     let refused = |fault| PropertyError { at, kind: GVK.to_owned(), fault };
     if let Some(fault) = json_fault(text.as_bytes()) {
@@ -261,8 +260,8 @@ fn api(at: usize, text: &str) -> Result<String, PropertyError> {
     Ok(gvk(field(&value, "group"), field(&value, "kind"), field(&value, "version")))
 }
 
-/// The value of a property that has the shape of its type.
-fn parsed(at: usize, kind: &str, text: &str) -> Result<Value, PropertyError> {
+/// The value of a property, checked against its type.
+fn parse_property(at: usize, kind: &str, text: &str) -> Result<Value, PropertyError> {
     let fault = property_fault(kind, text)
         .or_else(|| serde_json::from_str::<Value>(text).err().map(|error| error.to_string()));
     match fault {
@@ -271,7 +270,7 @@ fn parsed(at: usize, kind: &str, text: &str) -> Result<Value, PropertyError> {
     }
 }
 
-/// The text of a field, whose name may be written in any case.
+/// The text of a field; the name matches in any case.
 fn field<'v>(value: &'v Value, name: &str) -> &'v str {
     let exact = value.get(name);
     let any = || {
@@ -281,7 +280,7 @@ fn field<'v>(value: &'v Value, name: &str) -> &'v str {
     exact.or_else(any).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A JSON text without blanks; what is none stays.
+/// A JSON text without whitespace; other texts stay as they are.
 fn compact(text: &str) -> String {
     if serde_json::from_str::<&RawValue>(text).is_err() {
         return text.to_owned();
@@ -291,13 +290,13 @@ fn compact(text: &str) -> String {
     out
 }
 
-/// The manifests in a text that has them one behind the other.
+/// The manifests in a stream of JSON objects.
 fn objects(text: &str) -> Result<Vec<&str>, ManifestError> {
     let mut found = Vec::new();
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
-        // There, upstream's decoder sees no more values.
+        // Upstream's decoder ends the stream at a closing bracket.
         if rest.is_empty() || rest.starts_with([']', '}']) {
             return Ok(found);
         }
@@ -314,10 +313,10 @@ fn objects(text: &str) -> Result<Vec<&str>, ManifestError> {
     }
 }
 
-/// The ClusterServiceVersion among manifests: there is one unless there are no manifests at all.
+/// The ClusterServiceVersion among manifests; none only if there are no manifests.
 fn csv(objects: &[&str]) -> Result<Option<Value>, ManifestError> {
     #[derive(Deserialize)]
-    struct Head<'h> {
+    struct Kind<'h> {
         #[serde(borrow, default)]
         kind: Option<Cow<'h, str>>,
     }
@@ -326,8 +325,8 @@ fn csv(objects: &[&str]) -> Result<Option<Value>, ManifestError> {
             let value: Value = serde_json::from_str(object).unwrap_or_default();
             return Err(ManifestError::NoObject { found: json_kind(&value) });
         }
-        let head: Option<Head<'_>> = serde_json::from_str(object).ok();
-        match head.and_then(|head| head.kind).as_deref() {
+        let parsed: Option<Kind<'_>> = serde_json::from_str(object).ok();
+        match parsed.and_then(|parsed| parsed.kind).as_deref() {
             None | Some("") => {
                 return Err(ManifestError::NoKind { object: (*object).to_owned() });
             }
@@ -342,7 +341,7 @@ fn csv(objects: &[&str]) -> Result<Option<Value>, ManifestError> {
     if objects.is_empty() { Ok(None) } else { Err(ManifestError::NoCsv) }
 }
 
-/// Names and references of the images that a ClusterServiceVersion names.
+/// Names and references of a ClusterServiceVersion's related images.
 fn related_images(csv: Option<&Value>) -> Result<Vec<Pair>, RelatedImagesError> {
     let refuse = |value: &Value, path: &str, expected: &'static str| RelatedImagesError {
         found: json_kind(value),
@@ -380,16 +379,19 @@ mod tests {
 
     const CSV: &str = r#"{"kind":"ClusterServiceVersion","metadata":{"name":"a"},"spec":{}}"#;
 
-    fn of(properties: &[(&str, &str)], manifests: &str) -> Result<Converted, Refusal> {
+    fn convert_with(
+        properties: &[(&str, &str)],
+        manifests: &str,
+    ) -> Result<ConvertedBundle, ConvertRefusal> {
         let own = |&(kind, value): &(&str, &str)| (kind.to_owned(), value.to_owned());
         let properties: Vec<Pair> = properties.iter().map(own).collect();
-        bundle(&Source {
+        convert_bundle(&BundleRecord {
             name: "a",
             package: "p",
             version: "1.0.0",
             properties: &properties,
             manifests,
-            ..Source::default()
+            ..BundleRecord::default()
         })
     }
 
@@ -400,7 +402,7 @@ mod tests {
             (String::new(), 0),
             (CSV.to_owned(), 1),
             (format!("{one} {CSV}\n{one}"), 3),
-            // A closing bracket ends the stream without a word.
+            // A closing bracket silently ends the stream.
             (format!("{CSV}}}{one}"), 1),
         ] {
             assert_eq!(objects(&text).unwrap().len(), count, "{text}");
@@ -412,20 +414,24 @@ mod tests {
             ("{} x", "invalid character 'x' looking for beginning of value"),
             (r#"{"kind":"ClusterServiceVersion"}"#, "no csv in bundle"),
         ] {
-            let Err(Refusal::Manifests(error)) = of(&[], text) else { panic!("{text}") };
+            let Err(ConvertRefusal::Manifests(error)) = convert_with(&[], text) else {
+                panic!("{text}")
+            };
             assert_eq!(error.to_string(), why, "{text}");
         }
     }
 
     #[test]
-    fn a_property_that_cannot_be_read_is_told_and_replaced() {
-        let fault = |properties: &[(&str, &str)]| of(properties, CSV).unwrap().fault;
+    fn an_invalid_property_is_reported_and_replaced() {
+        let fault = |properties: &[(&str, &str)]| convert_with(properties, CSV).unwrap().fault;
         assert_eq!(fault(&[("my.type", "{\"a\": 1}")]), None);
         assert_eq!(
             fault(&[("my.type", "nope")]).unwrap().to_string(),
             "parse property[0] of type \"my.type\": invalid character 'o' in literal null (expecting 'u')"
         );
-        let Err(Refusal::Bundle { source, .. }) = of(&[("olm.gvk", "{\"group\":1}")], CSV) else {
+        let Err(ConvertRefusal::Bundle { source, .. }) =
+            convert_with(&[("olm.gvk", "{\"group\":1}")], CSV)
+        else {
             panic!("an API has a group")
         };
         assert_eq!(
@@ -436,14 +442,14 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_is_not_told_is_made_up() {
-        let document = of(&[], CSV).unwrap().document;
+    fn a_missing_package_property_is_derived() {
+        let document = convert_with(&[], CSV).unwrap().document;
         let value = json!({"packageName": "p", "version": "1.0.0"});
         assert_eq!(document["properties"][0], json!({"type": PACKAGE, "value": value}));
     }
 
     #[test]
-    fn images_are_texts() {
+    fn related_images_must_have_their_types() {
         for (images, why) in [
             ("5", ".relatedImages of type []struct"),
             ("[5]", ".relatedImages of type struct"),
@@ -451,7 +457,9 @@ mod tests {
         ] {
             let csv =
                 CSV.replace("\"spec\":{}", &format!("\"spec\":{{\"relatedImages\":{images}}}"));
-            let Err(Refusal::Bundle { source, .. }) = of(&[], &csv) else { panic!("{images}") };
+            let Err(ConvertRefusal::Bundle { source, .. }) = convert_with(&[], &csv) else {
+                panic!("{images}")
+            };
             let from = "get related iamges: unmarshal csv: json: cannot unmarshal number into Go struct field csv.spec";
             assert_eq!(source.to_string(), format!("{from}{why}"));
         }

@@ -1,11 +1,11 @@
-//! All documents of a database.
+//! The catalog documents of a database: packages, channels and bundles.
 
 use crate::{
-    convert::{self, Source},
-    edges::{self, Edges, Place},
+    convert::{self, BundleRecord},
+    edges::{self, Edges, EntryKey},
     error::DatabaseError,
-    levels::{Row, Tables, Typed},
-    rows::Reader,
+    migration_level::{BundleRow, PairsByBundle, Tables},
+    rows::DatabaseReader,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{BlobOrigin, CatalogDocuments, json_fault};
@@ -16,22 +16,22 @@ use std::{
     sync::Arc,
 };
 
-/// The property of bundles that a catalog no longer has.
+/// The property of bundles that the catalog leaves out.
 const DEPRECATED: &str = "olm.deprecated";
 
-/// A package as its rows have it.
+/// The rows of a package.
 #[derive(Debug, Default)]
 struct Package {
     default_channel: String,
-    /// The heads by the names of the channels.
+    /// The channel heads by channel name.
     channels: BTreeMap<String, Option<String>>,
 }
 
-/// Reads a database to its end.
-pub(crate) fn all(reader: &Reader) -> Result<CatalogDocuments, DatabaseError> {
-    let Some(tables) = Tables::of(reader)? else { return Ok(CatalogDocuments::default()) };
+/// Reads all documents of a database.
+pub(crate) fn read_documents(reader: &DatabaseReader) -> Result<Declared, DatabaseError> {
+    let Some(tables) = Tables::open(reader)? else { return Ok(Declared::default()) };
     let packages = packages(reader)?;
-    let mut content = Content {
+    let mut content = DatabaseContent {
         reader,
         bundles: tables.bundles()?,
         properties: tables.properties()?,
@@ -41,56 +41,59 @@ pub(crate) fn all(reader: &Reader) -> Result<CatalogDocuments, DatabaseError> {
         faults: Vec::new(),
         declared: CatalogDocuments::default(),
     };
-    content.choose(&packages)?;
+    content.retain_valid_entries(&packages)?;
     content.write_bundles()?;
     let mut entries = content.entries_of_channels();
     for (name, package) in &packages {
         content.write_package(name, package, &mut entries)?;
     }
-    let Content { declared, faults, .. } = content;
+    let DatabaseContent { declared, faults, .. } = content;
     match declared.index_fault(faults) {
         None => Ok(declared),
-        Some(tree) => Err(reader.wrong(tree)),
+        Some(tree) => Err(reader.content_error(tree)),
     }
 }
 
-fn packages(reader: &Reader) -> Result<BTreeMap<String, Package>, DatabaseError> {
+fn packages(reader: &DatabaseReader) -> Result<BTreeMap<String, Package>, DatabaseError> {
     let mut found: BTreeMap<String, Package> = BTreeMap::new();
-    reader.each("SELECT name, default_channel FROM package", &[], |[name, default]| {
+    reader.for_each_row("SELECT name, default_channel FROM package", &[], |[name, default]| {
         if let Some(name) = name {
             found.entry(name).or_default().default_channel = default.unwrap_or_default();
         }
         Ok(())
     })?;
     let channels = "SELECT package_name, name, head_operatorbundle_name FROM channel";
-    reader.each(channels, &[], |[package, name, head]| {
+    reader.for_each_row(channels, &[], |[package, name, head]| {
         if let Some(package) = package.and_then(|package| found.get_mut(&package)) {
             package.channels.insert(name.unwrap_or_default(), head);
         }
         Ok(())
     })?;
     match found.iter().find(|(_, package)| package.channels.is_empty()) {
-        Some((name, _)) => Err(reader.wrong(format!("package {name} not found"))),
+        Some((name, _)) => Err(reader.content_error(format!("package {name} not found"))),
         None => Ok(found),
     }
 }
 
-/// What was read, and the documents so far.
-struct Content<'r> {
-    reader: &'r Reader,
-    bundles: BTreeMap<String, Row>,
-    properties: Typed,
-    dependencies: Typed,
+/// The tables that were read, and the documents so far.
+struct DatabaseContent<'r> {
+    reader: &'r DatabaseReader,
+    bundles: BTreeMap<String, BundleRow>,
+    properties: PairsByBundle,
+    dependencies: PairsByBundle,
     images: BTreeMap<String, Vec<String>>,
-    entries: BTreeMap<Place, Edges>,
-    /// Lines of upstream's tree, below the nodes named.
+    entries: BTreeMap<EntryKey, Edges>,
+    /// Errors of upstream's index tree, each with the path of its node.
     faults: Vec<(Vec<String>, String)>,
     declared: CatalogDocuments,
 }
 
-impl Content<'_> {
-    /// Leaves the entries that a catalog has.
-    fn choose(&mut self, packages: &BTreeMap<String, Package>) -> Result<(), DatabaseError> {
+impl DatabaseContent<'_> {
+    /// Removes entries of deprecated and incomplete bundles.
+    fn retain_valid_entries(
+        &mut self,
+        packages: &BTreeMap<String, Package>,
+    ) -> Result<(), DatabaseError> {
         let is_whole = |name: &str| {
             let row = self.bundles.get(name);
             row.is_some_and(|row| row.image.is_some() && row.version.is_some())
@@ -103,7 +106,7 @@ impl Content<'_> {
         for (bundle, package, channel) in self.entries.keys() {
             let what = match packages.get(package) {
                 None => format!("unknown package {}", quote(package)),
-                Some(known) if !known.channels.contains_key(channel) => {
+                Some(package) if !package.channels.contains_key(channel) => {
                     format!("unknown channel {}", quote(channel))
                 }
                 Some(_) => continue,
@@ -111,21 +114,21 @@ impl Content<'_> {
             let bundle = quote(bundle);
             return Err(self
                 .reader
-                .wrong(format!("populate channels: {what} for bundle {bundle}")));
+                .content_error(format!("populate channels: {what} for bundle {bundle}")));
         }
         Ok(())
     }
 
     fn add(&mut self, line: usize, document: Value) -> Result<(), DatabaseError> {
         let file = self.reader.file().file_name().unwrap_or_default().to_string_lossy();
-        let origin = BlobOrigin { file: Arc::from(&*file), line };
-        let declared = CatalogDocuments::of([(origin, document)])
-            .map_err(|error| self.reader.wrong(error.upstream()))?;
+        let origin = Origin { file: Arc::from(&*file), line };
+        let declared = Declared::of([(origin, document)])
+            .map_err(|error| self.reader.content_error(error.upstream()))?;
         self.declared.append(declared);
         Ok(())
     }
 
-    /// The documents of bundles. Manifests pass by one bundle at a time.
+    /// Adds the documents of bundles. Only one bundle's manifests are in memory at a time.
     fn write_bundles(&mut self) -> Result<(), DatabaseError> {
         let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (bundle, package, _) in self.entries.keys() {
@@ -133,7 +136,7 @@ impl Content<'_> {
         }
         let mut line = 0;
         let reader = self.reader;
-        reader.each("SELECT name, bundle FROM operatorbundle", &[], |[name, manifests]| {
+        reader.for_each_row("SELECT name, bundle FROM operatorbundle", &[], |[name, manifests]| {
             let (name, manifests) = (name.unwrap_or_default(), manifests.unwrap_or_default());
             for package in wanted.remove(&name).unwrap_or_default() {
                 line += 1;
@@ -151,9 +154,10 @@ impl Content<'_> {
         manifests: &str,
     ) -> Result<(), DatabaseError> {
         let Some(row) = self.bundles.get(name) else { return Ok(()) };
-        let pairs = |typed: &Typed| -> Vec<_> { typed.get(name).cloned().unwrap_or_default() };
+        let pairs =
+            |pairs: &PairsByBundle| -> Vec<_> { pairs.get(name).cloned().unwrap_or_default() };
         let (properties, dependencies) = (pairs(&self.properties), pairs(&self.dependencies));
-        let source = Source {
+        let source = BundleRecord {
             name,
             package,
             image: row.image.as_deref().unwrap_or_default(),
@@ -163,8 +167,9 @@ impl Content<'_> {
             manifests,
             images: self.images.get(name).map_or(&[], Vec::as_slice),
         };
-        let converted = convert::bundle(&source)
-            .map_err(|refusal| self.reader.wrong(format!("populate channels: {refusal}")))?;
+        let converted = convert::convert_bundle(&source).map_err(|refusal| {
+            self.reader.content_error(format!("populate channels: {refusal}"))
+        })?;
         if let Some(fault) = converted.fault {
             let first = (name.to_owned(), package.to_owned(), String::new());
             let channels = self.entries.range(first..).map(|(place, _)| place);
@@ -187,7 +192,7 @@ impl Content<'_> {
         found
     }
 
-    /// The documents of a package and its channels.
+    /// Adds the documents of a package and its channels.
     fn write_package(
         &mut self,
         name: &str,
@@ -196,7 +201,7 @@ impl Content<'_> {
     ) -> Result<(), DatabaseError> {
         let icon = self
             .icon(name, package)
-            .map_err(|why| self.reader.wrong(format!("populate package icons: {why}")))?;
+            .map_err(|why| self.reader.content_error(format!("populate package icons: {why}")))?;
         let mut document = json!({
             "schema": "olm.package",
             "name": name,
@@ -236,7 +241,7 @@ impl Content<'_> {
         Value::Object(entry)
     }
 
-    /// The icon of a package is that of the head of its default channel.
+    /// The icon of a package: that of its default channel's head.
     fn icon(&self, name: &str, package: &Package) -> Result<Option<Value>, IconError> {
         let no_head = |source| IconError::FindHead { package: name.to_owned(), source };
         let default = &package.default_channel;
@@ -254,7 +259,7 @@ impl Content<'_> {
         let head = head.ok_or_else(missing)?;
         let mut manifest = None;
         let query = "SELECT csv FROM operatorbundle WHERE name = ?1";
-        let read = self.reader.each(query, &[head.as_str()], |[csv]| {
+        let read = self.reader.for_each_row(query, &[head.as_str()], |[csv]| {
             manifest = csv;
             Ok(())
         });
@@ -264,7 +269,7 @@ impl Content<'_> {
     }
 }
 
-/// The icon of a package cannot be found.
+/// Why the icon of a package cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum IconError {
     /// The default channel has no head.
@@ -272,7 +277,7 @@ enum IconError {
     FindHead {
         /// The package.
         package: String,
-        /// Why not.
+        /// The reason.
         source: HeadError,
     },
     /// The ClusterServiceVersion of the head cannot be read.
@@ -280,12 +285,12 @@ enum IconError {
     ReadCsv {
         /// The head.
         bundle: String,
-        /// Why not.
+        /// The reason.
         source: CsvError,
     },
 }
 
-/// A default channel has no head.
+/// Why a default channel has no head.
 #[derive(Debug, thiserror::Error)]
 enum HeadError {
     /// The package names no default channel.
@@ -297,7 +302,7 @@ enum HeadError {
         /// The channel.
         channel: String,
     },
-    /// The channel has no bundle that is there.
+    /// The head of the channel does not exist.
     #[error("no entry found for {package} {channel}")]
     NoEntry {
         /// The package.
@@ -310,32 +315,32 @@ enum HeadError {
     Read(Box<DatabaseError>),
 }
 
-/// The ClusterServiceVersion of a bundle cannot be read.
+/// Why the ClusterServiceVersion of a bundle cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum CsvError {
-    /// It is no JSON; the words of Go's scanner.
+    /// It is not JSON; the message of Go's scanner.
     #[error("{0}")]
     Syntax(String),
-    /// It is no JSON.
+    /// It is not JSON.
     #[error(transparent)]
     ParseJson(#[from] serde_json::Error),
-    /// A field is of another type.
+    /// A field does not have its type.
     #[error(transparent)]
     Convert(#[from] mainstay_bundle::TypeError),
 }
 
-/// The first icon in a ClusterServiceVersion, if there is one that can be read.
+/// The first icon in a ClusterServiceVersion, if it is valid.
 fn icon_of(csv: &str) -> Result<Option<Value>, CsvError> {
     if let Some(fault) = json_fault(csv.as_bytes()) {
         return Err(CsvError::Syntax(fault));
     }
     let csv: Value = serde_json::from_str(csv)?;
-    // The whole of it must be of the type, wherever the icon is.
+    // Upstream decodes the whole ClusterServiceVersion, so all of it must have its type.
     mainstay_bundle::csv_metadata(&csv)?;
     let icon = &csv["spec"]["icon"][0];
     let text: String = icon["base64data"].as_str().unwrap_or_default().replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(&text).or_else(|_| STANDARD.decode(text.replace(' ', "")));
-    // One that is no base64 is left out, as upstream does.
+    // Upstream leaves out an icon that is not base64.
     let bytes = bytes.unwrap_or_default();
     if bytes.is_empty() {
         return Ok(None);

@@ -1,20 +1,22 @@
-//! From the rows of `channel_entry` to what each bundle replaces and skips in each channel.
+//! Upgrade edges from the table `channel_entry`: `replaces` and `skips` of each bundle in a
+//! channel.
 //!
-//! A row is one edge into a bundle: the bundle, and the row of what it takes over from. Rows with the
-//! least depth are the heads; what hangs on them by `replaces` is the chain. Every other edge skips.
+//! A row is one edge: a bundle, and the row of the bundle that it replaces. Rows of the smallest
+//! depth are channel heads. The rows reachable from them form the replaces chain; all other edges
+//! are skips.
 
-use crate::{error::DatabaseError, rows::Reader};
+use crate::{error::DatabaseError, rows::DatabaseReader};
 use std::collections::BTreeMap;
 
-/// A bundle in a channel of a package, in that order.
-pub(crate) type Place = (String, String, String);
+/// The key of a channel entry: bundle, package, channel.
+pub(crate) type EntryKey = (String, String, String);
 
-/// What a bundle takes over from in a channel.
+/// The upgrade edges of a bundle in a channel.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edges {
-    /// The bundle before it in the chain.
+    /// The bundle that it replaces.
     pub(crate) replaces: Option<String>,
-    /// Bundles that it takes over from beside the chain, in the order of their rows.
+    /// The bundles that it skips, in the order of their rows.
     pub(crate) skips: Vec<String>,
 }
 
@@ -30,11 +32,11 @@ struct Row {
 }
 
 /// Reads the edges of all channels.
-pub(crate) fn read(reader: &Reader) -> Result<BTreeMap<Place, Edges>, DatabaseError> {
+pub(crate) fn read(reader: &DatabaseReader) -> Result<BTreeMap<EntryKey, Edges>, DatabaseError> {
     const ROWS: &str = "SELECT entry_id, channel_name, package_name, operatorbundle_name, replaces, \
         depth = (SELECT min(depth) FROM channel_entry) FROM channel_entry";
     let mut rows = Vec::new();
-    reader.each(ROWS, &[], |[id, channel, package, bundle, replaces, head]| {
+    reader.for_each_row(ROWS, &[], |[id, channel, package, bundle, replaces, head]| {
         let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
         let is_head = head.as_deref() == Some("1");
         let (id, replaces) = (number(id), number(replaces));
@@ -44,29 +46,29 @@ pub(crate) fn read(reader: &Reader) -> Result<BTreeMap<Place, Edges>, DatabaseEr
     Ok(edges(rows))
 }
 
-fn edges(mut rows: Vec<Row>) -> BTreeMap<Place, Edges> {
+fn edges(mut rows: Vec<Row>) -> BTreeMap<EntryKey, Edges> {
     rows.sort_by_key(|row| row.id);
     let ids = rows.iter().enumerate().filter_map(|(at, row)| Some((row.id?, at)));
     let by_id: BTreeMap<i64, usize> = ids.collect();
     let target = |row: &Row| row.replaces.and_then(|id| by_id.get(&id).copied());
 
     let mut in_chain: Vec<bool> = rows.iter().map(|row| row.is_head).collect();
-    let mut waiting: Vec<usize> = (0..rows.len()).filter(|&at| in_chain[at]).collect();
-    while let Some(at) = waiting.pop() {
+    let mut queue: Vec<usize> = (0..rows.len()).filter(|&at| in_chain[at]).collect();
+    while let Some(at) = queue.pop() {
         if let Some(next) = target(&rows[at]).filter(|&next| !in_chain[next]) {
             in_chain[next] = true;
-            waiting.push(next);
+            queue.push(next);
         }
     }
 
-    let mut found: BTreeMap<Place, Edges> = BTreeMap::new();
+    let mut found: BTreeMap<EntryKey, Edges> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
         let (Some(bundle), Some(channel)) = (&row.bundle, &row.channel) else { continue };
         let package = row.package.clone().unwrap_or_default();
         let edges = found.entry((bundle.clone(), package, channel.clone())).or_default();
         let Some(other) = target(row).and_then(|to| rows[to].bundle.as_ref()) else { continue };
         if !in_chain[at] {
-            // Upstream joins the names with commas, and takes them apart again.
+            // Upstream joins the names with commas, and splits them again.
             edges.skips.extend(other.split(',').map(str::to_owned));
         } else if edges.replaces.as_ref().is_none_or(|known| known < other) {
             edges.replaces = Some(other.clone());
@@ -79,8 +81,8 @@ fn edges(mut rows: Vec<Row>) -> BTreeMap<Place, Edges> {
 mod tests {
     use super::*;
 
-    /// Rows: number, bundle, the number of what it takes over from, whether it is a head.
-    fn of(rows: &[(i64, &str, Option<i64>, bool)]) -> Vec<(String, String, String)> {
+    /// The edges of rows: id, bundle, id of the replaced row, whether it is a head.
+    fn edges_of(rows: &[(i64, &str, Option<i64>, bool)]) -> Vec<(String, String, String)> {
         let row = |&(id, bundle, replaces, is_head): &(i64, &str, Option<i64>, bool)| Row {
             id: Some(id),
             channel: Some("c".to_owned()),
@@ -90,7 +92,7 @@ mod tests {
             is_head,
         };
         let found = edges(rows.iter().map(row).collect());
-        let line = |((bundle, ..), edges): (Place, Edges)| {
+        let line = |((bundle, ..), edges): (EntryKey, Edges)| {
             (bundle, edges.replaces.unwrap_or_default(), edges.skips.join(" "))
         };
         found.into_iter().map(line).collect()
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_on_a_head_is_replaced_and_the_rest_is_skipped() {
+    fn edges_reachable_from_a_head_replace_and_others_skip() {
         let rows = [
             (1, "c", Some(6), true),
             (2, "old", None, false),
@@ -112,29 +114,29 @@ mod tests {
             (7, "a", None, false),
         ];
         assert_eq!(
-            of(&rows),
+            edges_of(&rows),
             [line("a", "", ""), line("b", "a", ""), line("c", "b", "old a"), line("old", "", "")]
         );
     }
 
     #[test]
-    fn circles_and_edges_to_nowhere_end() {
+    fn cycles_and_dangling_edges_terminate() {
         assert_eq!(
-            of(&[(1, "b", Some(2), true), (2, "a", Some(1), false)]),
+            edges_of(&[(1, "b", Some(2), true), (2, "a", Some(1), false)]),
             [line("a", "b", ""), line("b", "a", "")]
         );
-        assert_eq!(of(&[(1, "a", Some(1), true)]), [line("a", "a", "")]);
-        assert_eq!(of(&[(1, "a", Some(9), true)]), [line("a", "", "")]);
+        assert_eq!(edges_of(&[(1, "a", Some(1), true)]), [line("a", "a", "")]);
+        assert_eq!(edges_of(&[(1, "a", Some(9), true)]), [line("a", "", "")]);
     }
 
     #[test]
-    fn of_several_replaced_bundles_the_last_by_name_counts() {
+    fn of_several_replaced_bundles_the_last_by_name_wins() {
         let rows = [
             (1, "c", Some(3), true),
             (2, "c", Some(4), true),
             (3, "b", None, false),
             (4, "a", None, false),
         ];
-        assert_eq!(of(&rows)[2], line("c", "b", ""));
+        assert_eq!(edges_of(&rows)[2], line("c", "b", ""));
     }
 }

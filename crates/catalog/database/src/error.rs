@@ -1,17 +1,17 @@
-//! Why a database could not be read, in two voices.
+//! Errors of reading a database: our message, and upstream's.
 
 use std::path::PathBuf;
 
-/// Why there is no catalog. The text names the file and is for people; [`DatabaseError::upstream`] is
-/// what upstream's `opm` says.
+/// Why a database cannot be read. The text names the file; [`DatabaseError::upstream`] is the
+/// message of `opm`.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// SQLite cannot read the file: it is damaged, no database, or has other tables.
+    /// SQLite cannot read the file: it is damaged, not a database, or has other tables.
     #[error("{}: the database cannot be read: {message}", file.display())]
     Sqlite {
         /// The database.
         file: PathBuf,
-        /// What SQLite says.
+        /// The message of SQLite.
         message: String,
     },
     /// The file itself cannot be read.
@@ -19,29 +19,29 @@ pub enum DatabaseError {
     File {
         /// The database.
         file: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// Somebody writes to the database, or was stopped while writing: what is in the file alone is not
-    /// what the database holds.
+    /// A program writes to the database, or was stopped while writing. The file without its log or
+    /// journal is not the content of the database.
     #[error(
-        "{} holds changes that are not in {} yet; close whoever writes it, or let sqlite3 open it once",
+        "{} holds changes that are not in {} yet; close the program that writes it, or open it once with sqlite3",
         beside.display(),
         file.display()
     )]
-    Unfinished {
+    PendingChanges {
         /// The database.
         file: PathBuf,
-        /// The journal or log beside it.
+        /// The journal or log next to the database.
         beside: PathBuf,
     },
-    /// Reading takes more work, or gives more content, than a file of this size can hold.
+    /// Reading takes more work, or returns more content, than a file of this size can hold.
     #[error("{}: the database is damaged: it holds more than its size allows", file.display())]
-    Endless {
+    ExceedsSize {
         /// The database.
         file: PathBuf,
     },
-    /// Its level is one that cannot be brought up to date.
+    /// The migration level is too old.
     #[error(
         "{}: migration level {level} is too old, levels from 4 on are read; render its bundles again with `opm render`",
         file.display()
@@ -49,29 +49,29 @@ pub enum DatabaseError {
     Outdated {
         /// The database.
         file: PathBuf,
-        /// The level; -1 where there is none.
+        /// The level; -1 if absent.
         level: i64,
     },
-    /// What it holds makes no catalog.
+    /// The content is not a valid catalog.
     #[error("{}: {message}", file.display())]
     Content {
         /// The database.
         file: PathBuf,
-        /// What upstream says.
+        /// The message of upstream.
         message: String,
     },
 }
 
 impl DatabaseError {
-    /// What upstream says to the same database, without the name of the file.
+    /// The message of `opm` for the same database, without the name of the file.
     pub fn upstream(&self) -> String {
         match self {
             Self::Sqlite { message, .. } | Self::Content { message, .. } => message.clone(),
-            // Bringing these up to date, upstream drops tables that others still refer to.
+            // Upstream's migration of these levels drops tables that others still refer to.
             Self::Outdated { .. } => "FOREIGN KEY constraint failed".to_owned(),
-            Self::Endless { .. } => "database disk image is malformed".to_owned(),
+            Self::ExceedsSize { .. } => "database disk image is malformed".to_owned(),
             Self::File { source, .. } => source.to_string(),
-            Self::Unfinished { .. } => self.to_string(),
+            Self::PendingChanges { .. } => self.to_string(),
         }
     }
 }

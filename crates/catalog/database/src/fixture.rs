@@ -1,9 +1,9 @@
-//! Databases for tests of those who read them. Nothing else writes any.
+//! Databases for tests. No other code writes databases.
 
 use rusqlite::Connection;
 use std::path::Path;
 
-/// The tables of the last level, without rows.
+/// The tables of the latest migration level, without rows.
 pub const TABLES: &str = "
 CREATE TABLE schema_migrations (version bigint NOT NULL, timestamp DATETIME);
 INSERT INTO schema_migrations(version) VALUES (13);
@@ -27,10 +27,10 @@ CREATE TABLE properties (type TEXT, value TEXT, operatorbundle_name TEXT,
 CREATE TABLE deprecated (operatorbundle_name TEXT PRIMARY KEY);
 ";
 
-/// Makes a database in a file that is not there yet.
+/// Creates a database in a new file.
 ///
 /// # Errors
-/// What SQLite says against the statements.
-pub fn make(path: &Path, statements: &str) -> rusqlite::Result<()> {
+/// If SQLite refuses the statements.
+pub fn create_database(path: &Path, statements: &str) -> rusqlite::Result<()> {
     Connection::open(path)?.execute_batch(&format!("BEGIN; {statements} COMMIT;"))
 }

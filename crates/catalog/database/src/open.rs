@@ -1,4 +1,4 @@
-//! Opening a database without writing, and without running what is in it.
+//! Opening a database read-only, without running code of its schema.
 
 use crate::error::DatabaseError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig, limits::Limit};
@@ -10,35 +10,35 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bytes of one value: several times the largest bundle there is.
-const VALUE: i32 = 64 << 20;
+/// The largest value in bytes: several times the largest known bundle.
+const MAX_VALUE_BYTES: i32 = 64 << 20;
 
-/// Steps of SQLite's machine between two looks at how many there were.
-const STRIDE: i32 = 1_000;
+/// Steps of SQLite's virtual machine between two calls of the progress handler.
+const STEPS_PER_CALLBACK: i32 = 1_000;
 
-/// The first bytes of a rollback journal that is in force.
+/// The first bytes of a hot rollback journal.
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// A database that was looked through, and how many bytes its file has.
+/// A database that was checked, and the size of its file in bytes.
 pub(crate) fn open(path: &Path) -> Result<(Connection, u64), DatabaseError> {
     let failed = |source| DatabaseError::File { file: path.to_owned(), source };
     let size = std::fs::metadata(path).map_err(failed)?.len();
-    if let Some(beside) = unfinished(path) {
-        return Err(DatabaseError::Unfinished { file: path.to_owned(), beside });
+    if let Some(sibling) = pending_changes(path) {
+        return Err(DatabaseError::PendingChanges { file: path.to_owned(), beside: sibling });
     }
-    let connection = connect(path, size).map_err(|error| said(path, &error))?;
+    let connection = connect(path, size).map_err(|error| sqlite_error(path, &error))?;
     Ok((connection, size))
 }
 
-/// The log or journal beside a database that holds changes. Opening the file as one that nobody changes
-/// would pass over them.
-fn unfinished(path: &Path) -> Option<PathBuf> {
-    let beside = |end: &str| {
+/// The log or journal next to a database that holds changes. Opening the file as immutable would
+/// ignore them.
+fn pending_changes(path: &Path) -> Option<PathBuf> {
+    let sibling = |end: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
         PathBuf::from(name)
     };
-    let (log, journal) = (beside("-wal"), beside("-journal"));
+    let (log, journal) = (sibling("-wal"), sibling("-journal"));
     if std::fs::metadata(&log).is_ok_and(|found| found.len() > 0) {
         return Some(log);
     }
@@ -48,7 +48,7 @@ fn unfinished(path: &Path) -> Option<PathBuf> {
 }
 
 fn connect(path: &Path, size: u64) -> rusqlite::Result<Connection> {
-    // An immutable file is opened without locks, logs and journals: nothing appears beside it.
+    // SQLite opens an immutable file without locks, logs and journals, so it creates no files.
     let mut uri = "file:".to_owned();
     for &byte in path.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
@@ -72,25 +72,26 @@ fn connect(path: &Path, size: u64) -> rusqlite::Result<Connection> {
     ] {
         connection.set_db_config(setting, on)?;
     }
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, VALUE)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    // What has to be sorted stays in memory: its size is that of the small tables.
+    // Sorting happens in memory; only small tables are sorted.
     connection.execute_batch(
         "PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cache_size = -4096;",
     )?;
-    // Reading a sound database takes a few steps for each row, and a row is several bytes.
-    let mut strides = (20_000_000 + size.saturating_mul(16)) / u64::from(STRIDE.unsigned_abs());
+    // Reading a valid database takes a few steps for each row, and a row has several bytes.
+    let mut callbacks =
+        (20_000_000 + size.saturating_mul(16)) / u64::from(STEPS_PER_CALLBACK.unsigned_abs());
     connection.progress_handler(
-        STRIDE,
+        STEPS_PER_CALLBACK,
         Some(move || {
-            strides = strides.saturating_sub(1);
-            strides == 0
+            callbacks = callbacks.saturating_sub(1);
+            callbacks == 0
         }),
     )?;
-    // Every page is where it belongs, once: nothing goes round in circles after this.
+    // The check proves that each page is used once, so that later reads cannot loop.
     let found: String = connection.query_row("PRAGMA quick_check(1)", (), |row| row.get(0))?;
     let page: u32 = connection.query_row("PRAGMA page_size", (), |row| row.get(0))?;
-    // The last page may not be cut either: what is missing of it would be read as zeros.
+    // SQLite would read the missing part of a truncated last page as zeros.
     if found == "ok" && size.is_multiple_of(u64::from(page.max(1))) {
         return Ok(connection);
     }
@@ -98,11 +99,11 @@ fn connect(path: &Path, size: u64) -> rusqlite::Result<Connection> {
     Err(rusqlite::Error::SqliteFailure(code, Some("database disk image is malformed".to_owned())))
 }
 
-/// What SQLite says about the database.
-pub(crate) fn said(file: &Path, error: &rusqlite::Error) -> DatabaseError {
+/// The error of SQLite for the database.
+pub(crate) fn sqlite_error(file: &Path, error: &rusqlite::Error) -> DatabaseError {
     let file = file.to_owned();
     if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
-        return DatabaseError::Endless { file };
+        return DatabaseError::ExceedsSize { file };
     }
     let message = match error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),

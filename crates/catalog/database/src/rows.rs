@@ -1,27 +1,27 @@
-//! Rows as texts.
+//! Rows of a database as texts.
 
 use crate::{error::DatabaseError, open};
 use rusqlite::{Connection, types::ValueRef};
 use std::path::{Path, PathBuf};
 
-/// A value of a row; `None` is NULL. Whatever the type of a value, it is read as a text, as upstream does.
+/// A value of a row; `None` is NULL. A value of any type is read as a text, as upstream does.
 pub(crate) type Cell = Option<String>;
 
-/// A database that is read.
-pub(crate) struct Reader {
+/// Reads rows of a database.
+pub(crate) struct DatabaseReader {
     connection: Connection,
     file: PathBuf,
-    /// How many bytes one pass over a table may give.
-    most: u64,
+    /// How many bytes one query may return.
+    max_bytes: u64,
 }
 
-impl Reader {
+impl DatabaseReader {
     /// Opens a file; see [`open::open`].
     pub(crate) fn open(path: &Path) -> Result<Self, DatabaseError> {
         let (connection, size) = open::open(path)?;
         // Numbers are longer as texts.
-        let most = size.saturating_mul(4).saturating_add(1 << 16);
-        Ok(Self { connection, file: path.to_owned(), most })
+        let max_bytes = size.saturating_mul(4).saturating_add(1 << 16);
+        Ok(Self { connection, file: path.to_owned(), max_bytes })
     }
 
     /// The database's file.
@@ -29,41 +29,42 @@ impl Reader {
         &self.file
     }
 
-    /// An error about what the database holds, in upstream's words.
-    pub(crate) fn wrong(&self, message: impl Into<String>) -> DatabaseError {
+    /// An error of the database's content, in upstream's words.
+    pub(crate) fn content_error(&self, message: impl Into<String>) -> DatabaseError {
         DatabaseError::Content { file: self.file.clone(), message: message.into() }
     }
 
-    /// Whether there is a table of that name.
+    /// Whether the database has a table.
     pub(crate) fn has(&self, table: &str) -> Result<bool, DatabaseError> {
         let mut found = false;
         let query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-        self.each(query, &[table], |[_]| {
+        self.for_each_row(query, &[table], |[_]| {
             found = true;
             Ok(())
         })?;
         Ok(found)
     }
 
-    /// Passes every row of a query.
-    pub(crate) fn each<const N: usize>(
+    /// Calls `row` for each row of a query.
+    pub(crate) fn for_each_row<const N: usize>(
         &self,
         query: &str,
         parameters: &[&str],
         mut row: impl FnMut([Cell; N]) -> Result<(), DatabaseError>,
     ) -> Result<(), DatabaseError> {
-        let said = |error: rusqlite::Error| open::said(&self.file, &error);
-        let mut statement = self.connection.prepare(query).map_err(said)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(parameters)).map_err(said)?;
-        let mut left = self.most;
-        while let Some(found) = rows.next().map_err(said)? {
+        let sqlite_error = |error: rusqlite::Error| open::sqlite_error(&self.file, &error);
+        let mut statement = self.connection.prepare(query).map_err(sqlite_error)?;
+        let mut rows =
+            statement.query(rusqlite::params_from_iter(parameters)).map_err(sqlite_error)?;
+        let mut left = self.max_bytes;
+        while let Some(found) = rows.next().map_err(sqlite_error)? {
             let mut cells = [const { None }; N];
             for (at, cell) in cells.iter_mut().enumerate() {
-                *cell = text(found.get_ref(at).map_err(said)?);
+                *cell = text(found.get_ref(at).map_err(sqlite_error)?);
                 let bytes = cell.as_ref().map_or(1, |text| text.len() as u64 + 1);
                 left = left
                     .checked_sub(bytes)
-                    .ok_or_else(|| DatabaseError::Endless { file: self.file.clone() })?;
+                    .ok_or_else(|| DatabaseError::ExceedsSize { file: self.file.clone() })?;
             }
             row(cells)?;
         }

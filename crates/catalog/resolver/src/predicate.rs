@@ -3,11 +3,11 @@
 
 use crate::go_json::{self, JsonError};
 use crate::property::Facts;
-use crate::property::{GoFields, OperatorApi};
-use crate::rule::{self, Rule};
+use crate::property::{Api, GoFields};
+use crate::rule::{self, CelRule};
 use crate::snapshot::Entry;
 use mainstay_bundle::TypeError;
-use mainstay_bundle::rule::RuleError;
+use mainstay_bundle::cel_rule::CelRuleError;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
 use mainstay_version::{Range, RangeError};
@@ -37,7 +37,7 @@ pub(crate) enum Predicate {
     /// A rule in the Common Expression Language.
     Cel {
         /// The rule.
-        rule: Rule,
+        rule: CelRule,
         /// The `failureMessage` of the author.
         message: String,
     },
@@ -163,7 +163,7 @@ pub(crate) enum ConditionError {
     ParseRange(#[from] RangeError),
     /// The rule cannot be compiled.
     #[error(transparent)]
-    ParseRule(#[from] RuleError),
+    ParseRule(#[from] CelRuleError),
 }
 
 /// The requirement of a property; none if the type of the property is not one of requirements.
@@ -412,7 +412,7 @@ fn tree(value: &Value) -> Result<Predicate, ConditionError> {
     } else if let Some(not) = field("not") {
         Predicate::Not(inner(not)?)
     } else if let Some(cel) = field("cel").and_then(GoFields::new_or_null) {
-        let rule = Rule::parse(&cel.text("rule")?)?;
+        let rule = CelRule::parse(&cel.text("rule")?)?;
         return Ok(Predicate::Cel { rule, message });
     } else {
         return Err(ConditionError::Empty);

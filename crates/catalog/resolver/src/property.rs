@@ -185,7 +185,7 @@ impl Facts {
     /// All its properties, as CEL rules see them.
     pub(crate) fn cel_input(&self) -> &Value {
         self.cel_input.get_or_init(|| {
-            rule::told(self.properties.iter().map(|(kind, json)| (&**kind, &**json)))
+            rule::cel_properties(self.properties.iter().map(|(kind, json)| (&**kind, &**json)))
         })
     }
 

@@ -14,7 +14,7 @@ use crate::why::WhyArguments;
 use clap::builder::{RangedU64ValueParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
@@ -100,7 +100,7 @@ fn harmless(mut error: clap::Error) -> clap::Error {
     };
     let argument = argument.to_lowercase();
     let words = ELSEWHERE.iter().flat_map(|(words, _)| words.iter().copied());
-    let meant = near::nearest(&argument, words, 1);
+    let meant = edit_distance::nearest(&argument, words, 1);
     let known = meant.and_then(|word| ELSEWHERE.iter().find(|(words, _)| words.contains(&word)));
     let known = known.map(|(_, tip)| *tip);
     let is_safe = |name: &String| !matches!(name.as_str(), "uninstall" | "up" | "run");

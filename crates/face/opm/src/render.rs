@@ -6,8 +6,8 @@ use super::flags::Flag;
 use super::pull::{Content, ContentError, Images};
 use super::reference::{self, Kind, ReferenceError};
 use super::{database, go};
-use mainstay_bundle::{Bundle, BundleError, Image, ImageTemplate};
-use mainstay_catalog::template::ImageBundle;
+use mainstay_bundle::{Bundle, BundleError, BundleImage, ImageTemplate};
+use mainstay_catalog::template::Bundled;
 use mainstay_catalog::{
     CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions,
     MigrateError, MigrationLevel, Rendition, UnknownMigrationLevel, WriteError,
@@ -306,7 +306,7 @@ impl Wanted<'_> {
                 return refuse(Refused::BundleFolder { reference: reference.to_owned() });
             }
             Kind::Bundle => {
-                let image = self.template.map_or(Image::None, Image::Template);
+                let image = self.template.map_or(BundleImage::None, BundleImage::Template);
                 return self.bundle(&io.at(reference), image, reference, &typed);
             }
             Kind::Catalog if !allowed.catalogs => return refuse(Refused::CatalogFolder),
@@ -326,7 +326,7 @@ impl Wanted<'_> {
                 if ["manifests", "metadata"].iter().any(|name| !unpacked.path.join(name).is_dir()) {
                     return Err(failed(Reason::NoBundleFolders));
                 }
-                self.bundle(&unpacked.path, Image::Reference(reference), reference, &inside)
+                self.bundle(&unpacked.path, BundleImage::Reference(reference), reference, &inside)
             }
             Content::Catalog(_) if !allowed.catalogs => refuse(Refused::CatalogImage),
             Content::Catalog(unpacked) => {
@@ -367,7 +367,7 @@ impl Wanted<'_> {
     fn bundle(
         &self,
         folder: &Path,
-        image: Image<'_>,
+        image: BundleImage<'_>,
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
     ) -> Result<Found, RenderError> {

@@ -8,7 +8,7 @@
 //! place at the second look (DNS rebinding) leads nowhere else here. Objects that were stored before their
 //! addresses were judged, or written past validation, are judged here all the same.
 
-use mainstay_formats::destination::{parse_old, special};
+use mainstay_formats::destination::{parse_legacy, special_range};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use tokio::net::{TcpStream, lookup_host};
@@ -26,7 +26,7 @@ pub enum Origin {
 
 /// Connects to a host by its address or name.
 pub async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> = match parse_old(host.trim_matches(['[', ']'])) {
+    let addresses: Vec<SocketAddr> = match parse_legacy(host.trim_matches(['[', ']'])) {
         Some(address) => vec![SocketAddr::new(address, port)],
         None => lookup_host((host, port)).await?.collect(),
     };
@@ -49,7 +49,7 @@ pub async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<TcpStream
 
 /// Refuses an address to which nobody is led by what a user wrote.
 pub fn judge(address: IpAddr) -> io::Result<()> {
-    match special(address) {
+    match special_range(address) {
         None => Ok(()),
         Some(why) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -103,7 +103,7 @@ mod tests {
         ] {
             if host == "0177.0.0.1" {
                 // Decimal in Kubernetes, and an address like any other: 177.0.0.1.
-                assert_eq!(parse_old(host), Some(IpAddr::from([177, 0, 0, 1])));
+                assert_eq!(parse_legacy(host), Some(IpAddr::from([177, 0, 0, 1])));
                 continue;
             }
             let error = dial(host, port, Origin::User).await.unwrap_err();

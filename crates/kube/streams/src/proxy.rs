@@ -23,7 +23,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use mainstay_formats::destination::parse_old;
+use mainstay_formats::destination::parse_legacy;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
@@ -138,7 +138,7 @@ fn parsed<'a>(name: &'a str, what: &str) -> Result<(bool, &'a str, &'a str), Sta
 
 /// An address of a pod or an endpoint; none if nobody is proxied there.
 fn address(ip: &str) -> Option<IpAddr> {
-    parse_old(ip).filter(|ip| judge(*ip).is_ok())
+    parse_legacy(ip).filter(|ip| judge(*ip).is_ok())
 }
 
 fn of_pod(request: &StreamRequest<'_>) -> Result<To, Status> {
@@ -221,7 +221,7 @@ fn of_service(request: &StreamRequest<'_>) -> Result<To, Status> {
 fn endpoint(request: &StreamRequest<'_>, one: &Value, port: u16) -> Option<(IpAddr, Way)> {
     let ip = one["ip"].as_str()?;
     let Some(reference) = one.get("targetRef").filter(|reference| reference.is_object()) else {
-        let ip = parse_old(ip)?;
+        let ip = parse_legacy(ip)?;
         return Some((ip, Way::Host(ip, port)));
     };
     let namespace = request.path.namespace.as_str();

@@ -2,7 +2,7 @@
 
 mod go_error;
 
-pub use mainstay_formats::duration::{go_text as go_duration, parse_go as parse_duration};
+pub use mainstay_formats::duration::{format_go as go_duration, parse_go as parse_duration};
 
 use super::{Error, Timestamp, Value, ValueResult, WorkBudget};
 use mainstay_formats::duration;

@@ -1,6 +1,6 @@
-//! Classes of characters: `[a-z]`, `[[:alpha:]]`, `\d`, `\pL`.
+//! Character classes: `[a-z]`, `[[:alpha:]]`, `\d`, `\pL`.
 
-use super::{BAD_CLASS, NO_BRACKET, Reader, Size, Wrong};
+use super::{BAD_CLASS, NO_BRACKET, Size, SyntaxError, Translator};
 use regex::{Error, RegexBuilder};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,9 +14,9 @@ const POSIX: [&str; 14] = [
     "space", "upper", "word", "xdigit",
 ];
 
-impl<'a> Reader<'a> {
-    /// `\pL`, `\p{Greek}`, `\P{^Greek}`, and how large that is.
-    pub(super) fn unicode_class(&mut self) -> Result<(String, Size), Wrong<'a>> {
+impl<'a> Translator<'a> {
+    /// Translates `\pL`, `\p{Greek}`, `\P{^Greek}`; returns the class and its size.
+    pub(super) fn unicode_class(&mut self) -> Result<(String, Size), SyntaxError<'a>> {
         let before = self.rest;
         self.rest = &before[2..];
         let mut negated = before.as_bytes()[1] == b'P';
@@ -40,31 +40,31 @@ impl<'a> Reader<'a> {
         let plain = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
         let size = match name {
             "Any" => Some(Size::BROAD),
-            name if plain => named(name),
+            name if plain => unicode_class_size(name),
             _ => None,
         };
         size.map(|size| (class, size)).ok_or((BAD_CLASS, self.since(before)))
     }
 
-    pub(super) fn class(&mut self) -> Result<(), Wrong<'a>> {
+    pub(super) fn class(&mut self) -> Result<(), SyntaxError<'a>> {
         let whole = self.rest;
         let mut size = Size::LETTER;
-        self.take(1, "[");
+        self.emit(1, "[");
         if self.rest.starts_with('^') {
-            self.take(1, "^");
+            self.emit(1, "^");
             size = Size::BROAD;
         }
         let mut first = true;
         while first || !self.rest.starts_with(']') {
             first = false;
             let before = self.rest;
-            if let Some(end) = self.posix_end() {
+            if let Some(end) = self.posix_class_end() {
                 let name = &before[2..2 + end];
                 let text = &before[..end + 4];
                 if !POSIX.contains(&name.strip_prefix('^').unwrap_or(name)) {
                     return Err((BAD_CLASS, text));
                 }
-                self.take(text.len(), text);
+                self.emit(text.len(), text);
                 let wide = name.starts_with('^');
                 size = size.and(if wide { Size::WIDE_RANGE } else { Size::RANGE });
                 continue;
@@ -85,31 +85,31 @@ impl<'a> Reader<'a> {
                 } else {
                     self.out.push_str(set);
                 }
-                self.take(2, "");
+                self.emit(2, "");
                 size = size.and(if negated { Size::WIDE_RANGE } else { Size::RANGE });
                 continue;
             }
             size = size.and(self.range(whole)?);
         }
-        self.take(1, "]");
-        self.settle(size);
+        self.emit(1, "]");
+        self.add_operand(size);
         Ok(())
     }
 
-    /// Where the name of a class of POSIX's ends that begins here, if one does.
-    fn posix_end(&mut self) -> Option<usize> {
+    /// The end of the name of a POSIX class that begins here, if one does.
+    fn posix_class_end(&mut self) -> Option<usize> {
         let name = self.rest.strip_prefix("[:").filter(|name| !name.is_empty())?;
         if self.no_posix {
             return None;
         }
         let end = name.find(":]");
-        // What has no end here has none further on; it is looked for once.
+        // Without an end here there is none further on, so the search runs once.
         self.no_posix = end.is_none();
         end
     }
 
-    /// One character of a class, or a range of them.
-    fn range(&mut self, whole: &'a str) -> Result<Size, Wrong<'a>> {
+    /// Translates one character of a class, or a range.
+    fn range(&mut self, whole: &'a str) -> Result<Size, SyntaxError<'a>> {
         let before = self.rest;
         let low = self.class_char(whole)?;
         let mut high = low;
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
                 return Err((BAD_CLASS, self.since(before)));
             }
         }
-        // What is not a character of any text matches nothing; a range goes on behind it.
+        // A surrogate matches no text; a range continues after the surrogates.
         let low = char::from_u32(low.code()).unwrap_or('\u{e000}');
         let high = char::from_u32(high.code()).unwrap_or('\u{d7ff}');
         if low <= high {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(if high.is_ascii() { Size::RANGE } else { Size::WIDE_RANGE })
     }
 
-    fn class_char(&mut self, whole: &'a str) -> Result<Point, Wrong<'a>> {
+    fn class_char(&mut self, whole: &'a str) -> Result<Point, SyntaxError<'a>> {
         match self.rest.chars().next() {
             None => Err((NO_BRACKET, whole)),
             Some('\\') => Ok(self.escaped()?.map_or(Point(0xd800), |c| Point(u32::from(c)))),
@@ -143,29 +143,29 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How large the Unicode class of a name is; none if there is none of that name.
+/// The size of a Unicode class; none if the class does not exist.
 ///
-/// Only compiling it tells that. So the crate is asked once for each that it knows, of which there
-/// are some hundred: whatever the case, and the underscores, of which it takes no note.
-fn named(name: &str) -> Option<Size> {
-    static KNOWN: Mutex<BTreeMap<String, Size>> = Mutex::new(BTreeMap::new());
-    // What is in there stays whole whatever happens to whoever holds it.
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+/// The size is known only after a compilation. So each class, of some hundred, is compiled once.
+/// The crate ignores case and underscores of the name, and so does the cache.
+fn unicode_class_size(name: &str) -> Option<Size> {
+    static SIZES: Mutex<BTreeMap<String, Size>> = Mutex::new(BTreeMap::new());
+    // A panic of a holder leaves no partial entry, so a poisoned lock is usable.
+    let sizes_by_name = || SIZES.lock().unwrap_or_else(PoisonError::into_inner);
     let name: String = name.chars().filter(|c| *c != '_').collect();
     let name = name.to_ascii_lowercase();
-    if let Some(size) = known().get(&name) {
+    if let Some(size) = sizes_by_name().get(&name) {
         return Some(*size);
     }
     let class = format!("\\p{{{name}}}");
     let compiled = |size| RegexBuilder::new(&class).size_limit(size).build();
-    // Nothing is as small as that, but what cannot be read is not called too large.
+    // With the limit 0 a valid class is too large, and an unknown one has a syntax error.
     if matches!(compiled(0), Err(Error::Syntax(_))) {
         return None;
     }
     let sizes: Vec<usize> = (1..128).map(|size| size << 10).collect();
     let at = sizes.partition_point(|size| compiled(*size).is_err());
     let size = Size::class(sizes.get(at).copied().unwrap_or(128 << 10));
-    known().insert(name, size);
+    sizes_by_name().insert(name, size);
     Some(size)
 }
 

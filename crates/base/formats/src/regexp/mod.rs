@@ -1,14 +1,13 @@
-//! Go's regular expressions: what is wrong with one, in Go's words, and the same in the dialect of
-//! the `regex` crate.
+//! Go's regular expressions: their syntax errors, and their translation for the `regex` crate.
 //!
-//! Both read RE2's language, but not the same one: `\d`, `\s`, `\w` and `\b` mean ASCII in Go; a
-//! `[`, `&&`, `--` or `~~` in a class is literal; a brace that counts nothing is literal; `\Q…\E`
-//! quotes; octal escapes exist; repetitions do not stack. Definitions are refused in Go's words, so
-//! the expression is read here once, as Go reads it, and written anew.
+//! Both follow RE2, with differences: in Go `\d`, `\s`, `\w` and `\b` mean ASCII; a `[`, `&&`, `--`
+//! or `~~` in a class is literal; a brace without a count is literal; `\Q…\E` quotes; octal escapes
+//! exist; repetitions do not stack. CRDs are refused with Go's errors, so this module parses the
+//! expression as Go does, and translates it.
 //!
-//! Reading keeps its groups on a heap of its own and takes time linear in the text. It also tells
-//! how large an expression is ([`Size`]), so that nobody compiles one to find out that it is too
-//! large: `(?:\pL{30}){30}` is short, and takes forty megabytes when compiled.
+//! The parser keeps groups on the heap and takes time linear in the text. It also measures the
+//! expression ([`Size`]), so that a too large one is not compiled: `(?:\pL{30}){30}` is short, and
+//! takes forty megabytes compiled.
 
 mod class;
 mod size;
@@ -19,79 +18,81 @@ use class::perl_class;
 use regex::{Regex, RegexBuilder};
 use std::fmt::Write as _;
 
-/// The greatest count of a repetition, also of nested ones multiplied.
-const REPEAT_MAX: u64 = 1000;
-/// The deepest nesting of groups that Go reads.
-const DEPTH_MAX: usize = 1000;
+/// The highest count of a repetition; counts of nested repetitions multiply.
+const MAX_REPEAT: u64 = 1000;
+/// Go's limit for nested groups.
+const MAX_DEPTH: usize = 1000;
 
-/// The most bytes of a compiled expression.
-const SIZE_MAX: usize = 32 << 20;
+/// The largest compiled expression in bytes.
+const MAX_BYTES: usize = 32 << 20;
 
-/// A text is no expression; the text is Go's: ``error parsing regexp: missing closing ): `(a` ``.
+/// A syntax error, as Go prints it: ``error parsing regexp: missing closing ): `(a` ``.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{expr}`")]
 pub struct RegexpError {
-    /// What is wrong, in the words of Go's `syntax.ErrorCode`.
+    /// The text of Go's `syntax.ErrorCode`.
     pub code: &'static str,
-    /// The part of the expression that is wrong.
+    /// The invalid part of the expression.
     pub expr: String,
 }
 
-/// Compiles an expression, within bounds: what would take too much memory is refused.
+/// Compiles an expression of a bounded size.
 ///
 /// # Errors
 ///
-/// As [`translate`]; `error parsing regexp: expression too large` where it is.
+/// As [`translate`], and `error parsing regexp: expression too large`.
 pub fn compile(text: &str) -> Result<Regex, RegexpError> {
-    compile_within(text, SIZE_MAX)?.ok_or_else(|| too_large(text))
+    compile_within(text, MAX_BYTES)?.ok_or_else(|| too_large(text))
 }
 
 fn too_large(text: &str) -> RegexpError {
     RegexpError { code: "expression too large", expr: text.to_owned() }
 }
 
-/// How large an expression is; it is not compiled for that.
+/// Measures an expression without compiling it.
 ///
 /// # Errors
 ///
-/// As [`compile`], but for what [`Size`] takes for a bit smaller than it is.
+/// As [`compile`], except for expressions that [`Size`] slightly underestimates.
 pub fn measure(text: &str) -> Result<Size, RegexpError> {
-    let size = read(text)?.1;
-    if size.bytes > SIZE_MAX { Err(too_large(text)) } else { Ok(size) }
+    let size = translate_and_measure(text)?.1;
+    if size.bytes > MAX_BYTES { Err(too_large(text)) } else { Ok(size) }
 }
 
-/// Compiles an expression; none if that takes more than so many bytes.
+/// Compiles an expression; none if that takes more than `size` bytes.
 ///
 /// # Errors
 ///
 /// As [`translate`].
 pub fn compile_within(text: &str, size: usize) -> Result<Option<Regex>, RegexpError> {
-    let (translated, measured) = read(text)?;
-    // The crate lays out what it has read before it looks at the limit.
-    if measured.bytes > SIZE_MAX {
+    let (translated, measured) = translate_and_measure(text)?;
+    // The crate checks its limit only after it has allocated the parsed expression.
+    if measured.bytes > MAX_BYTES {
         return Ok(None);
     }
     Ok(RegexBuilder::new(&translated).size_limit(size).build().ok())
 }
 
-/// Rewrites a Go expression for the `regex` crate.
+/// Translates a Go expression for the `regex` crate.
 ///
 /// # Errors
 ///
-/// The text is no expression.
+/// If the text is not an expression.
 pub fn translate(text: &str) -> Result<String, RegexpError> {
-    Ok(read(text)?.0)
+    Ok(translate_and_measure(text)?.0)
 }
 
-/// Rewrites an expression, and measures it.
-fn read(text: &str) -> Result<(String, Size), RegexpError> {
-    let mut reader = Reader::new(text);
-    reader.read().map_err(|(code, expr)| RegexpError { code, expr: expr.to_owned() })?;
-    let size = reader.groups.last().map_or(Size::NONE, |group| group.size);
-    Ok((reader.out, size))
+/// Translates an expression, and measures it.
+fn translate_and_measure(text: &str) -> Result<(String, Size), RegexpError> {
+    let mut translator = Translator::new(text);
+    translator
+        .translate_all()
+        .map_err(|(code, expr)| RegexpError { code, expr: expr.to_owned() })?;
+    let size = translator.groups.last().map_or(Size::NONE, |group| group.size);
+    Ok((translator.out, size))
 }
 
-type Wrong<'a> = (&'static str, &'a str);
+type SyntaxError<'a> = (&'static str, &'a str);
 
 const BAD_CLASS: &str = "invalid character class range";
 const BAD_ESCAPE: &str = "invalid escape sequence";
@@ -104,37 +105,37 @@ const NO_BRACKET: &str = "missing closing ]";
 /// An open group, or the whole expression.
 #[derive(Default)]
 struct Group {
-    /// What a repetition would repeat.
+    /// The operand of a following repetition.
     operand: Option<Operand>,
-    /// The most repetitions of any part so far.
-    most: u64,
-    /// All parts so far.
+    /// The highest number of repetitions of a part so far.
+    max_times: u64,
+    /// The size of all parts so far.
     size: Size,
 }
 
 #[derive(Clone, Copy)]
 struct Operand {
-    /// How often it repeats inside already.
+    /// The number of repetitions inside it.
     times: u64,
     size: Size,
 }
 
-struct Reader<'a> {
+struct Translator<'a> {
     whole: &'a str,
     rest: &'a str,
     out: String,
     groups: Vec<Group>,
-    /// Where the repetition that was just read begins.
+    /// The rest of the text at the previous token, if that was a repetition.
     last_repeat: Option<&'a str>,
-    /// Where flags such as `(?i)` were written last: from, to.
+    /// The range in the output of the last flags, such as `(?i)`.
     last_flags: (usize, usize),
     /// Whether any of the flags was `i`.
-    folds: bool,
-    /// Whether no class of POSIX's ends in what is left.
+    ignores_case: bool,
+    /// Whether no POSIX class ends in the rest.
     no_posix: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Translator<'a> {
     fn new(text: &'a str) -> Self {
         Self {
             whole: text,
@@ -143,19 +144,19 @@ impl<'a> Reader<'a> {
             groups: vec![Group::default()],
             last_repeat: None,
             last_flags: (0, 0),
-            folds: false,
+            ignores_case: false,
             no_posix: false,
         }
     }
 
-    fn read(&mut self) -> Result<(), Wrong<'a>> {
+    fn translate_all(&mut self) -> Result<(), SyntaxError<'a>> {
         while let Some(letter) = self.rest.chars().next() {
             let mut repeat = None;
             match letter {
                 '(' => self.open()?,
                 '|' => {
-                    self.take(1, "|");
-                    self.grow(Size::OPERATOR);
+                    self.emit(1, "|");
+                    self.add_size(Size::OPERATOR);
                     if let Some(group) = self.groups.last_mut() {
                         group.operand = None;
                     }
@@ -164,7 +165,7 @@ impl<'a> Reader<'a> {
                 '^' | '$' | '.' => {
                     self.skip(letter);
                     self.out.push(letter);
-                    self.settle(if letter == '.' { Size::BROAD } else { Size::LETTER });
+                    self.add_operand(if letter == '.' { Size::BROAD } else { Size::LETTER });
                 }
                 '[' => self.class()?,
                 '*' | '+' | '?' => {
@@ -175,15 +176,15 @@ impl<'a> Reader<'a> {
                 }
                 '{' => {
                     let before = self.rest;
-                    if let Some((least, most, after)) = counts(before) {
+                    if let Some((min, max, after)) = counts(before) {
                         self.rest = after;
-                        let bad = least.is_none_or(|least| least > REPEAT_MAX)
-                            || most.is_some_and(|most| most > REPEAT_MAX)
-                            || most.is_some_and(|most| least.is_some_and(|least| least > most));
+                        let bad = min.is_none_or(|min| min > MAX_REPEAT)
+                            || max.is_some_and(|max| max > MAX_REPEAT)
+                            || max.is_some_and(|max| min.is_some_and(|min| min > max));
                         if bad {
                             return Err((BAD_COUNT, self.since(before)));
                         }
-                        self.repeat(before, Some((least.unwrap_or_default(), most)))?;
+                        self.repeat(before, Some((min.unwrap_or_default(), max)))?;
                         repeat = Some(before);
                     } else {
                         self.skip(letter);
@@ -205,34 +206,34 @@ impl<'a> Reader<'a> {
         self.rest = &self.rest[letter.len_utf8()..];
     }
 
-    /// Passes over ASCII and writes something in its place.
-    fn take(&mut self, length: usize, text: &str) {
+    /// Skips `length` bytes of ASCII and writes `text` in their place.
+    fn emit(&mut self, length: usize, text: &str) {
         self.rest = &self.rest[length..];
         self.out.push_str(text);
     }
 
-    /// The text from there up to here.
+    /// The text from a former position to the current one.
     fn since(&self, before: &'a str) -> &'a str {
         &before[..before.len() - self.rest.len()]
     }
 
-    /// Sets what a repetition that follows would repeat, which is new.
-    fn settle(&mut self, size: Size) {
-        // A letter that stands for its cases is a class, and a class has the more ranges.
-        let size = if self.folds { size.folded() } else { size };
-        self.grow(size);
+    /// Adds a new part, which a following repetition repeats.
+    fn add_operand(&mut self, size: Size) {
+        // Without case a letter is a class, and a class has more ranges.
+        let size = if self.ignores_case { size.folded() } else { size };
+        self.add_size(size);
         self.set_operand(Operand { times: 1, size });
     }
 
     fn set_operand(&mut self, operand: Operand) {
         if let Some(group) = self.groups.last_mut() {
             group.operand = Some(operand);
-            group.most = group.most.max(operand.times);
+            group.max_times = group.max_times.max(operand.times);
         }
     }
 
-    /// Counts something in.
-    fn grow(&mut self, size: Size) {
+    /// Adds a size to the open group.
+    fn add_size(&mut self, size: Size) {
         if let Some(group) = self.groups.last_mut() {
             group.size = group.size.and(size);
         }
@@ -240,48 +241,48 @@ impl<'a> Reader<'a> {
 
     fn literal(&mut self, letter: char) {
         push_literal(&mut self.out, letter);
-        self.settle(Size::LETTER);
+        self.add_operand(Size::LETTER);
     }
 
-    fn open(&mut self) -> Result<(), Wrong<'a>> {
+    fn open(&mut self) -> Result<(), SyntaxError<'a>> {
         let before = self.rest;
         if before.starts_with("(?") {
-            let named = ["(?P<", "(?<"].iter().find(|start| before.starts_with(**start));
-            // The longer form needs one letter more before Go takes it for a name at all.
-            if let Some(start) = named.filter(|start| before.len() > start.len()) {
-                return self.named(start.len());
+            let prefix = ["(?P<", "(?<"].iter().find(|start| before.starts_with(**start));
+            // Go reads a name only if at least one letter follows the prefix.
+            if let Some(start) = prefix.filter(|start| before.len() > start.len()) {
+                return self.named_group(start.len());
             }
             return self.flags();
         }
-        self.take(1, "(?:");
+        self.emit(1, "(?:");
         self.push_group()
     }
 
-    fn push_group(&mut self) -> Result<(), Wrong<'a>> {
-        if self.groups.len() > DEPTH_MAX {
+    fn push_group(&mut self) -> Result<(), SyntaxError<'a>> {
+        if self.groups.len() > MAX_DEPTH {
             return Err(("expression nests too deeply", self.whole));
         }
         self.groups.push(Group::default());
         Ok(())
     }
 
-    fn named(&mut self, start: usize) -> Result<(), Wrong<'a>> {
+    fn named_group(&mut self, start: usize) -> Result<(), SyntaxError<'a>> {
         let before = self.rest;
         let Some(end) = before.find('>') else { return Err((BAD_NAME, before)) };
         let name = before.get(start..end).unwrap_or_default();
         if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
             return Err((BAD_NAME, &before[..=end]));
         }
-        // Names mean nothing here, and Go lets them repeat.
-        self.take(end + 1, "(?:");
+        // Names are dropped: they have no effect here, and Go allows duplicates.
+        self.emit(end + 1, "(?:");
         self.push_group()
     }
 
-    fn flags(&mut self) -> Result<(), Wrong<'a>> {
+    fn flags(&mut self) -> Result<(), SyntaxError<'a>> {
         let before = self.rest;
         let mut negative = false;
         let mut seen = false;
-        // Of a flag that is there twice the last counts.
+        // Of duplicate flags the last counts.
         let mut flags: Vec<(char, bool)> = Vec::new();
         self.rest = &before[2..];
         while let Some(letter) = self.rest.chars().next() {
@@ -289,7 +290,7 @@ impl<'a> Reader<'a> {
             match letter {
                 'i' | 'm' | 's' | 'U' => {
                     seen = true;
-                    self.folds |= letter == 'i';
+                    self.ignores_case |= letter == 'i';
                     flags.retain(|(known, _)| *known != letter);
                     flags.push((letter, !negative));
                 }
@@ -307,10 +308,10 @@ impl<'a> Reader<'a> {
                         self.out.push_str(&text);
                         return self.push_group();
                     }
-                    self.grow(Size::GROUP);
-                    // Go allows `(?)`, which says nothing.
+                    self.add_size(Size::GROUP);
+                    // Go allows `(?)`, which has no effect.
                     if text != "(?)" {
-                        let start = self.flags_start();
+                        let start = self.last_flags_start();
                         self.out.push_str(&text);
                         self.last_flags = (start, self.out.len());
                     }
@@ -322,30 +323,30 @@ impl<'a> Reader<'a> {
         Err((BAD_PERL, self.since(before)))
     }
 
-    /// Where in what is written the flags begin that were written last, or it ends.
-    fn flags_start(&self) -> usize {
+    /// The start of flags at the end of the output, or the end of the output.
+    fn last_flags_start(&self) -> usize {
         let (start, end) = self.last_flags;
         if end == self.out.len() { start } else { self.out.len() }
     }
 
-    fn close(&mut self) -> Result<(), Wrong<'a>> {
+    fn close(&mut self) -> Result<(), SyntaxError<'a>> {
         if self.groups.len() < 2 {
             return Err(("unexpected )", self.whole));
         }
-        self.take(1, ")");
+        self.emit(1, ")");
         let group = self.groups.pop().unwrap_or_default();
         let size = group.size.and(Size::GROUP);
-        self.grow(size);
-        self.set_operand(Operand { times: group.most.max(1), size });
+        self.add_size(size);
+        self.set_operand(Operand { times: group.max_times.max(1), size });
         Ok(())
     }
 
-    /// A repetition has been read; `counts` of one with braces.
+    /// Translates a repetition; `counts` are those in braces.
     fn repeat(
         &mut self,
         before: &'a str,
         counts: Option<(u64, Option<u64>)>,
-    ) -> Result<(), Wrong<'a>> {
+    ) -> Result<(), SyntaxError<'a>> {
         let operator = self.since(before);
         if self.rest.starts_with('?') {
             self.rest = &self.rest[1..];
@@ -357,40 +358,40 @@ impl<'a> Reader<'a> {
             return Err(("missing argument to repetition operator", self.since(before)));
         };
         let Operand { mut times, size } = inner;
-        // Besides what is there once.
+        // The size beyond one copy of the operand.
         let mut more = Size::OPERATOR.times(if operator == "*" { 2 } else { 1 });
-        if let Some((least, most)) = counts {
-            let count = most.unwrap_or(least);
+        if let Some((min, max)) = counts {
+            let count = max.unwrap_or(min);
             times = if count == 0 { 1 } else { times.saturating_mul(count) };
-            let optional = most.map_or(1, |most| most.saturating_sub(least));
+            let optional = max.map_or(1, |max| max.saturating_sub(min));
             more = size.times(count.saturating_sub(1)).and(Size::OPERATOR.times(optional));
-            if (least >= 2 || most.is_some_and(|most| most >= 2)) && times > REPEAT_MAX {
+            if (min >= 2 || max.is_some_and(|max| max >= 2)) && times > MAX_REPEAT {
                 return Err((BAD_COUNT, self.since(before)));
             }
         }
-        // Go repeats what is before flags: `a(?i)*` is `a*(?i)`. A question mark there could be
-        // taken for part of another repetition.
-        let at = self.flags_start();
+        // Go repeats the operand before flags: `a(?i)*` is `a*(?i)`. A question mark there could
+        // become part of another repetition.
+        let at = self.last_flags_start();
         let operator_out = if operator == "?" && at < self.out.len() { "{0,1}" } else { operator };
         let lazy = if self.since(before).len() > operator.len() { "?" } else { "" };
         self.out.insert_str(at, &format!("{operator_out}{lazy}"));
-        self.grow(more);
+        self.add_size(more);
         self.set_operand(Operand { times, size: size.and(more) });
         Ok(())
     }
 
-    /// What a backslash begins, outside of classes.
-    fn escape(&mut self) -> Result<(), Wrong<'a>> {
+    /// Translates an escape outside of classes.
+    fn escape(&mut self) -> Result<(), SyntaxError<'a>> {
         let before = self.rest;
         match before[1..].chars().next() {
             Some('A' | 'z') => {
                 let text = &before[..2];
-                self.take(2, text);
-                self.settle(Size::LETTER);
+                self.emit(2, text);
+                self.add_operand(Size::LETTER);
             }
             Some(edge @ ('b' | 'B')) => {
-                self.take(2, if edge == 'b' { "(?-u:\\b)" } else { "(?-u:\\B)" });
-                self.settle(Size::LETTER);
+                self.emit(2, if edge == 'b' { "(?-u:\\b)" } else { "(?-u:\\B)" });
+                self.add_operand(Size::LETTER);
             }
             Some('C') => return Err((BAD_ESCAPE, &before[..2])),
             Some('Q') => {
@@ -403,13 +404,13 @@ impl<'a> Reader<'a> {
             Some('p' | 'P') => {
                 let (class, size) = self.unicode_class()?;
                 self.out.push_str(&class);
-                self.settle(size);
+                self.add_operand(size);
             }
             Some(class @ ('d' | 's' | 'w' | 'D' | 'S' | 'W')) => {
                 let (negated, set) = perl_class(class);
                 let _ = write!(self.out, "[{}{set}]", if negated { "^" } else { "" });
-                self.take(2, "");
-                self.settle(if negated { Size::BROAD } else { Size::LETTER });
+                self.emit(2, "");
+                self.add_operand(if negated { Size::BROAD } else { Size::LETTER });
             }
             _ => {
                 let letter = self.escaped()?;
@@ -417,15 +418,15 @@ impl<'a> Reader<'a> {
                     self.literal(letter);
                 } else {
                     self.out.push_str("[a&&b]");
-                    self.settle(Size::LETTER);
+                    self.add_operand(Size::LETTER);
                 }
             }
         }
         Ok(())
     }
 
-    /// A single character behind a backslash.
-    fn escaped(&mut self) -> Result<Result<char, NotAChar>, Wrong<'a>> {
+    /// Parses an escaped character.
+    fn escaped(&mut self) -> Result<Result<char, NotAChar>, SyntaxError<'a>> {
         let before = self.rest;
         self.rest = &before[1..];
         let Some(letter) = self.rest.chars().next() else {
@@ -458,7 +459,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The digits of `\x7f` and `\x{10ffff}`; none if they are not digits, or too many.
+    /// Parses the digits of `\x7f` and `\x{10ffff}`; none if they are invalid.
     fn hexadecimal(&mut self) -> Option<Result<char, NotAChar>> {
         let mut next = || {
             let letter = self.rest.chars().next()?;
@@ -491,7 +492,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A code point that Go lets an expression name although no text has it.
+/// A code point that Go accepts in an expression although no text contains it.
 struct NotAChar;
 
 fn push_literal(out: &mut String, letter: char) {
@@ -502,22 +503,22 @@ fn push_literal(out: &mut String, letter: char) {
     }
 }
 
-/// Reads `{2}`, `{2,}` or `{2,5}`: least, most, and what follows. A number that is too great for
-/// Go is none as `least`.
+/// Parses `{2}`, `{2,}` or `{2,5}`: minimum, maximum, and the rest. If a number is too large for
+/// Go, the minimum is none.
 fn counts(text: &str) -> Option<(Option<u64>, Option<u64>, &str)> {
-    let (mut least, mut rest) = number(text.strip_prefix('{')?)?;
-    let mut most = least;
+    let (mut min, mut rest) = number(text.strip_prefix('{')?)?;
+    let mut max = min;
     if let Some(after) = rest.strip_prefix(',') {
         if after.starts_with('}') {
-            (most, rest) = (None, after);
+            (max, rest) = (None, after);
         } else {
-            (most, rest) = number(after)?;
-            if most.is_none() {
-                least = None;
+            (max, rest) = number(after)?;
+            if max.is_none() {
+                min = None;
             }
         }
     }
-    Some((least, most, rest.strip_prefix('}')?))
+    Some((min, max, rest.strip_prefix('}')?))
 }
 
 fn number(text: &str) -> Option<(Option<u64>, &str)> {

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_wrong_is_said_in_the_words_of_go() {
+fn syntax_errors_are_those_of_go() {
     for (text, what) in [
         ("(", "missing closing ): `(`"),
         ("((a)", "missing closing ): `((a)`"),
@@ -48,7 +48,7 @@ fn nesting_is_bounded_and_needs_no_stack() {
 }
 
 #[test]
-fn flags_may_be_anywhere() {
+fn flags_may_stand_before_a_repetition() {
     for (pattern, text, matches) in [
         ("^p(?i)?K$", "k", true),
         ("^p(?i)*$", "ppp", true),
@@ -66,13 +66,13 @@ fn flags_may_be_anywhere() {
 }
 
 #[test]
-fn what_compiles_to_too_much_is_known_without_compiling() {
+fn too_large_expressions_are_refused_without_compiling() {
     for text in [
         r"(?:\pL{31}){32}",
         r"(?:[^a]\p{L}){1000}",
         r"(?i:(?:\pL{200}|x)+)",
         &r"\pL".repeat(1000),
-        // Nothing of it is there, but it is read all the same.
+        // The parts repeat zero times, but the crate parses them.
         &format!("(?:{}){{0}}", r"\pL".repeat(1000)),
     ] {
         let large = RegexpError { code: "expression too large", expr: (*text).to_owned() };
@@ -117,10 +117,10 @@ fn instructions_are_counted_as_go_counts_them() {
 }
 
 #[test]
-fn reading_takes_time_linear_in_the_text() {
-    // Asked for once, whatever the spelling.
+fn translation_takes_time_linear_in_the_text() {
+    // A Unicode class is compiled once, in any spelling.
     assert!(translate(&r"\pL\p{l}\p{L_}".repeat(30_000)).is_ok());
-    // The end of a class's name is looked for once.
+    // The end of a POSIX class is searched once.
     let open = format!("[{}x]", "[:".repeat(500_000));
     assert!(translate(&open).is_ok());
 }

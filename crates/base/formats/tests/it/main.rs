@@ -1,11 +1,11 @@
-//! Texts that have a form, and the words in which others are refused.
+//! Integration tests of text formats, and of the errors for invalid texts.
 
-use mainstay_formats::address::{Network, parse_address};
+use mainstay_formats::address::{IpNetwork, parse_address};
 use mainstay_formats::url::Url;
 use mainstay_gocompat::{quote, quote_bytes};
 
 #[test]
-fn addresses_are_read_and_refused_as_in_go() {
+fn addresses_are_parsed_and_refused_as_by_go() {
     for (text, read) in [
         ("10.0.0.1", Ok("10.0.0.1")),
         ("2001:DB8::0001", Ok("2001:db8::1")),
@@ -39,8 +39,8 @@ fn addresses_are_read_and_refused_as_in_go() {
 }
 
 #[test]
-fn networks_hold_addresses_and_networks_of_their_family() {
-    let network = |text: &str| Network::parse(text).unwrap();
+fn networks_contain_addresses_and_networks_of_their_family() {
+    let network = |text: &str| IpNetwork::parse(text).unwrap();
     let address = |text: &str| parse_address(text).unwrap().address;
     assert_eq!(network("10.1.2.3/8").masked().to_string(), "10.0.0.0/8");
     assert_eq!(network("ffff::/0").masked().to_string(), "::/0");
@@ -64,12 +64,12 @@ fn networks_hold_addresses_and_networks_of_their_family() {
         ("x/8", "ParseAddr(\"x\"): unable to parse IP"),
     ] {
         let error = format!("netip.ParsePrefix({}): {why}", quote(text));
-        assert_eq!(Network::parse(text).unwrap_err().to_string(), error);
+        assert_eq!(IpNetwork::parse(text).unwrap_err().to_string(), error);
     }
 }
 
 #[test]
-fn urls_are_written_as_they_would_be_written_anew() {
+fn urls_are_formatted_as_by_go() {
     for (text, written) in [
         ("HTTP://U:p%40@H:80/a%2Fb?q#f%20g", "http://U:p%40@H:80/a%2Fb?q#f%20g"),
         ("http://é/é", "http://%C3%A9/%C3%A9"),
@@ -89,7 +89,7 @@ fn urls_are_written_as_they_would_be_written_anew() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_quoted_one_by_one() {
+fn bytes_that_are_not_utf8_are_quoted_one_by_one() {
     assert_eq!(quote_bytes(b"a\xff\n"), r#""a\xff\n""#);
     assert_eq!(quote("é\u{200b}\u{e0001}"), "\"é\\u200b\\U000e0001\"");
 }

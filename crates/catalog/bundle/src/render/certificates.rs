@@ -1,24 +1,24 @@
-//! Who provides the certificates that webhooks are served with.
+//! Providers of webhook serving certificates: cert-manager, OpenShift's service CA, or another one.
 
 use super::objects;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Where a deployment serves its webhooks.
+/// The Service and certificate with which a Deployment serves its webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Serving {
-    /// The service before the deployment.
+pub struct WebhookServing {
+    /// The name of the Service.
     pub service: String,
-    /// The certificate, and the secret that holds it.
+    /// The name of the certificate, and of the Secret that holds it.
     pub certificate: String,
     /// The namespace of both.
     pub namespace: String,
 }
 
-/// A secret with a certificate.
+/// A Secret with a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Secret {
-    /// Its name.
+pub struct CertificateSecret {
+    /// The name.
     pub name: String,
     /// The key of the certificate.
     pub certificate: String,
@@ -26,9 +26,9 @@ pub struct Secret {
     pub private_key: String,
 }
 
-impl Secret {
-    /// The secret named as the certificate, with the keys that Kubernetes uses.
-    pub fn usual(serving: &Serving) -> Self {
+impl CertificateSecret {
+    /// The Secret that has the certificate's name, with the keys of `kubernetes.io/tls`.
+    pub fn with_default_keys(serving: &WebhookServing) -> Self {
         Self {
             name: serving.certificate.clone(),
             certificate: "tls.crt".to_owned(),
@@ -37,41 +37,43 @@ impl Secret {
     }
 }
 
-/// A provider of certificates. Who makes certificates of his own writes the authority into the
-/// objects ([`Certificates::trust`]) and the secret beside them ([`Certificates::objects`]).
-pub trait Certificates: fmt::Debug {
-    /// The secret from which the deployment takes its certificate.
-    fn secret(&self, serving: &Serving) -> Secret;
+/// A provider of certificates. One that issues certificates itself writes its CA in
+/// [`CertificateProvider::inject_ca_bundle`] and its Secret in
+/// [`CertificateProvider::additional_objects`].
+pub trait CertificateProvider: fmt::Debug {
+    /// The Secret that the Deployment mounts.
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret;
 
-    /// Changes an object that calls the deployment (a webhook configuration, or a custom resource
-    /// definition) so that it trusts the certificate.
-    fn trust(&self, caller: &mut Value, serving: &Serving);
+    /// Changes a caller of the webhook (a webhook configuration or a CustomResourceDefinition) so
+    /// that it trusts the certificate.
+    fn inject_ca_bundle(&self, caller: &mut Value, serving: &WebhookServing);
 
-    /// Changes the service before the deployment.
-    fn serve(&self, service: &mut Value, serving: &Serving);
+    /// Changes the Service of the Deployment.
+    fn prepare_service(&self, service: &mut Value, serving: &WebhookServing);
 
-    /// What is needed besides.
-    fn objects(&self, serving: &Serving) -> Vec<Value>;
+    /// Objects that the provider needs besides.
+    fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value>;
 }
 
-/// Certificates by cert-manager: self-signed, for two years, renewed on their last day.
+/// Certificates of cert-manager: self-signed, valid for two years, renewed one day before they
+/// expire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CertManager;
 
-impl Certificates for CertManager {
-    fn secret(&self, serving: &Serving) -> Secret {
-        Secret::usual(serving)
+impl CertificateProvider for CertManager {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
     }
 
-    fn trust(&self, caller: &mut Value, serving: &Serving) {
+    fn inject_ca_bundle(&self, caller: &mut Value, serving: &WebhookServing) {
         let certificate = format!("{}/{}", serving.namespace, serving.certificate);
         objects::annotate(caller, "cert-manager.io/inject-ca-from", &certificate);
     }
 
-    fn serve(&self, _service: &mut Value, _serving: &Serving) {}
+    fn prepare_service(&self, _service: &mut Value, _serving: &WebhookServing) {}
 
-    fn objects(&self, serving: &Serving) -> Vec<Value> {
-        let issuer = super::names::with_suffix(&serving.certificate, "selfsigned-issuer");
+    fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value> {
+        let issuer = super::generated_names::with_suffix(&serving.certificate, "selfsigned-issuer");
         let host = format!("{}.{}", serving.service, serving.namespace);
         let object = |kind: &str, name: &str, spec: Value| {
             json!({
@@ -98,25 +100,25 @@ impl Certificates for CertManager {
     }
 }
 
-/// Certificates by OpenShift's service CA, which looks for annotations.
+/// Certificates of OpenShift's service CA, which reads annotations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceCa;
 
-impl Certificates for ServiceCa {
-    fn secret(&self, serving: &Serving) -> Secret {
-        Secret::usual(serving)
+impl CertificateProvider for ServiceCa {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
     }
 
-    fn trust(&self, caller: &mut Value, _serving: &Serving) {
+    fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
         objects::annotate(caller, "service.beta.openshift.io/inject-cabundle", "true");
     }
 
-    fn serve(&self, service: &mut Value, serving: &Serving) {
+    fn prepare_service(&self, service: &mut Value, serving: &WebhookServing) {
         let name = "service.beta.openshift.io/serving-cert-secret-name";
         objects::annotate(service, name, &serving.certificate);
     }
 
-    fn objects(&self, _serving: &Serving) -> Vec<Value> {
+    fn additional_objects(&self, _serving: &WebhookServing) -> Vec<Value> {
         Vec::new()
     }
 }

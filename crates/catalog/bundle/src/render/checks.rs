@@ -1,52 +1,52 @@
-//! What a bundle must not contradict itself in.
+//! Consistency checks of a bundle before it is rendered.
 
 use super::{
-    Content,
-    content::Webhook,
-    objects, targets,
-    webhooks::{CONVERSION, definition_name},
+    RegistryV1Bundle, objects,
+    registry_v1::Webhook,
+    targets,
+    webhooks::{CONVERSION, object_name},
 };
 use mainstay_formats::names::dns1123_subdomain;
 use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything that is wrong, in upstream's words and order.
-pub(super) fn all(content: &Content) -> Vec<String> {
+/// All faults of a bundle, in upstream's words and order.
+pub(super) fn find_faults(bundle: &RegistryV1Bundle) -> Vec<String> {
     let checks = [
-        deployments_are_named_once,
-        deployments_have_good_names,
-        definitions_are_named_once,
-        owned_definitions_are_there,
-        package_is_named,
-        conversions_need_all_namespaces,
-        webhooks_have_deployments,
-        webhooks_are_named_once,
-        webhooks_have_good_names,
-        definitions_are_converted_once,
-        converted_definitions_are_owned,
-        webhooks_leave_what_is_protected_alone,
-        kinds_are_supported,
+        check_unique_deployment_names,
+        check_deployment_names,
+        check_unique_crd_names,
+        check_owned_crds_exist,
+        check_package_name,
+        check_conversion_install_modes,
+        check_webhook_deployments,
+        check_unique_webhook_names,
+        check_webhook_names,
+        check_unique_conversion_crds,
+        check_conversion_crds_owned,
+        check_webhook_rules,
+        check_supported_kinds,
     ];
-    checks.iter().flat_map(|check| check(content)).collect()
+    checks.iter().flat_map(|check| check(bundle)).collect()
 }
 
-/// What comes more than once.
+/// Names that occur more than once.
 fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     names.filter(|name| !seen.insert(*name)).collect()
 }
 
-fn deployments_are_named_once(content: &Content) -> Vec<String> {
-    let names = repeated(content.deployments.iter().map(|deployment| deployment.name.as_str()));
-    let say = |name| {
+fn check_unique_deployment_names(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let names = repeated(bundle.deployments.iter().map(|deployment| deployment.name.as_str()));
+    let describe = |name| {
         format!("cluster service version contains duplicate strategy deployment spec '{name}'")
     };
-    names.into_iter().map(say).collect()
+    names.into_iter().map(describe).collect()
 }
 
-/// Names that are not allowed, each with the reasons.
-fn bad_names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, Vec<String>> {
+/// Invalid names, each with its reasons.
+fn invalid_names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, Vec<String>> {
     let mut found = BTreeMap::new();
     for name in names {
         let mut reasons = dns1123_subdomain(name);
@@ -58,52 +58,52 @@ fn bad_names<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, Vec<
     found
 }
 
-fn deployments_have_good_names(content: &Content) -> Vec<String> {
-    let say = |(name, reasons): (&str, Vec<String>)| {
+fn check_deployment_names(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let describe = |(name, reasons): (&str, Vec<String>)| {
         let reasons = reasons.join(", ");
         format!("invalid cluster service version strategy deployment name '{name}': {reasons}")
     };
-    bad_names(content.deployments.iter().map(|deployment| deployment.name.as_str()))
+    invalid_names(bundle.deployments.iter().map(|deployment| deployment.name.as_str()))
         .into_iter()
-        .map(say)
+        .map(describe)
         .collect()
 }
 
-fn definitions_are_named_once(content: &Content) -> Vec<String> {
-    let names = repeated(content.definitions.iter().map(definition_name));
-    let say = |name| format!("bundle contains duplicate custom resource definition '{name}'");
-    names.into_iter().map(say).collect()
+fn check_unique_crd_names(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let names = repeated(bundle.crds.iter().map(object_name));
+    let describe = |name| format!("bundle contains duplicate custom resource definition '{name}'");
+    names.into_iter().map(describe).collect()
 }
 
-fn owned_definitions_are_there(content: &Content) -> Vec<String> {
-    let there: BTreeSet<&str> = content.definitions.iter().map(definition_name).collect();
-    let owned: BTreeSet<&str> = content.owned.iter().map(String::as_str).collect();
-    let say = |name| {
+fn check_owned_crds_exist(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let existing: BTreeSet<&str> = bundle.crds.iter().map(object_name).collect();
+    let owned_crds: BTreeSet<&str> = bundle.owned_crds.iter().map(String::as_str).collect();
+    let describe = |name| {
         format!(
             "cluster service definition references owned custom resource definition '{name}' not \
              found in bundle"
         )
     };
-    owned.difference(&there).map(say).collect()
+    owned_crds.difference(&existing).map(describe).collect()
 }
 
-fn package_is_named(content: &Content) -> Vec<String> {
-    if content.package.is_empty() { vec!["package name is empty".to_owned()] } else { Vec::new() }
+fn check_package_name(bundle: &RegistryV1Bundle) -> Vec<String> {
+    if bundle.package.is_empty() { vec!["package name is empty".to_owned()] } else { Vec::new() }
 }
 
-fn conversions(content: &Content) -> impl Iterator<Item = &Webhook> {
-    content.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION)
+fn conversions(bundle: &RegistryV1Bundle) -> impl Iterator<Item = &Webhook> {
+    bundle.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION)
 }
 
-fn conversions_need_all_namespaces(content: &Content) -> Vec<String> {
-    if content.modes.len() == 1 && content.supports(targets::ALL)
+fn check_conversion_install_modes(bundle: &RegistryV1Bundle) -> Vec<String> {
+    if bundle.modes.len() == 1 && bundle.supports(targets::ALL)
         || mainstay_fault::is_on("kinds-are-converted-for-some-namespaces")
     {
         return Vec::new();
     }
-    let modes: Vec<&str> = content.modes.iter().map(String::as_str).collect();
+    let modes: Vec<&str> = bundle.modes.iter().map(String::as_str).collect();
     let modes = modes.join(" ");
-    let say = |webhook: &Webhook| {
+    let describe = |webhook: &Webhook| {
         format!(
             "bundle contains conversion webhook {} and supports install modes [{modes}] - \
              conversion webhooks are only supported for bundles that only support AllNamespaces \
@@ -111,93 +111,93 @@ fn conversions_need_all_namespaces(content: &Content) -> Vec<String> {
             quote(&webhook.name)
         )
     };
-    conversions(content).map(say).collect()
+    conversions(bundle).map(describe).collect()
 }
 
-fn webhooks_have_deployments(content: &Content) -> Vec<String> {
-    let there = |name: &str| content.deployments.iter().any(|deployment| deployment.name == name);
-    let mut lost: Vec<&Webhook> =
-        content.webhooks.iter().filter(|webhook| !there(&webhook.deployment)).collect();
-    lost.sort_by_key(|webhook| (&webhook.deployment, &webhook.kind, &webhook.name));
-    let say = |webhook: &&Webhook| {
+fn check_webhook_deployments(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let existing = |name: &str| bundle.deployments.iter().any(|deployment| deployment.name == name);
+    let mut dangling: Vec<&Webhook> =
+        bundle.webhooks.iter().filter(|webhook| !existing(&webhook.deployment)).collect();
+    dangling.sort_by_key(|webhook| (&webhook.deployment, &webhook.kind, &webhook.name));
+    let describe = |webhook: &&Webhook| {
         format!(
             "webhook of type '{}' with name '{}' references non-existent deployment '{}'",
             webhook.kind, webhook.name, webhook.deployment
         )
     };
-    lost.iter().map(say).collect()
+    dangling.iter().map(describe).collect()
 }
 
-/// The webhooks by their type.
-fn by_kind(content: &Content) -> BTreeMap<&str, Vec<&str>> {
+/// The names of webhooks by their type.
+fn names_by_kind(bundle: &RegistryV1Bundle) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for webhook in &content.webhooks {
+    for webhook in &bundle.webhooks {
         found.entry(&webhook.kind).or_default().push(&webhook.name);
     }
     found
 }
 
-fn webhooks_are_named_once(content: &Content) -> Vec<String> {
-    let say = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
+fn check_unique_webhook_names(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let describe = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
         let twice = repeated(names.into_iter());
         twice
             .into_iter()
             .map(|name| format!("duplicate webhook '{name}' of type '{kind}'"))
             .collect()
     };
-    by_kind(content).into_iter().flat_map(say).collect()
+    names_by_kind(bundle).into_iter().flat_map(describe).collect()
 }
 
-fn webhooks_have_good_names(content: &Content) -> Vec<String> {
-    let say = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
-        let bad = bad_names(names.into_iter());
-        let say = |(name, reasons): (&str, Vec<String>)| {
+fn check_webhook_names(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let describe = |(kind, names): (&str, Vec<&str>)| -> Vec<String> {
+        let invalid = invalid_names(names.into_iter());
+        let describe = |(name, reasons): (&str, Vec<String>)| {
             let reasons = reasons.join(",");
             format!("webhook of type '{kind}' has invalid name '{name}': {reasons}")
         };
-        bad.into_iter().map(say).collect()
+        invalid.into_iter().map(describe).collect()
     };
-    by_kind(content).into_iter().flat_map(say).collect()
+    names_by_kind(bundle).into_iter().flat_map(describe).collect()
 }
 
-fn definitions_are_converted_once(content: &Content) -> Vec<String> {
+fn check_unique_conversion_crds(bundle: &RegistryV1Bundle) -> Vec<String> {
     let mut by_definition: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for webhook in conversions(content) {
-        for definition in &webhook.definitions {
+    for webhook in conversions(bundle) {
+        for definition in &webhook.crds {
             by_definition.entry(definition).or_default().push(&webhook.name);
         }
     }
-    let say = |(definition, mut names): (&str, Vec<&str>)| {
+    let describe = |(definition, mut names): (&str, Vec<&str>)| {
         names.sort_unstable();
         let names = names.join(",");
         format!(
             "conversion webhooks [{names}] reference same custom resource definition '{definition}'"
         )
     };
-    by_definition.into_iter().filter(|(_, names)| names.len() > 1).map(say).collect()
+    by_definition.into_iter().filter(|(_, names)| names.len() > 1).map(describe).collect()
 }
 
-fn converted_definitions_are_owned(content: &Content) -> Vec<String> {
-    let mut webhooks: Vec<&Webhook> = conversions(content).collect();
+fn check_conversion_crds_owned(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let mut webhooks: Vec<&Webhook> = conversions(bundle).collect();
     webhooks.sort_by_key(|webhook| &webhook.name);
-    let say = |webhook: &&Webhook| -> Vec<String> {
-        let mut definitions: Vec<&String> =
-            webhook.definitions.iter().filter(|name| !content.owned.contains(name)).collect();
-        definitions.sort();
-        let say = |definition: &&String| {
+    let describe = |webhook: &&Webhook| -> Vec<String> {
+        let mut crds: Vec<&String> =
+            webhook.crds.iter().filter(|name| !bundle.owned_crds.contains(name)).collect();
+        crds.sort();
+        let describe = |definition: &&String| {
             format!(
                 "conversion webhook '{}' references custom resource definition '{definition}' not \
                  owned bundle",
                 webhook.name
             )
         };
-        definitions.iter().map(say).collect()
+        crds.iter().map(describe).collect()
     };
-    webhooks.iter().flat_map(say).collect()
+    webhooks.iter().flat_map(describe).collect()
 }
 
-/// A webhook that holds for the webhooks themselves, or for extensions, could lock everybody out.
-fn webhooks_leave_what_is_protected_alone(content: &Content) -> Vec<String> {
+/// A webhook that admits webhook configurations or extensions could block their repair.
+fn check_webhook_rules(bundle: &RegistryV1Bundle) -> Vec<String> {
     const ADMISSION: &str = "admissionregistration.k8s.io";
     const CONFIGURATIONS: [&str; 5] = [
         "*",
@@ -207,7 +207,7 @@ fn webhooks_leave_what_is_protected_alone(content: &Content) -> Vec<String> {
         "validatingwebhookconfigurations",
     ];
     let mut found = Vec::new();
-    for webhook in content.webhooks.iter().filter(|webhook| webhook.kind != CONVERSION) {
+    for webhook in bundle.webhooks.iter().filter(|webhook| webhook.kind != CONVERSION) {
         let before = format!(
             "webhook {} contains forbidden rule: admission webhook rules cannot reference",
             quote(&webhook.name)
@@ -240,13 +240,13 @@ fn webhooks_leave_what_is_protected_alone(content: &Content) -> Vec<String> {
     found
 }
 
-fn kinds_are_supported(content: &Content) -> Vec<String> {
-    let say = |object: &Value| {
+fn check_supported_kinds(bundle: &RegistryV1Bundle) -> Vec<String> {
+    let describe = |object: &Value| {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let name = definition_name(object);
+        let name = object_name(object);
         objects::namespaced(kind)
             .is_none()
             .then(|| format!("unsupported resource {} with kind {}", quote(name), quote(kind)))
     };
-    content.others.iter().filter_map(say).collect()
+    bundle.others.iter().filter_map(describe).collect()
 }

@@ -1,28 +1,34 @@
-//! What somebody configures of a bundle.
+//! The inline configuration of a ClusterExtension, checked against the schema of its bundle.
 
-use super::{ConfigurationError, Content, DeploymentConfig, evaluate, schema, yaml};
+use super::{
+    ConfigurationError, DeploymentConfig, RegistryV1Bundle, schema, schema_validation, yaml,
+};
 use mainstay_yaml::Options;
 use serde_json::Value;
 
-/// A configuration that fits its bundle.
+/// A configuration that is valid for its bundle.
 #[derive(Debug, Default)]
 pub(super) struct Configuration {
     pub(super) watch: Option<String>,
     pub(super) deployment: Option<DeploymentConfig>,
 }
 
-/// Reads a configuration (YAML or JSON; none is an empty one) for an operator in a namespace.
+/// Reads a configuration (YAML or JSON; absent means empty) for an operator in the namespace `own`.
 ///
 /// # Errors
-/// If it is no YAML, or does not have the schema of the bundle.
+/// If the text is not YAML, or violates the schema of the bundle.
 pub(super) fn read(
-    content: &Content,
+    bundle: &RegistryV1Bundle,
     text: Option<&[u8]>,
     own: &str,
     deployment_config: bool,
 ) -> Result<Configuration, ConfigurationError> {
     let value = parse(text.unwrap_or(b"{}"))?;
-    let findings = evaluate::check(&schema::of(content, deployment_config), &value, own);
+    let findings = schema_validation::check(
+        &schema::without_components(bundle, deployment_config),
+        &value,
+        own,
+    );
     if !findings.is_empty() {
         return Err(ConfigurationError::Schema { findings });
     }
@@ -36,13 +42,13 @@ pub(super) fn read(
     Ok(Configuration { watch, deployment })
 }
 
-/// The first document of a text; upstream keeps only the end of what its reader says.
+/// The first document of a text. Upstream keeps only the end of the parser's message.
 fn parse(text: &[u8]) -> Result<Value, ConfigurationError> {
     match mainstay_yaml::documents(text, &Options::default()).next() {
         None => Ok(Value::Null),
         Some(Ok(document)) => Ok(document.value),
         Some(Err(error)) => {
-            let words = yaml::of_text(text, &error);
+            let words = yaml::document_error(text, &error);
             let end = words.rsplit(':').next().unwrap_or_default().trim();
             Err(ConfigurationError::ParseYaml(end.to_owned()))
         }

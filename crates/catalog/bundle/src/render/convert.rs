@@ -1,33 +1,33 @@
-//! From values to upstream's types, as its converter of values in memory does it.
+//! Conversion of objects in memory to Go types, as Kubernetes' unstructured converter does it.
 //!
-//! It differs from the decoder of JSON texts (`shape.rs`): it stops at the first value that does not
-//! fit, says no place, and takes names of fields in one case only.
+//! The converter differs from the decoder of JSON texts: it stops at the first value of a wrong
+//! type, names no location, and matches field names case-sensitively.
 
-use crate::{mismatch::ConvertError, types};
+use crate::{decode_error::FromUnstructuredError, types};
 use mainstay_schema::{builtin, strict};
 use serde_json::Value;
 
-/// Gives a ClusterServiceVersion the form of its type.
+/// Converts a ClusterServiceVersion to its type.
 ///
 /// # Errors
-/// The first value that does not fit.
-pub(super) fn csv(value: &mut Value) -> Result<(), ConvertError> {
+/// The first value of a wrong type.
+pub(super) fn csv(value: &mut Value) -> Result<(), FromUnstructuredError> {
     kube(value, types::CSV_V1ALPHA1)
 }
 
-/// Gives a custom resource definition the form of its type, which is that of `v1` for all.
+/// Converts a CustomResourceDefinition to its type, which is that of `v1` for all.
 ///
 /// # Errors
-/// The first value that does not fit.
-pub(super) fn definition(value: &mut Value) -> Result<(), ConvertError> {
+/// The first value of a wrong type.
+pub(super) fn definition(value: &mut Value) -> Result<(), FromUnstructuredError> {
     kube(value, types::CRD_V1)
 }
 
-fn kube(value: &mut Value, name: &str) -> Result<(), ConvertError> {
+fn kube(value: &mut Value, name: &str) -> Result<(), FromUnstructuredError> {
     match builtin::definition(name) {
         Some(definition) => strict::decode_merged(definition, value)
             .map(drop)
-            .map_err(ConvertError::DecodeKubernetes),
+            .map_err(FromUnstructuredError::DecodeKubernetes),
         None => Ok(()),
     }
 }

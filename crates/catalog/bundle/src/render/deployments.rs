@@ -1,29 +1,30 @@
-//! Deployments as the ClusterServiceVersion has them, and what is added.
+//! Deployments of the ClusterServiceVersion, with OLM's annotations, certificates and
+//! configuration.
 
-use super::{Job, Secret, content::Deployment, objects, webhooks};
+use super::{CertificateSecret, RenderContext, objects, registry_v1::Deployment, webhooks};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Volumes that hold the certificate: name, where they are mounted, files of certificate and key.
+/// Volumes of the certificate: name, mount path, file of the certificate, file of the key.
 const VOLUMES: [(&str, &str, &str, &str); 2] = [
     ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"),
     ("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"),
 ];
 
-/// The deployments, in their order.
-pub(super) fn all(job: &Job<'_>) -> Vec<Value> {
-    job.content.deployments.iter().map(|deployment| one(job, deployment)).collect()
+/// The Deployments, in the order of the ClusterServiceVersion.
+pub(super) fn all(context: &RenderContext<'_>) -> Vec<Value> {
+    context.bundle.deployments.iter().map(|deployment| one(context, deployment)).collect()
 }
 
-fn one(job: &Job<'_>, deployment: &Deployment) -> Value {
-    let content = job.content;
+fn one(context: &RenderContext<'_>, deployment: &Deployment) -> Value {
+    let bundle = context.bundle;
     let mut spec = deployment.spec.clone();
     spec["revisionHistoryLimit"] = 1.into();
     let template = objects::entry(&mut spec, "template")
         .and_then(|template| objects::entry(template, "metadata"));
     if let Some(metadata) = template {
         let own = metadata.get("annotations").and_then(Value::as_object).cloned();
-        let mut annotations: Map<String, Value> = content
+        let mut annotations: Map<String, Value> = bundle
             .annotations
             .iter()
             .map(|(name, value)| (name.clone(), value.as_str().into()))
@@ -31,28 +32,28 @@ fn one(job: &Job<'_>, deployment: &Deployment) -> Value {
         if !mainstay_fault::is_on("templates-lose-their-annotations") {
             annotations.extend(own.unwrap_or_default());
         }
-        annotations.insert("olm.targetNamespaces".to_owned(), job.targets.join(",").into());
-        annotations.insert("olm.operatorNamespace".to_owned(), job.settings.namespace.into());
+        annotations.insert("olm.targetNamespaces".to_owned(), context.targets.join(",").into());
+        annotations.insert("olm.operatorNamespace".to_owned(), context.settings.namespace.into());
         metadata["annotations"] = Value::Object(annotations);
     }
-    let serves = content.webhooks.iter().any(|webhook| webhook.deployment == deployment.name);
-    if let Some(provider) = job.settings.certificates.filter(|_| serves) {
-        let secret = provider.secret(&webhooks::serving(job, &deployment.name));
-        mount(&mut spec, &secret);
+    let serves = bundle.webhooks.iter().any(|webhook| webhook.deployment == deployment.name);
+    if let Some(provider) = context.settings.certificates.filter(|_| serves) {
+        let secret = provider.secret(&webhooks::serving(context, &deployment.name));
+        mount_certificate(&mut spec, &secret);
     }
-    let mut metadata = objects::metadata(&deployment.name, job.settings.namespace);
+    let mut metadata = objects::metadata(&deployment.name, context.settings.namespace);
     metadata["labels"] = deployment.labels.clone();
     let mut fields = Map::new();
     fields.insert("metadata".to_owned(), metadata);
     fields.insert("spec".to_owned(), spec);
-    if let Some(config) = job.settings.deployment_config {
+    if let Some(config) = context.settings.deployment_config {
         config.apply(&mut fields);
     }
     objects::object("apps/v1", "Deployment", fields)
 }
 
-/// Mounts the certificate into all containers; what is in the way goes.
-fn mount(spec: &mut Value, secret: &Secret) {
+/// Mounts the certificate into all containers. It replaces volumes of the same name or mount path.
+fn mount_certificate(spec: &mut Value, secret: &CertificateSecret) {
     let Some(pod) =
         objects::entry(spec, "template").and_then(|template| objects::entry(template, "spec"))
     else {
@@ -72,7 +73,7 @@ fn mount(spec: &mut Value, secret: &Secret) {
             }
         }
     }
-    let exchange = |holder: &mut Value, field: &str, new: Vec<Value>| {
+    let replace = |holder: &mut Value, field: &str, new: Vec<Value>| {
         let old = holder.get_mut(field).map(Value::take);
         let mut items = match old {
             Some(Value::Array(items)) => items,
@@ -88,11 +89,11 @@ fn mount(spec: &mut Value, secret: &Secret) {
             {"key": secret.private_key, "path": key},
         ]}})
     });
-    exchange(pod, "volumes", volumes.collect());
+    replace(pod, "volumes", volumes.collect());
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten().filter(|container| container.is_object()) {
         let mounts =
             VOLUMES.iter().map(|(name, path, ..)| json!({"name": name, "mountPath": path}));
-        exchange(container, "volumeMounts", mounts.collect());
+        replace(container, "volumeMounts", mounts.collect());
     }
 }

@@ -1,21 +1,21 @@
-//! Why a bundle is not rendered, in upstream's words.
+//! Errors of rendering, in upstream's words.
 
-use crate::mismatch::{ConvertError, DocumentError, ObjectError, TypeError};
+use crate::decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError};
 use mainstay_gocompat::quote;
 use mainstay_schema::strict::{self, JsonError};
 
-/// Where rendering stopped.
+/// The stage at which rendering failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum RenderStage {
     /// The bundle cannot be read.
     Read,
-    /// The bundle needs something that is not supported, or not switched on.
+    /// The bundle needs a feature that is not supported, or not enabled.
     Support,
-    /// The configuration does not fit the bundle.
+    /// The configuration is not valid for the bundle.
     Configuration,
-    /// The bundle contradicts itself.
+    /// The bundle is inconsistent.
     Bundle,
-    /// The bundle cannot watch the namespaces that are asked for.
+    /// The bundle cannot watch the given namespaces.
     Settings,
 }
 
@@ -24,44 +24,44 @@ pub enum Stage {
 pub enum RenderError {
     /// The bundle cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The bundle needs something that is not supported, or not switched on.
+    Read(#[from] ReadBundleError),
+    /// The bundle needs a feature that is not supported, or not enabled.
     #[error("unsupported bundle: {0}")]
     Unsupported(SupportError),
-    /// The configuration does not fit the bundle.
+    /// The configuration is not valid for the bundle.
     #[error("terminal error: {0}")]
     Configure(ConfigurationError),
-    /// The bundle contradicts itself: everything that is wrong with it.
+    /// The bundle is inconsistent: all its faults.
     #[error("{}", .0.join("\n"))]
     Invalid(Vec<String>),
-    /// A webhook cannot convert the objects of a custom resource definition that preserves unknown
+    /// A webhook cannot convert the objects of a CustomResourceDefinition that preserves unknown
     /// fields.
     #[error(
         "custom resource definition '{definition}' must have .spec.preserveUnknownFields set to \
          false to let API Server call webhook to do the conversion"
     )]
     PreserveUnknownFields {
-        /// The name of the definition.
+        /// The name of the CustomResourceDefinition.
         definition: String,
     },
-    /// The bundle cannot watch the namespaces that are asked for.
+    /// The bundle cannot watch the given namespaces.
     #[error(transparent)]
-    Watch(#[from] TargetError),
+    Watch(#[from] TargetNamespaceError),
 }
 
 impl RenderError {
-    /// Where it stopped.
-    pub const fn stage(&self) -> Stage {
+    /// The stage of the error.
+    pub const fn stage(&self) -> RenderStage {
         match self {
-            Self::Read(_) => Stage::Read,
-            Self::Unsupported(_) => Stage::Support,
-            Self::Configure(_) => Stage::Configuration,
-            Self::Invalid(_) | Self::PreserveUnknownFields { .. } => Stage::Bundle,
-            Self::Watch(_) => Stage::Settings,
+            Self::Read(_) => RenderStage::Read,
+            Self::Unsupported(_) => RenderStage::Support,
+            Self::Configure(_) => RenderStage::Configuration,
+            Self::Invalid(_) | Self::PreserveUnknownFields { .. } => RenderStage::Bundle,
+            Self::Watch(_) => RenderStage::Settings,
         }
     }
 
-    /// What is wrong; several lines if several things are.
+    /// The message; one line for each fault.
     pub fn message(&self) -> String {
         match self {
             Self::Configure(error) => error.to_string(),
@@ -69,7 +69,7 @@ impl RenderError {
         }
     }
 
-    /// Whether trying again is of no use before somebody changes the configuration.
+    /// Whether a retry fails until a user changes the configuration.
     pub const fn is_terminal(&self) -> bool {
         matches!(self, Self::Configure(_))
     }
@@ -77,22 +77,22 @@ impl RenderError {
 
 /// Why a bundle cannot be read. Paths are below the root of the bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
+pub enum ReadBundleError {
     /// The folder of manifests cannot be listed.
     #[error("stat {folder}: {reason}")]
     ListFolder {
         /// The folder.
         folder: &'static str,
-        /// What the system said.
+        /// The message of the operating system.
         reason: String,
     },
-    /// The folder of manifests has more files than are read.
+    /// The folder of manifests has too many files.
     #[error("the folder has more than {limit} files")]
     TooManyFiles {
-        /// How many are read.
+        /// The highest number of files.
         limit: usize,
     },
-    /// There is a folder among the manifests.
+    /// The folder of manifests contains a folder.
     #[error(
         "subdirectories are not allowed within the \"{folder}\" directory of the bundle image \
          filesystem: found {}",
@@ -121,27 +121,27 @@ pub enum ReadError {
     OpenFile {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The message of the operating system.
         reason: String,
     },
-    /// A file is longer than is read.
+    /// A file is too long.
     #[error("{path}: the file has more than {limit} bytes")]
     FileTooLong {
         /// The file.
         path: String,
-        /// How many bytes are read.
+        /// The highest number of bytes.
         limit: u64,
     },
-    /// The file of annotations has something else in it.
+    /// The annotations file does not have its type.
     #[error(transparent)]
-    DecodeAnnotations(DocumentError),
-    /// A file of manifests has something else than objects in it.
+    DecodeAnnotations(FirstDocumentError),
+    /// A manifest file does not hold objects.
     #[error("error parsing objects in \"{path}\": {error}")]
     ParseObjects {
         /// The file.
         path: String,
-        /// What is wrong with the objects.
-        error: Box<ManifestError>,
+        /// The fault of the objects.
+        error: Box<ManifestFileError>,
     },
     /// No manifest is a ClusterServiceVersion.
     #[error("no ClusterServiceVersion found in \"{folder}\"")]
@@ -149,71 +149,71 @@ pub enum ReadError {
         /// The folder of manifests.
         folder: &'static str,
     },
-    /// The annotation of properties is no JSON.
+    /// The annotation `olm.properties` is not JSON.
     #[error("failed to unmarshal csv.metadata.annotations['olm.properties']: {0}")]
     ParsePropertiesAnnotation(JsonError),
-    /// The annotation of properties lists something else.
+    /// The annotation `olm.properties` does not have its type.
     #[error("failed to unmarshal csv.metadata.annotations['olm.properties']: {0}")]
     DecodePropertiesAnnotation(TypeError),
-    /// The file of properties has something else in it.
+    /// The properties file does not have its type.
     #[error("failed to unmarshal {path}: {error}")]
     DecodeProperties {
         /// The file.
         path: &'static str,
-        /// What is wrong with it.
-        error: DocumentError,
+        /// The fault of the file.
+        error: FirstDocumentError,
     },
 }
 
-/// Why the objects of a file of manifests cannot be used.
+/// Why the objects of a manifest file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManifestError {
-    /// A document is no YAML.
+pub enum ManifestFileError {
+    /// A document is not YAML.
     #[error("error parsing {path}: error converting YAML to JSON: yaml: {reason}")]
     ParseYaml {
         /// The file.
         path: String,
-        /// The words of upstream's parser.
+        /// The message of upstream's parser.
         reason: String,
     },
-    /// A document is no object.
+    /// A document is not an object.
     #[error("unable to decode \"{path}\": {error}")]
     DecodeObject {
         /// The file.
         path: String,
-        /// Why it is none.
+        /// The reason.
         error: ObjectError,
     },
     /// Objects of one document do not have their types.
     #[error("{}", aggregate(.0))]
-    ConvertObjects(Vec<ConvertError>),
+    ConvertObjects(Vec<FromUnstructuredError>),
 }
 
-/// One error as it is, several in brackets.
-fn aggregate(errors: &[ConvertError]) -> String {
-    let texts: Vec<String> = errors.iter().map(ConvertError::to_string).collect();
+/// A single error as it is, several errors in brackets.
+fn aggregate(errors: &[FromUnstructuredError]) -> String {
+    let texts: Vec<String> = errors.iter().map(FromUnstructuredError::to_string).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
     }
 }
 
-/// What a bundle needs that extensions do not have.
+/// A feature that a bundle needs and a ClusterExtension does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SupportError {
     /// The bundle owns aggregated APIs.
     #[error("apiServiceDefintions are not supported")]
     ApiServices,
-    /// The bundle has webhooks, and these are not switched on.
+    /// The bundle has webhooks, and their feature is not enabled.
     #[error("webhookDefinitions are not supported")]
     Webhooks,
-    /// The bundle has webhooks, and nobody provides certificates.
+    /// The bundle has webhooks, and no certificate provider is set.
     #[error("webhookDefinitions are not supported: certificate provider is nil")]
     Certificates,
-    /// The bundle watches single namespaces only, and that is not switched on.
+    /// The bundle supports single namespaces only, and that feature is not enabled.
     #[error("bundle does not support AllNamespaces install mode")]
     AllNamespaces,
-    /// The bundle has none of the install modes that extensions have.
+    /// The bundle has none of the install modes of a ClusterExtension.
     #[error(
         "bundle must support at least one of [AllNamespaces SingleNamespace OwnNamespace] install \
          modes"
@@ -224,60 +224,63 @@ pub enum SupportError {
 /// Why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
-    /// The configuration is no YAML; the end of what upstream's parser says.
+    /// The configuration is not YAML; the end of the message of upstream's parser.
     #[error("invalid ClusterExtension configuration: invalid configuration: {0}")]
     ParseYaml(String),
-    /// The configuration does not have the schema of the bundle: what is wrong with it, one by one.
-    #[error("invalid ClusterExtension configuration: invalid configuration: {}", listed(findings))]
+    /// The configuration violates the schema of the bundle.
+    #[error(
+        "invalid ClusterExtension configuration: invalid configuration: {}",
+        join_findings(findings)
+    )]
     Schema {
-        /// What is wrong.
+        /// The violations.
         findings: Vec<String>,
     },
-    /// The configuration of deployments has values of other types.
+    /// `deploymentConfig` has values of wrong types.
     #[error("invalid deploymentConfig: failed to unmarshal deploymentConfig: {0}")]
     DecodeDeployments(DeploymentConfigError),
 }
 
-fn listed(findings: &[String]) -> String {
+fn join_findings(findings: &[String]) -> String {
     match findings {
         [one] => one.clone(),
         several => format!("multiple errors found:\n  - {}", several.join("\n  - ")),
     }
 }
 
-/// Why a configuration of deployments cannot be used.
+/// Why a `deploymentConfig` cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeploymentConfigError {
-    /// A value is of another kind than its field takes.
+    /// A value is not of the kind of its field.
     #[error(transparent)]
     WrongKind(#[from] TypeError),
-    /// A value does not have the type of Kubernetes that its field takes.
+    /// A value does not have the Kubernetes type of its field.
     #[error("{source}")]
     DecodeField {
         /// The field.
         field: &'static str,
-        /// Why it does not.
+        /// The reason.
         source: strict::DecodeError,
     },
 }
 
-/// Why a bundle cannot watch namespaces.
+/// Why a bundle cannot watch the given namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid option(s): invalid target namespaces {}: {reason}", bracketed(targets))]
-pub struct TargetError {
-    /// The namespaces; an empty one means all.
+pub struct TargetNamespaceError {
+    /// The namespaces; an empty name means all.
     pub targets: Vec<String>,
-    /// What is wrong with them.
-    pub reason: TargetReason,
+    /// The reason.
+    pub reason: TargetNamespaceReason,
 }
 
-/// What is wrong with the namespaces that a bundle is to watch.
+/// Why namespaces do not match the install modes of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TargetReason {
-    /// There are none, and the bundle takes several.
+pub enum TargetNamespaceReason {
+    /// No namespaces are given, and the bundle takes several.
     #[error("at least one target namespace must be specified")]
     NoTarget,
-    /// There are none, and the bundle takes one.
+    /// No namespaces are given, and the bundle takes one.
     #[error("exactly one target namespace must be specified")]
     NotOneTarget,
     /// The bundle cannot watch all namespaces.
@@ -306,7 +309,7 @@ pub enum TargetReason {
     },
 }
 
-/// Texts as Go prints a list of them.
+/// A list of texts as Go prints it.
 fn bracketed(texts: &[String]) -> String {
     format!("[{}]", texts.join(" "))
 }

@@ -1,27 +1,30 @@
-//! Rendering the way of an extension: what is supported, the configuration, the objects.
+//! Rendering for a ClusterExtension: check of supported features, configuration, objects.
 
-use super::{Certificates, Content, RenderError, Settings, SupportError, configuration, targets};
+use super::{
+    CertificateProvider, RegistryV1Bundle, RenderError, RenderSettings, SupportError,
+    configuration, targets,
+};
 use serde_json::Value;
 
-/// How an extension is installed.
+/// How a ClusterExtension installs a bundle.
 #[derive(Clone, Copy, Debug)]
-pub struct Install<'a> {
+pub struct InstallSettings<'a> {
     /// The namespace that the operator runs in.
     pub namespace: &'a str,
-    /// Who provides the certificates of webhooks.
-    pub certificates: Option<&'a dyn Certificates>,
+    /// The provider of webhook certificates.
+    pub certificates: Option<&'a dyn CertificateProvider>,
     /// Whether bundles may have webhooks.
     pub webhooks: bool,
     /// Whether bundles may watch a single namespace.
     pub single_namespaces: bool,
-    /// Whether deployments may be configured.
+    /// Whether Deployments may be configured.
     pub deployment_config: bool,
     /// The configuration, YAML or JSON.
     pub config: Option<&'a [u8]>,
 }
 
-impl<'a> Install<'a> {
-    /// Everything is switched on, nothing configured, and nobody provides certificates.
+impl<'a> InstallSettings<'a> {
+    /// All features are enabled, without configuration and without a certificate provider.
     pub const fn into_namespace(namespace: &'a str) -> Self {
         Self {
             namespace,
@@ -34,20 +37,21 @@ impl<'a> Install<'a> {
     }
 }
 
-impl Content {
-    /// The objects of an extension that installs this bundle.
+impl RegistryV1Bundle {
+    /// The objects of a ClusterExtension that installs this bundle.
     ///
     /// # Errors
-    /// What is not supported, what does not fit in the configuration, or as [`Content::render`].
-    pub fn install(&self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
+    /// If a feature is not supported, or the configuration is invalid, or as
+    /// [`RegistryV1Bundle::render`].
+    pub fn install(&self, install: &InstallSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.clone().into_installed(install)
     }
 
-    /// As [`Content::install`], for who needs the bundle no more.
+    /// As [`RegistryV1Bundle::install`], for a caller that does not need the bundle afterwards.
     ///
     /// # Errors
-    /// As [`Content::install`].
-    pub fn into_installed(self, install: &Install<'_>) -> Result<Vec<Value>, RenderError> {
+    /// As [`RegistryV1Bundle::install`].
+    pub fn into_installed(self, install: &InstallSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.check_support(install).map_err(RenderError::Unsupported)?;
         let config = if install.single_namespaces || install.config.is_some() {
             configuration::read(&self, install.config, install.namespace, install.deployment_config)
@@ -56,7 +60,7 @@ impl Content {
             configuration::Configuration::default()
         };
         let targets: Vec<String> = config.watch.into_iter().collect();
-        self.into_rendered(&Settings {
+        self.into_rendered(&RenderSettings {
             namespace: install.namespace,
             targets: &targets,
             certificates: install.certificates,
@@ -64,20 +68,20 @@ impl Content {
         })
     }
 
-    /// Whether the bundle does without aggregated APIs, for which nothing is rendered.
+    /// Checks that the bundle owns no aggregated APIs, which are not rendered.
     ///
     /// # Errors
-    /// If it owns some.
-    pub fn check_aggregation(&self) -> Result<(), RenderError> {
-        self.without_aggregation().map_err(RenderError::Unsupported)
+    /// If it owns one.
+    pub fn check_api_services(&self) -> Result<(), RenderError> {
+        self.check_no_api_services().map_err(RenderError::Unsupported)
     }
 
-    fn without_aggregation(&self) -> Result<(), SupportError> {
-        if self.aggregates { Err(SupportError::ApiServices) } else { Ok(()) }
+    fn check_no_api_services(&self) -> Result<(), SupportError> {
+        if self.owns_api_services { Err(SupportError::ApiServices) } else { Ok(()) }
     }
 
-    fn check_support(&self, install: &Install<'_>) -> Result<(), SupportError> {
-        self.without_aggregation()?;
+    fn check_support(&self, install: &InstallSettings<'_>) -> Result<(), SupportError> {
+        self.check_no_api_services()?;
         if !self.webhooks.is_empty() {
             if !install.webhooks {
                 return Err(SupportError::Webhooks);

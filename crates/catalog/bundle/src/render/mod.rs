@@ -1,82 +1,88 @@
-//! From a bundle to the plain manifests that install it.
+//! The registry+v1 renderer of OLM v1: from a bundle to the plain manifests that install it.
 //!
-//! This is how extensions (OLM v1) install a bundle: no ClusterServiceVersion, but accounts, roles,
-//! definitions, deployments and webhooks as they would be applied. It is a pure function: what goes
-//! in is the bundle and [`Settings`], the same in gives the same out, to the byte.
+//! A ClusterExtension installs no ClusterServiceVersion, but ServiceAccounts, RBAC, CRDs,
+//! Deployments and webhooks. Rendering is a pure function of the bundle and [`RenderSettings`]:
+//! equal input gives equal bytes.
 //!
 //! ```text
-//! tree ─► Content ─┬─► support ─► configuration ─► Settings ─┐      (Content::install)
-//!                  └──────────────────────────────────────────┴─► checks ─► targets ─► objects
+//! tree ─► RegistryV1Bundle ─┬─► support ─► configuration ─► RenderSettings ─┐   (install)
+//!                           └───────────────────────────────────────────────┴─► checks ─► targets ─► objects
 //! ```
 //!
 //! Objects, names and messages are upstream's (`upstream-olm-v1.md` §2.7, recorded answers of
-//! operator-controller 1.11); where it has a random order, this has the order of names. The bundle is
-//! read by other rules than [`crate::Bundle`]'s: all documents of a file count, lists are taken
-//! apart, the last ClusterServiceVersion wins, hidden files are read, sub-folders are refused.
+//! operator-controller 1.11); where upstream has a random order, this one sorts by name. The rules
+//! of reading differ from [`crate::Bundle`]: all documents of a file count, lists are flattened,
+//! the last ClusterServiceVersion wins, hidden files are read, sub-folders are refused.
 //!
-//! What this does not do: apply anything, make certificates (see [`Certificates`]), or render for
-//! several namespaces by configuration, for which upstream has no way.
+//! This module does not apply objects, does not issue certificates (see [`CertificateProvider`]),
+//! and does not render for several namespaces by configuration, as upstream cannot either.
 
 mod certificates;
 mod checks;
 mod configuration;
-mod content;
 mod convert;
-mod customize;
+mod deployment_config;
 mod deployments;
 mod error;
-mod evaluate;
 mod extension;
-mod names;
+mod generated_names;
 mod objects;
 mod permissions;
+mod registry_v1;
 mod schema;
+mod schema_validation;
 mod targets;
 mod webhooks;
 mod yaml;
 
-pub use certificates::{CertManager, Certificates, Secret, ServiceCa, Serving};
-pub use content::Content;
-pub use customize::DeploymentConfig;
-pub use error::{
-    ConfigurationError, DeploymentConfigError, ManifestError, ReadError, RenderError, Stage,
-    SupportError, TargetError, TargetReason,
+pub use certificates::{
+    CertManager, CertificateProvider, CertificateSecret, ServiceCa, WebhookServing,
 };
-pub use extension::Install;
+pub use deployment_config::DeploymentConfig;
+pub use error::{
+    ConfigurationError, DeploymentConfigError, ManifestFileError, ReadBundleError, RenderError,
+    RenderStage, SupportError, TargetNamespaceError, TargetNamespaceReason,
+};
+pub use extension::InstallSettings;
+pub use registry_v1::RegistryV1Bundle;
 
 use serde_json::Value;
 
 /// How a bundle is rendered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Settings<'a> {
+pub struct RenderSettings<'a> {
     /// The namespace that the operator runs in.
     pub namespace: &'a str,
-    /// The namespaces it watches; `[""]` means all. Empty: all, if the bundle supports that.
+    /// The watched namespaces; `[""]` means all. Empty means all, if the bundle supports that.
     pub targets: &'a [String],
-    /// Who provides the certificates of webhooks; nobody if none.
-    pub certificates: Option<&'a dyn Certificates>,
-    /// What is changed in the deployments.
+    /// The provider of webhook certificates, if any.
+    pub certificates: Option<&'a dyn CertificateProvider>,
+    /// Changes in the Deployments.
     pub deployment_config: Option<&'a DeploymentConfig>,
 }
 
-impl Content {
-    /// The objects that install the bundle, in the order in which upstream has them.
+impl RegistryV1Bundle {
+    /// The objects that install the bundle, in upstream's order.
     ///
     /// # Errors
-    /// Everything that is wrong with the bundle ([`Stage::Bundle`]), or namespaces that it cannot
-    /// watch ([`Stage::Settings`]).
-    pub fn render(&self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
+    /// All faults of the bundle ([`RenderStage::Bundle`]), or namespaces that it cannot watch
+    /// ([`RenderStage::Settings`]).
+    pub fn render(&self, settings: &RenderSettings<'_>) -> Result<Vec<Value>, RenderError> {
         self.clone().into_rendered(settings)
     }
 
-    /// As [`Content::render`], for who needs the bundle no more: what passes through is not copied.
+    /// As [`RegistryV1Bundle::render`], for a caller that does not need the bundle afterwards: it
+    /// copies no manifests.
     ///
     /// # Errors
-    /// As [`Content::render`].
-    pub fn into_rendered(mut self, settings: &Settings<'_>) -> Result<Vec<Value>, RenderError> {
-        let wrong = checks::all(&self);
-        if !wrong.is_empty() {
-            return Err(RenderError::Invalid(wrong));
+    /// As [`RegistryV1Bundle::render`].
+    pub fn into_rendered(
+        mut self,
+        settings: &RenderSettings<'_>,
+    ) -> Result<Vec<Value>, RenderError> {
+        let faults = checks::find_faults(&self);
+        if !faults.is_empty() {
+            return Err(RenderError::Invalid(faults));
         }
         let all = [String::new()];
         let targets = match settings.targets {
@@ -84,33 +90,33 @@ impl Content {
             targets => targets,
         };
         targets::check(&self, settings.namespace, targets)?;
-        let definitions = std::mem::take(&mut self.definitions);
+        let crds = std::mem::take(&mut self.crds);
         let others = std::mem::take(&mut self.others);
-        let job = Job { content: &self, targets, settings };
-        let mut out = permissions::accounts(&job);
-        out.extend(permissions::roles(&job));
-        out.extend(permissions::cluster_roles(&job));
-        out.extend(webhooks::definitions(&job, definitions)?);
-        out.extend(objects::others(&job, others));
-        out.extend(deployments::all(&job));
-        out.extend(webhooks::configurations(&job, webhooks::VALIDATING));
-        out.extend(webhooks::configurations(&job, webhooks::MUTATING));
-        out.extend(webhooks::services(&job));
-        out.extend(webhooks::certificates(&job));
+        let context = RenderContext { bundle: &self, targets, settings };
+        let mut out = permissions::service_accounts(&context);
+        out.extend(permissions::roles(&context));
+        out.extend(permissions::cluster_roles(&context));
+        out.extend(webhooks::crds(&context, crds)?);
+        out.extend(objects::others(&context, others));
+        out.extend(deployments::all(&context));
+        out.extend(webhooks::configurations(&context, webhooks::VALIDATING));
+        out.extend(webhooks::configurations(&context, webhooks::MUTATING));
+        out.extend(webhooks::services(&context));
+        out.extend(webhooks::certificates(&context));
         Ok(out)
     }
 }
 
-/// One rendering under way.
-struct Job<'a> {
-    /// The bundle, without the objects that pass through.
-    content: &'a Content,
-    /// What is watched; never empty.
+/// The input of one rendering.
+struct RenderContext<'a> {
+    /// The bundle, without the objects that are copied from its manifests.
+    bundle: &'a RegistryV1Bundle,
+    /// The watched namespaces; never empty.
     targets: &'a [String],
-    settings: &'a Settings<'a>,
+    settings: &'a RenderSettings<'a>,
 }
 
-impl Job<'_> {
+impl RenderContext<'_> {
     fn watches_all(&self) -> bool {
         self.targets.len() == 1 && self.targets[0].is_empty()
     }

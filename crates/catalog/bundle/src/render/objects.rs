@@ -1,10 +1,10 @@
-//! Objects in the form in which Go writes them, and those that pass through.
+//! Objects in the form in which Go encodes them, and the objects of the manifests.
 
-use super::Job;
+use super::RenderContext;
 use mainstay_schema::{builtin, form};
 use serde_json::{Map, Value};
 
-/// Kinds that a bundle may bring along beside its definitions, and whether they have a namespace.
+/// Kinds that the manifests of a bundle may have, and whether they are namespaced.
 const SUPPORTED: &[(&str, bool)] = &[
     ("ClusterRole", false),
     ("ClusterRoleBinding", false),
@@ -30,12 +30,12 @@ const SUPPORTED: &[(&str, bool)] = &[
     ("VerticalPodAutoscaler", false),
 ];
 
-/// Whether objects of a kind have a namespace; none if a bundle may not have them.
+/// Whether a kind is namespaced; none if a bundle may not have it.
 pub(super) fn namespaced(kind: &str) -> Option<bool> {
     SUPPORTED.iter().find(|(name, _)| *name == kind).map(|(_, namespaced)| *namespaced)
 }
 
-/// An object of a built-in kind: what is empty goes, what is always written comes.
+/// An object of a built-in kind: without empty fields, and with the fields that Go always encodes.
 pub(super) fn object(api_version: &str, kind: &str, mut fields: Map<String, Value>) -> Value {
     fields.insert("apiVersion".to_owned(), api_version.into());
     fields.insert("kind".to_owned(), kind.into());
@@ -44,14 +44,14 @@ pub(super) fn object(api_version: &str, kind: &str, mut fields: Map<String, Valu
     Value::Object(fields)
 }
 
-/// Gives the fields of an object the form of their type, if that is known.
+/// Gives the fields of an object the form of their type, if the type is known.
 pub(super) fn complete(fields: &mut Map<String, Value>, definition: Option<&str>) {
     if let Some(definition) = definition.and_then(builtin::definition) {
         form::complete(definition, fields);
     }
 }
 
-/// The metadata of an object; no namespace if it is empty.
+/// The metadata of an object; an empty namespace is left out.
 pub(super) fn metadata(name: &str, namespace: &str) -> Value {
     let mut fields = Map::new();
     fields.insert("name".to_owned(), name.into());
@@ -69,7 +69,7 @@ pub(super) fn annotate(object: &mut Value, name: &str, value: &str) {
     }
 }
 
-/// A field of an object that is an object itself, and becomes one if it is not there.
+/// A field that is an object; created if absent.
 pub(super) fn entry<'v>(value: &'v mut Value, name: &str) -> Option<&'v mut Value> {
     let field = value.as_object_mut()?.entry(name).or_insert(Value::Null);
     if field.is_null() {
@@ -78,16 +78,16 @@ pub(super) fn entry<'v>(value: &'v mut Value, name: &str) -> Option<&'v mut Valu
     field.is_object().then_some(field)
 }
 
-/// The objects beside definitions: those that have a namespace come into the operator's.
-pub(super) fn others(job: &Job<'_>, mut out: Vec<Value>) -> Vec<Value> {
+/// The objects of the manifests without CRDs. Namespaced ones move to the operator's namespace.
+pub(super) fn others(context: &RenderContext<'_>, mut out: Vec<Value>) -> Vec<Value> {
     for object in &mut out {
         let Value::Object(fields) = object else { continue };
         if !fields.get("kind").and_then(Value::as_str).and_then(namespaced).unwrap_or(false) {
             continue;
         }
-        let namespace = job.settings.namespace;
+        let namespace = context.settings.namespace;
         let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        // A metadata that is null stays so, as upstream has it.
+        // Null metadata stays null, as upstream does it.
         let Value::Object(metadata) = metadata else { continue };
         if namespace.is_empty() {
             metadata.remove("namespace");

@@ -1,10 +1,10 @@
-//! Accounts, roles and bindings.
+//! ServiceAccounts, roles and role bindings.
 
-use super::{Job, content::Permission, names, objects};
+use super::{RenderContext, generated_names, objects, registry_v1::Permission};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The account that every namespace has; it is never made.
+/// The ServiceAccount that every namespace has; it is never created.
 const DEFAULT: &str = "default";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
@@ -15,58 +15,69 @@ impl Permission {
     }
 }
 
-/// The accounts that permissions are for, by name.
-pub(super) fn accounts(job: &Job<'_>) -> Vec<Value> {
-    let content = job.content;
-    let all = content.permissions.iter().chain(&content.cluster_permissions);
+/// The ServiceAccounts of the permissions, by name.
+pub(super) fn service_accounts(context: &RenderContext<'_>) -> Vec<Value> {
+    let bundle = context.bundle;
+    let all = bundle.permissions.iter().chain(&bundle.cluster_permissions);
     let names: BTreeSet<&str> = all.map(Permission::account).collect();
-    let made = names.into_iter().filter(|name| *name != DEFAULT);
-    made.map(|name| {
-        let metadata = objects::metadata(name, job.settings.namespace);
-        objects::object("v1", "ServiceAccount", fields([("metadata", metadata)]))
-    })
-    .collect()
+    let created = names.into_iter().filter(|name| *name != DEFAULT);
+    created
+        .map(|name| {
+            let metadata = objects::metadata(name, context.settings.namespace);
+            objects::object("v1", "ServiceAccount", fields([("metadata", metadata)]))
+        })
+        .collect()
 }
 
-/// A role and its binding in each watched namespace for each permission; none if all are watched.
-pub(super) fn roles(job: &Job<'_>) -> Vec<Value> {
-    if job.watches_all() {
+/// A Role and its RoleBinding for each permission in each watched namespace; none if the operator
+/// watches all namespaces.
+pub(super) fn roles(context: &RenderContext<'_>) -> Vec<Value> {
+    if context.watches_all() {
         return Vec::new();
     }
-    let pairs = job.targets.iter().flat_map(|namespace| {
+    let pairs = context.targets.iter().flat_map(|namespace| {
         let namespace = if mainstay_fault::is_on("roles-are-where-the-operator-runs") {
-            job.settings.namespace
+            context.settings.namespace
         } else {
             namespace
         };
-        job.content.permissions.iter().flat_map(|permission| pair(job, permission, "", namespace))
+        context
+            .bundle
+            .permissions
+            .iter()
+            .flat_map(|permission| role_and_binding(context, permission, "", namespace))
     });
     pairs.collect()
 }
 
-/// A cluster role and its binding for each cluster-wide permission, and if all namespaces are
-/// watched, for the others too. Those may see namespaces besides.
-pub(super) fn cluster_roles(job: &Job<'_>) -> Vec<Value> {
-    let mut all = job.content.cluster_permissions.clone();
-    if job.watches_all() {
+/// A ClusterRole and its binding for each cluster permission. If the operator watches all
+/// namespaces, the other permissions get one too, which also allows to read namespaces.
+pub(super) fn cluster_roles(context: &RenderContext<'_>) -> Vec<Value> {
+    let mut all = context.bundle.cluster_permissions.clone();
+    if context.watches_all() {
         let namespaces = json!({"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"]});
-        all.extend(job.content.permissions.iter().cloned().map(|mut permission| {
+        all.extend(context.bundle.permissions.iter().cloned().map(|mut permission| {
             if !mainstay_fault::is_on("operators-for-all-see-no-namespaces") {
                 permission.rules.get_or_insert_default().push(namespaces.clone());
             }
             permission
         }));
     }
-    all.iter().flat_map(|permission| pair(job, permission, "Cluster", "")).collect()
+    all.iter().flat_map(|permission| role_and_binding(context, permission, "Cluster", "")).collect()
 }
 
-fn pair(job: &Job<'_>, permission: &Permission, prefix: &str, namespace: &str) -> [Value; 2] {
+fn role_and_binding(
+    context: &RenderContext<'_>,
+    permission: &Permission,
+    prefix: &str,
+    namespace: &str,
+) -> [Value; 2] {
     let account = permission.account();
-    let name = names::of_permission(&job.content.name, account, permission);
+    let name = generated_names::permission_name(&context.bundle.name, account, permission);
     let metadata = objects::metadata(&name, namespace);
     let kind = format!("{prefix}Role");
     let mut subject = json!({"kind": "ServiceAccount", "name": account});
-    subject["namespace"] = job.settings.namespace.into();
+    subject["namespace"] = context.settings.namespace.into();
     let binding = fields([
         ("metadata", metadata.clone()),
         ("subjects", json!([subject])),

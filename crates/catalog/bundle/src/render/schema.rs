@@ -1,6 +1,6 @@
-//! What may be configured of a bundle: a JSON schema (draft 7).
+//! The configuration schema of a bundle: a JSON schema (draft 7).
 
-use super::{Content, targets};
+use super::{RegistryV1Bundle, targets};
 use mainstay_schema::builtin::{self, Definition, Field, Shape, Type};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -13,24 +13,23 @@ const DESCRIPTION: &str = "Configuration schema for registry+v1 bundles. Include
     SubscriptionConfig is not included as it was never used.";
 const COMPONENTS: &str = "#/components/schemas/io.k8s.";
 
-/// The formats by which a namespace is held against the operator's own.
+/// The formats that compare a namespace with the operator's own.
 pub(super) const OWN_FORMAT: &str = "ownNamespaceInstallMode";
 pub(super) const SINGLE_FORMAT: &str = "singleNamespaceInstallMode";
 
-impl Content {
-    /// The schema of the bundle's configuration: which namespace is watched, as far as its install
-    /// modes leave a choice, and what is changed in its deployments. Types of Kubernetes stand below
-    /// `components`.
+impl RegistryV1Bundle {
+    /// The schema of the bundle's configuration: the watched namespace, if the install modes leave
+    /// a choice, and changes of the Deployments. Kubernetes types are below `components`.
     pub fn schema(&self) -> Value {
-        let mut schema = of(self, true);
+        let mut schema = without_components(self, true);
         let mut found = BTreeMap::new();
-        let mut waiting = references(&schema);
-        while let Some(name) = waiting.pop() {
+        let mut queue = references(&schema);
+        while let Some(name) = queue.pop() {
             if found.contains_key(&name) {
                 continue;
             }
             let component = component(&name);
-            waiting.extend(references(&component));
+            queue.extend(references(&component));
             found.insert(name, component);
         }
         let found: Map<String, Value> =
@@ -40,8 +39,8 @@ impl Content {
     }
 }
 
-/// The schema without what it refers to.
-pub(super) fn of(content: &Content, deployment_config: bool) -> Value {
+/// The schema without the components that it refers to.
+pub(super) fn without_components(bundle: &RegistryV1Bundle, deployment_config: bool) -> Value {
     let mut properties = Map::new();
     let mut schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -51,7 +50,7 @@ pub(super) fn of(content: &Content, deployment_config: bool) -> Value {
         "type": "object",
         "additionalProperties": false,
     });
-    let (own, single) = (content.supports(targets::OWN), content.supports(targets::SINGLE));
+    let (own, single) = (bundle.supports(targets::OWN), bundle.supports(targets::SINGLE));
     if own || single {
         let description = "The namespace that the operator should watch for custom resources";
         let mut namespace = json!({
@@ -63,7 +62,7 @@ pub(super) fn of(content: &Content, deployment_config: bool) -> Value {
         if own != single {
             namespace["format"] = if own { OWN_FORMAT } else { SINGLE_FORMAT }.into();
         }
-        let namespace = if content.supports(targets::ALL) {
+        let namespace = if bundle.supports(targets::ALL) {
             json!({"description": description, "anyOf": [{"type": "null"}, namespace]})
         } else {
             namespace["description"] = description.into();
@@ -101,32 +100,32 @@ fn deployment() -> Value {
     })
 }
 
-/// The definitions that a schema refers to.
+/// The names of the components that a schema refers to.
 fn references(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    let mut waiting = vec![schema];
-    while let Some(value) = waiting.pop() {
+    let mut queue = vec![schema];
+    while let Some(value) = queue.pop() {
         match value {
             Value::Object(fields) => {
                 let target = fields.get("$ref").and_then(Value::as_str);
                 found.extend(
                     target.and_then(|target| target.strip_prefix(COMPONENTS)).map(str::to_owned),
                 );
-                waiting.extend(fields.values());
+                queue.extend(fields.values());
             }
-            Value::Array(items) => waiting.extend(items),
+            Value::Array(items) => queue.extend(items),
             _ => {}
         }
     }
     found
 }
 
-/// What a reference stands for.
+/// The schema that a reference names.
 pub(super) fn target(reference: &str) -> Value {
     reference.strip_prefix(COMPONENTS).map_or(Value::Bool(true), component)
 }
 
-/// The schema of a type of Kubernetes.
+/// The schema of a Kubernetes type.
 fn component(name: &str) -> Value {
     builtin::definition(name).map_or(Value::Bool(true), of_definition)
 }
@@ -145,7 +144,8 @@ fn of_definition(definition: &Definition) -> Value {
     let fields = definition.fields().iter();
     let properties: Map<String, Value> =
         fields.map(|field| (field.name.to_string(), of_type(&field.ty))).collect();
-    // Upstream names the first that is missing, in the order of the type, which is that of tags.
+    // Upstream names the first missing field in the order of the Go type, which is that of the
+    // tags.
     let mut required: Vec<&Field> =
         definition.fields().iter().filter(|field| field.required).collect();
     required.sort_by_key(|field| &field.tags);

@@ -1,6 +1,6 @@
-//! Which namespaces an operator may watch.
+//! Target namespaces: the check of watched namespaces against a bundle's install modes.
 
-use super::{Content, TargetError, TargetReason};
+use super::{RegistryV1Bundle, TargetNamespaceError, TargetNamespaceReason};
 use std::collections::BTreeSet;
 
 pub(super) const ALL: &str = "AllNamespaces";
@@ -8,28 +8,32 @@ pub(super) const MULTI: &str = "MultiNamespace";
 pub(super) const OWN: &str = "OwnNamespace";
 pub(super) const SINGLE: &str = "SingleNamespace";
 
-/// Whether the install modes of a bundle allow these namespaces.
+/// Checks that the install modes of a bundle allow the target namespaces.
 ///
 /// # Errors
-/// If they do not, or if there are no namespaces.
-pub(super) fn check(content: &Content, own: &str, targets: &[String]) -> Result<(), TargetError> {
-    let modes = || content.modes.iter().cloned().collect();
-    let other = || TargetReason::Namespaces { modes: modes(), targets: targets.to_vec() };
+/// If they do not, or if there are no targets.
+pub(super) fn check(
+    bundle: &RegistryV1Bundle,
+    own: &str,
+    targets: &[String],
+) -> Result<(), TargetNamespaceError> {
+    let modes = || bundle.modes.iter().cloned().collect();
+    let other = || TargetNamespaceReason::Namespaces { modes: modes(), targets: targets.to_vec() };
     let different: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
     let reason = match (different.len(), different.first()) {
-        (0, _) if content.supports(MULTI) => TargetReason::NoTarget,
-        (0, _) => TargetReason::NotOneTarget,
-        (1, Some(&"")) if content.supports(ALL) => return Ok(()),
-        (1, Some(&"")) => TargetReason::AllNamespaces { modes: modes() },
-        (1, Some(&only)) if only == own && content.supports(OWN) => return Ok(()),
-        (1, Some(&only)) if only == own => TargetReason::OwnNamespace { modes: modes() },
-        (1, _) if content.supports(SINGLE) => return Ok(()),
+        (0, _) if bundle.supports(MULTI) => TargetNamespaceReason::NoTarget,
+        (0, _) => TargetNamespaceReason::NotOneTarget,
+        (1, Some(&"")) if bundle.supports(ALL) => return Ok(()),
+        (1, Some(&"")) => TargetNamespaceReason::AllNamespaces { modes: modes() },
+        (1, Some(&only)) if only == own && bundle.supports(OWN) => return Ok(()),
+        (1, Some(&only)) if only == own => TargetNamespaceReason::OwnNamespace { modes: modes() },
+        (1, _) if bundle.supports(SINGLE) => return Ok(()),
         (1, _) => other(),
-        _ if different.contains(own) && !content.supports(OWN) => {
-            TargetReason::OwnNamespace { modes: modes() }
+        _ if different.contains(own) && !bundle.supports(OWN) => {
+            TargetNamespaceReason::OwnNamespace { modes: modes() }
         }
-        _ if content.supports(MULTI) && !different.contains("") => return Ok(()),
+        _ if bundle.supports(MULTI) && !different.contains("") => return Ok(()),
         _ => other(),
     };
-    Err(TargetError { targets: targets.to_vec(), reason })
+    Err(TargetNamespaceError { targets: targets.to_vec(), reason })
 }

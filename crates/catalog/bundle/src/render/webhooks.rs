@@ -1,52 +1,55 @@
-//! Webhooks: who is called, where, and with whose certificate.
+//! Webhooks: configurations, conversion of CRDs, Services and certificates.
 
-use super::{Job, RenderError, certificates::Serving, content::Webhook, names, objects};
+use super::{
+    RenderContext, RenderError, certificates::WebhookServing, generated_names, objects,
+    registry_v1::Webhook,
+};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CONVERSION: &str = "ConversionWebhook";
 
-/// A kind of webhooks that admit objects.
+/// A kind of admission webhook.
 #[derive(Clone, Copy)]
-pub(super) struct Admission {
+pub(super) struct AdmissionWebhookKind {
     /// The type in the ClusterServiceVersion.
     kind: &'static str,
     /// The kind of the object.
     configuration: &'static str,
-    /// Fields that its webhooks have beside the common ones.
-    more: &'static [&'static str],
+    /// Fields of its webhooks beyond the common ones.
+    own_fields: &'static [&'static str],
 }
 
-pub(super) const VALIDATING: Admission = Admission {
+pub(super) const VALIDATING: AdmissionWebhookKind = AdmissionWebhookKind {
     kind: "ValidatingAdmissionWebhook",
     configuration: "ValidatingWebhookConfiguration",
-    more: &[],
+    own_fields: &[],
 };
 
-pub(super) const MUTATING: Admission = Admission {
+pub(super) const MUTATING: AdmissionWebhookKind = AdmissionWebhookKind {
     kind: "MutatingAdmissionWebhook",
     configuration: "MutatingWebhookConfiguration",
-    more: &["reinvocationPolicy"],
+    own_fields: &["reinvocationPolicy"],
 };
 
 /// `metadata.name` of an object.
-pub(super) fn definition_name(object: &Value) -> &str {
+pub(super) fn object_name(object: &Value) -> &str {
     object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Where a deployment serves its webhooks.
-pub(super) fn serving(job: &Job<'_>, deployment: &str) -> Serving {
-    let service = names::with_suffix(&deployment.replace('.', "-"), "service");
-    Serving {
-        certificate: names::with_suffix(&service, "cert"),
+/// The Service and certificate of a Deployment's webhooks.
+pub(super) fn serving(context: &RenderContext<'_>, deployment: &str) -> WebhookServing {
+    let service = generated_names::with_suffix(&deployment.replace('.', "-"), "service");
+    WebhookServing {
+        certificate: generated_names::with_suffix(&service, "cert"),
         service,
-        namespace: job.settings.namespace.to_owned(),
+        namespace: context.settings.namespace.to_owned(),
     }
 }
 
 impl Webhook {
-    /// The part of an object that says where the webhook is reached.
-    fn client(&self, serving: &Serving, path: Option<&str>) -> Value {
+    /// The `clientConfig` that calls the webhook.
+    fn client_config(&self, serving: &WebhookServing, path: Option<&str>) -> Value {
         let mut service = json!({
             "namespace": serving.namespace,
             "name": serving.service,
@@ -63,46 +66,56 @@ impl Webhook {
     }
 }
 
-/// The custom resource definitions; those that a webhook converts say so.
-pub(super) fn definitions(job: &Job<'_>, mut out: Vec<Value>) -> Result<Vec<Value>, RenderError> {
+/// The CustomResourceDefinitions, with a webhook conversion where the bundle has one.
+pub(super) fn crds(
+    context: &RenderContext<'_>,
+    mut out: Vec<Value>,
+) -> Result<Vec<Value>, RenderError> {
     let mut converters: BTreeMap<&str, &Webhook> = BTreeMap::new();
-    for webhook in job.content.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION) {
-        for name in &webhook.definitions {
+    for webhook in context.bundle.webhooks.iter().filter(|webhook| webhook.kind == CONVERSION) {
+        for name in &webhook.crds {
             converters.insert(name, webhook);
         }
     }
     for definition in &mut out {
-        let name = definition_name(definition).to_owned();
+        let name = object_name(definition).to_owned();
         let Some(webhook) = converters.get(name.as_str()) else { continue };
         if definition.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
             return Err(RenderError::PreserveUnknownFields { definition: name });
         }
-        let serving = serving(job, &webhook.deployment);
+        let serving = serving(context, &webhook.deployment);
         let versions = webhook.fields.get("admissionReviewVersions").cloned().unwrap_or_default();
         let conversion = json!({
             "strategy": "Webhook",
             "webhook": {
-                "clientConfig": webhook.client(&serving, Some(webhook.path().unwrap_or("/"))),
+                "clientConfig": webhook.client_config(&serving, Some(webhook.path().unwrap_or("/"))),
                 "conversionReviewVersions": versions,
             },
         });
         if let Some(spec) = objects::entry(definition, "spec") {
             spec["conversion"] = conversion;
         }
-        if let Some(provider) = job.settings.certificates {
-            provider.trust(definition, &serving);
+        if let Some(provider) = context.settings.certificates {
+            provider.inject_ca_bundle(definition, &serving);
         }
     }
     Ok(out)
 }
 
-/// The configurations of one kind of webhooks, one object for each.
-pub(super) fn configurations(job: &Job<'_>, admission: Admission) -> Vec<Value> {
-    let all = job.content.webhooks.iter().filter(|webhook| webhook.kind == admission.kind);
-    all.map(|webhook| configuration(job, webhook, admission)).collect()
+/// The configurations of one kind of webhook, one object for each webhook.
+pub(super) fn configurations(
+    context: &RenderContext<'_>,
+    admission: AdmissionWebhookKind,
+) -> Vec<Value> {
+    let all = context.bundle.webhooks.iter().filter(|webhook| webhook.kind == admission.kind);
+    all.map(|webhook| configuration(context, webhook, admission)).collect()
 }
 
-fn configuration(job: &Job<'_>, webhook: &Webhook, admission: Admission) -> Value {
+fn configuration(
+    context: &RenderContext<'_>,
+    webhook: &Webhook,
+    admission: AdmissionWebhookKind,
+) -> Value {
     const COMMON: [&str; 7] = [
         "rules",
         "failurePolicy",
@@ -112,42 +125,42 @@ fn configuration(job: &Job<'_>, webhook: &Webhook, admission: Admission) -> Valu
         "timeoutSeconds",
         "admissionReviewVersions",
     ];
-    let serving = serving(job, &webhook.deployment);
+    let serving = serving(context, &webhook.deployment);
     let name = webhook.name.strip_suffix('-').unwrap_or(&webhook.name);
     let mut hook = Map::new();
-    for field in COMMON.iter().chain(admission.more) {
+    for field in COMMON.iter().chain(admission.own_fields) {
         if let Some(value) = webhook.fields.get(*field) {
             hook.insert((*field).to_owned(), value.clone());
         }
     }
     hook.insert("name".to_owned(), name.into());
-    hook.insert("clientConfig".to_owned(), webhook.client(&serving, webhook.path()));
-    // What has no namespace is never passed over because of a selector of namespaces.
-    if !job.targets.iter().any(String::is_empty) {
+    hook.insert("clientConfig".to_owned(), webhook.client_config(&serving, webhook.path()));
+    // A namespace selector does not exclude cluster-scoped objects.
+    if !context.targets.iter().any(String::is_empty) {
         let selector = json!({"matchExpressions": [{
             "key": "kubernetes.io/metadata.name",
             "operator": "In",
-            "values": job.targets,
+            "values": context.targets,
         }]});
         hook.insert("namespaceSelector".to_owned(), selector);
     }
     let mut fields = Map::new();
-    fields.insert("metadata".to_owned(), objects::metadata(name, job.settings.namespace));
+    fields.insert("metadata".to_owned(), objects::metadata(name, context.settings.namespace));
     fields.insert("webhooks".to_owned(), json!([hook]));
     let kind = admission.configuration;
     let mut object = objects::object("admissionregistration.k8s.io/v1", kind, fields);
-    if let Some(provider) = job.settings.certificates {
-        provider.trust(&mut object, &serving);
+    if let Some(provider) = context.settings.certificates {
+        provider.inject_ca_bundle(&mut object, &serving);
     }
     object
 }
 
-/// The services before the deployments that serve webhooks.
-pub(super) fn services(job: &Job<'_>) -> Vec<Value> {
+/// The Services of the Deployments that serve webhooks.
+pub(super) fn services(context: &RenderContext<'_>) -> Vec<Value> {
     let mut out = Vec::new();
-    for deployment in &job.content.deployments {
+    for deployment in &context.bundle.deployments {
         let mut ports: Vec<(i64, Value)> = Vec::new();
-        for webhook in &job.content.webhooks {
+        for webhook in &context.bundle.webhooks {
             if webhook.deployment != deployment.name {
                 continue;
             }
@@ -167,7 +180,7 @@ pub(super) fn services(job: &Job<'_>) -> Vec<Value> {
                 json!({"name": port.to_string(), "port": port, "targetPort": target})
             })
             .collect();
-        let serving = serving(job, &deployment.name);
+        let serving = serving(context, &deployment.name);
         let mut spec = json!({"ports": ports});
         if let Some(labels) = deployment.spec.pointer("/selector/matchLabels") {
             spec["selector"] = labels.clone();
@@ -177,8 +190,8 @@ pub(super) fn services(job: &Job<'_>) -> Vec<Value> {
         fields.insert("metadata".to_owned(), metadata);
         fields.insert("spec".to_owned(), spec);
         let mut service = objects::object("v1", "Service", fields);
-        if let Some(provider) = job.settings.certificates {
-            provider.serve(&mut service, &serving);
+        if let Some(provider) = context.settings.certificates {
+            provider.prepare_service(&mut service, &serving);
         }
         out.push(service);
     }
@@ -193,10 +206,13 @@ fn number(port: &Value) -> i64 {
     }
 }
 
-/// What the provider of certificates needs, by name of the deployment.
-pub(super) fn certificates(job: &Job<'_>) -> Vec<Value> {
-    let Some(provider) = job.settings.certificates else { return Vec::new() };
+/// The additional objects of the certificate provider, in the order of Deployment names.
+pub(super) fn certificates(context: &RenderContext<'_>) -> Vec<Value> {
+    let Some(provider) = context.settings.certificates else { return Vec::new() };
     let deployments: BTreeSet<&str> =
-        job.content.webhooks.iter().map(|webhook| webhook.deployment.as_str()).collect();
-    deployments.into_iter().flat_map(|name| provider.objects(&serving(job, name))).collect()
+        context.bundle.webhooks.iter().map(|webhook| webhook.deployment.as_str()).collect();
+    deployments
+        .into_iter()
+        .flat_map(|name| provider.additional_objects(&serving(context, name)))
+        .collect()
 }

@@ -1,19 +1,18 @@
-//! Annotations that mean something only in one spelling, and package manifests and operator groups,
-//! whose validators ask for little more.
+//! Validation of annotation keys, OperatorGroups and package manifests.
 
 use super::{
+    csv_fields::items,
     decode,
-    finding::{Bad, Finding, Findings},
-    soft,
-    view::items,
+    finding::{BadValue, ManifestResult, ValidationFinding},
+    text_coercion,
 };
-use crate::{mismatch::DocumentError, shape, types};
+use crate::{decode_error::FirstDocumentError, go_field, types};
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::DeclaredType;
 use serde_json::Value;
 
-/// Keys that have one right spelling.
-const SPELLED: &[&str] = &[
+/// Keys that have an effect only in this case.
+const KEYS: &[&str] = &[
     "olm.operatorGroup",
     "olm.operatorNamespace",
     "olm.targetNamespaces",
@@ -21,56 +20,64 @@ const SPELLED: &[&str] = &[
     "olm.skipRange",
 ];
 
-/// What is wrong with annotations, with the keys; `value` is what upstream calls the value.
+/// Findings for annotations, with their keys; `value` is the value in upstream's message.
 pub(crate) fn findings<'a>(
     annotations: impl Iterator<Item = (&'a str, &'a str)>,
     value: &str,
-) -> Vec<(&'a str, Finding)> {
+) -> Vec<(&'a str, ValidationFinding)> {
     let mut found = Vec::new();
     for (key, _) in annotations {
-        let known = SPELLED.iter().find(|right| right.to_lowercase() == key.to_lowercase());
-        if let Some(right) = known.filter(|right| **right != key) {
+        let spelling = KEYS.iter().find(|right| right.to_lowercase() == key.to_lowercase());
+        if let Some(right) = spelling.filter(|right| **right != key) {
             let detail =
                 format!("provided annotation {key} uses wrong case and should be {right} instead");
-            let finding = Finding::error("ValidationFailed", Bad::Text(value.to_owned()), detail);
-            found.push((key, finding.mend(format!("write {right}"))));
+            let finding = ValidationFinding::error(
+                "ValidationFailed",
+                BadValue::Text(value.to_owned()),
+                detail,
+            );
+            found.push((key, finding.with_remedy(format!("write {right}"))));
         }
         if key == "olm.properties" {
             let detail = "found olm.properties annotation, please define these properties in \
                           metadata/properties.yaml instead";
-            let bad = Bad::Text(String::new());
-            let finding = Finding::warning("PropertiesAnnotationUsed", bad, detail);
-            found.push((key, finding.mend("move them to metadata/properties.yaml")));
+            let bad = BadValue::Text(String::new());
+            let finding = ValidationFinding::warning("PropertiesAnnotationUsed", bad, detail);
+            found.push((key, finding.with_remedy("move them to metadata/properties.yaml")));
         }
     }
     found
 }
 
-/// Judges an operator group, which is of any version.
-pub fn operator_group(object: &Value) -> Findings {
+/// Validates an OperatorGroup of any version.
+pub fn validate_operator_group(object: &Value) -> ManifestResult {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     let annotations = metadata.get("annotations").and_then(Value::as_object);
     let entries = annotations.into_iter().flatten();
     let entries = entries.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
-    let mut found = Findings::default();
+    let mut found = ManifestResult::default();
     found.extend(findings(entries, name).into_iter().map(|(_, finding)| finding));
     found
 }
 
-/// Judges the text of a package manifest, the way packages were described before bundles.
+/// Validates a package manifest, the format of packages before bundles.
 ///
 /// # Errors
-/// If the text has no document, or one that is no package manifest.
-pub fn package_manifest(text: &[u8]) -> Result<Findings, DocumentError> {
+/// If the text has no document, or one that is not a package manifest.
+pub fn validate_package_manifest(text: &[u8]) -> Result<ManifestResult, FirstDocumentError> {
     let kind = DeclaredType::Struct(&types::PACKAGE_MANIFEST);
     let value = decode::document(text).map_err(|refused| refused.reason)?.value;
-    let value = soft::read(&value, &kind).map_err(|mismatch| mismatch.reason)?;
-    let package = shape::text(&value, "packageName");
-    let mut found = Findings::new(package);
+    let value = text_coercion::read(&value, &kind).map_err(|mismatch| mismatch.reason)?;
+    let package = go_field::text(&value, "packageName");
+    let mut found = ManifestResult::new(package);
     let mut add = |detail: String| {
         let detail = format!("({package}) {detail}");
-        found.add(Finding::error("PackageManifestNotValid", Bad::Text(String::new()), detail));
+        found.add(ValidationFinding::error(
+            "PackageManifestNotValid",
+            BadValue::Text(String::new()),
+            detail,
+        ));
     };
     if package.is_empty() {
         add("packageName empty".to_owned());
@@ -80,17 +87,17 @@ pub fn package_manifest(text: &[u8]) -> Result<Findings, DocumentError> {
         add("channels empty".to_owned());
         return Ok(found);
     }
-    let default = shape::text(&value, "defaultChannel");
+    let default = go_field::text(&value, "defaultChannel");
     if default.is_empty() && channels.len() > 1 {
         add("default channel is empty but more than one channel exists".to_owned());
     }
     let mut seen: Vec<&str> = Vec::new();
     for (number, channel) in channels.iter().enumerate() {
-        let name = shape::text(channel, "name");
+        let name = go_field::text(channel, "name");
         if name.is_empty() {
             add(format!("channel {number} name is empty"));
         }
-        if shape::text(channel, "currentCSV").is_empty() {
+        if go_field::text(channel, "currentCSV").is_empty() {
             add(format!("channel {} currentCSV is empty", quote(name)));
         }
         if seen.contains(&name) {

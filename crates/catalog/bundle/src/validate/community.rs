@@ -1,14 +1,14 @@
-//! The validator of community operators, which upstream has deprecated: who uses APIs that 1.22
-//! removed must keep to older versions of `OpenShift`.
+//! The validator `community`, which upstream has deprecated: a bundle with APIs that Kubernetes
+//! 1.22 removed must be limited to OpenShift versions before 4.9.
 
 use super::{
-    Settings,
-    csv::{doubtful, invalid},
-    finding::{Finding, Findings, Level, fields},
-    load::Subject,
-    removed,
+    ValidatorSettings,
+    csv::{csv_error, csv_warning},
+    finding::{FindingLevel, ManifestResult, ValidationFinding, field_path},
+    load::LoadedBundle,
+    removed_apis,
 };
-use crate::shape::text;
+use crate::go_field::text;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, check};
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
@@ -25,28 +25,30 @@ static PROPERTY: DeclaredStruct = DeclaredStruct {
 };
 static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
-/// Judges a bundle.
-pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
-    let mut found = Findings::new(subject.name.clone());
-    let uses = removed::in_22(subject);
+/// Validates a bundle.
+pub(crate) fn validate(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.name.clone());
+    let uses = removed_apis::removed_in_22(subject);
     if uses.is_empty() {
         return found;
     }
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let text = uses.text();
-    let place = fields(&["metadata", "annotations", "olm.properties"]);
-    let set = |finding: Finding| {
-        finding.at(csv, &place).mend(format!("set {MAXIMUM} below 4.9, or use newer APIs"))
+    let location = field_path(&["metadata", "annotations", "olm.properties"]);
+    let set = |finding: ValidationFinding| {
+        finding
+            .at(csv, &location)
+            .with_remedy(format!("set {MAXIMUM} below 4.9, or use newer APIs"))
     };
     let mut errors = Vec::new();
-    match annotation(subject, &text) {
-        Some((Level::Error, detail)) => errors.push(detail),
-        Some((Level::Warning, detail)) => found.add(set(doubtful(name, &detail))),
+    match check_annotation(subject, &text) {
+        Some((FindingLevel::Error, detail)) => errors.push(detail),
+        Some((FindingLevel::Warning, detail)) => found.add(set(csv_warning(name, &detail))),
         None => {}
     }
     match &settings.index {
         None => {
-            // Upstream repeats the errors as warnings, and forgets the warnings there were.
+            // Upstream repeats the errors as warnings, and drops earlier warnings.
             let label = format!(
                 "please, inform the path of its index image file via the the optional key values and the \
                  key index-path to allow this validator check the labels configuration or migrate the \
@@ -55,21 +57,21 @@ pub(crate) fn validate(subject: &Subject, settings: &Settings) -> Findings {
             );
             found.warnings.clear();
             for detail in errors.iter().chain([&label]) {
-                found.add(set(doubtful(name, detail)));
+                found.add(set(csv_warning(name, detail)));
             }
         }
-        Some(index) => errors.extend(file(index, &text)),
+        Some(index) => errors.extend(check_index_file(index, &text)),
     }
-    found.extend(errors.iter().map(|detail| set(invalid(name, detail))));
+    found.extend(errors.iter().map(|detail| set(csv_error(name, detail))));
     found
 }
 
-/// What is wrong with the annotation: how much that weighs, and the detail of the finding.
-fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
+/// Level and detail of the finding for the annotation, if any.
+fn check_annotation(subject: &LoadedBundle, uses: &str) -> Option<(FindingLevel, String)> {
     let annotated = subject.annotation("olm.properties").unwrap_or_default();
     if annotated.is_empty() {
         return Some((
-            Level::Error,
+            FindingLevel::Error,
             format!(
                 "csv.Annotations not specified {MAXIMUM} for an OCP version < 4.9. This annotation is required \
              to prevent the user from upgrading their OCP cluster before they have installed a version of \
@@ -82,7 +84,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let list = serde_json::from_str(annotated).ok();
     let Some(list) = list.filter(|list: &Value| check(list, &PROPERTIES).is_ok()) else {
         return Some((
-            Level::Error,
+            FindingLevel::Error,
             format!(
                 "csv.Annotations has an invalid value specified for olm.properties. Please, check the value  \
              ({annotated}) and ensure that it is an array such as: \"olm.properties\": '[{{\"type\": \"key \
@@ -93,7 +95,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     let Some(found) = items.iter().find(|item| text(item, "type") == MAXIMUM) else {
         return Some((
-            Level::Error,
+            FindingLevel::Error,
             format!(
                 "csv.Annotations.olm.properties with the key `{MAXIMUM}` and a value with an OCP version which \
              is < 4.9 is required for any operator bundle that is using APIs which were deprecated and \
@@ -106,7 +108,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
         Ok(maximum) => maximum,
         Err(why) => {
             return Some((
-                Level::Error,
+                FindingLevel::Error,
                 format!(
                     "csv.Annotations.olm.properties has an invalid value. Unable to parse ({value}) using \
                  semver : {why}"
@@ -118,7 +120,7 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
     let cut = Version::new(whole.major, whole.minor, 0);
     if maximum != cut {
         return Some((
-            Level::Warning,
+            FindingLevel::Warning,
             format!(
                 "csv.Annotations.olm.properties has an invalid value. {MAXIMUM} must specify only major.minor \
              versions, {maximum} will be truncated to {cut}"
@@ -132,34 +134,34 @@ fn annotation(subject: &Subject, uses: &str) -> Option<(Level, String)> {
              v1.22. More info: {GUIDE}. Migrate the API(s) for {uses} or inform in this property an OCP \
              version which is < 4.9"
         );
-        (Level::Error, detail)
+        (FindingLevel::Error, detail)
     })
 }
 
-/// The file that an index image is built from, where one is named.
+/// The Dockerfile of an index image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFile {
-    /// Its path, as it was given.
+    /// The path as given.
     pub path: String,
-    /// What came of reading it.
+    /// The content, or why it cannot be read.
     pub content: IndexContent,
 }
 
-/// What came of reading the file of an index image.
+/// The result of reading the Dockerfile of an index image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexContent {
-    /// Its text.
+    /// The text.
     Text(String),
-    /// It is a folder.
+    /// The path is a folder.
     Folder,
-    /// It is not there: what the system said.
+    /// The file does not exist: the message of the operating system.
     Missing(String),
-    /// It cannot be read: what the system said.
+    /// The file cannot be read: the message of the operating system.
     Unreadable(String),
 }
 
-/// What is wrong with the labels of the file.
-fn file(index: &IndexFile, uses: &str) -> Option<String> {
+/// The error of the Dockerfile's labels, if any.
+fn check_index_file(index: &IndexFile, uses: &str) -> Option<String> {
     let path = &index.path;
     let content = match &index.content {
         IndexContent::Text(content) => content,

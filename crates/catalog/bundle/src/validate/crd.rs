@@ -1,32 +1,31 @@
-//! The validator of custom resource definitions: what the API server asks for, but for schemas and
-//! status.
+//! The validator `crd`: the API server's validation of CRDs, without schemas and status.
 
 use super::{
-    finding::{Bad, Finding, Findings},
-    load::{Crd, Subject},
-    view::{items, part},
+    csv_fields::{field_value, items},
+    finding::{BadValue, ManifestResult, ValidationFinding},
+    load::{Crd, LoadedBundle},
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_formats::names;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object};
 use mainstay_schema::crd;
 use mainstay_schema::gojson::Step;
 use serde_json::{Map, Value, json};
 
-/// Judges every definition of a bundle, v1 first.
-pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
-    subject.crds.iter().map(one).collect()
+/// Validates the CRDs of a bundle, v1 first.
+pub(crate) fn validate(subject: &LoadedBundle) -> Vec<ManifestResult> {
+    subject.crds.iter().map(validate_crd).collect()
 }
 
-/// Judges one definition.
-pub(crate) fn one(crd: &Crd) -> Findings {
-    // Nearly all definitions are sound, and most of them is schemas, about which nothing is said.
-    let frame = if crd.v1 { frame(&crd.value) } else { None };
+/// Validates one CRD.
+pub(crate) fn validate_crd(crd: &Crd) -> ManifestResult {
+    // Nearly all CRDs are valid, and most of their size is schemas, which have no findings.
+    let frame = if crd.v1 { without_schemas(&crd.value) } else { None };
     if frame.is_some_and(|frame| errors(frame).is_some_and(|(_, errors)| errors.is_empty())) {
-        return Findings::default();
+        return ManifestResult::default();
     }
     let value = if crd.v1 { Value::clone(&crd.value) } else { as_v1(&crd.value) };
-    let mut found = Findings::default();
+    let mut found = ManifestResult::default();
     let Some((object, errors)) = errors(value) else { return found };
     for error in errors {
         found.add(finding(&error, crd, &object));
@@ -37,7 +36,7 @@ pub(crate) fn one(crd: &Crd) -> Findings {
     found
 }
 
-/// A completed definition, and the errors that count; none of what is no object.
+/// A CRD with defaults, and the errors that count; none if the value is not an object.
 fn errors(value: Value) -> Option<(Object, Vec<FieldError>)> {
     let mut object = Object::from_value(value).ok()?;
     crd::default(&mut object);
@@ -49,9 +48,8 @@ fn errors(value: Value) -> Option<(Object, Vec<FieldError>)> {
     Some((object, errors))
 }
 
-/// A definition with something simple in place of its schemas; none if it has anything besides that is
-/// held against them.
-fn frame(value: &Value) -> Option<Value> {
+/// A CRD with simple schemas; none if another field of it is validated against the schemas.
+fn without_schemas(value: &Value) -> Option<Value> {
     let without = |fields: &Map<String, Value>, name: &str| -> Map<String, Value> {
         let others = fields.iter().filter(|(key, _)| *key != name);
         others.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -83,13 +81,13 @@ fn frame(value: &Value) -> Option<Value> {
     Some(Value::Object(frame))
 }
 
-/// What is wrong with the metadata, the name first.
+/// Errors of the metadata, the name first.
 fn metadata(object: &Object) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut found = Vec::new();
     let prefix = object.str(&["metadata", "generateName"]).unwrap_or_default();
-    let named = [("generateName", prefix), ("name", object.name())];
-    for (field, name) in named {
+    let names = [("generateName", prefix), ("name", object.name())];
+    for (field, name) in names {
         if name.is_empty() {
             if field == "name" {
                 let why = "name or generateName is required";
@@ -98,42 +96,44 @@ fn metadata(object: &Object) -> Vec<FieldError> {
             continue;
         }
         let path = path.child(field);
-        let wrong = names::dns1123_subdomain(name);
-        found.extend(wrong.into_iter().map(|why| FieldError::invalid(&path, name, why)));
+        let errors = names::dns1123_subdomain(name);
+        found.extend(errors.into_iter().map(|why| FieldError::invalid(&path, name, why)));
         found.extend(crd::name_errors(object, name, field));
     }
     if !object.namespace().is_empty() {
         found.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
     }
-    found.extend(super::metadata::parts(object.get(&["metadata"]).unwrap_or(&Value::Null)));
+    found
+        .extend(super::metadata::validate_parts(object.get(&["metadata"]).unwrap_or(&Value::Null)));
     found
 }
 
-/// A finding of an error of the API server.
-fn finding(error: &FieldError, crd: &Crd, object: &Object) -> Finding {
+/// The finding for an error of the API server.
+fn finding(error: &FieldError, crd: &Crd, object: &Object) -> ValidationFinding {
     let bad = match &error.kind {
-        FieldErrorKind::Required | FieldErrorKind::Forbidden => Bad::Text(String::new()),
-        // Pointers in upstream's program.
+        FieldErrorKind::Required | FieldErrorKind::Forbidden => BadValue::Text(String::new()),
+        // Upstream's type has pointers here.
         _ if error.field.ends_with("preserveUnknownFields")
             || error.field.ends_with("deprecationWarning") =>
         {
-            Bad::Pointer
+            BadValue::Pointer
         }
         FieldErrorKind::Invalid(value)
         | FieldErrorKind::Duplicate(value)
         | FieldErrorKind::NotFound(value)
         | FieldErrorKind::NotSupported(value, _) => match value {
-            Value::String(text) => Bad::Text(text.clone()),
-            Value::Null => Bad::Shown("[]".to_owned()),
-            Value::Array(_) | Value::Object(_) => Bad::Structure,
-            other => Bad::Text(other.to_string()),
+            Value::String(text) => BadValue::Text(text.clone()),
+            Value::Null => BadValue::Printed("[]".to_owned()),
+            Value::Array(_) | Value::Object(_) => BadValue::Structure,
+            other => BadValue::Text(other.to_string()),
         },
-        _ if error.field == "spec.versions" => Bad::Shown(versions(object)),
-        _ => Bad::Structure,
+        _ if error.field == "spec.versions" => BadValue::Printed(versions(object)),
+        _ => BadValue::Structure,
     };
     let kind = error.kind.reason();
-    let mut finding = Finding::error(kind, bad, error.to_string()).of_field(error.field.clone());
-    finding.remedy = "correct the definition as the API server asks for it".into();
+    let mut finding =
+        ValidationFinding::error(kind, bad, error.to_string()).with_field(error.field.clone());
+    finding.remedy = "correct the CustomResourceDefinition".into();
     finding.at(crd.manifest, &steps(&error.field))
 }
 
@@ -142,7 +142,7 @@ fn versions(object: &Object) -> String {
     let versions = object.array(&["spec", "versions"]);
     let pointer = |version: &Value, field: &str| {
         let own = version.get(field).filter(|value| !value.is_null());
-        // What all versions share stands once, above them.
+        // Values that all versions share are stored once, outside of the versions.
         let shared = versions.iter().all(|other| other.get(field) == versions[0].get(field));
         if own.is_some() && !shared { "{ptr}" } else { "<nil>" }
     };
@@ -180,7 +180,7 @@ fn steps(field: &str) -> Vec<Step> {
     steps
 }
 
-/// A definition of v1beta1 in the form of v1: what all versions share stands with each of them.
+/// A v1beta1 CRD converted to v1: each version gets the values that all versions share.
 fn as_v1(value: &Value) -> Value {
     let mut value = value.clone();
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return value };
@@ -207,11 +207,11 @@ fn as_v1(value: &Value) -> Value {
     ];
     let versions = spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten();
     for version in versions.filter_map(Value::as_object_mut) {
-        for (name, part) in &shared {
-            if let Some(part) = part
+        for (name, field) in &shared {
+            if let Some(field) = field
                 && version.get(*name).is_none_or(Value::is_null)
             {
-                version.insert((*name).to_owned(), part.clone());
+                version.insert((*name).to_owned(), field.clone());
             }
         }
         let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
@@ -221,12 +221,12 @@ fn as_v1(value: &Value) -> Value {
             }
         }
     }
-    conversion(spec);
+    convert_conversion(spec);
     value
 }
 
-/// The conversion of v1beta1, which has the parts of the webhook one by one.
-fn conversion(spec: &mut Map<String, Value>) {
+/// Converts `spec.conversion` of v1beta1, which has the fields of the webhook one by one.
+fn convert_conversion(spec: &mut Map<String, Value>) {
     let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) else {
         return;
     };
@@ -243,15 +243,15 @@ fn conversion(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The versions of a definition, each with group and kind.
+/// The APIs of a CRD: group, version, kind.
 pub(crate) fn apis(crd: &Crd) -> Vec<(String, String, String)> {
-    let spec = part(&crd.value, "spec");
-    let group = shape::text(spec, "group");
-    let kind = shape::text(part(spec, "names"), "kind");
+    let spec = field_value(&crd.value, "spec");
+    let group = go_field::text(spec, "group");
+    let kind = go_field::text(field_value(spec, "names"), "kind");
     let api = |version: &str| (group.to_owned(), version.to_owned(), kind.to_owned());
     let versions = items(spec, "versions");
     if versions.is_empty() && !crd.v1 {
-        return vec![api(shape::text(spec, "version"))];
+        return vec![api(go_field::text(spec, "version"))];
     }
-    versions.iter().map(|version| api(shape::text(version, "name"))).collect()
+    versions.iter().map(|version| api(go_field::text(version, "name"))).collect()
 }

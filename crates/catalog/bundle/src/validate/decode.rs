@@ -1,8 +1,8 @@
-//! The first document of a file as upstream's tools decode it, and their words where they cannot.
+//! Decoding the first document of a file, with the errors of upstream's tools.
 
 use crate::{
-    error::Problem,
-    mismatch::{DocumentError, ObjectError, TypeError},
+    decode_error::{FirstDocumentError, ObjectError, TypeError},
+    error::BundleProblem,
 };
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_yaml::{
@@ -11,35 +11,34 @@ use mainstay_yaml::{
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How many keys of one file that are there twice are named; the others are counted.
-const MOST_REPEATED: usize = 20;
+/// How many duplicate keys of one file are listed; the others are counted.
+const MAX_REPEATED: usize = 20;
 
-/// A document, and the line (from 1) it begins on.
+/// A document and the line (from 1) on which it begins.
 #[derive(Clone)]
 pub(crate) struct Decoded {
     pub(crate) value: Arc<Value>,
     pub(crate) line: usize,
-    /// The line on which a second document begins, which no tool reads.
+    /// The line on which a second document begins; no tool reads it.
     pub(crate) second: Option<usize>,
-    /// Keys that a mapping has twice.
-    pub(crate) repeated: Vec<RepeatedKey>,
+    /// Duplicate keys of mappings.
+    pub(crate) repeated: Vec<Repeated>,
 }
 
-/// Why a file holds no object, and the line (from 1) on which that shows.
+/// Why a file does not hold an object, and the line (from 1) of the error.
 #[derive(Clone)]
 pub(crate) struct Refused {
-    pub(crate) reason: DocumentError,
+    pub(crate) reason: FirstDocumentError,
     pub(crate) line: Option<usize>,
 }
 
 impl Refused {
-    pub(crate) fn new(reason: DocumentError, line: Option<usize>) -> Self {
+    pub(crate) fn new(reason: FirstDocumentError, line: Option<usize>) -> Self {
         Self { reason, line }
     }
 }
 
-/// How files of bundles are read: also what is empty is a document, and keys that are there twice are
-/// noted.
+/// YAML options for files of bundles: empty documents count, and duplicate keys are recorded.
 pub(crate) fn options() -> Options {
     Options {
         empty: EmptyDocuments::Keep,
@@ -48,15 +47,15 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// Keys that a mapping of a document has twice; `bytes` is the file in which the document is.
-pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<RepeatedKey> {
+/// Duplicate keys of a document; `bytes` is the content of its file.
+pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<Repeated> {
     let json = bytes.get(document.bytes.clone());
     let Some(json) = json.filter(|_| document.format == DocumentFormat::Json) else {
         return std::mem::take(&mut document.repeated_keys);
     };
     let (mut from, mut line) = (0, document.line);
     let keys = mainstay_yaml::repeated_keys(json).into_iter().map(|key| {
-        // Each stands behind the one before.
+        // The keys are in ascending order of position.
         line += memchr::memchr_iter(b'\n', &json[from..key.start]).count();
         from = key.start;
         RepeatedKey { line, key: String::from_utf8_lossy(&json[key]).into_owned() }
@@ -64,34 +63,34 @@ pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<RepeatedKey
     keys.collect()
 }
 
-/// What is said of keys of a file that are there twice.
-pub(crate) fn lost_values(file: &str, repeated: &[RepeatedKey]) -> Vec<Problem> {
-    let problem = |line: usize, message: String| Problem {
+/// The problems for duplicate keys of a file.
+pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<BundleProblem> {
+    let problem = |line: usize, message: String| BundleProblem {
         file: file.to_owned(),
         line: Some(line),
         message,
         remedy: "keep one of them".into(),
     };
-    let mut problems: Vec<Problem> = repeated
+    let mut problems: Vec<BundleProblem> = repeated
         .iter()
-        .take(MOST_REPEATED)
+        .take(MAX_REPEATED)
         .map(|repeated| {
             let RepeatedKey { line, key } = repeated;
             problem(*line, format!("the key {key} is there twice, the first value is lost"))
         })
         .collect();
-    if let Some(next) = repeated.get(MOST_REPEATED) {
-        let more = repeated.len() - MOST_REPEATED;
+    if let Some(next) = repeated.get(MAX_REPEATED) {
+        let more = repeated.len() - MAX_REPEATED;
         problems.push(problem(next.line, format!("{more} more keys are there twice")));
     }
     problems
 }
 
-/// The first document, whatever it is; `null` where it is empty.
+/// The first document, of any type; `null` if empty.
 pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
     let mut documents = mainstay_yaml::documents(bytes, &options());
     match documents.next() {
-        None => Err(Refused::new(DocumentError::NoDocument, None)),
+        None => Err(Refused::new(FirstDocumentError::NoDocument, None)),
         Some(Err(error)) => {
             let section = std::str::from_utf8(bytes).ok().and_then(|text| {
                 let section = mainstay_yaml::sections(text).next()?.ok()?;
@@ -99,9 +98,9 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
             });
             let text = section.map_or(bytes, str::as_bytes);
             let line = error.line;
-            let reason = match mainstay_yaml::libyaml::find_error(text) {
-                Some(fault) => DocumentError::ParseYaml(fault.to_string()),
-                None => DocumentError::ReadDocument(error),
+            let reason = match mainstay_yaml::libyaml::fault(text) {
+                Some(fault) => FirstDocumentError::ParseYaml(fault.to_string()),
+                None => FirstDocumentError::ReadDocument(error),
             };
             Err(Refused::new(reason, Some(line)))
         }
@@ -114,8 +113,8 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
     }
 }
 
-/// Why a value is no object; none if it is one.
-pub(crate) fn unstructured(value: &Value) -> Option<ObjectError> {
+/// Why a value is not an object; none if it is one.
+pub(crate) fn unstructured_error(value: &Value) -> Option<ObjectError> {
     let Value::Object(fields) = value else {
         return Some(match value {
             Value::Null => ObjectError::MissingKind { json: "null".to_owned() },
@@ -134,16 +133,16 @@ pub(crate) fn unstructured(value: &Value) -> Option<ObjectError> {
     None
 }
 
-/// Where a JSON text breaks the grammar: how many bytes upstream has read when it notices.
+/// The offset of a JSON syntax error: the number of bytes that upstream has read at the error.
 pub(crate) fn json_fault(text: &[u8]) -> Option<usize> {
     let mut scan = Scan { text, at: 0 };
     scan.blanks();
-    let sound = scan.value(0).and_then(|()| {
+    let result = scan.value(0).and_then(|()| {
         scan.blanks();
         if scan.at == text.len() { Ok(()) } else { Err(()) }
     });
-    // At the end of the text all of it was read, elsewhere the byte that is wrong too.
-    sound.err().map(|()| (scan.at + 1).min(text.len()))
+    // The invalid byte counts as read, except at the end of the text.
+    result.err().map(|()| (scan.at + 1).min(text.len()))
 }
 
 struct Scan<'t> {
@@ -178,7 +177,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Nesting is bounded; what is deeper is refused, as upstream does far deeper.
+    /// The nesting is bounded. Upstream's bound is far deeper.
     fn value(&mut self, depth: usize) -> Result<(), ()> {
         if depth > 200 {
             return Err(());
@@ -271,7 +270,7 @@ mod tests {
     use super::json_fault;
 
     #[test]
-    fn a_fault_is_where_the_grammar_breaks() {
+    fn a_json_syntax_error_has_upstreams_offset() {
         for (text, at) in [
             ("[1, 2.5e-3, {\"a\": \"\\u00e4\\n\"}, true, null]", None),
             (" {} ", None),

@@ -1,19 +1,19 @@
-//! What a validator has to say: upstream's findings, which know their place besides.
+//! Findings of validators: upstream's errors and warnings, with location and remedy.
 
 use mainstay_schema::gojson::Step;
 use std::borrow::Cow;
 use std::fmt;
 
-/// How much a finding weighs.
+/// The level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// It has to be corrected.
+pub enum FindingLevel {
+    /// The fault must be corrected.
     Error,
-    /// It should be.
+    /// The fault should be corrected.
     Warning,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for FindingLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "Error",
@@ -22,88 +22,88 @@ impl fmt::Display for Level {
     }
 }
 
-/// The value that a finding is about, as upstream prints it.
+/// The value of a finding, as upstream prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bad {
-    /// None.
+pub enum BadValue {
+    /// No value.
     Nothing,
     /// A text (which may be empty), or the group, version and kind of an API.
     Text(String),
-    /// An error, or a whole structure of upstream's program in the words of Go's `%v`.
-    Shown(String),
-    /// A pointer, of which upstream prints the address.
+    /// An error, or a struct as Go's `%v` prints it.
+    Printed(String),
+    /// A pointer; upstream prints its address.
     Pointer,
-    /// A structure that upstream prints with addresses in it.
+    /// A struct that contains pointers; upstream prints their addresses.
     Structure,
 }
 
-/// One thing that a validator found.
+/// An error or warning of a validator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The type, by upstream's name for it, such as `CSVFileNotValid`.
+pub struct ValidationFinding {
+    /// Upstream's name of the type, such as `CSVFileNotValid`.
     pub kind: &'static str,
-    /// How much it weighs.
-    pub level: Level,
-    /// The field, by its path; empty where upstream names none.
+    /// The level.
+    pub level: FindingLevel,
+    /// The path of the field; empty where upstream names none.
     pub field: String,
     /// The value.
-    pub bad: Bad,
-    /// What is wrong, in upstream's words.
+    pub bad: BadValue,
+    /// The fault, in upstream's words.
     pub detail: String,
-    /// What to do about it, in ours.
+    /// The remedy, in our words.
     pub remedy: Cow<'static, str>,
-    /// Which manifest, and which part of it.
-    pub(crate) place: Spot,
+    /// The manifest and the part of it.
+    pub(crate) object_path: ObjectPath,
 }
 
-/// Where a finding stands: a file of the bundle and a part of the object in it.
+/// A part of an object of the bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spot {
-    /// The position of the manifest; none for what is about the bundle as a whole.
+pub(crate) struct ObjectPath {
+    /// The index of the manifest; none for the bundle as a whole.
     pub(crate) manifest: Option<usize>,
     pub(crate) path: Vec<Step>,
 }
 
-impl Finding {
-    pub(crate) fn error(kind: &'static str, bad: Bad, detail: impl Into<String>) -> Self {
+impl ValidationFinding {
+    pub(crate) fn error(kind: &'static str, bad: BadValue, detail: impl Into<String>) -> Self {
         Self {
             kind,
-            level: Level::Error,
+            level: FindingLevel::Error,
             field: String::new(),
             bad,
             detail: detail.into(),
             remedy: Cow::Borrowed(""),
-            place: Spot::default(),
+            object_path: ObjectPath::default(),
         }
     }
 
-    pub(crate) fn warning(kind: &'static str, bad: Bad, detail: impl Into<String>) -> Self {
-        Self { level: Level::Warning, ..Self::error(kind, bad, detail) }
+    pub(crate) fn warning(kind: &'static str, bad: BadValue, detail: impl Into<String>) -> Self {
+        Self { level: FindingLevel::Warning, ..Self::error(kind, bad, detail) }
     }
 
-    pub(crate) fn of_field(mut self, field: impl Into<String>) -> Self {
+    pub(crate) fn with_field(mut self, field: impl Into<String>) -> Self {
         self.field = field.into();
         self
     }
 
-    pub(crate) fn mend(mut self, remedy: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<Cow<'static, str>>) -> Self {
         self.remedy = remedy.into();
         self
     }
 
     pub(crate) fn at(mut self, manifest: usize, path: &[Step]) -> Self {
-        self.place = Spot { manifest: Some(manifest), path: path.to_vec() };
+        self.object_path = ObjectPath { manifest: Some(manifest), path: path.to_vec() };
         self
     }
 
-    /// The whole line, as upstream prints it: level, field, value and detail. Addresses of pointers
-    /// are `{ptr}` here, structures with addresses in them `…`.
+    /// The line that upstream prints: level, field, value and detail. An address of a pointer is
+    /// `{ptr}`, a struct with addresses `…`.
     pub fn text(&self) -> String {
         let value = match &self.bad {
-            Bad::Nothing => None,
-            Bad::Text(text) | Bad::Shown(text) => Some(text.as_str()),
-            Bad::Pointer => Some("{ptr}"),
-            Bad::Structure => Some("…"),
+            BadValue::Nothing => None,
+            BadValue::Text(text) | BadValue::Printed(text) => Some(text.as_str()),
+            BadValue::Pointer => Some("{ptr}"),
+            BadValue::Structure => Some("…"),
         };
         let detail = match self.detail.as_str() {
             "" => String::new(),
@@ -122,54 +122,54 @@ impl Finding {
     }
 }
 
-/// What a validator says of one object.
+/// The findings of a validator for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// What upstream calls the object: a name, a version, or nothing.
+pub struct ManifestResult {
+    /// Upstream's name of the object: a name, a version, or empty.
     pub name: String,
-    /// What has to be corrected.
-    pub errors: Vec<Finding>,
-    /// What should be.
-    pub warnings: Vec<Finding>,
+    /// The errors.
+    pub errors: Vec<ValidationFinding>,
+    /// The warnings.
+    pub warnings: Vec<ValidationFinding>,
 }
 
-impl Findings {
+impl ManifestResult {
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, finding: Finding) {
+    pub(crate) fn add(&mut self, finding: ValidationFinding) {
         match finding.level {
-            Level::Error => self.errors.push(finding),
-            Level::Warning => self.warnings.push(finding),
+            FindingLevel::Error => self.errors.push(finding),
+            FindingLevel::Warning => self.warnings.push(finding),
         }
     }
 
-    pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
+    pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = ValidationFinding>) {
         for finding in findings {
             self.add(finding);
         }
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty() && self.warnings.is_empty()
     }
 
     /// Errors, then warnings.
-    pub fn iter(&self) -> impl Iterator<Item = &Finding> {
+    pub fn iter(&self) -> impl Iterator<Item = &ValidationFinding> {
         self.errors.iter().chain(&self.warnings)
     }
 }
 
-/// The steps of fields to a part of an object.
-pub(crate) fn fields(names: &[&str]) -> Vec<Step> {
+/// A path of field names.
+pub(crate) fn field_path(names: &[&str]) -> Vec<Step> {
     names.iter().map(|name| Step::Field((*name).to_owned())).collect()
 }
 
-/// The steps to an item of a list.
-pub(crate) fn item(names: &[&str], at: usize) -> Vec<Step> {
-    let mut path = fields(names);
+/// The path to an item of a list.
+pub(crate) fn item_path(names: &[&str], at: usize) -> Vec<Step> {
+    let mut path = field_path(names);
     path.push(Step::Item(at));
     path
 }

@@ -1,13 +1,13 @@
-//! What `opm` asks of the folders of a bundle: are they there, and what do the metadata say?
+//! The bundle format check of `opm`: folders, annotations and dependencies.
 
-use super::soft;
-use crate::rule::Rule;
+use super::text_coercion;
+use crate::cel_rule::CelRule;
 use crate::{
-    metadata::{self, Property},
+    go_field,
+    metadata::{self, BundleProperty},
     read::Limits,
-    reading::Reading,
-    shape,
-    tree::{self, Tree},
+    reader::BundleReader,
+    tree::{self, FileTree},
     types,
 };
 use mainstay_gocompat::quote;
@@ -59,18 +59,18 @@ static CONSTRAINT: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     ],
 });
 
-/// What `opm` finds wrong with the format of a bundle, sorted. `shown` is how messages call the
-/// bundle's folder.
-pub fn format(tree: &dyn Tree, shown: &str, limits: &Limits) -> Vec<String> {
-    Reading::new(tree, limits).format(shown)
+/// The errors of `opm` for the format of a bundle, sorted. `display_root` is the name of the
+/// bundle's folder in messages.
+pub fn check_format(tree: &dyn FileTree, display_root: &str, limits: &Limits) -> Vec<String> {
+    BundleReader::new(tree, limits).check_format(display_root)
 }
 
-impl Reading<'_> {
-    /// What `opm` finds wrong with the format of a bundle, as [`format()`] says it.
-    pub fn format(&self, shown: &str) -> Vec<String> {
-        let listed = self.list("").unwrap_or_default();
+impl BundleReader<'_> {
+    /// The errors of `opm` for the format of a bundle, as [`check_format`] returns them.
+    pub fn check_format(&self, display_root: &str) -> Vec<String> {
+        let entries = self.list("").unwrap_or_default();
         let has = |name: &str| {
-            listed.iter().any(|entry| entry.name == name && entry.kind == tree::Kind::Folder)
+            entries.iter().any(|entry| entry.name == name && entry.kind == tree::FileKind::Folder)
         };
         let mut found: Vec<String> = ["manifests", "metadata"]
             .into_iter()
@@ -80,7 +80,7 @@ impl Reading<'_> {
         if !found.is_empty() {
             return found;
         }
-        let media = self.media_type("manifests", &format!("{shown}/manifests"));
+        let media = self.media_type("manifests", &format!("{display_root}/manifests"));
         let media = media.unwrap_or_else(|error| {
             found.push(error.to_string());
             ""
@@ -88,31 +88,31 @@ impl Reading<'_> {
         let (annotations, dependencies) = self.metadata();
         match annotations {
             None => found.push("Could not find annotations file".to_owned()),
-            Some(annotations) => check(&annotations, media, &mut found),
+            Some(annotations) => check_annotations(&annotations, media, &mut found),
         }
         for dependency in &dependencies {
-            found.extend(wrong_with(dependency));
+            found.extend(dependency_errors(dependency));
         }
         found.sort();
         found
     }
 
-    /// The annotations, and the dependencies of another file.
-    fn metadata(&self) -> (Option<Value>, Vec<Property>) {
+    /// The annotations of one file, and the dependencies of another one.
+    fn metadata(&self) -> (Option<Value>, Vec<BundleProperty>) {
         let entries = self.list("metadata").unwrap_or_default();
         let (mut annotations, mut dependencies) = (None, Vec::new());
         for entry in entries.into_iter().take(self.limits().files) {
             let path = format!("metadata/{}", entry.name);
-            if entry.kind != tree::Kind::File {
+            if entry.kind != tree::FileKind::File {
                 continue;
             }
             let Ok(content) = self.file(&path) else { continue };
             let Ok(decoded) = content.document() else { continue };
             if annotations.is_none() {
-                let read = soft::read(&decoded.value, &ANNOTATED).ok();
-                let said = read.and_then(|value| shape::field(&value, "annotations").cloned());
-                if said.is_some() {
-                    annotations = said;
+                let read = text_coercion::read(&decoded.value, &ANNOTATED).ok();
+                let found = read.and_then(|value| go_field::field(&value, "annotations").cloned());
+                if found.is_some() {
+                    annotations = found;
                     continue;
                 }
             }
@@ -131,20 +131,20 @@ impl Reading<'_> {
     }
 }
 
-fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
+fn check_annotations(annotations: &Value, media: &str, found: &mut Vec<String>) {
     let get =
         |key: &str| annotations.get(key).map(|annotation| annotation.as_str().unwrap_or_default());
-    let asked = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
-    for key in asked.into_iter().filter(|key| get(key).is_none()) {
+    let required = [MEDIA_TYPE, MANIFESTS, METADATA, types::PACKAGE_KEY, types::CHANNELS_KEY];
+    for key in required.into_iter().filter(|key| get(key).is_none()) {
         found.push(format!("Missing annotation {}", quote(key)));
     }
-    let said = get(MEDIA_TYPE).unwrap_or_default();
-    if said != media {
+    let media_annotation = get(MEDIA_TYPE).unwrap_or_default();
+    if media_annotation != media {
         found.push(format!(
             "Expecting annotation {} to have value {} instead of {}",
             quote(MEDIA_TYPE),
             quote(media),
-            quote(said)
+            quote(media_annotation)
         ));
     }
     let channels = get(types::CHANNELS_KEY).unwrap_or_default();
@@ -156,7 +156,7 @@ fn check(annotations: &Value, media: &str, found: &mut Vec<String>) {
     }
 }
 
-fn wrong_with(dependency: &Property) -> Vec<String> {
+fn dependency_errors(dependency: &BundleProperty) -> Vec<String> {
     let kind = match dependency.kind.as_str() {
         "olm.gvk" => Some(&API),
         "olm.package" => Some(&PACKAGE),
@@ -165,12 +165,12 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
         _ => None,
     };
     let value = dependency.value.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let sound = |value: &Value| kind.is_some_and(|kind| gojson::check(value, kind).is_ok());
-    let Some(value) = value.filter(sound) else {
+    let is_valid = |value: &Value| kind.is_some_and(|kind| gojson::check(value, kind).is_ok());
+    let Some(value) = value.filter(is_valid) else {
         return vec![format!("couldn't parse dependency of type {}", dependency.kind)];
     };
-    let text = |field: &str| shape::text(&value, field);
-    let said: &[(bool, &str)] = match dependency.kind.as_str() {
+    let text = |field: &str| go_field::text(&value, field);
+    let checks: &[(bool, &str)] = match dependency.kind.as_str() {
         "olm.gvk" => &[
             (text("group").is_empty(), "API Group is empty"),
             (text("version").is_empty(), "API Version is empty"),
@@ -188,12 +188,12 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
             ]
         }
         "olm.label" => &[(text("label").is_empty(), "Label information is missing")],
-        _ => match shape::field(&value, "cel") {
+        _ => match go_field::field(&value, "cel") {
             None => &[(true, "The CEL field is missing")],
-            Some(cel) => match shape::text(cel, "rule") {
+            Some(cel) => match go_field::text(cel, "rule") {
                 "" => &[(true, "The CEL expression is missing")],
                 rule => {
-                    let why = Rule::parse(rule).err();
+                    let why = CelRule::parse(rule).err();
                     return why
                         .map(|why| format!("Invalid CEL expression: {why}"))
                         .into_iter()
@@ -202,5 +202,5 @@ fn wrong_with(dependency: &Property) -> Vec<String> {
             },
         },
     };
-    said.iter().filter(|(wrong, _)| *wrong).map(|(_, words)| (*words).to_owned()).collect()
+    checks.iter().filter(|(fails, _)| *fails).map(|(_, message)| (*message).to_owned()).collect()
 }

@@ -1,130 +1,131 @@
-//! Reading a folder for the validators, as upstream's validation library reads it.
+//! Loading a folder for the validators, as upstream's validation library loads it.
 //!
-//! This is not [`Bundle::read`](crate::Bundle::read), which follows another program of upstream: the
-//! folder that holds the ClusterServiceVersion is the folder of manifests, wherever it lies, and what
-//! cannot be read there is an error and not passed over.
+//! The rules differ from those of [`Bundle::read`](crate::Bundle::read), which follows opm. The
+//! folder that contains the ClusterServiceVersion is the folder of manifests, at any path. A file
+//! in it that cannot be read is an error; it is not skipped.
 
 use super::{
-    Library,
+    LibraryVersion,
+    compressed_size::CompressedSize,
     decode::{self, Refused},
-    soft,
-    weight::Weight,
+    text_coercion,
 };
 use crate::{
-    error::Problem,
+    decode_error::FirstDocumentError,
+    error::BundleProblem,
+    go_field,
     manifest::Manifest,
-    mismatch::DocumentError,
     read::Limits,
-    reading::{Content, Reading, length},
-    shape,
-    tree::{self, Tree},
+    reader::{BundleReader, FileContent, length},
+    tree::{self, FileTree},
     types,
 };
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::{DeclaredType, Step};
 use serde_json::Value;
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 
-/// How deep folders of a bundle may lie in each other.
-const DEEPEST: usize = 16;
+/// The deepest nesting of folders.
+const MAX_DEPTH: usize = 16;
 
-/// The kind without which there is no bundle.
+/// The kind that every bundle has.
 const CLUSTER_SERVICE_VERSION: &str = "ClusterServiceVersion";
 
-/// How many letters of that kind may be wrong for it to have been meant.
-const MOST_LETTERS: usize = 3;
+/// The largest edit distance between a misspelled kind and ClusterServiceVersion.
+const MAX_DISTANCE: usize = 3;
 
-/// A custom resource definition of a bundle.
+/// A CustomResourceDefinition of a bundle.
 #[derive(Clone, Debug)]
 pub(crate) struct Crd {
-    /// The position of its manifest.
+    /// The index of its manifest.
     pub(crate) manifest: usize,
-    /// Whether it is of `apiextensions.k8s.io/v1`, or else of `v1beta1`.
+    /// Whether the version is `apiextensions.k8s.io/v1`; otherwise it is `v1beta1`.
     pub(crate) v1: bool,
     pub(crate) value: Arc<Value>,
 }
 
-/// What validators look at: the objects of a bundle, and what is said of it.
+/// A bundle as the validators read it: objects, annotations and sizes.
 #[derive(Debug)]
-pub struct Subject {
-    /// The name that the ClusterServiceVersion has as it is written; empty if that is no text.
+pub struct LoadedBundle {
+    /// The name of the ClusterServiceVersion as written; empty if it is not a text.
     pub name: String,
-    /// The package of the annotations; empty if there are none.
+    /// The package of the annotations; empty if absent.
     pub package: String,
     /// The channels of the annotations. Without annotations there is one, with an empty name.
     pub channels: Vec<String>,
-    /// The default channel of the annotations; empty if there is none.
+    /// The default channel of the annotations; empty if absent.
     pub default_channel: String,
-    /// Bytes of all files.
+    /// The size of all files in bytes.
     pub size: u64,
-    /// What all files weigh when they are compressed.
-    pub(crate) weight: Weight,
+    /// The compressed size of all files.
+    pub(crate) compressed: CompressedSize,
     pub(crate) manifests: Vec<Manifest>,
-    /// The ClusterServiceVersion: the position of its manifest, and its value with texts where
-    /// texts are expected.
+    /// The ClusterServiceVersion: the index of its manifest, and its value with scalars converted
+    /// to texts where the type has texts.
     pub(crate) csv: (usize, Arc<Value>),
-    /// Definitions of v1 first, in the order of files.
+    /// CRDs: v1 first, then in the order of files.
     pub(crate) crds: Vec<Crd>,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// The objects, in the order of their files.
     pub fn manifests(&self) -> &[Manifest] {
         &self.manifests
     }
 
-    /// Characters of all files, each compressed with gzip and written in base64. This compresses them.
+    /// The characters of all files, each compressed with gzip and encoded in base64. The call
+    /// compresses the files.
     pub fn compressed_size(&self) -> u64 {
-        self.weight.exactly()
+        self.compressed.exact()
     }
 }
 
-/// What came of reading a folder.
+/// The result of loading a folder.
 #[derive(Debug, Default)]
-pub struct Loaded {
-    /// What can be judged; none if there is no ClusterServiceVersion.
-    pub subject: Option<Subject>,
-    /// Why upstream's tools judge nothing: the line in which they say it.
+pub struct LoadResult {
+    /// The bundle; none if there is no ClusterServiceVersion.
+    pub subject: Option<LoadedBundle>,
+    /// The message with which upstream's tools refuse the folder.
     pub refusal: Option<String>,
-    /// The same with places and remedies.
-    pub problems: Vec<Problem>,
-    /// What upstream drops without a word: further documents of files.
-    pub dropped: Vec<Problem>,
-    /// Keys that are there twice, of which upstream drops the first without a word.
-    pub repeated: Vec<Problem>,
+    /// The reasons of the refusal, with locations and remedies.
+    pub problems: Vec<BundleProblem>,
+    /// Content that upstream drops silently: further documents of files.
+    pub dropped: Vec<BundleProblem>,
+    /// Duplicate keys; upstream silently drops the first value.
+    pub repeated: Vec<BundleProblem>,
 }
 
-/// Reads a folder.
+/// Loads a folder.
 ///
-/// `root` is the folder below the tree that is read (`""`: all of it), `shown` how messages call it.
-/// Upstream's command line reads the folder of manifests only, so it never sees the annotations.
-pub fn load(tree: &dyn Tree, root: &str, shown: &str, limits: &Limits) -> Loaded {
-    load_as(tree, root, shown, limits, Library::default())
+/// `root` is the folder below the tree (`""`: the whole tree), `display_root` its name in messages.
+/// Upstream's command line loads only the folder of manifests, so it never reads the annotations.
+pub fn load(tree: &dyn FileTree, root: &str, display_root: &str, limits: &Limits) -> LoadResult {
+    load_as(tree, root, display_root, limits, LibraryVersion::default())
 }
 
-/// Reads a folder as a version of the library does: older ones do not know the field `release`, which
-/// is then as if it were not written.
+/// Loads a folder as a version of the library does. Older versions do not have the field `release`
+/// and drop it.
 pub fn load_as(
-    tree: &dyn Tree,
+    tree: &dyn FileTree,
     root: &str,
-    shown: &str,
+    display_root: &str,
     limits: &Limits,
-    library: Library,
-) -> Loaded {
-    Reading::new(tree, limits).load(root, shown, library)
+    library: LibraryVersion,
+) -> LoadResult {
+    BundleReader::new(tree, limits).load(root, display_root, library)
 }
 
-impl Reading<'_> {
-    /// Reads a folder as [`load_as`] does.
-    pub fn load(&self, root: &str, shown: &str, library: Library) -> Loaded {
-        let mut loader = Loader::new(self, root, shown.trim_end_matches('/'), library);
+impl BundleReader<'_> {
+    /// Loads a folder as [`load_as`] does.
+    pub fn load(&self, root: &str, display_root: &str, library: LibraryVersion) -> LoadResult {
+        let mut loader = Loader::new(self, root, display_root.trim_end_matches('/'), library);
         loader.walk(root, 0);
         loader.finish()
     }
 }
 
-/// An object whose kind is nearly that of a ClusterServiceVersion.
+/// An object whose kind is nearly ClusterServiceVersion.
 struct Misspelled {
     file: String,
     line: usize,
@@ -132,28 +133,28 @@ struct Misspelled {
 }
 
 struct Loader<'r, 't> {
-    reading: &'r Reading<'t>,
-    library: Library,
+    reading: &'r BundleReader<'t>,
+    library: LibraryVersion,
     root: &'r str,
-    shown: &'r str,
-    /// How many files may still be read.
-    left: usize,
+    display_root: &'r str,
+    /// How many more files may be read.
+    files_left: usize,
     errors: Vec<String>,
-    problems: Vec<Problem>,
-    /// Files of manifests that hold no object, and why.
+    problems: Vec<BundleProblem>,
+    /// Manifest files that hold no object, with the reasons.
     undecoded: Vec<(String, Refused)>,
-    dropped: Vec<Problem>,
-    repeated: Vec<Problem>,
+    dropped: Vec<BundleProblem>,
+    repeated: Vec<BundleProblem>,
     misspelled: Vec<Misspelled>,
     found: bool,
-    subject: Option<Subject>,
+    subject: Option<LoadedBundle>,
     annotations: Arc<Value>,
     size: u64,
-    weight: Weight,
+    compressed: CompressedSize,
 }
 
-/// Why a file cannot be read, in upstream's words, and what to do about it.
-struct Unread {
+/// Why a file cannot be read, in upstream's words, and the remedy.
+struct FileError {
     why: String,
     remedy: &'static str,
 }
@@ -170,13 +171,18 @@ fn reason(error: &std::io::Error) -> String {
 }
 
 impl<'r, 't> Loader<'r, 't> {
-    fn new(reading: &'r Reading<'t>, root: &'r str, shown: &'r str, library: Library) -> Self {
+    fn new(
+        reading: &'r BundleReader<'t>,
+        root: &'r str,
+        display_root: &'r str,
+        library: LibraryVersion,
+    ) -> Self {
         Self {
             reading,
             library,
             root,
-            shown,
-            left: reading.limits().files,
+            display_root,
+            files_left: reading.limits().files,
             errors: Vec::new(),
             problems: Vec::new(),
             undecoded: Vec::new(),
@@ -187,14 +193,18 @@ impl<'r, 't> Loader<'r, 't> {
             subject: None,
             annotations: Arc::default(),
             size: 0,
-            weight: Weight::default(),
+            compressed: CompressedSize::default(),
         }
     }
 
-    /// How messages call a path of the tree.
+    /// The name of a path of the tree in messages.
     fn display_path(&self, path: &str) -> String {
         let below = path.strip_prefix(self.root).unwrap_or(path).trim_start_matches('/');
-        if below.is_empty() { self.shown.to_owned() } else { format!("{}/{below}", self.shown) }
+        if below.is_empty() {
+            self.display_root.to_owned()
+        } else {
+            format!("{}/{below}", self.display_root)
+        }
     }
 
     fn problem(
@@ -205,23 +215,23 @@ impl<'r, 't> Loader<'r, 't> {
         remedy: impl Into<Cow<'static, str>>,
     ) {
         let (file, message, remedy) = (file.to_owned(), message.into(), remedy.into());
-        let problem = Problem { file, line, message, remedy };
+        let problem = BundleProblem { file, line, message, remedy };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
 
-    fn read(&self, path: &str, kind: tree::Kind) -> Result<Rc<Content>, Unread> {
+    fn read(&self, path: &str, kind: tree::FileKind) -> Result<Rc<FileContent>, FileError> {
         let unread = |why: &str, remedy| {
-            Err(Unread { why: format!("open {}: {why}", self.display_path(path)), remedy })
+            Err(FileError { why: format!("open {}: {why}", self.display_path(path)), remedy })
         };
         match kind {
-            tree::Kind::File => {}
-            tree::Kind::Outside => {
+            tree::FileKind::File => {}
+            tree::FileKind::Outside => {
                 let why = "the symbolic link leaves the bundle, or leads nowhere";
                 return unread(why, "copy the file into the bundle");
             }
-            tree::Kind::Folder | tree::Kind::Other => {
+            tree::FileKind::Folder | tree::FileKind::Other => {
                 return unread("not a file", "move it out of the bundle");
             }
         }
@@ -236,8 +246,8 @@ impl<'r, 't> Loader<'r, 't> {
         Ok(content)
     }
 
-    /// Goes through a folder and those in it: annotations and the ClusterServiceVersion are wherever
-    /// they are found, and every file counts for the size.
+    /// Visits a folder and its sub-folders. Annotations and the ClusterServiceVersion may be in any
+    /// of them, and each file adds to the size.
     fn walk(&mut self, folder: &str, depth: usize) {
         let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
@@ -251,28 +261,28 @@ impl<'r, 't> Loader<'r, 't> {
         };
         for entry in entries {
             let path = join(folder, &entry.name);
-            if entry.kind == tree::Kind::Folder {
-                if depth < DEEPEST && !entry.name.starts_with('.') {
+            if entry.kind == tree::FileKind::Folder {
+                if depth < MAX_DEPTH && !entry.name.starts_with('.') {
                     self.walk(&path, depth + 1);
                 }
                 continue;
             }
-            if self.left == 0 {
+            if self.files_left == 0 {
                 let message =
                     format!("the bundle has more than {} files", self.reading.limits().files);
                 self.errors.push(message.clone());
                 self.problem(folder, None, message, "leave files out");
                 return;
             }
-            self.left -= 1;
+            self.files_left -= 1;
             self.visit(folder, &path, &entry);
         }
     }
 
-    fn visit(&mut self, folder: &str, path: &str, entry: &tree::Entry) {
+    fn visit(&mut self, folder: &str, path: &str, entry: &tree::FileEntry) {
         let content = match self.read(path, entry.kind) {
             Ok(content) => content,
-            Err(Unread { why, remedy }) => {
+            Err(FileError { why, remedy }) => {
                 if !entry.name.starts_with('.') {
                     self.errors
                         .push(format!("unable to load file {}: {why}", self.display_path(path)));
@@ -282,7 +292,7 @@ impl<'r, 't> Loader<'r, 't> {
             }
         };
         self.size += length(&content.bytes);
-        self.weight.add(&content.bytes);
+        self.compressed.add(&content.bytes);
         if entry.name.starts_with('.') {
             return;
         }
@@ -306,7 +316,7 @@ impl<'r, 't> Loader<'r, 't> {
         if kind != Some(CLUSTER_SERVICE_VERSION) {
             let is_near = |kind: &&str| {
                 let lower = CLUSTER_SERVICE_VERSION.to_ascii_lowercase();
-                near::distance(&kind.to_ascii_lowercase(), &lower, MOST_LETTERS).is_some()
+                edit_distance::distance(&kind.to_ascii_lowercase(), &lower, MAX_DISTANCE).is_some()
             };
             if let Some(kind) = kind.filter(is_near) {
                 let kind = kind.to_owned();
@@ -329,12 +339,12 @@ impl<'r, 't> Loader<'r, 't> {
         }
     }
 
-    fn annotations(&mut self, path: &str, content: &Content) {
+    fn annotations(&mut self, path: &str, content: &FileContent) {
         let kind = DeclaredType::Struct(&types::ANNOTATIONS_FILE);
         let refusal = match content.document() {
-            Err(refused) if refused.reason == DocumentError::NoDocument => return,
+            Err(refused) if refused.reason == FirstDocumentError::NoDocument => return,
             Err(refused) => refused.clone(),
-            Ok(decoded) => match soft::read(&decoded.value, &kind) {
+            Ok(decoded) => match text_coercion::read(&decoded.value, &kind) {
                 Ok(value) => {
                     self.annotations = value;
                     return;
@@ -352,7 +362,7 @@ impl<'r, 't> Loader<'r, 't> {
     }
 
     /// The objects of the folder that holds the ClusterServiceVersion.
-    fn manifests(&mut self, folder: &str, name: &str) -> Option<Subject> {
+    fn manifests(&mut self, folder: &str, name: &str) -> Option<LoadedBundle> {
         let mut faults = Vec::new();
         let read = self.objects(folder, name, &mut faults);
         if !faults.is_empty() {
@@ -362,7 +372,12 @@ impl<'r, 't> Loader<'r, 't> {
         read
     }
 
-    fn objects(&mut self, folder: &str, name: &str, faults: &mut Vec<String>) -> Option<Subject> {
+    fn objects(
+        &mut self,
+        folder: &str,
+        name: &str,
+        faults: &mut Vec<String>,
+    ) -> Option<LoadedBundle> {
         let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
@@ -375,7 +390,7 @@ impl<'r, 't> Loader<'r, 't> {
         let mut crds = Vec::new();
         for entry in entries {
             let path = join(folder, &entry.name);
-            if entry.kind == tree::Kind::Folder {
+            if entry.kind == tree::FileKind::Folder {
                 faults.push(format!(
                     "bundle manifests dir contains directory: {}",
                     self.display_path(&path)
@@ -395,7 +410,7 @@ impl<'r, 't> Loader<'r, 't> {
             }
             let content = match self.read(&path, entry.kind) {
                 Ok(content) => content,
-                Err(Unread { why, .. }) => {
+                Err(FileError { why, .. }) => {
                     faults.push(format!("unable to load file {}: {why}", self.display_path(&path)));
                     continue;
                 }
@@ -414,7 +429,8 @@ impl<'r, 't> Loader<'r, 't> {
                 let message =
                     "there is a second document, and only the first of a file counts".to_owned();
                 let remedy = "write each object to its own file".into();
-                let dropped = Problem { file: path.clone(), line: Some(line), message, remedy };
+                let dropped =
+                    BundleProblem { file: path.clone(), line: Some(line), message, remedy };
                 self.dropped.push(dropped);
             }
             let source = content.bytes.clone();
@@ -430,7 +446,7 @@ impl<'r, 't> Loader<'r, 't> {
                 }
                 "ClusterServiceVersion" => {
                     let kind = types::CLUSTER_SERVICE_VERSION;
-                    let value = self.typed(&manifest, &entry.name, "CSV", &kind, faults)?;
+                    let value = self.decode_as(&manifest, &entry.name, "CSV", &kind, faults)?;
                     csv = Some((at, value));
                 }
                 "CustomResourceDefinition" => {
@@ -442,21 +458,22 @@ impl<'r, 't> Loader<'r, 't> {
             manifests.push(manifest);
         }
         crds.sort_by_key(|crd| !crd.v1);
-        Some(Subject {
+        Some(LoadedBundle {
             name: name.to_owned(),
             package: String::new(),
             channels: Vec::new(),
             default_channel: String::new(),
             size: 0,
-            weight: Weight::default(),
+            compressed: CompressedSize::default(),
             manifests,
             csv: csv?,
             crds,
         })
     }
 
-    /// A manifest as a value of its type; none if it is something else, which ends the reading.
-    fn typed(
+    /// A manifest as a value of its type; none, which ends the loading, if it does not have its
+    /// type.
+    fn decode_as(
         &mut self,
         manifest: &Manifest,
         file: &str,
@@ -464,8 +481,8 @@ impl<'r, 't> Loader<'r, 't> {
         kind: &DeclaredType,
         faults: &mut Vec<String>,
     ) -> Option<Arc<Value>> {
-        let mut value = manifest.shared().clone();
-        if what == "CSV" && self.library == Library::V034 {
+        let mut value = manifest.shared_value().clone();
+        if what == "CSV" && self.library == LibraryVersion::V034 {
             let unknown = |name: &String| name.eq_ignore_ascii_case("release");
             let spec = value.get("spec").and_then(Value::as_object);
             if spec.is_some_and(|spec| spec.keys().any(unknown))
@@ -474,7 +491,7 @@ impl<'r, 't> Loader<'r, 't> {
                 spec.retain(|name, _| !unknown(name));
             }
         }
-        let mismatch = match soft::read(&value, kind) {
+        let mismatch = match text_coercion::read(&value, kind) {
             Ok(value) => return Some(value),
             Err(mismatch) => mismatch,
         };
@@ -484,7 +501,7 @@ impl<'r, 't> Loader<'r, 't> {
             "unable to parse {what} {file}: error unmarshaling JSON: while decoding JSON: {}",
             mismatch.reason
         ));
-        let remedy = "write the value in the kind that is named";
+        let remedy = "write a value of the type in the message";
         self.problem(manifest.file(), line, mismatch.reason.to_string(), remedy);
         None
     }
@@ -508,15 +525,15 @@ impl<'r, 't> Loader<'r, 't> {
         };
         let v1 = version == "v1";
         let kind = DeclaredType::Table(if v1 { types::CRD_V1 } else { types::CRD_V1BETA1 });
-        let value = self.typed(manifest, file, "CRD", &kind, faults)?;
+        let value = self.decode_as(manifest, file, "CRD", &kind, faults)?;
         Some(Crd { manifest: 0, v1, value })
     }
 
-    fn finish(mut self) -> Loaded {
-        let shown = self.shown.to_owned();
+    fn finish(mut self) -> LoadResult {
+        let display_root = self.display_root.to_owned();
         if !self.found {
-            self.errors.push(format!("unable to find a csv in bundle directory {shown}"));
-            // One of these may be meant to be it.
+            self.errors.push(format!("unable to find a csv in bundle directory {display_root}"));
+            // One of these files may hold it.
             let undecoded = std::mem::take(&mut self.undecoded);
             let (message, remedy) = if undecoded.is_empty() {
                 ("there is no ClusterServiceVersion", "put one among the manifests")
@@ -525,7 +542,7 @@ impl<'r, 't> Loader<'r, 't> {
             };
             for (path, Refused { reason, line }) in undecoded {
                 let why = match reason {
-                    DocumentError::NoDocument => "the file is empty".to_owned(),
+                    FirstDocumentError::NoDocument => "the file is empty".to_owned(),
                     reason => reason.to_string(),
                 };
                 self.problem(&path, line, why, "write one object of Kubernetes in it");
@@ -537,18 +554,18 @@ impl<'r, 't> Loader<'r, 't> {
             }
             self.problem(self.root, None, message, remedy);
         } else if self.subject.is_none() {
-            self.errors.push(format!("unable to load bundle from directory {shown}"));
+            self.errors.push(format!("unable to load bundle from directory {display_root}"));
         }
         if let Some(subject) = &mut self.subject {
-            let said = shape::field(&self.annotations, "annotations").unwrap_or(&Value::Null);
-            let channels = shape::text(said, types::CHANNELS_KEY);
+            let said = go_field::field(&self.annotations, "annotations").unwrap_or(&Value::Null);
+            let channels = go_field::text(said, types::CHANNELS_KEY);
             subject.channels = channels.split(',').map(str::to_owned).collect();
-            shape::text(said, types::PACKAGE_KEY).clone_into(&mut subject.package);
-            shape::text(said, types::DEFAULT_KEY).clone_into(&mut subject.default_channel);
-            (subject.size, subject.weight) = (self.size, self.weight);
+            go_field::text(said, types::PACKAGE_KEY).clone_into(&mut subject.package);
+            go_field::text(said, types::DEFAULT_KEY).clone_into(&mut subject.default_channel);
+            (subject.size, subject.compressed) = (self.size, self.compressed);
         }
         let refusal = (!self.errors.is_empty()).then(|| aggregate(&self.errors));
-        Loaded {
+        LoadResult {
             subject: self.subject,
             refusal,
             problems: self.problems,
@@ -558,7 +575,7 @@ impl<'r, 't> Loader<'r, 't> {
     }
 }
 
-/// Several errors in one line: each once, in brackets if they are several.
+/// Errors in one line: each once, several in brackets.
 pub(crate) fn aggregate(errors: &[String]) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for error in errors {

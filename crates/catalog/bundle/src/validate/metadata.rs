@@ -1,11 +1,11 @@
-//! The metadata that every object has: what is wrong with it, and how Go prints it.
+//! Object metadata: its validation, and its text in Go's `%v`.
 
-use crate::shape;
+use crate::go_field;
 use mainstay_object::{FieldError, FieldPath, metadata};
 use serde_json::Value;
 
-/// What is wrong with labels, annotations, owners and finalizers.
-pub(crate) fn parts(found: &Value) -> Vec<FieldError> {
+/// Errors of labels, annotations, owner references and finalizers.
+pub(crate) fn validate_parts(found: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
     let mut errors = Vec::new();
     if found.get("generation").and_then(Value::as_i64).is_some_and(|generation| generation < 0) {
@@ -20,12 +20,12 @@ pub(crate) fn parts(found: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with the metadata of an object that shall be applied to a cluster as it is.
-pub(crate) fn applied(found: &Value) -> Vec<FieldError> {
+/// Errors of the metadata of an object that OLM applies to a cluster.
+pub(crate) fn validate_applied(found: &Value) -> Vec<FieldError> {
     let path = FieldPath::new("metadata");
-    let has = |name: &str| !shape::text(found, name).is_empty();
+    let has = |name: &str| !go_field::text(found, name).is_empty();
     let mut errors = Vec::new();
-    // A name that is generated is none, to upstream.
+    // Upstream ignores generateName.
     if !has("name") {
         let why = "name or generateName is required";
         errors.push(FieldError::required(&path.child("name"), why));
@@ -33,7 +33,7 @@ pub(crate) fn applied(found: &Value) -> Vec<FieldError> {
     if has("namespace") {
         errors.push(FieldError::forbidden(&path.child("namespace"), "not allowed on this type"));
     }
-    errors.extend(parts(found));
+    errors.extend(validate_parts(found));
     errors
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn print_type(object: &Value) -> String {
     format!("{{{} {}}}", text("kind"), text("apiVersion"))
 }
 
-/// Metadata as `%v` prints them.
+/// Metadata as `%v` prints it.
 pub(crate) fn print_metadata(found: &Value) -> String {
     let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default();
     let pointer = |value: Option<&Value>| match value {

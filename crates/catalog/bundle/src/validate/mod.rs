@@ -1,88 +1,91 @@
-//! Judging bundles: the validators of upstream's validation library.
+//! Bundle validation: the validators of the library operator-framework/api.
 //!
-//! [`load`] reads a folder as that library does, each [`Validator`] looks at what came of it and
-//! answers with [`Findings`] in upstream's words. A finding knows its place besides
-//! ([`Subject::place`]), and a remedy, for who speaks to people.
+//! [`load`] reads a folder as that library does. Each [`Validator`] returns a [`ManifestResult`]
+//! for each object, with upstream's messages. A finding also has a location
+//! ([`LoadedBundle::locate`]) and a remedy.
 //!
 //! ```text
-//! tree ─► load ─► Subject ─► Validator::run ─► Findings (one for each object that was looked at)
-//!                    └─ problems: what could not be read, with file and line
+//! tree ─► load ─┬─► LoadedBundle ─► Validator::run ─► ManifestResult (one for each object)
+//!               └─► problems: unreadable files, with file and line
 //! ```
 //!
-//! [`format()`] and [`content`] are what `opm` itself asks of a bundle's folders and manifests.
+//! [`check_format`] and [`check_manifests`] are the checks of `opm` itself.
 //!
-//! Nothing here asks a network: the one validator that looks at images is given where their
-//! manifests come from ([`Images`]).
+//! This module does not use the network: the validator of images gets their manifests from an
+//! [`ImageInspector`].
 //!
-//! Where upstream crashes (an empty list of icons) there is a finding; where it goes through a map,
-//! what it says in random order is sorted here.
+//! Where upstream crashes (an empty list of icons), this module returns a finding. Where upstream
+//! iterates over a map, its random order is sorted here.
 
 mod annotations;
 mod bundle;
 mod community;
+mod compressed_size;
 mod convert;
 mod crd;
 mod csv;
+mod csv_fields;
 pub(crate) mod decode;
+mod email_address;
 mod finding;
 mod format;
-mod good;
-mod hub;
+mod good_practices;
 mod load;
-mod mail;
 mod metadata;
 mod multiarch;
 mod object;
+mod operator_hub;
+mod operator_sdk;
 mod registry;
-mod removed;
-mod sdk;
+mod removed_apis;
 mod settings;
-mod soft;
-mod view;
-mod weight;
+mod text_coercion;
 
-pub use annotations::{operator_group, package_manifest};
+pub use annotations::{validate_operator_group, validate_package_manifest};
 pub use community::{IndexContent, IndexFile};
-pub use finding::{Bad, Finding, Findings, Level};
-pub use format::format;
-pub use load::{Loaded, Subject, load, load_as};
-pub use multiarch::Images;
-pub use registry::{MediaTypeError, content, media_type};
-pub(crate) use removed::is_removed;
-pub use sdk::{annotations as sdk_annotations, objects as sdk_objects, older_words, printed};
-pub use settings::{CategoriesError, Library, Settings};
+pub use finding::{BadValue, FindingLevel, ManifestResult, ValidationFinding};
+pub use format::check_format;
+pub use load::{LoadResult, LoadedBundle, load, load_as};
+pub use multiarch::ImageInspector;
+pub use operator_sdk::{
+    annotations as read_sdk_annotations, format_go_value, objects as validate_sdk_objects,
+    to_older_messages,
+};
+pub use registry::{MediaTypeError, check_manifests, media_type};
+pub(crate) use removed_apis::is_removed;
+pub use settings::{CategoriesError, LibraryVersion, ValidatorSettings};
 
-/// A validator.
+/// A validator of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Validator {
     /// The ClusterServiceVersion.
     Csv,
     /// Custom resource definitions.
     Crd,
-    /// Whether the parts fit together.
+    /// The bundle as a whole: consistency and size.
     Bundle,
-    /// What the hub asks for, as it was: with capabilities and categories.
+    /// OperatorHub's requirements, version 1: with capabilities and categories.
     OperatorHub,
-    /// What the hub asks for.
+    /// OperatorHub's requirements.
     OperatorHubV2,
-    /// The capability level is one of the standard ones.
+    /// The capability level is a standard one.
     Capabilities,
-    /// Categories are standard ones.
+    /// The categories are standard ones.
     Categories,
     /// Objects that can harm a cluster.
     Object,
-    /// Bundles that keep to old versions of a platform.
+    /// Community operators: bundles limited to older versions of OpenShift.
     Community,
     /// APIs that Kubernetes has removed.
     RemovedApis,
     /// Good practices.
     GoodPractices,
-    /// Architectures of images.
+    /// The architectures of images.
     MultiArch,
 }
 
 impl Validator {
-    /// All of them.
+    /// All validators.
     pub const ALL: [Self; 12] = [
         Self::Csv,
         Self::Crd,
@@ -98,10 +101,10 @@ impl Validator {
         Self::OperatorHub,
     ];
 
-    /// Those that every bundle has to please.
+    /// The validators that every bundle must pass.
     pub const DEFAULT: [Self; 3] = [Self::Csv, Self::Crd, Self::Bundle];
 
-    /// Its name.
+    /// The name in operator-sdk's selectors.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -119,30 +122,30 @@ impl Validator {
         }
     }
 
-    /// What it says of a bundle, object by object, also of objects of which it has nothing to say.
-    /// Without images [`Validator::MultiArch`] looks at nothing.
+    /// The results for a bundle, object by object; also empty results. Without an inspector,
+    /// [`Validator::MultiArch`] returns nothing.
     pub fn run(
         self,
-        subject: &Subject,
-        settings: &Settings,
-        images: Option<&mut dyn Images>,
-    ) -> Vec<Findings> {
+        subject: &LoadedBundle,
+        settings: &ValidatorSettings,
+        images: Option<&mut dyn ImageInspector>,
+    ) -> Vec<ManifestResult> {
         match self {
             Self::Csv => vec![csv::validate(subject)],
             Self::Crd => crd::validate(subject),
             Self::Bundle => vec![bundle::validate(subject, settings.library)],
-            Self::OperatorHub => hub::first(Some(subject), settings),
-            Self::OperatorHubV2 => vec![hub::second(subject, settings)],
-            Self::Capabilities => vec![hub::capabilities(subject)],
-            Self::Categories => vec![hub::categories(subject, settings)],
+            Self::OperatorHub => operator_hub::validate_v1(Some(subject), settings),
+            Self::OperatorHubV2 => vec![operator_hub::validate_v2(subject, settings)],
+            Self::Capabilities => vec![operator_hub::capabilities(subject)],
+            Self::Categories => vec![operator_hub::categories(subject, settings)],
             Self::Object => object::validate(subject),
             Self::Community => vec![community::validate(subject, settings)],
             Self::RemovedApis => {
-                let mut found = Findings::new(subject.name.clone());
-                found.extend(removed::findings(subject, settings));
+                let mut found = ManifestResult::new(subject.name.clone());
+                found.extend(removed_apis::findings(subject, settings));
                 vec![found]
             }
-            Self::GoodPractices => vec![good::validate(subject)],
+            Self::GoodPractices => vec![good_practices::validate(subject)],
             Self::MultiArch => images
                 .map(|images| multiarch::validate(subject, settings, images))
                 .into_iter()
@@ -151,30 +154,30 @@ impl Validator {
     }
 }
 
-/// A place in a bundle.
+/// The location of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FindingLocation {
     /// The file, below the tree's root.
     pub file: String,
     /// The line, from 1.
     pub line: Option<usize>,
 }
 
-impl Subject {
-    /// Where a finding stands; none for what is about the bundle as a whole.
-    pub fn place(&self, finding: &Finding) -> Option<Place> {
-        self.places(&[finding]).pop().flatten()
+impl LoadedBundle {
+    /// The location of a finding; none if it concerns the bundle as a whole.
+    pub fn locate(&self, finding: &ValidationFinding) -> Option<FindingLocation> {
+        self.locate_all(&[finding]).pop().flatten()
     }
 
-    /// As [`Subject::place`], for many findings: each file is gone through once.
-    pub fn places(&self, findings: &[&Finding]) -> Vec<Option<Place>> {
+    /// As [`LoadedBundle::locate`] for many findings, in one pass over each file.
+    pub fn locate_all(&self, findings: &[&ValidationFinding]) -> Vec<Option<FindingLocation>> {
         let mut found = vec![None; findings.len()];
         for (at, manifest) in self.manifests.iter().enumerate() {
-            let here = |number: &usize| findings[*number].place.manifest == Some(at);
+            let here = |number: &usize| findings[*number].object_path.manifest == Some(at);
             let numbers: Vec<usize> = (0..findings.len()).filter(here).collect();
-            let paths = numbers.iter().map(|number| findings[*number].place.path.as_slice());
+            let paths = numbers.iter().map(|number| findings[*number].object_path.path.as_slice());
             for (number, line) in numbers.iter().zip(manifest.lines_of(paths)) {
-                found[*number] = Some(Place { file: manifest.file().to_owned(), line });
+                found[*number] = Some(FindingLocation { file: manifest.file().to_owned(), line });
             }
         }
         found

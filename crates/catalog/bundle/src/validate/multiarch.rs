@@ -1,15 +1,15 @@
-//! The validator of architectures: do images run where the bundle says they do?
+//! The validator `multiarch`: platforms of images, compared with labels and node affinity.
 //!
-//! Upstream goes through maps, so its findings come in random order; ours are sorted by image.
+//! Upstream iterates over maps, so its findings have a random order; these are sorted by image.
 
 use super::{
-    Library, Settings,
+    LibraryVersion, ValidatorSettings,
     csv::labels,
-    finding::{Bad, Finding, Findings, fields},
-    load::Subject,
-    view::{deep, items, texts},
+    csv_fields::{field_at, items, texts},
+    finding::{BadValue, ManifestResult, ValidationFinding, field_path},
+    load::LoadedBundle,
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_gocompat::quote;
 use serde_json::Value;
 use std::{
@@ -21,27 +21,27 @@ use std::{
 const ARCH: &str = "operatorframework.io/arch.";
 const OS: &str = "operatorframework.io/os.";
 
-/// Where the manifests of images come from: a registry, or a container tool that asks one.
-pub trait Images {
-    /// The manifest of an image, or its list of manifests: a JSON text.
+/// A source of image manifests: a registry, or a container tool.
+pub trait ImageInspector {
+    /// The manifest, or the manifest list, of an image as JSON.
     ///
     /// # Errors
-    /// Why it cannot be had; the text of the error becomes part of a finding.
+    /// Why the manifest is not available; the message becomes part of a finding.
     fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>>;
 }
 
-/// Why the platforms of an image are not known.
+/// Why the platforms of an image are unknown.
 #[derive(Debug, thiserror::Error)]
 enum InspectError {
-    /// The manifest cannot be had.
+    /// The manifest is not available.
     #[error("{0}")]
     GetManifest(Box<dyn Error>),
-    /// The manifest is no JSON.
+    /// The manifest is not JSON.
     #[error(transparent)]
     ParseManifest(#[from] serde_json::Error),
 }
 
-/// A system that an image runs on.
+/// A platform of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Platform {
     os: String,
@@ -54,50 +54,49 @@ impl fmt::Display for Platform {
     }
 }
 
-/// The platforms of an image; none if they are not known.
-type Known = Option<Vec<Platform>>;
-type Group = BTreeMap<String, Known>;
+/// The platforms of images by image; none if they are unknown.
+type PlatformsByImage = BTreeMap<String, Option<Vec<Platform>>>;
 
-/// Texts as `%q` prints a list of them.
-fn list<T: fmt::Display>(texts: &[T]) -> String {
+/// A list of texts as `%q` prints it.
+fn quote_list<T: fmt::Display>(texts: &[T]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quote(&text.to_string())).collect();
     format!("[{}]", texts.join(" "))
 }
 
-/// Judges a bundle.
+/// Validates a bundle.
 pub(crate) fn validate(
-    subject: &Subject,
-    settings: &Settings,
-    images: &mut dyn Images,
-) -> Findings {
+    subject: &LoadedBundle,
+    settings: &ValidatorSettings,
+    images: &mut dyn ImageInspector,
+) -> ManifestResult {
     let tool = settings.container_tool.as_str();
-    let mut found = Findings::new(subject.name.clone());
-    let bad = || Bad::Text(subject.csv_name().to_owned());
-    let place = fields(&["metadata", "labels"]);
+    let mut found = ManifestResult::new(subject.name.clone());
+    let bad = || BadValue::Text(subject.csv_name().to_owned());
+    let location = field_path(&["metadata", "labels"]);
     if !matches!(tool, "" | "none" | "docker" | "podman") {
         let detail = format!(
             "invalid value (container-tools) for ({tool}). One of: [docker, podman, none] (If not set, the \
              default value is docker)"
         );
-        let finding = Finding::error("ValidationFailed", bad(), detail);
-        found.add(finding.mend("write docker or podman"));
+        let finding = ValidationFinding::error("ValidationFailed", bad(), detail);
+        found.add(finding.with_remedy("write docker or podman"));
         return found;
     }
     let mut check = Check::new(subject);
     check.inspect(images, settings.library);
-    check.supported();
-    check.unlabelled();
-    check.others();
-    check.affinity();
+    check.check_labels();
+    check.check_missing_labels();
+    check.check_other_images();
+    check.check_affinity();
     for detail in check.errors {
-        let finding = Finding::error("ValidationFailed", bad(), detail);
+        let finding = ValidationFinding::error("ValidationFailed", bad(), detail);
         let remedy = "build the image for it, or remove the label";
-        found.add(finding.at(subject.csv.0, &place).mend(remedy));
+        found.add(finding.at(subject.csv.0, &location).with_remedy(remedy));
     }
     for detail in check.warnings {
-        let finding = Finding::warning("ValidationFailed", bad(), detail);
-        let remedy = "let labels, images and node affinity say the same";
-        found.add(finding.at(subject.csv.0, &place).mend(remedy));
+        let finding = ValidationFinding::warning("ValidationFailed", bad(), detail);
+        let remedy = "make labels, images and node affinity agree";
+        found.add(finding.at(subject.csv.0, &location).with_remedy(remedy));
     }
     found
 }
@@ -105,18 +104,18 @@ pub(crate) fn validate(
 struct Check {
     arch_labels: Vec<String>,
     os_labels: Vec<String>,
-    managers: Group,
-    /// The images of managers in the order in which they are found.
-    named: Vec<String>,
-    others: Group,
-    related: Group,
+    managers: PlatformsByImage,
+    /// The images of managers, in the order of the deployments.
+    manager_images: Vec<String>,
+    others: PlatformsByImage,
+    related: PlatformsByImage,
     affinity: BTreeMap<String, Vec<Platform>>,
     errors: Vec<String>,
     warnings: Vec<String>,
 }
 
 impl Check {
-    fn new(subject: &Subject) -> Self {
+    fn new(subject: &LoadedBundle) -> Self {
         let labelled = |prefix: &str| {
             let found = labels(subject)
                 .filter(|(key, value)| key.contains(prefix) && *value == "supported");
@@ -125,72 +124,72 @@ impl Check {
         let mut check = Self {
             arch_labels: labelled(ARCH),
             os_labels: labelled(OS),
-            managers: Group::new(),
-            named: Vec::new(),
-            others: Group::new(),
-            related: Group::new(),
+            managers: PlatformsByImage::new(),
+            manager_images: Vec::new(),
+            others: PlatformsByImage::new(),
+            related: PlatformsByImage::new(),
             affinity: BTreeMap::new(),
             errors: Vec::new(),
             warnings: Vec::new(),
         };
         for (_, pod) in subject.deployments() {
-            check.deployment(pod);
+            check.add_deployment(pod);
         }
         for (_, pod) in subject.deployments() {
             for container in items(pod, "containers") {
-                let image = shape::text(container, "image");
+                let image = go_field::text(container, "image");
                 if !check.managers.contains_key(image) {
                     check.others.insert(image.to_owned(), None);
                 }
             }
         }
         for image in items(subject.spec(), "relatedImages") {
-            check.related.insert(shape::text(image, "image").to_owned(), None);
+            check.related.insert(go_field::text(image, "image").to_owned(), None);
         }
         check
     }
 
-    /// The images of a deployment that are the operator's own: a container called manager, or all
-    /// but the proxy that scaffolds have.
-    fn deployment(&mut self, pod: &Value) {
+    /// Adds the operator's own images of a deployment: that of the container `manager`, or else all
+    /// except `kube-rbac-proxy`.
+    fn add_deployment(&mut self, pod: &Value) {
         let mut found = false;
         for container in items(pod, "containers") {
-            let image = shape::text(container, "image");
+            let image = go_field::text(container, "image");
             if self.managers.contains_key(image) {
                 continue;
             }
-            if shape::text(container, "name") == "manager" {
-                self.manager(image);
+            if go_field::text(container, "name") == "manager" {
+                self.add_manager(image);
                 found = true;
             }
-            self.affinity.insert(image.to_owned(), affinity(pod));
+            self.affinity.insert(image.to_owned(), affinity_platforms(pod));
         }
         if found {
             return;
         }
         for container in items(pod, "containers") {
-            let image = shape::text(container, "image");
-            if shape::text(container, "name") != "kube-rbac-proxy"
+            let image = go_field::text(container, "image");
+            if go_field::text(container, "name") != "kube-rbac-proxy"
                 && !self.managers.contains_key(image)
             {
-                self.manager(image);
+                self.add_manager(image);
             }
         }
     }
 
-    fn manager(&mut self, image: &str) {
+    fn add_manager(&mut self, image: &str) {
         self.managers.insert(image.to_owned(), None);
-        self.named.push(image.to_owned());
+        self.manager_images.push(image.to_owned());
     }
 
-    fn inspect(&mut self, images: &mut dyn Images, library: Library) {
+    fn inspect(&mut self, images: &mut dyn ImageInspector, library: LibraryVersion) {
         let groups = [&mut self.managers, &mut self.others, &mut self.related];
-        for (image, known) in groups.into_iter().flatten() {
-            // Once more, for who has bad luck.
+        for (image, image_platforms) in groups.into_iter().flatten() {
+            // One retry.
             let mut ask = || platforms(images, image, library);
             let found = ask().or_else(|_| ask());
             match found {
-                Ok(platforms) => *known = Some(platforms),
+                Ok(platforms) => *image_platforms = Some(platforms),
                 Err(error) => {
                     self.warnings.push(format!("unable to inspect the image ({image}) : {error}"));
                 }
@@ -198,24 +197,25 @@ impl Check {
         }
     }
 
-    /// The systems that labels promise, or those that go without saying.
-    fn promised(labels: &[String], prefix: &str, usual: &str) -> Vec<String> {
+    /// The values of the supported labels, or the default.
+    fn labelled_values(labels: &[String], prefix: &str, default: &str) -> Vec<String> {
         if labels.is_empty() {
-            return vec![usual.to_owned()];
+            return vec![default.to_owned()];
         }
         labels.iter().map(|label| label.replace(prefix, "")).collect()
     }
 
-    /// What labels promise, all images have.
-    fn supported(&mut self) {
+    /// Each image has each labelled platform.
+    fn check_labels(&mut self) {
         let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for os in Self::promised(&self.os_labels, OS, "linux") {
-            for arch in Self::promised(&self.arch_labels, ARCH, "amd64") {
+        for os in Self::labelled_values(&self.os_labels, OS, "linux") {
+            for arch in Self::labelled_values(&self.arch_labels, ARCH, "amd64") {
                 let wanted = format!("{os}.{arch}");
-                for (image, known) in self.managers.iter().chain(&self.others).chain(&self.related)
+                for (image, image_platforms) in
+                    self.managers.iter().chain(&self.others).chain(&self.related)
                 {
-                    let Some(known) = known else { continue };
-                    if !known
+                    let Some(image_platforms) = image_platforms else { continue };
+                    if !image_platforms
                         .iter()
                         .any(|platform| format!("{}.{}", platform.os, platform.arch) == wanted)
                     {
@@ -234,32 +234,32 @@ impl Check {
         }
     }
 
-    /// What labels promise and the operator's own images have.
-    fn all(&self, arch: bool) -> BTreeSet<String> {
-        let promised = if arch {
-            Self::promised(&self.arch_labels, ARCH, "amd64")
+    /// The architectures or systems of labels and of the operator's own images.
+    fn labelled_or_provided(&self, arch: bool) -> BTreeSet<String> {
+        let labelled_values = if arch {
+            Self::labelled_values(&self.arch_labels, ARCH, "amd64")
         } else {
-            Self::promised(&self.os_labels, OS, "linux")
+            Self::labelled_values(&self.os_labels, OS, "linux")
         };
-        let known = self.managers.values().flatten().flatten();
-        let had =
-            known.map(|platform| if arch { platform.arch.clone() } else { platform.os.clone() });
-        promised.into_iter().chain(had).collect()
+        let image_platforms = self.managers.values().flatten().flatten();
+        let had = image_platforms
+            .map(|platform| if arch { platform.arch.clone() } else { platform.os.clone() });
+        labelled_values.into_iter().chain(had).collect()
     }
 
-    /// What the operator's own images have and no label says.
-    fn unlabelled(&mut self) {
-        for (arch, usual, label, what) in
+    /// Each architecture and system of the operator's own images has a label.
+    fn check_missing_labels(&mut self) {
+        for (arch, default, label, what) in
             [(true, "amd64", ARCH, "Arch(s)"), (false, "linux", OS, "OS(s)")]
         {
-            let all = self.all(arch);
+            let all = self.labelled_or_provided(arch);
             let labels = if arch { &self.arch_labels } else { &self.os_labels };
-            // An image that could not be looked at counts as one more.
+            // An image that could not be inspected counts as another platform.
             let alone = all.len() == 1 && self.managers.values().all(Option::is_some);
             let missing: Vec<&String> = all
                 .iter()
                 .filter(|name| !labels.iter().any(|label| label.contains(name.as_str())))
-                .filter(|name| !(alone && *name == usual))
+                .filter(|name| !(alone && *name == default))
                 .collect();
             if missing.is_empty() {
                 continue;
@@ -270,21 +270,21 @@ impl Check {
                  your Operator manager image {} provides this support. Thus, it is very likely that you want \
                  to provide it and if you support more than {more}use the required labels for all which are \
                  supported.Otherwise, your solution cannot be listed on the cluster for these architectures",
-                list(&missing),
-                list(&self.named)
+                quote_list(&missing),
+                quote_list(&self.manager_images)
             ));
         }
     }
 
-    /// What the operator's own images have and others do not.
-    fn others(&mut self) {
-        let (archs, systems) = (self.all(true), self.all(false));
+    /// Other images have the architectures and systems of the operator's own images.
+    fn check_other_images(&mut self) {
+        let (archs, systems) = (self.labelled_or_provided(true), self.labelled_or_provided(false));
         let mut found = Vec::new();
-        for (image, known) in self.others.iter().chain(&self.related) {
-            let Some(known) = known else { continue };
+        for (image, image_platforms) in self.others.iter().chain(&self.related) {
+            let Some(image_platforms) = image_platforms else { continue };
             for (all, what, arch) in [(&archs, "Arch(s)", true), (&systems, "OS(s)", false)] {
                 let has = |wanted: &String| {
-                    known.iter().any(|platform| {
+                    image_platforms.iter().any(|platform| {
                         if arch { &platform.arch == wanted } else { &platform.os == wanted }
                     })
                 };
@@ -295,8 +295,8 @@ impl Check {
                          for this {what} Your manager image {} are providing this support OR the CSV is \
                          configured via labels to support it. Then, please verify if this image should not \
                          support it",
-                        list(&missing),
-                        list(&self.named)
+                        quote_list(&missing),
+                        quote_list(&self.manager_images)
                     ));
                 }
             }
@@ -304,16 +304,16 @@ impl Check {
         self.warnings.extend(found);
     }
 
-    /// Pods go where their images run.
-    fn affinity(&mut self) {
+    /// The node affinity of pods has the platforms of their images.
+    fn check_affinity(&mut self) {
         let mut found = Vec::new();
-        for (image, known) in self.managers.iter().chain(&self.others) {
+        for (image, image_platforms) in self.managers.iter().chain(&self.others) {
             let unknown = [Platform { os: "error".to_owned(), arch: "error".to_owned() }];
-            let has = known.as_deref().unwrap_or(&unknown);
+            let has = image_platforms.as_deref().unwrap_or(&unknown);
             let wanted = self.affinity.get(image).map_or(&[][..], Vec::as_slice);
             let image = quote(image);
             if wanted.is_empty() {
-                if known.is_none() {
+                if image_platforms.is_none() {
                     found.push(format!(
                         "check if the CSV is missing a node affinity configuration for the image: {image}. "
                     ));
@@ -321,7 +321,7 @@ impl Check {
                 found.push(format!(
                     "check if the CSV has a missing or invalid node affinity configuration for the image: \
                      {image}. The image data suggests the following platforms are supported: {}",
-                    list(has)
+                    quote_list(has)
                 ));
                 continue;
             }
@@ -333,16 +333,16 @@ impl Check {
                 found.push(format!(
                     "the CSV includes {} in the node affinity configuration for the image: {image}, but the \
                      image data suggests the following platforms are supported: {}",
-                    list(&extra),
-                    list(has)
+                    quote_list(&extra),
+                    quote_list(has)
                 ));
             }
             if !missing.is_empty() {
                 found.push(format!(
                     "the image data indicates {} is supported for the image: {image}, but the node affinity \
                      configuration for the image only specifies {}",
-                    list(&missing),
-                    list(wanted)
+                    quote_list(&missing),
+                    quote_list(wanted)
                 ));
             }
         }
@@ -350,40 +350,40 @@ impl Check {
     }
 }
 
-/// The platforms of an image, but for entries that are no images at all, which an older library does
-/// not tell apart.
+/// The platforms of an image, without manifests that are not images. The older library does not
+/// distinguish these.
 fn platforms(
-    images: &mut dyn Images,
+    images: &mut dyn ImageInspector,
     image: &str,
-    library: Library,
+    library: LibraryVersion,
 ) -> Result<Vec<Platform>, InspectError> {
     let text = images.manifest(image).map_err(InspectError::GetManifest)?;
     let value: Value = serde_json::from_str(&text)?;
     let one = |manifest: &Value| {
-        let platform = deep(manifest, &["platform"]);
-        let text = |name: &str| shape::text(platform, name).to_owned();
+        let platform = field_at(manifest, &["platform"]);
+        let text = |name: &str| go_field::text(platform, name).to_owned();
         Platform { os: text("os"), arch: text("architecture") }
     };
     let unknown = |text: &str| text.is_empty() || text == "unknown";
     let found = items(&value, "manifests").iter().map(one);
-    let all = library == Library::V034;
+    let all = library == LibraryVersion::V034;
     Ok(found
         .filter(|platform| all || (!unknown(&platform.os) && !unknown(&platform.arch)))
         .collect())
 }
 
-/// The platforms that pods are bound to.
-fn affinity(pod: &Value) -> Vec<Platform> {
+/// The platforms of a pod's required node affinity.
+fn affinity_platforms(pod: &Value) -> Vec<Platform> {
     let path = ["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
     let mut found = Vec::new();
-    for term in items(deep(pod, &path), "nodeSelectorTerms") {
+    for term in items(field_at(pod, &path), "nodeSelectorTerms") {
         let (mut archs, mut systems) = (Vec::new(), Vec::new());
         for expression in items(term, "matchExpressions") {
-            if shape::text(expression, "operator") != "In" {
+            if go_field::text(expression, "operator") != "In" {
                 continue;
             }
             let values = || texts(expression, "values").collect();
-            match shape::text(expression, "key") {
+            match go_field::text(expression, "key") {
                 "kubernetes.io/arch" => archs = values(),
                 "kubernetes.io/os" => systems = values(),
                 _ => {}

@@ -1,19 +1,19 @@
-//! The validator of objects that can harm a cluster: budgets, priorities, permissions.
+//! The validator `object`: disruption budgets, priority classes and RBAC that can harm a cluster.
 
 use super::{
-    finding::{Bad, Finding, Findings, fields, item},
-    load::Subject,
+    csv_fields::{field_at, field_value, items, texts},
+    finding::{BadValue, ManifestResult, ValidationFinding, field_path, item_path},
+    load::LoadedBundle,
     metadata::{print_metadata, print_type},
-    view::{deep, items, part, texts},
 };
-use crate::{manifest::Manifest, shape};
+use crate::{go_field, manifest::Manifest};
 use mainstay_schema::gojson::{self, DeclaredType};
 use serde_json::Value;
 
 const INVALID: &str = "ObjectFailedValidation";
 
-/// Security context constraints that come with the platform.
-const DEFAULTS: &[&str] = &[
+/// Security context constraints that OpenShift ships.
+const DEFAULT_SCCS: &[&str] = &[
     "privileged",
     "restricted",
     "anyuid",
@@ -24,29 +24,33 @@ const DEFAULTS: &[&str] = &[
     "nonroot",
 ];
 
-/// Judges the objects of a bundle that are of kinds known here.
-pub(crate) fn validate(subject: &Subject) -> Vec<Findings> {
+/// Validates the objects of these kinds.
+pub(crate) fn validate(subject: &LoadedBundle) -> Vec<ManifestResult> {
     let manifests = subject.manifests.iter().enumerate();
     manifests.filter_map(|(at, manifest)| one(at, manifest)).collect()
 }
 
-fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
-    let (what, name, judge): (_, _, fn(usize, &Value) -> Vec<Finding>) = match manifest.kind() {
-        "PodDisruptionBudget" => {
-            ("poddisruptionbudget", "api.policy.v1.PodDisruptionBudget", budget)
-        }
-        "PriorityClass" => ("priorityclass", "api.scheduling.v1.PriorityClass", priority),
-        "Role" => ("role", "api.rbac.v1.Role", rules),
-        "ClusterRole" => ("clusterrole", "api.rbac.v1.ClusterRole", rules),
-        _ => return None,
-    };
-    let mut found = Findings::default();
+fn one(at: usize, manifest: &Manifest) -> Option<ManifestResult> {
+    let (what, name, judge): (_, _, fn(usize, &Value) -> Vec<ValidationFinding>) =
+        match manifest.kind() {
+            "PodDisruptionBudget" => {
+                ("poddisruptionbudget", "api.policy.v1.PodDisruptionBudget", budget)
+            }
+            "PriorityClass" => ("priorityclass", "api.scheduling.v1.PriorityClass", priority),
+            "Role" => ("role", "api.rbac.v1.Role", rules),
+            "ClusterRole" => ("clusterrole", "api.rbac.v1.ClusterRole", rules),
+            _ => return None,
+        };
+    let mut found = ManifestResult::default();
     match gojson::check(manifest.value(), &DeclaredType::Table(name)) {
         Err(mismatch) => {
-            let bad = Bad::Shown(mismatch.reason.to_string());
-            let finding = Finding::error("ParseError", bad, format!("error unmarshaling {what}"));
+            let bad = BadValue::Printed(mismatch.reason.to_string());
+            let finding =
+                ValidationFinding::error("ParseError", bad, format!("error unmarshaling {what}"));
             found.add(
-                finding.at(at, &mismatch.path).mend("write the value in the kind that is named"),
+                finding
+                    .at(at, &mismatch.path)
+                    .with_remedy("write a value of the type in the message"),
             );
         }
         Ok(()) => found.extend(judge(at, manifest.value())),
@@ -54,13 +58,14 @@ fn one(at: usize, manifest: &Manifest) -> Option<Findings> {
     Some(found)
 }
 
-fn budget(at: usize, object: &Value) -> Vec<Finding> {
-    let spec = part(object, "spec");
+fn budget(at: usize, object: &Value) -> Vec<ValidationFinding> {
+    let spec = field_value(object, "spec");
     let mut found = Vec::new();
-    let (most, least) = (part(spec, "maxUnavailable"), part(spec, "minAvailable"));
-    // Upstream takes every text for zero, 50% too.
-    let zero = most.is_string() || most.as_i64() == Some(0);
-    for (wrong, field, detail, remedy) in [
+    let (max_unavailable, min_available) =
+        (field_value(spec, "maxUnavailable"), field_value(spec, "minAvailable"));
+    // Upstream reads every text as zero, also 50%.
+    let zero = max_unavailable.is_string() || max_unavailable.as_i64() == Some(0);
+    for (is_invalid, field, detail, remedy) in [
         (
             zero,
             "maxUnavailable",
@@ -68,33 +73,33 @@ fn budget(at: usize, object: &Value) -> Vec<Finding> {
             "write at least 1",
         ),
         (
-            least == "100%",
+            min_available == "100%",
             "minAvailable",
             "minAvailable field cannot be set to 100%",
-            "leave room for one pod to go",
+            "allow at least one pod to be evicted",
         ),
     ] {
-        if wrong {
-            let bad = Bad::Shown(shown_budget(object));
-            let finding = Finding::error(INVALID, bad, detail);
-            found.push(finding.at(at, &fields(&["spec", field])).mend(remedy));
+        if is_invalid {
+            let bad = BadValue::Printed(print_budget(object));
+            let finding = ValidationFinding::error(INVALID, bad, detail);
+            found.push(finding.at(at, &field_path(&["spec", field])).with_remedy(remedy));
         }
     }
     found
 }
 
-/// A budget as `%v` prints it.
-fn shown_budget(object: &Value) -> String {
-    let spec = part(object, "spec");
-    let amount = |name: &str| match part(spec, name) {
+/// A disruption budget as `%v` prints it.
+fn print_budget(object: &Value) -> String {
+    let spec = field_value(object, "spec");
+    let amount = |name: &str| match field_value(spec, name) {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         _ => "<nil>".to_owned(),
     };
-    let selector = match part(spec, "selector") {
+    let selector = match field_value(spec, "selector") {
         Value::Null => "nil".to_owned(),
         selector => {
-            let labels = part(selector, "matchLabels").as_object();
+            let labels = field_value(selector, "matchLabels").as_object();
             let label = |(key, value): (&String, &Value)| {
                 format!("{key}: {},", value.as_str().unwrap_or_default())
             };
@@ -102,8 +107,8 @@ fn shown_budget(object: &Value) -> String {
             let expression = |expression: &Value| {
                 format!(
                     "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
-                    shape::text(expression, "key"),
-                    shape::text(expression, "operator"),
+                    go_field::text(expression, "key"),
+                    go_field::text(expression, "operator"),
                     texts(expression, "values").collect::<Vec<_>>().join(" ")
                 )
             };
@@ -116,48 +121,50 @@ fn shown_budget(object: &Value) -> String {
             )
         }
     };
-    let policy = match part(spec, "unhealthyPodEvictionPolicy") {
+    let policy = match field_value(spec, "unhealthyPodEvictionPolicy") {
         Value::Null => "<nil>",
         _ => "{ptr}",
     };
     format!(
         "{{{} {} {{{} {selector} {} {policy}}} {{0 map[] 0 0 0 0 []}}}}",
         print_type(object),
-        print_metadata(part(object, "metadata")),
+        print_metadata(field_value(object, "metadata")),
         amount("minAvailable"),
         amount("maxUnavailable"),
     )
 }
 
-fn priority(at: usize, object: &Value) -> Vec<Finding> {
-    if part(object, "globalDefault") != &Value::Bool(true) {
+fn priority(at: usize, object: &Value) -> Vec<ValidationFinding> {
+    if field_value(object, "globalDefault") != &Value::Bool(true) {
         return Vec::new();
     }
-    let policy = if part(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
-    let shown = format!(
+    let policy = if field_value(object, "preemptionPolicy").is_null() { "<nil>" } else { "{ptr}" };
+    let printed = format!(
         "{{{} {} {} true {} {policy}}}",
         print_type(object),
-        print_metadata(part(object, "metadata")),
-        part(object, "value").as_i64().unwrap_or_default(),
-        shape::text(object, "description"),
+        print_metadata(field_value(object, "metadata")),
+        field_value(object, "value").as_i64().unwrap_or_default(),
+        go_field::text(object, "description"),
     );
     let detail = "globalDefault field cannot be set to true";
-    let finding = Finding::error(INVALID, Bad::Shown(shown), detail);
-    vec![finding.at(at, &fields(&["globalDefault"])).mend("write false")]
+    let finding = ValidationFinding::error(INVALID, BadValue::Printed(printed), detail);
+    vec![finding.at(at, &field_path(&["globalDefault"])).with_remedy("write false")]
 }
 
-fn rules(at: usize, object: &Value) -> Vec<Finding> {
+fn rules(at: usize, object: &Value) -> Vec<ValidationFinding> {
     let rules = items(object, "rules");
     let any = |rule: &Value, field: &str, wanted: &[&str]| {
         texts(rule, field).any(|text| wanted.contains(&text))
     };
     let mut found = Vec::new();
-    let mut add =
-        |number: usize, level: fn(&'static str, Bad, &'static str) -> Finding, kind, detail| {
-            let finding = level(kind, Bad::Shown(shown_rule(&rules[number])), detail);
-            let remedy = "take the permission out of the role";
-            found.push(finding.at(at, &item(&["rules"], number)).mend(remedy));
-        };
+    let mut add = |number: usize,
+                   level: fn(&'static str, BadValue, &'static str) -> ValidationFinding,
+                   kind,
+                   detail| {
+        let finding = level(kind, BadValue::Printed(print_rule(&rules[number])), detail);
+        let remedy = "take the permission out of the role";
+        found.push(finding.at(at, &item_path(&["rules"], number)).with_remedy(remedy));
+    };
     for (number, rule) in rules.iter().enumerate() {
         if any(rule, "apiGroups", &["policy"])
             && any(rule, "resources", &["poddisruptionbudgets"])
@@ -165,23 +172,23 @@ fn rules(at: usize, object: &Value) -> Vec<Finding> {
         {
             let detail = "RBAC includes permission to create/update poddisruptionbudgets, which could \
                           impact cluster stability";
-            add(number, Finding::warning, "ValidationFailed", detail);
+            add(number, ValidationFinding::warning, "ValidationFailed", detail);
         }
         if any(rule, "apiGroups", &["security.openshift.io"])
             && any(rule, "resources", &["securitycontextconstraints"])
             && any(rule, "verbs", &["*", "delete", "update", "patch"])
-            && any(rule, "resourceNames", DEFAULTS)
+            && any(rule, "resourceNames", DEFAULT_SCCS)
         {
             let detail = "RBAC includes permission to modify default securitycontextconstraints, which \
                           could impact cluster stability";
-            add(number, Finding::error, INVALID, detail);
+            add(number, ValidationFinding::error, INVALID, detail);
         }
     }
     found
 }
 
-/// A rule as `%v` prints it.
-fn shown_rule(rule: &Value) -> String {
+/// An RBAC rule as `%v` prints it.
+fn print_rule(rule: &Value) -> String {
     let list = |name: &str| texts(rule, name).collect::<Vec<_>>().join(" ");
     format!(
         "{{[{}] [{}] [{}] [{}] [{}]}}",
@@ -193,18 +200,18 @@ fn shown_rule(rule: &Value) -> String {
     )
 }
 
-/// Whether a rule of permissions names one of the groups, one of the resources and one of the verbs.
+/// Whether an RBAC rule has one of the groups, one of the resources and one of the verbs.
 pub(crate) fn permits(rule: &Value, groups: &[&str], resources: &[&str], verbs: &[&str]) -> bool {
     let any = |field: &str, wanted: &[&str]| texts(rule, field).any(|text| wanted.contains(&text));
     any("apiGroups", groups) && any("resources", resources) && any("verbs", verbs)
 }
 
-/// The permissions of an install strategy: `permissions` or `clusterPermissions`.
+/// The rules of an install strategy's `permissions` or `clusterPermissions`, with their indexes.
 pub(crate) fn permissions<'s>(
-    subject: &'s Subject,
+    subject: &'s LoadedBundle,
     which: &str,
 ) -> impl Iterator<Item = (usize, usize, &'s Value)> {
-    let found = deep(subject.install(), &[which]).as_array().map_or(&[][..], Vec::as_slice);
+    let found = field_at(subject.install(), &[which]).as_array().map_or(&[][..], Vec::as_slice);
     found.iter().enumerate().flat_map(|(at, permission)| {
         items(permission, "rules").iter().enumerate().map(move |(rule, value)| (at, rule, value))
     })

@@ -1,20 +1,21 @@
-//! What `opm` asks of the content of a bundle's manifests, in the words of `operator-registry` 1.73.
+//! The manifest content check of `opm`, with the errors of `operator-registry` 1.73.
 
 use super::{
-    Settings, convert, crd, csv, hub,
-    load::{Crd, Subject},
-    metadata::{applied, print_metadata, print_type},
-    soft,
-    weight::Weight,
+    ValidatorSettings,
+    compressed_size::CompressedSize,
+    convert, crd, csv,
+    load::{Crd, LoadedBundle},
+    metadata::{print_metadata, print_type, validate_applied},
+    operator_hub, text_coercion,
 };
 use crate::{
     bundle::check_crds,
-    csv::Csv,
+    csv::CsvManifest,
+    go_field,
     manifest::Manifest,
     read::Limits,
-    reading::Reading,
-    shape,
-    tree::{self, Tree},
+    reader::BundleReader,
+    tree::{self, FileTree},
     types,
 };
 use mainstay_gocompat::quote;
@@ -50,10 +51,10 @@ pub(crate) const KINDS: &[&str] = &[
     "PodMonitor",
 ];
 
-/// Why the kind of content of a folder of manifests is not known, in upstream's words.
+/// Why the media type of a folder of manifests is unknown, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MediaTypeError {
-    /// A file is no plain file, cannot be read or is too long.
+    /// A file is not a regular file, cannot be read or is too long.
     #[error("Unable to read file {path} in bundle")]
     ReadFile {
         /// The file.
@@ -67,35 +68,41 @@ pub enum MediaTypeError {
     },
 }
 
-/// What kind of content a folder of manifests has. `shown` is how errors call the folder.
+/// The media type of a folder of manifests. `display_folder` is its name in errors.
 ///
 /// # Errors
 /// If the folder has no files, or one that cannot be read.
 pub fn media_type(
-    tree: &dyn Tree,
+    tree: &dyn FileTree,
     folder: &str,
-    shown: &str,
+    display_folder: &str,
     limits: &Limits,
 ) -> Result<&'static str, MediaTypeError> {
-    Reading::new(tree, limits).media_type(folder, shown)
+    BundleReader::new(tree, limits).media_type(folder, display_folder)
 }
 
-impl Reading<'_> {
-    /// What kind of content a folder of manifests has, as [`media_type`] says it.
+impl BundleReader<'_> {
+    /// The media type of a folder of manifests, as [`media_type`] returns it.
     ///
     /// # Errors
     /// If the folder has no files, or one that cannot be read.
-    pub fn media_type(&self, folder: &str, shown: &str) -> Result<&'static str, MediaTypeError> {
+    pub fn media_type(
+        &self,
+        folder: &str,
+        display_folder: &str,
+    ) -> Result<&'static str, MediaTypeError> {
         let mut any = false;
         let mut found = "plain";
         let mut chart = false;
         for entry in self.list(folder).unwrap_or_default() {
-            if entry.kind == tree::Kind::Folder {
+            if entry.kind == tree::FileKind::Folder {
                 continue;
             }
             any = true;
-            let Some(content) = self.sound(folder, &entry) else {
-                return Err(MediaTypeError::ReadFile { path: format!("{shown}/{}", entry.name) });
+            let Some(content) = self.readable_file(folder, &entry) else {
+                return Err(MediaTypeError::ReadFile {
+                    path: format!("{display_folder}/{}", entry.name),
+                });
             };
             let object = content.object().ok();
             let kind = object
@@ -111,44 +118,44 @@ impl Reading<'_> {
             }
         }
         match (any, chart) {
-            (false, _) => Err(MediaTypeError::NoFiles { folder: shown.to_owned() }),
+            (false, _) => Err(MediaTypeError::NoFiles { folder: display_folder.to_owned() }),
             (true, true) => Ok("helm"),
             (true, false) => Ok(found),
         }
     }
 }
 
-/// What `opm` finds wrong with the content of a folder of manifests, in the order in which it says
-/// it. `hub` asks the validator `operatorhub` too. `shown` is how messages call the folder.
-pub fn content(
-    tree: &dyn Tree,
+/// The errors of `opm` for a folder of manifests, in its order. With `hub` the validator
+/// `operatorhub` runs too. `display_folder` is the name of the folder in messages.
+pub fn check_manifests(
+    tree: &dyn FileTree,
     folder: &str,
-    shown: &str,
+    display_folder: &str,
     limits: &Limits,
-    hub: Option<&Settings>,
+    hub: Option<&ValidatorSettings>,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let reading = Reading::new(tree, limits);
-    let media = reading.media_type(folder, shown);
+    let reading = BundleReader::new(tree, limits);
+    let media = reading.media_type(folder, display_folder);
     match &media {
         Ok("helm") => return found,
         Ok(_) => {}
         Err(error) => found.push(error.to_string()),
     }
-    let listed = match reading.list(folder) {
+    let entries = match reading.list(folder) {
         Ok(entries) => entries,
         Err(error) => {
             let text = error.to_string();
             let end = text.find(" (os error").unwrap_or(text.len());
-            found.push(format!("open {shown}: {}", text[..end].to_lowercase()));
+            found.push(format!("open {display_folder}: {}", text[..end].to_lowercase()));
             Vec::new()
         }
     };
     let mut manifests: Vec<Manifest> = Vec::new();
-    let (mut typed, mut named) = (Value::Null, String::new());
-    for entry in listed.into_iter().take(limits.files) {
-        let path = format!("{shown}/{}", entry.name);
-        let Some(content) = reading.sound(folder, &entry) else {
+    let (mut converted_csv, mut csv_name) = (Value::Null, String::new());
+    for entry in entries.into_iter().take(limits.files) {
+        let path = format!("{display_folder}/{}", entry.name);
+        let Some(content) = reading.readable_file(folder, &entry) else {
             found.push(format!("Unable to read file {path} in supported types"));
             continue;
         };
@@ -167,45 +174,47 @@ pub fn content(
         } else if kind == "ClusterServiceVersion" {
             let value = manifest.value();
             let definition = builtin::definition(types::CSV_V1ALPHA1);
-            // What was filled before something failed is looked at further below.
-            typed = definition.map_or(Value::Null, |definition| convert::filled(value, definition));
-            if let Some(error) = definition.and_then(|definition| convert::fault(value, definition))
+            // The checks below use the fields that were converted before an error.
+            converted_csv = definition
+                .map_or(Value::Null, |definition| convert::convert_prefix(value, definition));
+            if let Some(error) =
+                definition.and_then(|definition| convert::convert_error(value, definition))
             {
                 found.push(error.to_string());
             } else {
-                let judged = csv::validate(&alone(typed.clone()));
-                found.extend(judged.errors.iter().map(super::Finding::text));
-                manifest.name().clone_into(&mut named);
+                let judged = csv::validate(&bundle_of_csv(converted_csv.clone()));
+                found.extend(judged.errors.iter().map(super::ValidationFinding::text));
+                manifest.name().clone_into(&mut csv_name);
             }
         } else if kind == "CustomResourceDefinition" {
             found.extend(definition(&manifest));
         } else {
-            found.extend(applicable(&manifest));
+            found.extend(metadata_error(&manifest));
         }
         manifests.push(manifest);
     }
-    let subject = alone(typed);
+    let subject = bundle_of_csv(converted_csv);
     if !manifests.is_empty() {
-        found.extend(bundle(&manifests, &named));
+        found.extend(check_bundle(&manifests, &csv_name));
     }
     if let Some(settings) = hub {
-        let judged = hub::first(Some(&subject), settings);
-        let errors = judged.first().map(|verdict| verdict.errors.as_slice()).unwrap_or_default();
-        found.extend(errors.iter().map(super::Finding::text));
+        let judged = operator_hub::validate_v1(Some(&subject), settings);
+        let errors = judged.first().map(|result| result.errors.as_slice()).unwrap_or_default();
+        found.extend(errors.iter().map(super::ValidationFinding::text));
     }
     found
 }
 
-/// A ClusterServiceVersion with nothing around it.
-fn alone(value: Value) -> Subject {
+/// A bundle that consists of a ClusterServiceVersion.
+fn bundle_of_csv(value: Value) -> LoadedBundle {
     let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    Subject {
+    LoadedBundle {
         name: name.to_owned(),
         package: String::new(),
         channels: Vec::new(),
         default_channel: String::new(),
         size: 0,
-        weight: Weight::default(),
+        compressed: CompressedSize::default(),
         manifests: Vec::new(),
         csv: (0, Arc::new(value)),
         crds: Vec::new(),
@@ -218,24 +227,28 @@ fn definition(manifest: &Manifest) -> Vec<String> {
         "apiextensions.k8s.io/v1beta1" => (false, types::CRD_V1BETA1),
         other => return vec![format!("Unsupported api version of CRD: {other}")],
     };
-    let value = match soft::read(manifest.shared(), &DeclaredType::Table(name)) {
+    let value = match text_coercion::read(manifest.shared_value(), &DeclaredType::Table(name)) {
         Ok(value) => value,
         Err(mismatch) => {
             let why = mismatch.reason;
             return vec![format!("error unmarshaling JSON: while decoding JSON: {why}")];
         }
     };
-    crd::one(&Crd { manifest: 0, v1, value }).errors.iter().map(super::Finding::text).collect()
+    crd::validate_crd(&Crd { manifest: 0, v1, value })
+        .errors
+        .iter()
+        .map(super::ValidationFinding::text)
+        .collect()
 }
 
-/// Whether the metadata of an object are such that it can be applied.
-fn applicable(manifest: &Manifest) -> Option<String> {
+/// Why the metadata of an object is invalid.
+fn metadata_error(manifest: &Manifest) -> Option<String> {
     let value = manifest.value();
     if let Err(mismatch) = gojson::check_struct(value, &types::META) {
         return Some(mismatch.reason.to_string());
     }
-    let metadata = shape::field(value, "metadata").unwrap_or(&Value::Null);
-    let errors = applied(metadata);
+    let metadata = go_field::field(value, "metadata").unwrap_or(&Value::Null);
+    let errors = validate_applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
         let (kind, metadata) = (print_type(value), print_metadata(metadata));
@@ -243,22 +256,22 @@ fn applicable(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// Whether what the ClusterServiceVersion owns is there, and its version is a text.
-fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
+/// Checks that the owned CRDs exist, and that the version of the ClusterServiceVersion is a text.
+fn check_bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let parse = |what: &str, why: &str| vec![format!("Error: Value {why}: {what}")];
     let Some(csv) = manifests.iter().find(|manifest| manifest.kind() == "ClusterServiceVersion")
     else {
         // Upstream crashes.
         return vec!["no csv in bundle".to_owned()];
     };
-    let csv = Csv::new(csv);
-    if let Err(error) = csv.check_head().and_then(|()| check_crds(manifests)) {
+    let csv = CsvManifest::new(csv);
+    if let Err(error) = csv.check_type_and_metadata().and_then(|()| check_crds(manifests)) {
         return parse("error getting bundle CSV", error.upstream());
     }
     let owned = match csv.custom_resources() {
         Ok(definitions) => definitions.owned,
         Err(error) => {
-            // What is owned is not known; whether there is a version is asked all the same.
+            // Upstream checks the version although the owned CRDs are unknown.
             let mut found = parse("error getting CSV CRDs", error.upstream());
             found.extend(version(csv, name));
             return found;
@@ -267,14 +280,14 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     let mut defined = BTreeSet::new();
     let crds = manifests.iter().filter(|manifest| manifest.kind() == "CustomResourceDefinition");
     for crd in crds.filter(|crd| matches!(crd.group_version().1, "v1" | "v1beta1")) {
-        let spec = super::view::part(crd.value(), "spec");
-        let kind = shape::text(super::view::part(spec, "names"), "kind");
-        let old = shape::text(spec, "version");
+        let spec = super::csv_fields::field_value(crd.value(), "spec");
+        let kind = go_field::text(super::csv_fields::field_value(spec, "names"), "kind");
+        let old = go_field::text(spec, "version");
         let versions: Vec<&str> = if crd.group_version().1 == "v1beta1" && !old.is_empty() {
             vec![old]
         } else {
-            let versions = super::view::items(spec, "versions");
-            versions.iter().map(|version| shape::text(version, "name")).collect()
+            let versions = super::csv_fields::items(spec, "versions");
+            versions.iter().map(|version| go_field::text(version, "name")).collect()
         };
         for version in versions {
             defined.insert(key("", kind, crd.name(), version));
@@ -282,16 +295,18 @@ fn bundle(manifests: &[Manifest], name: &str) -> Vec<String> {
     }
     let mut found = Vec::new();
     for api in owned {
-        let text = |field: &str| shape::text(api, field);
+        let text = |field: &str| go_field::text(api, field);
         let (group, name_of, version) = (text("group"), text("name"), text("version"));
         let key = key(group, text("kind"), name_of, version);
         if !defined.remove(&key) {
-            let shown = match name_of {
+            let api_name = match name_of {
                 "" => format!("{group}/{version} {}", text("kind")),
                 name => format!("{name}/{version}"),
             };
             let name = quote(name);
-            found.push(format!("Error: Value {key}: owned CRD {shown} not found in bundle {name}"));
+            found.push(format!(
+                "Error: Value {key}: owned CRD {api_name} not found in bundle {name}"
+            ));
         }
     }
     found.extend(version(csv, name));
@@ -303,7 +318,7 @@ fn key(group: &str, kind: &str, name: &str, version: &str) -> String {
     format!("{{{group} {kind} {name} {version}}}")
 }
 
-fn version(csv: Csv<'_>, name: &str) -> Option<String> {
+fn version(csv: CsvManifest<'_>, name: &str) -> Option<String> {
     if let Err(error) = csv.version() {
         return Some(format!(
             "Error: Value {}: error getting bundle CSV version",

@@ -1,7 +1,7 @@
-//! What validators are told besides the bundle, and the files that it may come from.
+//! Settings of validators, and the files that some settings name.
 
 use super::community::{IndexContent, IndexFile};
-use crate::mismatch::TypeError;
+use crate::decode_error::TypeError;
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use serde_json::Value;
 use std::{
@@ -10,46 +10,46 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Most bytes that are read of a file.
+/// The largest file that is read, in bytes.
 const LIMIT: u64 = 4 << 20;
 
-/// Which version of upstream's validation library is meant.
+/// The version of upstream's validation library.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Library {
+pub enum LibraryVersion {
     /// 0.45.
     #[default]
     V045,
-    /// 0.34, which is in operator-sdk 1.42: it does not look at the names of bundles with a release
-    /// and at related images, doubts permissions for all resources that moved in Kubernetes 1.25, and
-    /// takes entries of lists of images that are no images for platforms.
+    /// 0.34, as in operator-sdk 1.42. It does not check names of bundles with a release and related
+    /// images. It warns of permissions for all resources that moved in Kubernetes 1.25. In a
+    /// manifest list it takes entries that are not images as platforms.
     V034,
 }
 
-/// What validators are told besides the bundle.
+/// The settings of validators.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// Whose words these are.
-    pub library: Library,
-    /// The version of Kubernetes that the bundle shall run on (`k8s-version`).
+pub struct ValidatorSettings {
+    /// The library whose findings are returned.
+    pub library: LibraryVersion,
+    /// The Kubernetes version that the bundle must support (`k8s-version`).
     pub kubernetes: Option<String>,
-    /// The file that the index image is built from (`index-path`).
+    /// The Dockerfile of the index image (`index-path`).
     pub index: Option<IndexFile>,
-    /// The container tool that is asked for images (`container-tools`); empty for the usual one.
+    /// The container tool that inspects images (`container-tools`); empty for the default.
     pub container_tool: String,
-    /// Categories that replace the standard ones, or why they cannot be had.
+    /// Categories that replace the standard ones, or why they cannot be read.
     pub categories: Option<Result<Vec<String>, CategoriesError>>,
 }
 
-/// Why a file of categories cannot be used, in upstream's words.
+/// Why a categories file cannot be used, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CategoriesError {
     /// The path of the file cannot be made absolute.
     #[error("finding category file: {reason}")]
     FindFile {
-        /// What the system said.
+        /// The message of the operating system.
         reason: String,
     },
-    /// The path leads to a folder, or to something else that is no file.
+    /// The path is a folder, or another entry that is not a file.
     #[error("reading category file: read {}: is a directory", path.display())]
     NotAFile {
         /// The absolute path.
@@ -60,13 +60,13 @@ pub enum CategoriesError {
     ReadFile {
         /// The absolute path.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the operating system.
         reason: String,
     },
-    /// The file is no JSON.
+    /// The file is not JSON.
     #[error("unmarshaling category file: {0}")]
     ParseJson(mainstay_schema::strict::JsonError),
-    /// The file lists something else than texts.
+    /// The file does not list texts.
     #[error("unmarshaling category file: {0}")]
     Decode(TypeError),
 }
@@ -77,9 +77,8 @@ static CATEGORIES: DeclaredStruct = DeclaredStruct {
     fields: &[("categories", DeclaredType::List(&DeclaredType::Text))],
 };
 
-impl Settings {
-    /// Takes a value that is given as `key=value`. Keys that nobody knows count for nothing, empty
-    /// values for none.
+impl ValidatorSettings {
+    /// Sets a value given as `key=value`. Unknown keys and empty values are ignored.
     pub fn set(&mut self, key: &str, value: &str) {
         if value.is_empty() {
             return;
@@ -92,7 +91,7 @@ impl Settings {
         }
     }
 
-    /// Takes the categories that a file lists: `{"categories": ["…"]}`.
+    /// Reads the categories from a file: `{"categories": ["…"]}`.
     pub fn categories_from(&mut self, path: &Path) {
         self.categories = Some(categories(path));
     }
@@ -110,16 +109,16 @@ fn reason(error: &std::io::Error) -> String {
     text[..end].to_lowercase()
 }
 
-/// The file that an index image is built from.
+/// The Dockerfile of an index image.
 fn index(path: &str) -> IndexFile {
-    let place = Path::new(path);
-    let content = match std::fs::metadata(place) {
+    let location = Path::new(path);
+    let content = match std::fs::metadata(location) {
         Err(error) => IndexContent::Missing(format!("stat {path}: {}", reason(&error))),
         Ok(found) if found.is_dir() => IndexContent::Folder,
         Ok(found) if !found.is_file() => {
             IndexContent::Unreadable(format!("open {path}: not a file"))
         }
-        Ok(_) => match read(place) {
+        Ok(_) => match read(location) {
             Ok(bytes) => IndexContent::Text(String::from_utf8_lossy(&bytes).into_owned()),
             Err(error) => IndexContent::Unreadable(format!("open {path}: {}", reason(&error))),
         },
@@ -139,6 +138,6 @@ fn categories(path: &Path) -> Result<Vec<String>, CategoriesError> {
     let value: Value = parsed.value;
     gojson::check_struct(&value, &CATEGORIES)
         .map_err(|mismatch| CategoriesError::Decode(mismatch.reason))?;
-    let listed = super::view::texts(&value, "categories");
-    Ok(listed.map(str::to_owned).collect())
+    let texts = super::csv_fields::texts(&value, "categories");
+    Ok(texts.map(str::to_owned).collect())
 }

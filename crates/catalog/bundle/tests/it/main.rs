@@ -2,17 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-mod judged;
-mod recorded;
-mod rendered;
-mod rendering;
-mod rules;
-mod unknown;
+mod bundle;
+mod opm_render;
+mod recorded_manifests;
+mod renderer;
+mod unknown_fields;
+mod validators;
 
-use mainstay_bundle::{Bundle, DeclaredBundle, Image, ImageTemplate, Limits, Tree};
-use mainstay_catalog::{CatalogFormat, Rendition};
+use mainstay_bundle::{Bundle, BundleImage, DeclaredBundle, FileTree, ImageTemplate, Limits};
+use mainstay_catalog::{Format, Rendition};
 
-/// What a command line asks for.
+/// The flags of `opm render`.
 #[derive(Default)]
 struct Flags<'a> {
     yaml: bool,
@@ -20,12 +20,10 @@ struct Flags<'a> {
     template: Option<&'a str>,
 }
 
-/// What `render` of bundles prints, or what it says.
-fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, String> {
-    let declared: Vec<DeclaredBundle> = bundles
-        .iter()
-        .map(|(tree, named)| declare(*tree, named, flags))
-        .collect::<Result<_, _>>()?;
+/// The output of `opm render` for bundles, or its error.
+fn render(bundles: &[(&dyn FileTree, &str)], flags: &Flags<'_>) -> Result<String, String> {
+    let declared: Vec<DeclaredBundle> =
+        bundles.iter().map(|(tree, name)| declare(*tree, name, flags)).collect::<Result<_, _>>()?;
     let mut out = Vec::new();
     let mut rendition = Rendition::default();
     for bundle in &declared {
@@ -36,7 +34,7 @@ fn render(bundles: &[(&dyn Tree, &str)], flags: &Flags<'_>) -> Result<String, St
     Ok(String::from_utf8(out).unwrap())
 }
 
-fn declare(tree: &dyn Tree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBundle, String> {
+fn declare(tree: &dyn FileTree, name: &str, flags: &Flags<'_>) -> Result<DeclaredBundle, String> {
     let template = match flags.template {
         None => None,
         Some(text) => Some(
@@ -45,10 +43,10 @@ fn declare(tree: &dyn Tree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBu
         ),
     };
     let declared = Bundle::read_from(tree, &Limits::default()).and_then(|bundle| {
-        let image = template.as_ref().map_or(Image::None, Image::Template);
-        let mut declared = bundle.declare(image, named)?;
+        let image = template.as_ref().map_or(BundleImage::None, BundleImage::Template);
+        let mut declared = bundle.declare(image, name)?;
         if flags.migrate {
-            bundle.migrate(&mut declared).map_err(|error| error.within("migrate: "))?;
+            bundle.migrate(&mut declared).map_err(|error| error.with_prefix("migrate: "))?;
         }
         Ok(declared)
     });
@@ -57,7 +55,7 @@ fn declare(tree: &dyn Tree, named: &str, flags: &Flags<'_>) -> Result<DeclaredBu
         if upstream.starts_with("migrate: ") {
             upstream.to_owned()
         } else {
-            format!("render reference \"{named}\": {upstream}")
+            format!("render reference \"{name}\": {upstream}")
         }
     })
 }

@@ -191,7 +191,7 @@ impl<'i> Checker<'i> {
     fn check_images(&mut self, item: &Item, facts: &BundleFacts, context: &str) {
         let remedy = "write a reference such as registry.example.com/operators/a@sha256:…";
         if !facts.image.is_empty()
-            && let Some(why) = reference::fault(&facts.image)
+            && let Some(why) = reference::reference_error(&facts.image)
         {
             let image = quote(&facts.image);
             let message = format!("{context} image: invalid image pull spec {image}: {why}");
@@ -206,7 +206,7 @@ impl<'i> Checker<'i> {
         }
         for (index, image) in facts.related_images.iter().enumerate() {
             if !image.is_empty()
-                && let Some(why) = reference::fault(image)
+                && let Some(why) = reference::reference_error(image)
             {
                 let message = format!(
                     "{context} relatedImages[{index}].image: invalid image pull spec {}: {why}",

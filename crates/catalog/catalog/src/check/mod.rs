@@ -17,7 +17,7 @@ use crate::{
     rule::CatalogRule,
     upstream::{Stage, UpstreamReport},
 };
-use mainstay_formats::near::nearest;
+use mainstay_formats::edit_distance::nearest;
 use mainstay_gocompat::quote;
 use mainstay_object::names;
 use mainstay_version::Range;

@@ -1,6 +1,6 @@
 //! Similar names for suggestions, and the digits that distinguish versions.
 
-pub(super) use mainstay_formats::near::nearest;
+pub(super) use mainstay_formats::edit_distance::nearest;
 
 /// The digits of a name, with a dot for anything between them. Names of different versions differ
 /// in their digits; misspelled names rarely do.

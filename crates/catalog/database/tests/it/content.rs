@@ -1,11 +1,11 @@
-//! What is made of sound databases.
+//! Catalogs of valid databases.
 
 use crate::fixture::Fixture;
 use serde_json::json;
 
 #[test]
 fn a_database_becomes_a_catalog() {
-    let fixture = Fixture::with("");
+    let fixture = Fixture::with_changes("");
     assert_eq!(
         fixture.documents("olm.package"),
         [json!({
@@ -24,7 +24,7 @@ fn a_database_becomes_a_catalog() {
         })]
     );
     let bundles = fixture.documents("olm.bundle");
-    assert_eq!(bundles[0]["properties"].as_array().unwrap().len(), 1, "the package is made up");
+    assert_eq!(bundles[0]["properties"].as_array().unwrap().len(), 1, "the package is derived");
     let object = |text| json!({"type": "olm.bundle.object", "value": {"data": text}});
     assert_eq!(
         bundles[1],
@@ -51,9 +51,8 @@ fn a_database_becomes_a_catalog() {
     );
 }
 
-/// Types of the properties of the newest bundle at a level, where a later level has brought a table.
 #[test]
-fn what_later_levels_add_is_worked_out() {
+fn properties_of_later_levels_are_derived() {
     let no_properties = "DROP TABLE properties; DROP TABLE deprecated;";
     let no_dependencies = format!("DROP TABLE dependencies; {no_properties}");
     let by_entry = format!(
@@ -74,8 +73,9 @@ fn what_later_levels_add_is_worked_out() {
         (6, &no_dependencies, apis),
         (5, &by_entry, apis),
     ] {
-        let fixture =
-            Fixture::with(&format!("UPDATE schema_migrations SET version = {level}; {changes}"));
+        let fixture = Fixture::with_changes(&format!(
+            "UPDATE schema_migrations SET version = {level}; {changes}"
+        ));
         let bundle = fixture.documents("olm.bundle").pop().unwrap();
         let kinds = bundle["properties"].as_array().unwrap().iter();
         let kinds: Vec<&str> = kinds
@@ -84,38 +84,38 @@ fn what_later_levels_add_is_worked_out() {
             .collect();
         assert_eq!(kinds.join(" "), types, "{level}");
     }
-    // Without versions no bundle is found.
-    let fixture = Fixture::with(&format!("UPDATE schema_migrations SET version = 4; {by_entry}"));
+    // Upstream finds no bundles without versions.
+    let fixture =
+        Fixture::with_changes(&format!("UPDATE schema_migrations SET version = 4; {by_entry}"));
     assert!(fixture.fault().ends_with("channel must contain at least one bundle"));
 }
 
 #[test]
-fn the_oldest_levels_are_read_when_they_are_empty() {
+fn the_oldest_levels_are_read_only_if_empty() {
     for version in ["UPDATE schema_migrations SET version = 3;", "DROP TABLE schema_migrations;"] {
-        assert_eq!(Fixture::with(version).fault(), "FOREIGN KEY constraint failed");
+        assert_eq!(Fixture::with_changes(version).fault(), "FOREIGN KEY constraint failed");
         let empty = format!("{version} DELETE FROM package; DELETE FROM channel;");
-        assert_eq!(Fixture::with(&empty).documents("olm.package").len(), 0);
+        assert_eq!(Fixture::with_changes(&empty).documents("olm.package").len(), 0);
     }
     assert_eq!(
-        Fixture::with("DELETE FROM schema_migrations;").fault(),
+        Fixture::with_changes("DELETE FROM schema_migrations;").fault(),
         "FOREIGN KEY constraint failed"
     );
 }
 
 #[test]
 fn deprecated_bundles_are_left_out() {
-    let fixture = Fixture::with(
+    let fixture = Fixture::with_changes(
         "INSERT INTO properties(type, value, operatorbundle_name) VALUES ('olm.deprecated', '{}', 'kiwi.v1');",
     );
     let entries = &fixture.documents("olm.channel")[0]["entries"];
     assert_eq!(entries.as_array().unwrap().len(), 1);
-    assert_eq!(entries[0]["replaces"], "kiwi.v1", "the edge stays");
+    assert_eq!(entries[0]["replaces"], "kiwi.v1", "the edge remains");
     assert_eq!(fixture.documents("olm.bundle").len(), 1);
 }
 
-/// Sound tables with a catalog in them that is none.
 #[test]
-fn what_upstream_refuses_is_refused_in_its_words() {
+fn invalid_catalogs_have_upstreams_errors() {
     let convert = "populate channels: convert bundle \"kiwi.v2\": ";
     let head = "populate package icons: get default channel head for package \"kiwi\": ";
     let in_channel = "invalid index:\n└── invalid package \"kiwi\":\n    └── invalid channel \"stable\":\n        └── ";
@@ -164,6 +164,6 @@ fn what_upstream_refuses_is_refused_in_its_words() {
             "schema_migrations: the version is no number".to_owned(),
         ),
     ] {
-        assert_eq!(Fixture::with(&format!("{changes};")).fault(), fault, "{changes}");
+        assert_eq!(Fixture::with_changes(&format!("{changes};")).fault(), fault, "{changes}");
     }
 }

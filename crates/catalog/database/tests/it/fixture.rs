@@ -1,7 +1,7 @@
-//! A small catalog in a database.
+//! A database with a small catalog.
 
-use mainstay_catalog::CatalogDocuments;
-use mainstay_database::fixture::{TABLES, make};
+use mainstay_catalog::Declared;
+use mainstay_database::fixture::{TABLES, create_database};
 use mainstay_database::{DatabaseError, read};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -30,30 +30,30 @@ INSERT INTO dependencies(type, value, operatorbundle_name) VALUES
 INSERT INTO related_image VALUES ('example.com/z:1', 'kiwi.v2'), ('example.com/a:1', 'kiwi.v2');
 "#;
 
-/// A database in a folder of its own.
+/// A database in its own folder.
 pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
 }
 
 impl Fixture {
-    /// A file that is not there yet.
-    pub(crate) fn none() -> Self {
+    /// A path without a file.
+    pub(crate) fn without_file() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index ?#%.db");
         Self { folder, path }
     }
 
-    /// The small catalog, after more was done to it.
-    pub(crate) fn with(changes: &str) -> Self {
-        let fixture = Self::none();
-        make(&fixture.path, &format!("{TABLES} {ROWS} {changes}")).unwrap();
+    /// The small catalog, changed by statements.
+    pub(crate) fn with_changes(changes: &str) -> Self {
+        let fixture = Self::without_file();
+        create_database(&fixture.path, &format!("{TABLES} {ROWS} {changes}")).unwrap();
         fixture
     }
 
     /// A file with these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let fixture = Self::none();
+    pub(crate) fn with_bytes(bytes: &[u8]) -> Self {
+        let fixture = Self::without_file();
         std::fs::write(&fixture.path, bytes).unwrap();
         fixture
     }
@@ -62,18 +62,18 @@ impl Fixture {
         std::fs::read(&self.path).unwrap()
     }
 
-    /// Reads it, and makes sure that nothing was written.
-    pub(crate) fn read(&self) -> Result<CatalogDocuments, DatabaseError> {
-        let look = || {
+    /// Reads the database, and asserts that no file changed.
+    pub(crate) fn read(&self) -> Result<Declared, DatabaseError> {
+        let list_files = || {
             let entries =
                 std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
             let mut files: Vec<_> = entries.map(|path| (std::fs::read(&path).ok(), path)).collect();
             files.sort();
             files
         };
-        let before = look();
+        let before = list_files();
         let declared = read(&self.path);
-        assert!(before == look(), "files have changed");
+        assert!(before == list_files(), "files have changed");
         if let Err(error) = &declared {
             let (text, file) = (error.to_string(), self.path.to_string_lossy().into_owned());
             assert!(text.contains(&file), "{text}");
@@ -82,9 +82,12 @@ impl Fixture {
         declared
     }
 
-    /// What upstream would say.
+    /// The error of upstream.
     pub(crate) fn fault(&self) -> String {
-        self.read().err().map_or_else(|| panic!("it can be read"), |error| error.upstream())
+        self.read().err().map_or_else(
+            || panic!("the database can be read; an error was expected"),
+            |error| error.upstream(),
+        )
     }
 
     /// The documents of a schema.

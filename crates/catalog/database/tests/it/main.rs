@@ -1,4 +1,4 @@
-//! Databases as they are found: sound ones of every level, and all kinds of others.
+//! Integration tests with valid databases of every level, and with invalid ones.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod content;

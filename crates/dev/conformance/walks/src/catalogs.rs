@@ -3,8 +3,8 @@
 
 use super::upgrade_path::UpgradePath;
 use anyhow::Context;
-use mainstay_bundle::{Bundle, Image};
-use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments, LoadOptions, Package};
+use mainstay_bundle::{Bundle, BundleImage};
+use mainstay_catalog::{Catalog, Declared, LoadOptions, Origin, Package};
 use mainstay_updates::Graph;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -286,8 +286,9 @@ fn read_bundles(
     let mut problems = Vec::new();
     for folder in folders {
         let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let read = Bundle::read(folder)
-            .and_then(|bundle| Ok((bundle.declare(Image::None, &folder_name)?.json(), bundle)));
+        let read = Bundle::read(folder).and_then(|bundle| {
+            Ok((bundle.declare(BundleImage::None, &folder_name)?.json(), bundle))
+        });
         let (blob, bundle) = match read {
             Ok(read) => read,
             Err(error) => {

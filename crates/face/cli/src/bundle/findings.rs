@@ -1,7 +1,7 @@
 //! Findings about bundles: each one once, sorted by file and line.
 
 use crate::validation::Finding;
-use mainstay_bundle::validate::Level;
+use mainstay_bundle::validate::FindingLevel;
 use mainstay_catalog::Severity;
 use std::{
     collections::HashSet,
@@ -9,10 +9,10 @@ use std::{
 };
 
 /// The severity of a validator's finding.
-pub(super) const fn severity(level: Level) -> Severity {
+pub(super) const fn severity(level: FindingLevel) -> Severity {
     match level {
-        Level::Error => Severity::Error,
-        Level::Warning => Severity::Warning,
+        FindingLevel::Error => Severity::Error,
+        FindingLevel::Warning => Severity::Warning,
     }
 }
 

@@ -4,8 +4,10 @@
 use super::findings::severity;
 use super::validate::BundleContext;
 use crate::validation::Finding;
-use mainstay_bundle::Reading;
-use mainstay_bundle::validate::{Library, Loaded, Place, Subject, sdk_objects};
+use mainstay_bundle::BundleReader;
+use mainstay_bundle::validate::{
+    FindingLocation, LibraryVersion, LoadResult, LoadedBundle, validate_sdk_objects,
+};
 use mainstay_catalog::Severity;
 use std::fs;
 use std::path::Path;
@@ -27,8 +29,8 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(super) fn bundle_findings(
     path: &Path,
     about: &BundleContext<'_>,
-    reading: &Reading<'_>,
-    loaded: &Loaded,
+    reading: &BundleReader<'_>,
+    loaded: &LoadResult,
 ) -> Vec<Finding> {
     let mut found = folder_findings(path, reading, about, loaded);
     if let Some(subject) = &loaded.subject {
@@ -41,9 +43,9 @@ pub(super) fn bundle_findings(
 /// finding for a folder of manifests alone.
 fn folder_findings(
     path: &Path,
-    reading: &Reading<'_>,
+    reading: &BundleReader<'_>,
     about: &BundleContext<'_>,
-    loaded: &Loaded,
+    loaded: &LoadResult,
 ) -> Vec<Finding> {
     if !path.join(METADATA).exists() && path.join(MANIFESTS).is_dir() {
         let message = "there is no folder metadata: nobody takes the bundle without it".to_owned();
@@ -63,7 +65,7 @@ fn folder_findings(
     };
     let (manifests_unread, metadata_unread) = (unread(MANIFESTS), unread(METADATA));
     // Unreadable files are reported when the bundle is read; their consequences are not.
-    let faults = reading.format(&about.path_of(""));
+    let faults = reading.check_format(&about.path_of(""));
     let relevant_faults = faults
         .iter()
         .filter(|fault| {
@@ -96,16 +98,19 @@ fn folder_findings(
 /// that bundles must not have, and invalid metadata.
 fn object_findings(
     path: &Path,
-    reading: &Reading<'_>,
-    subject: &Subject,
+    reading: &BundleReader<'_>,
+    subject: &LoadedBundle,
     about: &BundleContext<'_>,
 ) -> Vec<Finding> {
     let folder = if path.join(MANIFESTS).is_dir() { MANIFESTS } else { "" };
     let media = reading.media_type(folder, folder);
-    let found = sdk_objects(subject, media.unwrap_or_default(), Library::default());
-    let findings: Vec<&mainstay_bundle::validate::Finding> = found.iter().collect();
-    let places = subject.places(&findings);
-    let to_finding = |(finding, place): (&&mainstay_bundle::validate::Finding, Option<Place>)| {
+    let found = validate_sdk_objects(subject, media.unwrap_or_default(), LibraryVersion::default());
+    let findings: Vec<&mainstay_bundle::validate::ValidationFinding> = found.iter().collect();
+    let places = subject.locate_all(&findings);
+    let to_finding = |(finding, place): (
+        &&mainstay_bundle::validate::ValidationFinding,
+        Option<FindingLocation>,
+    )| {
         let (message, remedy) = match finding.detail.strip_prefix("error validating object: ") {
             Some(why) => {
                 // The object itself is in the file.

@@ -5,10 +5,10 @@ use crate::config::reason;
 use crate::exit::{CommandFailure, ExitStatus};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::render::{
-    CertManager, Certificates, ConfigurationError, Content, DeploymentConfig, Install, RenderError,
-    ServiceCa, Settings, Stage,
+    CertManager, CertificateProvider, ConfigurationError, DeploymentConfig, InstallSettings,
+    RegistryV1Bundle, RenderError, RenderSettings, RenderStage, ServiceCa,
 };
-use mainstay_bundle::{Folder, Limits};
+use mainstay_bundle::{BundleFolder, Limits};
 use mainstay_cause::{Cause, Place};
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ enum Provider {
 }
 
 impl Provider {
-    fn certificates(self) -> Option<&'static dyn Certificates> {
+    fn certificates(self) -> Option<&'static dyn CertificateProvider> {
         match self {
             Self::CertManager => Some(&CertManager),
             Self::ServiceCa => Some(&ServiceCa),
@@ -114,7 +114,8 @@ fn render_bundle(
         ));
     }
     let failed = |error: RenderError| render_failure(folder, &error);
-    let content = Content::read(&Folder::new(&opened.path), &Limits::default()).map_err(failed)?;
+    let content = RegistryV1Bundle::read(&BundleFolder::new(&opened.path), &Limits::default())
+        .map_err(failed)?;
     if arguments.schema {
         printer.print(io, &content.schema());
         return Ok(());
@@ -217,17 +218,21 @@ impl RenderOptions {
         Ok(Self::ExtensionConfig(Some(Value::Object(config).to_string().into_bytes())))
     }
 
-    fn objects(&self, arguments: &Arguments, content: Content) -> Result<Vec<Value>, RenderError> {
+    fn objects(
+        &self,
+        arguments: &Arguments,
+        content: RegistryV1Bundle,
+    ) -> Result<Vec<Value>, RenderError> {
         let certificates = arguments.certificates.certificates();
         match self {
-            Self::ExtensionConfig(config) => content.into_installed(&Install {
+            Self::ExtensionConfig(config) => content.into_installed(&InstallSettings {
                 certificates,
                 config: config.as_deref(),
-                ..Install::into_namespace(&arguments.namespace)
+                ..InstallSettings::into_namespace(&arguments.namespace)
             }),
             Self::MultipleNamespaces(deployment_config) => {
-                content.check_aggregation()?;
-                content.into_rendered(&Settings {
+                content.check_api_services()?;
+                content.into_rendered(&RenderSettings {
                     namespace: &arguments.namespace,
                     targets: &arguments.watch,
                     certificates,
@@ -259,18 +264,18 @@ fn deployment_config(file: &str, text: &[u8]) -> Result<Value, CommandFailure> {
 /// The failure of rendering, with its remedy.
 fn render_failure(folder: &str, error: &RenderError) -> CommandFailure {
     let (usage, remedy) = match error.stage() {
-        Stage::Read | Stage::Bundle => {
+        RenderStage::Read | RenderStage::Bundle => {
             (false, format!("see all that is wrong with: mainstay bundle validate {folder}"))
         }
-        Stage::Support => (
+        RenderStage::Support => (
             false,
             "OLM v1 does not install such bundles; a Subscription (OLM classic) may".to_owned(),
         ),
-        Stage::Configuration => (
+        RenderStage::Configuration => (
             true,
             format!("see what may be configured with: mainstay bundle render {folder} --schema"),
         ),
-        Stage::Settings => {
+        RenderStage::Settings => {
             (true, "watch namespaces that the install modes of the bundle allow".to_owned())
         }
     };

@@ -8,8 +8,8 @@ use crate::exit::{CommandFailure, ExitStatus};
 use crate::validation::{Finding, Options, Validated};
 use clap::Args;
 use mainstay_bundle::{
-    Folder, Limits, Problem, Reading,
-    validate::{Library, Loaded, Settings, Subject, Validator},
+    BundleFolder, BundleProblem, BundleReader, Limits,
+    validate::{LibraryVersion, LoadResult, LoadedBundle, Validator, ValidatorSettings},
 };
 use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, Place};
@@ -85,11 +85,8 @@ fn optional_validator(name: &str) -> Result<Validator, UnknownValidator> {
     found.ok_or(UnknownValidator)
 }
 
-pub(super) fn run(
-    arguments: &Arguments,
-    io: &mut CatalogCommandIo<'_>,
-) -> Result<ExitStatus, CommandFailure> {
-    let mut settings = Settings::default();
+pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+    let mut settings = ValidatorSettings::default();
     settings.set("k8s-version", arguments.kubernetes.as_deref().unwrap_or_default());
     if let Some(path) = &arguments.index {
         settings.set("index-path", &io.folder.join(path).to_string_lossy());
@@ -125,7 +122,7 @@ pub(super) fn run(
 /// The findings of the validators that always run, about one bundle.
 pub(super) fn validate_folder(argument: &str, path: &Path) -> Vec<Finding> {
     let mut findings = Findings::default();
-    collect(&mut findings, argument, path, &[], &Settings::default());
+    collect(&mut findings, argument, path, &[], &ValidatorSettings::default());
     findings.into_sorted()
 }
 
@@ -152,11 +149,11 @@ fn collect(
     argument: &str,
     path: &Path,
     also: &[Validator],
-    settings: &Settings,
+    settings: &ValidatorSettings,
 ) -> bool {
-    let tree = Folder::new(path);
-    let reading = Reading::new(&tree, &Limits::default());
-    let loaded = reading.load("", argument, Library::default());
+    let tree = BundleFolder::new(path);
+    let reading = BundleReader::new(&tree, &Limits::default());
+    let loaded = reading.load("", argument, LibraryVersion::default());
     let about = BundleContext { argument, package: package(&loaded) };
     for problem in &loaded.problems {
         findings.add(about.problem("unreadable", Severity::Error, problem));
@@ -185,7 +182,7 @@ fn collect(
 }
 
 /// The package of a bundle: that of its annotations, or the first part of its CSV's name.
-fn package(loaded: &Loaded) -> String {
+fn package(loaded: &LoadResult) -> String {
     let Some(subject) = &loaded.subject else { return String::new() };
     match subject.package.as_str() {
         "" => subject.name.split('.').next().unwrap_or_default().to_owned(),
@@ -232,7 +229,7 @@ impl BundleContext<'_> {
         }
     }
 
-    fn problem(&self, rule: &str, severity: Severity, problem: &Problem) -> Finding {
+    fn problem(&self, rule: &str, severity: Severity, problem: &BundleProblem) -> Finding {
         let place = (problem.file.as_str(), problem.line);
         self.finding(rule, severity, place, problem.message.clone(), &*problem.remedy)
     }
@@ -241,21 +238,21 @@ impl BundleContext<'_> {
     fn run_validators(
         &self,
         findings: &mut Findings,
-        subject: &Subject,
+        subject: &LoadedBundle,
         also: &[Validator],
-        settings: &Settings,
+        settings: &ValidatorSettings,
     ) {
         let run = |validator: &Validator| {
             let results = validator.run(subject, settings, None);
             results.into_iter().map(|result| (*validator, result)).collect::<Vec<_>>()
         };
         let results: Vec<_> = ALWAYS.iter().chain(also).flat_map(run).collect();
-        let reported: Vec<(Validator, &mainstay_bundle::validate::Finding)> = results
+        let reported: Vec<(Validator, &mainstay_bundle::validate::ValidationFinding)> = results
             .iter()
             .flat_map(|(validator, result)| result.iter().map(|finding| (*validator, finding)))
             .collect();
         let places =
-            subject.places(&reported.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
+            subject.locate_all(&reported.iter().map(|(_, finding)| *finding).collect::<Vec<_>>());
         for ((validator, finding), place) in reported.into_iter().zip(places) {
             let place =
                 place.as_ref().map_or(("", None), |place| (place.file.as_str(), place.line));
@@ -267,14 +264,17 @@ impl BundleContext<'_> {
 }
 
 /// The message of a validator, without the part that the place repeats.
-fn message(finding: &mainstay_bundle::validate::Finding, subject: &Subject) -> String {
-    use mainstay_bundle::validate::Bad;
+fn message(
+    finding: &mainstay_bundle::validate::ValidationFinding,
+    subject: &LoadedBundle,
+) -> String {
+    use mainstay_bundle::validate::BadValue;
     // Upstream often puts the bundle's name in front.
     let before = format!("({}) ", subject.name);
     let detail = finding.detail.strip_prefix(&before).unwrap_or(&finding.detail);
     match &finding.bad {
-        Bad::Text(value) if finding.kind == "OperationFailed" => format!("{value}: {detail}"),
-        Bad::Shown(value) if finding.kind == "ParseError" => format!("{detail}: {value}"),
+        BadValue::Text(value) if finding.kind == "OperationFailed" => format!("{value}: {detail}"),
+        BadValue::Printed(value) if finding.kind == "ParseError" => format!("{detail}: {value}"),
         _ if finding.kind == "FieldNotFound" => format!("{}: {detail}", finding.field),
         _ => detail.to_owned(),
     }

@@ -1,9 +1,9 @@
 //! Folders that are named on the command line.
 
-use super::CatalogCommandIo;
-use crate::{config::reason, exit::CommandFailure};
-use mainstay_bundle::Folder as BundleFolder;
-use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
+use super::Io;
+use crate::{config::reason, exit::Failure};
+use mainstay_bundle::BundleFolder;
+use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
 use mainstay_cause::{Cause, Place};
 use std::{path::PathBuf, sync::Arc};
 

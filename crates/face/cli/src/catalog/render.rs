@@ -6,7 +6,7 @@ use super::{
 };
 use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
-use mainstay_bundle::{Bundle, BundleError, Image};
+use mainstay_bundle::{Bundle, BundleError, BundleImage};
 use mainstay_catalog::{
     CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions, Rendition,
     WriteError,
@@ -103,7 +103,7 @@ fn read(opened: &OpenedFolder) -> Result<Rendition, CommandFailure> {
         let failed = |error: BundleError| CommandFailure::from(cause(error.problem().to_string()));
         let bundle = Bundle::read(&opened.path).map_err(failed)?;
         let mut rendition = Rendition::default();
-        rendition.add(&bundle.declare(Image::None, &opened.argument).map_err(failed)?);
+        rendition.add(&bundle.declare(BundleImage::None, &opened.argument).map_err(failed)?);
         return Ok(rendition);
     }
     let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };

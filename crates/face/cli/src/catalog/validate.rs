@@ -9,10 +9,10 @@ use crate::{
     validation::{Finding, Options, Validated},
 };
 use clap::Args;
-use mainstay_bundle::{Bundle, Folder as BundleFolder, Image, Limits, Reading, validate::Level};
-use mainstay_catalog::{
-    CatalogProblem, CatalogRule, FolderSource, KeptContent, LoadOptions, lint_catalog,
+use mainstay_bundle::{
+    Bundle, BundleFolder, BundleImage, BundleReader, Limits, validate::FindingLevel,
 };
+use mainstay_catalog::{Folder, Keep, LoadOptions, Problem, Rule, inspect};
 use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "Examples:
@@ -172,37 +172,36 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
         Ok(bundle) => bundle,
         Err(error) => {
             // A file that was passed over may be why content is missing.
-            let passed_over = error.passed_over().iter();
-            let passed_over =
-                passed_over.map(|problem| bundle_problem(CatalogRule::PassedOver, problem));
-            let problems = passed_over.chain([refused(&error)]);
+            let skipped = error.skipped_content().iter();
+            let skipped = skipped.map(|problem| bundle_problem(Rule::PassedOver, problem));
+            let problems = skipped.chain([refused(&error)]);
             return (problems.map(|problem| (String::new(), problem)).collect(), None, true);
         }
     };
-    let passed_over = bundle.passed_over().iter();
-    let mut problems: Vec<CatalogProblem> =
-        passed_over.map(|problem| bundle_problem(CatalogRule::PassedOver, problem)).collect();
+    let skipped = bundle.skipped_content().iter();
+    let mut problems: Vec<Problem> =
+        skipped.map(|problem| bundle_problem(Rule::PassedOver, problem)).collect();
     let repeated = bundle.repeated_keys().iter();
     problems.extend(repeated.map(|problem| bundle_problem(CatalogRule::RepeatedKey, problem)));
     problems.extend(bundle.unknown_apis().iter().map(|unknown| {
         let rule = match unknown.level {
-            Level::Error => CatalogRule::UnknownApi,
-            Level::Warning => CatalogRule::DoubtfulApi,
+            FindingLevel::Error => Rule::UnknownApi,
+            FindingLevel::Warning => Rule::DoubtfulApi,
         };
         bundle_problem(rule, &unknown.problem)
     }));
     let tree = BundleFolder::new(&folder.path);
     let limits = Limits::default();
     let mut unknown = bundle.unknown_fields();
-    unknown.extend(Reading::new(&tree, &limits).unknown_fields());
+    unknown.extend(BundleReader::new(&tree, &limits).unknown_fields());
     problems.extend(unknown.iter().map(|unknown| {
         let rule = match unknown.level {
-            Level::Error => CatalogRule::UnknownField,
-            Level::Warning => CatalogRule::UnknownManifestField,
+            FindingLevel::Error => Rule::UnknownField,
+            FindingLevel::Warning => Rule::UnknownManifestField,
         };
         bundle_problem(rule, &unknown.problem)
     }));
-    if let Err(error) = bundle.declare(Image::None, &folder.argument) {
+    if let Err(error) = bundle.declare(BundleImage::None, &folder.argument) {
         problems.push(refused(&error));
     }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -213,7 +212,7 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
 }
 
 /// Converts the problem of a bundle folder into one of a catalog.
-fn bundle_problem(rule: CatalogRule, problem: &mainstay_bundle::Problem) -> CatalogProblem {
+fn bundle_problem(rule: Rule, problem: &mainstay_bundle::BundleProblem) -> Problem {
     let loss = match rule {
         CatalogRule::PassedOver => "; other tools drop it without a word",
         _ => "",

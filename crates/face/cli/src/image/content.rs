@@ -9,8 +9,8 @@
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
 
 use super::failure;
-use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
-use mainstay_bundle::{Bundle, Folder, Kind, Tree};
+use crate::{catalog::escape_controls, config::reason, exit::Failure};
+use mainstay_bundle::{Bundle, BundleFolder, FileKind, FileTree};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::{
     build::{self, LayerWriter},
@@ -91,7 +91,7 @@ pub fn bundle(
     labels.extend(annotations.clone());
     let labels = merge_labels(labels, options)?;
     let mut folders = vec!["manifests".to_owned(), "metadata".to_owned()];
-    let tree = Folder::new(folder);
+    let tree = BundleFolder::new(folder);
     if let Some(tests) = annotations.get(TESTS_LABEL) {
         let tests = tests.trim_matches('/');
         let is_normal = |part: &str| !matches!(part, "" | "." | "..");
@@ -206,7 +206,7 @@ fn merge_labels(
 
 /// Collects the files below a folder of a bundle, by their names in the image.
 fn collect_files(
-    tree: &Folder,
+    tree: &BundleFolder,
     root: &Path,
     subfolder: &str,
     depth: usize,
@@ -222,16 +222,16 @@ fn collect_files(
     for entry in entries {
         let path = format!("{subfolder}/{}", entry.name);
         match entry.kind {
-            Kind::Folder => collect_files(tree, root, &path, depth + 1, files)?,
-            Kind::File => {
+            FileKind::Folder => collect_files(tree, root, &path, depth + 1, files)?,
+            FileKind::File => {
                 files.insert(path.clone(), root.join(&path));
             }
-            Kind::Outside => {
+            FileKind::Outside => {
                 let cause =
                     Cause::new("the link leads out of the bundle, or nowhere").at(at(&path));
                 return Err(cause.remedy("put the file itself there"));
             }
-            Kind::Other => {
+            FileKind::Other => {
                 let cause = Cause::new("this is neither a file nor a folder").at(at(&path));
                 return Err(cause.remedy("remove it"));
             }

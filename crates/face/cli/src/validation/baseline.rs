@@ -8,7 +8,7 @@ use super::{Finding, Validated};
 use crate::{catalog::CatalogCommandIo, config::reason, exit::CommandFailure};
 use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, Place};
-use mainstay_formats::near::nearest;
+use mainstay_formats::edit_distance::nearest;
 use mainstay_gocompat::quote;
 use mainstay_yaml::PathStep;
 use serde_json::{Map, Value, json};

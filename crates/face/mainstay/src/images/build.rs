@@ -2,7 +2,7 @@
 //! layout or an archive.
 
 use crate::embedded::chain;
-use mainstay_bundle::Folder;
+use mainstay_bundle::BundleFolder;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::{Cause, Place};
 use mainstay_cli::image::content::{self, BuildOptions};
@@ -48,7 +48,7 @@ pub(super) fn image(
     }
     // A folder gives the same image here as with `bundle build` and `catalog build`.
     let (shown, options) = (path.display().to_string(), BuildOptions::default());
-    let (built, what) = if mainstay_bundle::is_bundle(&Folder::new(path)) {
+    let (built, what) = if mainstay_bundle::is_bundle(&BundleFolder::new(path)) {
         (content::bundle(store, path, &shown, &options), "bundle")
     } else {
         check_servable(path).map_err(refused)?;

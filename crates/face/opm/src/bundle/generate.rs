@@ -6,7 +6,7 @@ use super::super::{go, tool, voice};
 use super::error::{AnnotationFault, GenerateError};
 use super::infer;
 use mainstay_bundle::validate::media_type;
-use mainstay_bundle::{Folder, Limits};
+use mainstay_bundle::{BundleFolder, Limits};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -112,7 +112,7 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), GenerateError> 
     {
         return Err(PathError::of("stat", folder)(error).into());
     }
-    labels.media_type = media_type(&Folder::new(&folder), "", &folder, &Limits::default())?;
+    labels.media_type = media_type(&BundleFolder::new(&folder), "", &folder, &Limits::default())?;
     let io = &mut *call.io;
     complete(io, &folder, &mut labels)?;
 

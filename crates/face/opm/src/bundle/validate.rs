@@ -6,8 +6,8 @@ use super::super::reference::{self, Reach};
 use super::super::tool::Tool;
 use super::super::voice::{self, Level};
 use super::error::{FetchError, Unsound};
-use mainstay_bundle::validate::{Settings, content, format};
-use mainstay_bundle::{Folder, Limits};
+use mainstay_bundle::validate::{ValidatorSettings, check_format, check_manifests};
+use mainstay_bundle::{BundleFolder, Limits};
 use std::path::Path;
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
@@ -26,7 +26,7 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     fetch(call.io, &builder, &name, &root, reach).await.map_err(End::usage)?;
     let said = "Unpacked image layers, validating bundle image format & contents";
     voice::log(call.io, Level::Info, said, &fields);
-    let mut settings = Settings::default();
+    let mut settings = ValidatorSettings::default();
     if let Some(path) = (call.io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
         settings.categories_from(&call.io.at(&path));
     }
@@ -60,15 +60,16 @@ pub(super) fn judge_format(root: &Path) -> Result<(), Unsound> {
 
 /// What is wrong with the format of a bundle, sorted. `shown` is how messages call its folder.
 pub(crate) fn faults(root: &Path, shown: &str) -> Vec<String> {
-    format(&Folder::new(root), shown, &Limits::default())
+    check_format(&BundleFolder::new(root), shown, &Limits::default())
 }
 
 /// What is wrong with the content of a bundle, as one error. `hub` asks the validator of
 /// OperatorHub besides.
-pub(super) fn judge_content(root: &Path, hub: Option<&Settings>) -> Result<(), Unsound> {
+pub(super) fn judge_content(root: &Path, hub: Option<&ValidatorSettings>) -> Result<(), Unsound> {
     let shown = root.join("manifests");
     let shown = shown.to_string_lossy();
-    let found = content(&Folder::new(root), "manifests", &shown, &Limits::default(), hub);
+    let found =
+        check_manifests(&BundleFolder::new(root), "manifests", &shown, &Limits::default(), hub);
     together(found)
 }
 

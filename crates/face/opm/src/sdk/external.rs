@@ -3,7 +3,7 @@
 use super::super::call::Io;
 use super::super::{go, tool};
 use super::outcome::Outcome;
-use mainstay_bundle::validate::printed;
+use mainstay_bundle::validate::format_go_value;
 use serde_json::Value;
 
 /// A program has no result, in upstream's words.
@@ -181,7 +181,7 @@ fn add(result: &Value, outcome: &mut Outcome) {
 /// A finding as one line.
 fn words(finding: &Value) -> String {
     let text = |name: &str| field(finding, name).and_then(Value::as_str).unwrap_or_default();
-    let bad = field(finding, "BadValue").filter(|value| !value.is_null()).map(printed);
+    let bad = field(finding, "BadValue").filter(|value| !value.is_null()).map(format_go_value);
     let detail = match text("Detail") {
         "" => String::new(),
         detail => format!(": {detail}"),

@@ -2,7 +2,7 @@
 
 use super::super::call::Io;
 use super::super::tool;
-use mainstay_bundle::validate::Images;
+use mainstay_bundle::validate::ImageInspector;
 use std::error::Error;
 
 /// Asks a container tool.
@@ -25,7 +25,7 @@ struct ToolError {
     output: String,
 }
 
-impl Images for Asked<'_, '_> {
+impl ImageInspector for Asked<'_, '_> {
     fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>> {
         self.ask(&["pull", image])?;
         Ok(self.ask(&["manifest", "inspect", image])?)

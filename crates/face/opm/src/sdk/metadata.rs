@@ -3,8 +3,8 @@
 use super::super::call::Io;
 use super::super::error::PathError;
 use super::super::go;
-use mainstay_bundle::DocumentError;
-use mainstay_bundle::validate::sdk_annotations;
+use mainstay_bundle::FirstDocumentError;
+use mainstay_bundle::validate::read_sdk_annotations;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
@@ -29,7 +29,7 @@ pub(super) enum MetadataError {
         /// The file.
         path: String,
         /// Why it is none.
-        source: DocumentError,
+        source: FirstDocumentError,
     },
     /// No file has any.
     #[error("metadata not found in {folder}")]
@@ -68,7 +68,7 @@ fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
     }
     let mut bytes = Vec::new();
     file.take(LONGEST).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
-    sdk_annotations(&bytes)
+    read_sdk_annotations(&bytes)
         .map(Some)
         .map_err(|source| MetadataError::Parse { path: path.to_owned(), source })
 }

@@ -2,7 +2,7 @@
 
 use super::super::call::Io;
 use super::super::voice::{self, Level};
-use mainstay_bundle::validate::{Findings, older_words};
+use mainstay_bundle::validate::{ManifestResult, to_older_messages};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use std::fmt::Write;
 
@@ -22,12 +22,12 @@ impl Outcome {
     }
 
     /// What a validator says: warnings first.
-    pub(super) fn add(&mut self, found: &Findings) {
+    pub(super) fn add(&mut self, found: &ManifestResult) {
         for warning in &found.warnings {
-            self.warning(older_words(&warning.text()));
+            self.warning(to_older_messages(&warning.text()));
         }
         for error in &found.errors {
-            self.error(older_words(&error.text()));
+            self.error(to_older_messages(&error.text()));
         }
     }
 

@@ -14,9 +14,10 @@ use super::metadata::MetadataError;
 use super::outcome::Outcome;
 use super::{external, metadata, optional};
 use mainstay_bundle::validate::{
-    Findings, Library, MediaTypeError, Settings, Subject, Validator, sdk_objects,
+    LibraryVersion, LoadedBundle, ManifestResult, MediaTypeError, Validator, ValidatorSettings,
+    validate_sdk_objects,
 };
-use mainstay_bundle::{Folder, Limits, Reading};
+use mainstay_bundle::{BundleFolder, BundleReader, Limits};
 use mainstay_image::registry::Security;
 use mainstay_object::selector::LabelSelector;
 use std::io;
@@ -50,7 +51,8 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     if raw == "name=community" {
         voice::log(call.io, Level::Warning, COMMUNITY, &[]);
     }
-    let mut settings = Settings { library: Library::V034, ..Settings::default() };
+    let mut settings =
+        ValidatorSettings { library: LibraryVersion::V034, ..ValidatorSettings::default() };
     for (key, value) in call.flags.pairs("optional-values") {
         settings.set(&key, &value);
     }
@@ -124,7 +126,7 @@ struct Question {
     bundle: String,
     builder: String,
     selector: Option<LabelSelector>,
-    settings: Settings,
+    settings: ValidatorSettings,
     external: String,
     verbose: bool,
 }
@@ -171,8 +173,8 @@ impl Question {
         let annotations = metadata::find(io, folder)?;
         let manifests = annotations.get(MANIFESTS).map_or("manifests", String::as_str);
         let manifests = go::join(folder, &go::clean(manifests));
-        let tree = Folder::new(io.at(&manifests));
-        let reading = Reading::new(&tree, &limits);
+        let tree = BundleFolder::new(io.at(&manifests));
+        let reading = BundleReader::new(&tree, &limits);
         let media = reading.media_type("", &manifests)?;
         let loaded = reading.load("", &manifests, self.settings.library);
         if let Some(said) = loaded.refusal {
@@ -214,16 +216,16 @@ impl Question {
 
     /// What everybody is asked. What is wrong with further objects stands with what is said of the
     /// ClusterServiceVersion, if something is said under its name.
-    fn content(&self, subject: &Subject, media: &str) -> Vec<Findings> {
+    fn content(&self, subject: &LoadedBundle, media: &str) -> Vec<ManifestResult> {
         if media == "helm" {
             return Vec::new();
         }
         let order = [Validator::Bundle, Validator::Csv, Validator::Crd];
-        let mut all: Vec<Findings> = order
+        let mut all: Vec<ManifestResult> = order
             .into_iter()
             .flat_map(|validator| validator.run(subject, &self.settings, None))
             .collect();
-        let further = sdk_objects(subject, media, self.settings.library);
+        let further = validate_sdk_objects(subject, media, self.settings.library);
         match all.iter_mut().find(|found| found.name == further.name) {
             None => all.push(further),
             Some(found) => {

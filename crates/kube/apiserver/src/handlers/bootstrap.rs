@@ -135,7 +135,7 @@ async fn try_ensure_service(server: &Arc<ApiServer>, address: SocketAddr) -> Res
     ensure_service_object(server, "", "services", service_object, &[&["spec", "ports"]]).await?;
     // Clients would retry unreachable endpoints for ever.
     let ip = destination::canonical(address.ip());
-    if destination::special(ip).is_some() {
+    if destination::special_range(ip).is_some() {
         return Ok(());
     }
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);

@@ -32,7 +32,7 @@ mod work;
 use crate::strict::DecodeError;
 use crate::trail::Trail;
 use expressions::Expression;
-use mainstay_formats::Format;
+use mainstay_formats::StringFormat;
 use mainstay_object::{FieldError, FieldErrors, FieldPath};
 use pattern::Pattern;
 use serde_json::{Map, Value};
@@ -97,7 +97,7 @@ enum Additional {
 /// What the value must fulfil beyond its type.
 #[derive(Debug, Default, PartialEq)]
 struct Rules {
-    format: Option<Format>,
+    format: Option<StringFormat>,
     maximum: Option<f64>,
     exclusive_maximum: bool,
     minimum: Option<f64>,
@@ -376,7 +376,7 @@ pub fn whole_numbers(fields: &mut Map<String, Value>) {
 
 /// Whether a format of texts is checked; others mean nothing.
 pub fn is_known_format(name: &str) -> bool {
-    Format::parse(name).is_some()
+    StringFormat::parse(name).is_some()
 }
 
 /// Fields that every object has, whether or not its schema says so.

@@ -4,7 +4,7 @@ use super::expressions::Expression;
 use super::pattern::Pattern;
 use super::{Additional, Kind, ListType, Rules, Schema};
 use crate::trail::{Trail, forbidden, invalid, required};
-use mainstay_formats::Format;
+use mainstay_formats::StringFormat;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
@@ -143,7 +143,7 @@ impl Reader {
         let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
         schema.formatted = text("format").is_some();
         let mut rules = Rules {
-            format: text("format").and_then(Format::parse),
+            format: text("format").and_then(StringFormat::parse),
             maximum: number("maximum"),
             exclusive_maximum: flag("exclusiveMaximum"),
             minimum: number("minimum"),

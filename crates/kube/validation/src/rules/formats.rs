@@ -1,7 +1,7 @@
 //! String formats: port names, ConfigMap keys, IP addresses, paths. Each function returns the problems
 //! in the words of Kubernetes, empty for a valid string.
 
-use mainstay_formats::destination::{self, Special};
+use mainstay_formats::destination::{self, SpecialRange};
 use mainstay_object::names;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -158,7 +158,7 @@ pub(in super::super) fn volume_file(path: &str) -> Vec<String> {
 
 /// Parses an IP address as Kubernetes does in older fields: leading zeros are allowed.
 pub(in super::super) fn parse_address(text: &str) -> Option<IpAddr> {
-    destination::parse_old(text)
+    destination::parse_legacy(text)
 }
 
 /// An IP address in an older field.
@@ -217,22 +217,20 @@ pub(in super::super) fn network_address(address: IpAddr, length: u8) -> IpAddr {
 /// An IP address that may receive traffic. Kubernetes validates an IPv4-mapped address as IPv4; here
 /// this applies to every form that embeds an IPv4 address ([`destination::canonical`]).
 pub(in super::super) fn endpoint_address(text: &str) -> Vec<String> {
-    let Some(address) = parse_address(text) else {
-        return to_strings(&["must be a valid IP address"]);
-    };
-    match destination::special(address) {
-        Some(Special::Unspecified) => vec![format!("may not be unspecified ({text})")],
-        Some(Special::Loopback) => {
-            to_strings(&["may not be in the loopback range (127.0.0.0/8, ::1/128)"])
+    let Some(address) = parse_address(text) else { return words(&["must be a valid IP address"]) };
+    match destination::special_range(address) {
+        Some(SpecialRange::Unspecified) => vec![format!("may not be unspecified ({text})")],
+        Some(SpecialRange::Loopback) => {
+            words(&["may not be in the loopback range (127.0.0.0/8, ::1/128)"])
         }
-        Some(Special::LinkLocal) => {
-            to_strings(&["may not be in the link-local range (169.254.0.0/16, fe80::/10)"])
+        Some(SpecialRange::LinkLocal) => {
+            words(&["may not be in the link-local range (169.254.0.0/16, fe80::/10)"])
         }
-        Some(Special::LinkLocalMulticast) => {
-            to_strings(&["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"])
+        Some(SpecialRange::LinkLocalMulticast) => {
+            words(&["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"])
         }
-        // Kubernetes accepts other multicast addresses.
-        Some(Special::Multicast) | None => Vec::new(),
+        // The original takes other groups, at which nobody is called.
+        Some(SpecialRange::Multicast) | None => Vec::new(),
     }
 }
 

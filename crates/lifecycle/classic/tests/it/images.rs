@@ -366,7 +366,7 @@ fn sqlite_database(folder: &Path, versions: &[&str]) -> Vec<u8> {
         );
         before = Some(version);
     }
-    mainstay_database::fixture::make(&path, &format!("{TABLES}{rows}")).unwrap();
+    mainstay_database::fixture::create_database(&path, &format!("{TABLES}{rows}")).unwrap();
     std::fs::read(path).unwrap()
 }
 
@@ -406,7 +406,7 @@ async fn sqlite_catalog_image_is_served_and_its_next_version_upgrades() {
     let rows = "INSERT INTO package VALUES ('anvil', 'stable');
         INSERT INTO channel VALUES ('stable', 'anvil', 'anvil.v9');
         INSERT INTO operatorbundle(name, csv, version) VALUES ('anvil.v9', '{}', '9.0.0');";
-    mainstay_database::fixture::make(&headless, &format!("{TABLES}{rows}")).unwrap();
+    mainstay_database::fixture::create_database(&headless, &format!("{TABLES}{rows}")).unwrap();
     let headless = std::fs::read(headless).unwrap();
     let cases: [(ImageFiles<'_>, &str); 4] = [
         (&[("database/index.db", &second[..4096])], "the database cannot be read: "),

@@ -4,8 +4,8 @@ use super::ip::{self, Address};
 use crate::library::args::{compare_opaque, exactly, library_type, new_string, opaque, str, wrap};
 use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
-use mainstay_formats::address::Network;
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use mainstay_formats::address::IpNetwork;
 use std::any::Any;
 
 /// `cidr`, `isCIDR`, and the methods of networks. Needs the IP library.
@@ -21,7 +21,7 @@ const NAME: &str = "net.CIDR";
 
 /// A network as a value.
 #[derive(Debug)]
-struct Cidr(Network);
+struct Cidr(IpNetwork);
 
 impl Opaque for Cidr {
     fn cel_type(&self) -> Type {
@@ -94,18 +94,18 @@ fn overloads() -> Vec<Overload> {
     ]
 }
 
-fn receiver(args: &[Value<'_>]) -> Result<Network, Error> {
+fn receiver(args: &[Value<'_>]) -> Result<IpNetwork, Error> {
     let [network] = exactly(args)?;
     network_of(network)
 }
 
-fn network_of(value: &Value<'_>) -> Result<Network, Error> {
+fn network_of(value: &Value<'_>) -> Result<IpNetwork, Error> {
     opaque(value).map(|network: &Cidr| network.0)
 }
 
-fn parse(text: &str, work: &WorkBudget) -> Result<Network, Error> {
-    const PREFIX: &str = "network address parse error during conversion from string";
-    match Network::parse(text) {
+fn parse(text: &str, work: &WorkBudget) -> Result<IpNetwork, Error> {
+    const WHAT: &str = "network address parse error during conversion from string";
+    match IpNetwork::parse(text) {
         Ok(network) if ip::is_mapped(network.address) => {
             Err(Error::text(format!("{PREFIX}: {}", ip::mapped_address_error(text)), work))
         }

@@ -5,7 +5,7 @@ use crate::library::{FunctionLibrary, Overload, StrictFunction};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::url::check_request_uri;
-use mainstay_formats::{Format, names};
+use mainstay_formats::{StringFormat, names};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -81,10 +81,10 @@ fn complete_prefix(text: &str) -> String {
     }
 }
 
-/// Formats of schemas have a fixed error.
-fn check_schema_format(format: &str, text: &str, message: &str) -> Vec<String> {
-    let matches = Format::parse(format).is_some_and(|format| format.matches(text));
-    if matches { Vec::new() } else { vec![message.to_owned()] }
+/// The formats of schemas say only that they do not match.
+fn of_schemas(format: &str, text: &str, wrong: &str) -> Vec<String> {
+    let matches = StringFormat::parse(format).is_some_and(|format| format.matches(text));
+    if matches { Vec::new() } else { vec![wrong.to_owned()] }
 }
 
 /// A format as a value.

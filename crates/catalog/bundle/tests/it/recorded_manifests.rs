@@ -1,12 +1,13 @@
-//! Beside recorded answers of the renderer of extensions: written bundles in many settings,
-//! published ones in ten, and what `opm render` makes of both.
+//! Rendered manifests, compared with recorded answers of operator-controller: written bundles in
+//! many settings, published ones in ten. And blobs of both, compared with `opm render`.
 
-use crate::recorded::Score;
+use crate::opm_render::Score;
 use crate::{Flags, render};
 use mainstay_bundle::render::{
-    CertManager, Certificates, Content, DeploymentConfig, Install, RenderError, ServiceCa, Settings,
+    CertManager, CertificateProvider, DeploymentConfig, InstallSettings, RegistryV1Bundle,
+    RenderError, RenderSettings, ServiceCa,
 };
-use mainstay_bundle::{Folder, Limits, is_bundle};
+use mainstay_bundle::{BundleFolder, Limits, is_bundle};
 use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,31 +17,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn content(folder: &Path) -> Result<Content, RenderError> {
-    Content::read(&Folder::new(folder), &Limits::default())
+fn read_bundle(folder: &Path) -> Result<RegistryV1Bundle, RenderError> {
+    RegistryV1Bundle::read(&BundleFolder::new(folder), &Limits::default())
 }
 
 /// Our answer to a recorded request about a bundle.
-fn answer(content: &Result<Content, RenderError>, request: &Value) -> Value {
-    let content = match content {
-        Ok(content) => content,
+fn our_answer(read_bundle: &Result<RegistryV1Bundle, RenderError>, request: &Value) -> Value {
+    let read_bundle = match read_bundle {
+        Ok(read_bundle) => read_bundle,
         Err(error) => return json!({"error": error.to_string()}),
     };
     if request["mode"] == "schema" {
-        let mut schema = content.schema();
+        let mut schema = read_bundle.schema();
         schema.as_object_mut().unwrap().remove("components");
         schema["properties"]["deploymentConfig"] = json!({"present": true});
         return json!({"schema": schema});
     }
-    let certificates: Option<&dyn Certificates> = match request["certProvider"].as_str().unwrap() {
-        "cert-manager" => Some(&CertManager),
-        "service-ca" => Some(&ServiceCa),
-        _ => None,
-    };
+    let certificates: Option<&dyn CertificateProvider> =
+        match request["certProvider"].as_str().unwrap() {
+            "cert-manager" => Some(&CertManager),
+            "service-ca" => Some(&ServiceCa),
+            _ => None,
+        };
     let outcome = if request["mode"] == "extension" {
-        extension(content, request, certificates)
+        extension(read_bundle, request, certificates)
     } else {
-        renderer(content, request, certificates)
+        renderer(read_bundle, request, certificates)
     };
     match outcome {
         Ok(objects) => json!({"objects": objects.iter().map(as_written).collect::<Vec<_>>()}),
@@ -49,34 +51,34 @@ fn answer(content: &Result<Content, RenderError>, request: &Value) -> Value {
 }
 
 fn extension(
-    content: &Content,
+    read_bundle: &RegistryV1Bundle,
     request: &Value,
-    certificates: Option<&dyn Certificates>,
+    certificates: Option<&dyn CertificateProvider>,
 ) -> Result<Vec<Value>, RenderError> {
-    // A configuration that is null is none, as the API has it.
+    // A null configuration is absent, as in the API.
     let config = request.get("config").filter(|config| !config.is_null()).map(ToString::to_string);
     let config = config.or_else(|| Some(request.get("configText")?.as_str()?.to_owned()));
     let namespace = request["installNamespace"].as_str().unwrap();
-    content.install(&Install {
+    read_bundle.install(&InstallSettings {
         certificates,
         webhooks: request["webhookSupport"] == true,
         single_namespaces: request["singleOwnNamespaceGate"] == true,
         deployment_config: request["deploymentConfigGate"] == true,
         config: config.as_ref().map(String::as_bytes),
-        ..Install::into_namespace(namespace)
+        ..InstallSettings::into_namespace(namespace)
     })
 }
 
 fn renderer(
-    content: &Content,
+    read_bundle: &RegistryV1Bundle,
     request: &Value,
-    certificates: Option<&dyn Certificates>,
+    certificates: Option<&dyn CertificateProvider>,
 ) -> Result<Vec<Value>, RenderError> {
     let targets = request["targetNamespaces"].as_array().into_iter().flatten();
     let targets: Vec<String> = targets.map(|name| name.as_str().unwrap().to_owned()).collect();
     let config =
         request.get("deploymentConfig").map(|config| DeploymentConfig::read(config).unwrap());
-    content.render(&Settings {
+    read_bundle.render(&RenderSettings {
         namespace: request["installNamespace"].as_str().unwrap(),
         targets: &targets,
         certificates,
@@ -84,7 +86,7 @@ fn renderer(
     })
 }
 
-/// An object with its numbers as Go writes them.
+/// An object with its numbers as Go encodes them.
 fn as_written(object: &Value) -> Value {
     let text = mainstay_gocompat::json::value(object, Html::Plain, Numbers::Object);
     serde_json::from_str(&text).unwrap()
@@ -101,10 +103,10 @@ fn sorted(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Compares all requests of a case; those that are alike by reference are asked again too.
+/// Compares all requests of a case. Recorded objects may be references to those of other requests.
 fn compare(score: &mut Score, name: &str, folder: &Path, recorded: &Value) {
     let recorded = recorded.as_array().unwrap();
-    let content = content(folder);
+    let read_bundle = read_bundle(folder);
     for (at, entry) in recorded.iter().enumerate() {
         let mut wanted = entry["answer"].clone();
         if let Some(objects) = wanted.get_mut("objects").and_then(Value::as_array_mut) {
@@ -117,13 +119,13 @@ fn compare(score: &mut Score, name: &str, folder: &Path, recorded: &Value) {
                 }
             }
         }
-        let found = answer(&content, &entry["request"]);
+        let found = our_answer(&read_bundle, &entry["request"]);
         score.compare(format!("{name}#{at}"), &found, &wanted);
     }
 }
 
 #[test]
-fn written_bundles_become_the_recorded_objects() {
+fn manifests_of_written_bundles_are_as_recorded() {
     let Some(data) = mainstay_testdata::unpack("answers/bundle-render", "recorded manifests")
     else {
         return;
@@ -133,11 +135,11 @@ fn written_bundles_become_the_recorded_objects() {
         let name = format!("render/{}", case.file_name().unwrap().to_str().unwrap());
         compare(&mut score, &name, &case.join("bundle"), &read(&case.join("answers.json")));
     }
-    score.settle("recorded manifests of written bundles agree", "render/");
+    score.assert_as_listed("recorded manifests of written bundles agree", "render/");
 }
 
 #[test]
-fn bundles_of_the_validators_become_the_recorded_objects() {
+fn manifests_of_the_validators_bundles_are_as_recorded() {
     let Some(data) = mainstay_testdata::unpack("answers/bundle-validate", "recorded manifests")
     else {
         return;
@@ -155,12 +157,12 @@ fn bundles_of_the_validators_become_the_recorded_objects() {
             compare_blobs(&mut blobs, &format!("odd-blobs/{name}"), &bundle, "bundle", &recorded);
         }
     }
-    manifests.settle("recorded manifests of odd bundles agree", "extension/");
-    blobs.settle("recorded blobs of odd bundles agree", "odd-blobs/");
+    manifests.assert_as_listed("recorded manifests of odd bundles agree", "extension/");
+    blobs.assert_as_listed("recorded blobs of odd bundles agree", "odd-blobs/");
 }
 
 #[test]
-fn published_bundles_become_the_recorded_objects() {
+fn manifests_of_published_bundles_are_as_recorded() {
     let Some(data) = mainstay_testdata::unpack("answers/bundle-render", "recorded manifests")
     else {
         return;
@@ -181,7 +183,7 @@ fn published_bundles_become_the_recorded_objects() {
     let mut score = Score::default();
     for line in lines("bundles.jsonl") {
         let name = line["bundle"].as_str().unwrap();
-        let content = content(&bundles.path().join(name));
+        let read_bundle = read_bundle(&bundles.path().join(name));
         let answers = line["answers"].as_array().unwrap();
         for (at, (request, wanted)) in requests.as_array().unwrap().iter().zip(answers).enumerate()
         {
@@ -191,10 +193,10 @@ fn published_bundles_become_the_recorded_objects() {
                     *id = objects[id.as_str().unwrap()].clone();
                 }
             }
-            score.compare(format!("all/{name}#{at}"), &answer(&content, request), &wanted);
+            score.compare(format!("all/{name}#{at}"), &our_answer(&read_bundle, request), &wanted);
         }
     }
-    score.settle("recorded manifests of published bundles agree", "all/");
+    score.assert_as_listed("recorded manifests of published bundles agree", "all/");
 
     let mut score = Score::default();
     for path in sorted(&data.path().join("bundle-render/catalog")) {
@@ -203,13 +205,13 @@ fn published_bundles_become_the_recorded_objects() {
         let folder = bundles.path().join(name);
         compare_blobs(&mut score, &format!("blobs/{name}"), &folder, name, &recorded);
     }
-    score.settle("recorded blobs of published bundles agree", "blobs/");
+    score.assert_as_listed("recorded blobs of published bundles agree", "blobs/");
 }
 
-/// Compares what `opm render` prints, by its digest, or says.
+/// Compares the output of `opm render`, by its digest, or its error.
 fn compare_blobs(score: &mut Score, name: &str, folder: &Path, typed: &str, recorded: &Value) {
     let template = "images.example.com/{{.Package}}/{{.Name}}:{{.Version}}";
-    if !is_bundle(&Folder::new(folder)) {
+    if !is_bundle(&BundleFolder::new(folder)) {
         return;
     }
     for (key, flags) in [
@@ -217,8 +219,8 @@ fn compare_blobs(score: &mut Score, name: &str, folder: &Path, typed: &str, reco
         ("csv-metadata", Flags { migrate: true, template: Some(template), yaml: false }),
     ] {
         let Some(wanted) = recorded.get(key) else { continue };
-        let found = match render(&[(&Folder::new(folder), typed)], &flags) {
-            // Nothing is printed for a bundle without a package, and no digest recorded.
+        let found = match render(&[(&BundleFolder::new(folder), typed)], &flags) {
+            // A bundle without a package has no output, and no recorded digest.
             Ok(text) if text.is_empty() => Value::Null,
             Ok(text) => json!(format!("{:x}", Sha256::digest(text))),
             Err(why) => json!(without_time(&why)),
@@ -231,8 +233,8 @@ fn compare_blobs(score: &mut Score, name: &str, folder: &Path, typed: &str, reco
     }
 }
 
-/// A message without the time before it, and without the name of the one definition that upstream
-/// picks at random where several are missing.
+/// A message without its timestamp, and without the name of the missing CRD, which upstream picks
+/// at random.
 fn without_time(message: &str) -> String {
     let message = message.trim_end();
     let message = match message.split_once(' ') {

@@ -1,57 +1,62 @@
-//! What the tables hold at each level of upstream's migrations.
+//! Migration levels of the database schema: how the tables of each level are read.
 //!
 //! | Level | |
 //! |---|---|
-//! | none, 0 – 3 | cannot be brought up to date unless they are empty |
-//! | 4 | bundles have no versions yet, and upstream does not find them out |
+//! | none, 0 – 3 | cannot be migrated unless they are empty |
+//! | 4 | bundles have no versions, and upstream does not derive them |
 //! | 5 | APIs belong to entries of channels |
 //! | 6, 7 | APIs belong to bundles |
 //! | 8 | dependencies have a table |
 //! | 9 | properties have a table |
-//! | 10 – 13 | nothing that is read here changes |
+//! | 10 – 13 | no change in the tables that are read here |
 //!
 //! Levels above 13 are read as 13, as upstream does. The source is `upstream-opm.md` §3.5.
 
 use crate::{
     error::DatabaseError,
-    rows::{Cell, Reader},
+    rows::{Cell, DatabaseReader},
 };
 use mainstay_gocompat::json::quoted;
 use std::collections::BTreeMap;
 
-/// The columns of a bundle that say what it is.
-pub(crate) struct Row {
-    /// Where its image is; NULL where its manifests are only in the database.
+/// The columns of a bundle without its manifests.
+pub(crate) struct BundleRow {
+    /// The image reference; NULL if the manifests are only in the database.
     pub(crate) image: Option<String>,
-    /// Its version.
+    /// The version.
     pub(crate) version: Option<String>,
-    /// Which versions it takes over from.
+    /// The range of versions that it skips.
     pub(crate) skip_range: String,
 }
 
-/// Types and values, as texts, by the name of the bundle they belong to.
-pub(crate) type Typed = BTreeMap<String, Vec<(String, String)>>;
+/// Types and values, as texts, by bundle name.
+pub(crate) type PairsByBundle = BTreeMap<String, Vec<(String, String)>>;
 
-/// The level of a database, and the tables by it.
+/// The tables of a database, read by its migration level.
 pub(crate) struct Tables<'r> {
-    reader: &'r Reader,
+    reader: &'r DatabaseReader,
     level: i64,
 }
 
 impl<'r> Tables<'r> {
-    /// Finds the level out. `None` for an old database with nothing in it.
-    pub(crate) fn of(reader: &'r Reader) -> Result<Option<Self>, DatabaseError> {
+    /// Reads the migration level. `None` for an old, empty database.
+    pub(crate) fn open(reader: &'r DatabaseReader) -> Result<Option<Self>, DatabaseError> {
         let mut level = -1;
         if reader.has("schema_migrations")? {
             let mut first = None;
-            reader.each("SELECT version FROM schema_migrations LIMIT 1", &[], |[version]| {
-                first = Some(version);
-                Ok(())
-            })?;
+            reader.for_each_row(
+                "SELECT version FROM schema_migrations LIMIT 1",
+                &[],
+                |[version]| {
+                    first = Some(version);
+                    Ok(())
+                },
+            )?;
             let number = |version: Cell| version.and_then(|version| version.parse().ok());
             if let Some(version) = first {
-                let wrong = || reader.wrong("schema_migrations: the version is no number");
-                level = number(version).ok_or_else(wrong)?;
+                let content_error =
+                    || reader.content_error("schema_migrations: the version is no number");
+                level = number(version).ok_or_else(content_error)?;
             }
         }
         if level >= 4 {
@@ -61,7 +66,7 @@ impl<'r> Tables<'r> {
         for table in ["package", "channel"] {
             if reader.has(table)? {
                 let query = format!("SELECT 1 FROM \"{table}\" LIMIT 1");
-                reader.each(&query, &[], |[_]| {
+                reader.for_each_row(&query, &[], |[_]| {
                     rows += 1;
                     Ok(())
                 })?;
@@ -73,18 +78,18 @@ impl<'r> Tables<'r> {
         Err(DatabaseError::Outdated { file: reader.file().to_owned(), level })
     }
 
-    /// What the bundles are, by name.
-    pub(crate) fn bundles(&self) -> Result<BTreeMap<String, Row>, DatabaseError> {
+    /// The bundles by name.
+    pub(crate) fn bundles(&self) -> Result<BTreeMap<String, BundleRow>, DatabaseError> {
         let query = if self.level >= 5 {
             "SELECT name, bundlepath, version, skiprange FROM operatorbundle"
         } else {
             "SELECT name, bundlepath, NULL, NULL FROM operatorbundle"
         };
         let mut found = BTreeMap::new();
-        self.reader.each(query, &[], |[name, image, version, skip_range]| {
+        self.reader.for_each_row(query, &[], |[name, image, version, skip_range]| {
             if let Some(name) = name {
                 let skip_range = skip_range.unwrap_or_default();
-                found.insert(name, Row { image, version, skip_range });
+                found.insert(name, BundleRow { image, version, skip_range });
             }
             Ok(())
         })?;
@@ -92,20 +97,20 @@ impl<'r> Tables<'r> {
     }
 
     /// The properties of bundles.
-    pub(crate) fn properties(&self) -> Result<Typed, DatabaseError> {
-        if self.level >= 9 { self.typed("properties") } else { self.apis("api_provider") }
+    pub(crate) fn properties(&self) -> Result<PairsByBundle, DatabaseError> {
+        if self.level >= 9 { self.pairs("properties") } else { self.api_pairs("api_provider") }
     }
 
-    /// What bundles depend on.
-    pub(crate) fn dependencies(&self) -> Result<Typed, DatabaseError> {
-        if self.level >= 8 { self.typed("dependencies") } else { self.apis("api_requirer") }
+    /// The dependencies of bundles.
+    pub(crate) fn dependencies(&self) -> Result<PairsByBundle, DatabaseError> {
+        if self.level >= 8 { self.pairs("dependencies") } else { self.api_pairs("api_requirer") }
     }
 
-    /// The images that bundles run, by name of the bundle.
+    /// The related images by bundle name.
     pub(crate) fn images(&self) -> Result<BTreeMap<String, Vec<String>>, DatabaseError> {
         let query = "SELECT image, operatorbundle_name FROM related_image";
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        self.reader.each(query, &[], |[image, bundle]| {
+        self.reader.for_each_row(query, &[], |[image, bundle]| {
             if let (Some(image), Some(bundle)) = (image, bundle) {
                 found.entry(bundle).or_default().push(image);
             }
@@ -115,10 +120,10 @@ impl<'r> Tables<'r> {
     }
 
     /// A table of types and values.
-    fn typed(&self, table: &str) -> Result<Typed, DatabaseError> {
+    fn pairs(&self, table: &str) -> Result<PairsByBundle, DatabaseError> {
         let query = format!("SELECT operatorbundle_name, type, value FROM {table}");
-        let mut found = Typed::new();
-        self.reader.each(&query, &[], |[bundle, kind, value]| {
+        let mut found = PairsByBundle::new();
+        self.reader.for_each_row(&query, &[], |[bundle, kind, value]| {
             let Some(bundle) = bundle else { return Ok(()) };
             let pair = (kind.unwrap_or_default(), value.unwrap_or_default());
             found.entry(bundle).or_default().push(pair);
@@ -127,8 +132,8 @@ impl<'r> Tables<'r> {
         Ok(found)
     }
 
-    /// What later levels make of the tables of APIs.
-    fn apis(&self, table: &str) -> Result<Typed, DatabaseError> {
+    /// The `olm.gvk` pairs that later levels derive from the tables of APIs.
+    fn api_pairs(&self, table: &str) -> Result<PairsByBundle, DatabaseError> {
         let query = if self.level >= 6 {
             format!("SELECT operatorbundle_name, group_name, version, kind FROM {table}")
         } else {
@@ -138,8 +143,8 @@ impl<'r> Tables<'r> {
                  JOIN channel_entry AS entry ON entry.entry_id = api.channel_entry_id"
             )
         };
-        let mut found = Typed::new();
-        self.reader.each(&query, &[], |[bundle, group, version, kind]| {
+        let mut found = PairsByBundle::new();
+        self.reader.for_each_row(&query, &[], |[bundle, group, version, kind]| {
             let (Some(bundle), Some(group), Some(version), Some(kind)) =
                 (bundle, group, version, kind)
             else {
@@ -153,7 +158,7 @@ impl<'r> Tables<'r> {
     }
 }
 
-/// The value of a property that names an API.
+/// The value of an `olm.gvk` property.
 pub(crate) fn gvk(group: &str, kind: &str, version: &str) -> String {
     let (group, kind, version) = (quoted(group), quoted(kind), quoted(version));
     format!("{{\"group\":{group},\"kind\":{kind},\"version\":{version}}}")

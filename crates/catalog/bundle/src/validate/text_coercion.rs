@@ -1,19 +1,18 @@
-//! Scalars where Go expects texts.
+//! Text coercion: scalars become texts where the Go type has texts.
 //!
-//! Upstream's loader turns YAML into JSON with an eye on the Go type that is filled: where that is a
-//! text, a number or a truth value of the YAML becomes one. Types that read themselves are left
-//! alone.
+//! Upstream's loader converts YAML to JSON for a given Go type. Where the type is a text, a number
+//! or boolean of the YAML becomes a text. Types with their own decoder are not changed.
 
 use mainstay_schema::gojson::{self, DeclaredType, Mismatch};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A value as it is read into the kind: the very same one if nothing of it has to be rewritten.
+/// A value as its type; shared if no part of it is changed.
 ///
 /// # Errors
-/// What does not fit.
+/// The first value of a wrong type.
 pub(crate) fn read(value: &Arc<Value>, kind: &DeclaredType) -> Result<Arc<Value>, Box<Mismatch>> {
-    // What fits has texts wherever texts are expected.
+    // A value that has its type needs no coercion.
     if gojson::check(value, kind).is_ok() {
         return Ok(value.clone());
     }

@@ -1,8 +1,8 @@
-//! Fields of values as Go finds them.
+//! Field lookup as Go's JSON decoder does it.
 
 use serde_json::Value;
 
-/// A field as Go finds it: by its exact name, or else in any case; the last one counts.
+/// A field by its exact name, or else by its name in any case; the last one counts.
 pub(crate) fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     mainstay_schema::gojson::field_in_any_case(value.as_object()?, name)
 }

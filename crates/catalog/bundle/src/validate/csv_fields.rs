@@ -1,40 +1,40 @@
-//! The ClusterServiceVersion as validators look at it.
+//! Access to fields of the ClusterServiceVersion for validators.
 
-use super::load::Subject;
-use crate::shape;
+use super::load::LoadedBundle;
+use crate::go_field;
 use mainstay_object::Gvk;
 use serde_json::Value;
 
-/// A part that is not there.
+/// The value of an absent field.
 static NONE: Value = Value::Null;
 
-/// A field, or nothing.
-pub(crate) fn part<'v>(value: &'v Value, name: &str) -> &'v Value {
-    shape::field(value, name).unwrap_or(&NONE)
+/// A field; null if absent.
+pub(crate) fn field_value<'v>(value: &'v Value, name: &str) -> &'v Value {
+    go_field::field(value, name).unwrap_or(&NONE)
 }
 
-/// A field of a field.
-pub(crate) fn deep<'v>(value: &'v Value, path: &[&str]) -> &'v Value {
-    path.iter().fold(value, |value, name| part(value, name))
+/// A field by its path; null if absent.
+pub(crate) fn field_at<'v>(value: &'v Value, path: &[&str]) -> &'v Value {
+    path.iter().fold(value, |value, name| field_value(value, name))
 }
 
-/// The items of a field; none where there is no list.
+/// The items of a list; empty if the field is not a list.
 pub(crate) fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
-    part(value, name).as_array().map_or(&[], Vec::as_slice)
+    field_value(value, name).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The texts of a field.
+/// The texts of a list.
 pub(crate) fn texts<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v str> {
     items(value, name).iter().map(|item| item.as_str().unwrap_or_default())
 }
 
-/// `g/v, Kind=k`, as upstream prints a group, version and kind.
+/// `g/v, FileKind=k`, as upstream prints a group, version and kind.
 pub(crate) fn gvk_text(group: &str, version: &str, kind: &str) -> String {
     format!("{group}/{version}, Kind={kind}")
 }
 
-/// The group, version and kind of an object; no group and version where `apiVersion` has more than
-/// one slash.
+/// The group, version and kind of an object; group and version are empty if `apiVersion` has more
+/// than one slash.
 pub(crate) fn gvk_of(value: &Value) -> Gvk {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = match text("apiVersion").split_once('/') {
@@ -45,7 +45,7 @@ pub(crate) fn gvk_of(value: &Value) -> Gvk {
     Gvk::new(group, version, text("kind"))
 }
 
-impl Subject {
+impl LoadedBundle {
     /// The ClusterServiceVersion.
     pub(crate) fn csv_value(&self) -> &Value {
         &self.csv.1
@@ -53,17 +53,17 @@ impl Subject {
 
     /// `spec`.
     pub(crate) fn spec(&self) -> &Value {
-        part(&self.csv.1, "spec")
+        field_value(&self.csv.1, "spec")
     }
 
     /// The name of the ClusterServiceVersion.
     pub(crate) fn csv_name(&self) -> &str {
-        shape::text(part(&self.csv.1, "metadata"), "name")
+        go_field::text(field_value(&self.csv.1, "metadata"), "name")
     }
 
-    /// Its annotations, in the order of their names.
+    /// The annotations of the ClusterServiceVersion, by name.
     pub(crate) fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
-        let found = deep(&self.csv.1, &["metadata", "annotations"]).as_object();
+        let found = field_at(&self.csv.1, &["metadata", "annotations"]).as_object();
         found
             .into_iter()
             .flatten()
@@ -77,12 +77,12 @@ impl Subject {
 
     /// `spec.install.spec`.
     pub(crate) fn install(&self) -> &Value {
-        deep(self.spec(), &["install", "spec"])
+        field_at(self.spec(), &["install", "spec"])
     }
 
-    /// Deployments, each with the spec of its pods.
+    /// The deployments, each with its pod spec.
     pub(crate) fn deployments(&self) -> impl Iterator<Item = (&Value, &Value)> {
-        let pod = |deployment| deep(deployment, &["spec", "template", "spec"]);
+        let pod = |deployment| field_at(deployment, &["spec", "template", "spec"]);
         items(self.install(), "deployments")
             .iter()
             .map(move |deployment| (deployment, pod(deployment)))
@@ -90,12 +90,12 @@ impl Subject {
 
     /// Owned or required custom resources.
     pub(crate) fn resources(&self, which: &str) -> &[Value] {
-        items(part(self.spec(), "customresourcedefinitions"), which)
+        items(field_value(self.spec(), "customresourcedefinitions"), which)
     }
 
-    /// The version; 0.0.0 where there is none.
+    /// The version; 0.0.0 if absent or invalid.
     pub(crate) fn version(&self) -> mainstay_version::Version {
-        let text = shape::text(self.spec(), "version");
+        let text = go_field::text(self.spec(), "version");
         mainstay_version::parse_tolerant(text)
             .unwrap_or_else(|_| mainstay_version::Version::new(0, 0, 0))
     }

@@ -1,13 +1,12 @@
-//! References of images that follow from package, name and version: texts with `{{.Package}}`,
-//! `{{.Name}}` and `{{.Version}}`.
+//! Image reference templates: texts with `{{.Package}}`, `{{.Name}}` and `{{.Version}}`.
 //!
-//! Upstream takes the whole template language of Go. Here a template is text with these fields,
-//! blanks inside the braces, comments, and `{{-` and `-}}`, which trim; anything else is refused in
-//! words of our own.
+//! Upstream accepts the whole template language of Go. Here a template is text with these fields,
+//! blanks inside the braces, comments, and the trim markers `{{-` and `-}}`. Anything else is
+//! refused with a message of our own.
 
 use mainstay_gocompat::quote;
 
-/// A template that was read.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageTemplate {
     parts: Vec<Part>,
@@ -16,7 +15,7 @@ pub struct ImageTemplate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// A field, with the line and column that Go names.
+    /// A field, with the line and column of Go's messages.
     Field {
         name: String,
         line: usize,
@@ -24,16 +23,16 @@ enum Part {
     },
 }
 
-/// Why a template cannot be parsed or filled, in upstream's words where upstream refuses it too.
+/// Why a template cannot be parsed or filled; in upstream's words where upstream refuses it too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TemplateError {
+pub enum ImageTemplateError {
     /// A comment does not end.
     #[error("template: image-ref-template:{line}: unclosed comment")]
     UnclosedComment {
         /// The line, from 1.
         line: usize,
     },
-    /// Something stands between the end of a comment and the closing braces.
+    /// Text stands between the end of a comment and the closing braces.
     #[error("template: image-ref-template:{line}: comment ends before closing delimiter")]
     CommentDelimiter {
         /// The line, from 1.
@@ -45,13 +44,13 @@ pub enum TemplateError {
         /// The line, from 1.
         line: usize,
     },
-    /// Braces have nothing in them.
+    /// Braces are empty.
     #[error("template: image-ref-template:{line}: missing value for command")]
     MissingValue {
         /// The line, from 1.
         line: usize,
     },
-    /// Braces hold more than a field: upstream takes some of it.
+    /// Braces hold something else than a field; upstream accepts some of it.
     #[error(
         "template: image-ref-template:{line}: {} is not supported here: only {{{{.Package}}}}, \
          {{{{.Name}}}} and {{{{.Version}}}} are",
@@ -60,10 +59,10 @@ pub enum TemplateError {
     UnsupportedAction {
         /// The line, from 1.
         line: usize,
-        /// What stands in the braces.
+        /// The text in the braces.
         action: String,
     },
-    /// There is no such field; noticed when the template is filled.
+    /// The field does not exist; found when the template is filled.
     #[error(
         "template: image-ref-template:{line}:{column}: executing \"image-ref-template\" at \
          <.{field}>: can't evaluate field {field} in type action.imageReferenceTemplateData"
@@ -71,7 +70,7 @@ pub enum TemplateError {
     UnknownField {
         /// The line, from 1.
         line: usize,
-        /// The column that Go names.
+        /// The column, as Go counts.
         column: usize,
         /// The field.
         field: String,
@@ -79,11 +78,11 @@ pub enum TemplateError {
 }
 
 impl ImageTemplate {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     /// If braces or comments are not closed, or hold something else than a field.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+    pub fn parse(text: &str) -> Result<Self, ImageTemplateError> {
         let mut parts = Vec::new();
         let mut at = 0;
         let mut trim = false;
@@ -109,7 +108,7 @@ impl ImageTemplate {
             let inner = &action[skipped..];
             if inner.trim_start_matches(BLANKS).starts_with("/*") {
                 let Some(end) = inner.find("*/") else {
-                    return Err(TemplateError::UnclosedComment { line });
+                    return Err(ImageTemplateError::UnclosedComment { line });
                 };
                 let after = &inner[end + 2..];
                 let (closing, trims) = match after.trim_start_matches(BLANKS) {
@@ -118,14 +117,14 @@ impl ImageTemplate {
                 };
                 let length = if trims { 3 } else { 2 };
                 if !closing.starts_with(if trims { "-}}" } else { "}}" }) {
-                    return Err(TemplateError::CommentDelimiter { line });
+                    return Err(ImageTemplateError::CommentDelimiter { line });
                 }
                 trim = trims;
                 at = text.len() - closing.len() + length;
                 continue;
             }
             let Some(end) = inner.find("}}") else {
-                return Err(TemplateError::UnclosedAction { line });
+                return Err(ImageTemplateError::UnclosedAction { line });
             };
             let mut body = &inner[..end];
             at = start + 2 + skipped + end + 2;
@@ -134,11 +133,11 @@ impl ImageTemplate {
                 body = &body[..body.len() - 1];
             }
             if body.contains('\n') && body.trim().is_empty() {
-                return Err(TemplateError::MissingValue { line });
+                return Err(ImageTemplateError::MissingValue { line });
             }
             let trimmed = body.trim_matches(BLANKS);
             if trimmed.is_empty() {
-                return Err(TemplateError::MissingValue { line });
+                return Err(ImageTemplateError::MissingValue { line });
             }
             match trimmed.strip_prefix('.') {
                 Some(name) if is_name(name) => {
@@ -151,18 +150,23 @@ impl ImageTemplate {
                 }
                 _ => {
                     let action = trimmed.to_owned();
-                    return Err(TemplateError::UnsupportedAction { line, action });
+                    return Err(ImageTemplateError::UnsupportedAction { line, action });
                 }
             }
         }
         Ok(Self { parts })
     }
 
-    /// The reference.
+    /// The image reference for a bundle.
     ///
     /// # Errors
-    /// If it has a field that there is not ([`TemplateError::UnknownField`]).
-    pub fn fill(&self, package: &str, name: &str, version: &str) -> Result<String, TemplateError> {
+    /// If the template has an unknown field ([`ImageTemplateError::UnknownField`]).
+    pub fn fill(
+        &self,
+        package: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<String, ImageTemplateError> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
@@ -173,7 +177,7 @@ impl ImageTemplate {
                     "Version" => version,
                     _ => {
                         let (line, column, field) = (*line, *column, field.clone());
-                        return Err(TemplateError::UnknownField { line, column, field });
+                        return Err(ImageTemplateError::UnknownField { line, column, field });
                     }
                 }),
             }

@@ -1,23 +1,23 @@
-//! What `operator-sdk` 1.42 asks of a bundle besides the validators (`upstream-sdk` §1.9).
+//! Checks of `operator-sdk` 1.42 beyond the validators (`upstream-sdk` §1.9).
 
 use super::{
-    Library,
+    LibraryVersion,
+    csv_fields::{gvk_of, gvk_text},
     decode::{self, Refused},
-    finding::{Bad, Finding, Findings},
-    load::Subject,
-    metadata::applied,
+    finding::{BadValue, ManifestResult, ValidationFinding},
+    load::LoadedBundle,
+    metadata::validate_applied,
     registry::KINDS,
-    soft,
-    view::{gvk_of, gvk_text},
+    text_coercion,
 };
-use crate::{mismatch::DocumentError, shape};
+use crate::{decode_error::FirstDocumentError, go_field};
 use mainstay_object::FieldError;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType};
 use serde_json::{Number, Value};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The kind that the older library of bundles does not know yet.
-const UNKNOWN: &str = "PodMonitor";
+/// The kind that the older library does not have.
+const NEW_KIND: &str = "PodMonitor";
 
 static ANNOTATED: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     name: "AnnotationMetadata",
@@ -25,52 +25,59 @@ static ANNOTATED: DeclaredType = DeclaredType::Struct(&DeclaredStruct {
     fields: &[("annotations", DeclaredType::TextMap)],
 });
 
-/// The annotations of a bundle that a file has; none if it has none.
+/// The bundle annotations of a file; empty if the file has none.
 ///
 /// # Errors
-/// If the first document of the file cannot be parsed, or has annotations that are no texts.
-pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, DocumentError> {
+/// If the first document of the file cannot be parsed, or has annotations that are not texts.
+pub fn annotations(bytes: &[u8]) -> Result<BTreeMap<String, String>, FirstDocumentError> {
     let value = match decode::document(bytes) {
         Ok(decoded) => decoded.value,
-        Err(Refused { reason: DocumentError::NoDocument, .. }) => Arc::default(),
+        Err(Refused { reason: FirstDocumentError::NoDocument, .. }) => Arc::default(),
         Err(refused) => return Err(refused.reason),
     };
-    let value = soft::read(&value, &ANNOTATED).map_err(|mismatch| mismatch.reason)?;
-    let found = shape::field(&value, "annotations").and_then(Value::as_object);
+    let value = text_coercion::read(&value, &ANNOTATED).map_err(|mismatch| mismatch.reason)?;
+    let found = go_field::field(&value, "annotations").and_then(Value::as_object);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(found.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect())
 }
 
-/// What is wrong with the objects of a bundle that are neither a ClusterServiceVersion nor a
-/// definition. `media_type` is that of the bundle; newer versions of the `library` know more kinds.
-pub fn objects(subject: &Subject, media_type: &str, library: Library) -> Findings {
-    let mut found = Findings::new(subject.name.clone());
+/// Findings for the objects of a bundle except its ClusterServiceVersion and CRDs. `media_type` is
+/// the media type of the bundle; newer versions of the `library` accept more kinds.
+pub fn objects(
+    subject: &LoadedBundle,
+    media_type: &str,
+    library: LibraryVersion,
+) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.name.clone());
     for (at, manifest) in subject.manifests.iter().enumerate() {
         let kind = manifest.kind();
         if matches!(kind, "ClusterServiceVersion" | "CustomResourceDefinition") {
             continue;
         }
-        let known = KINDS.contains(&kind) && (library != Library::V034 || kind != UNKNOWN);
-        if media_type == "registry+v1" && !known {
+        let is_known =
+            KINDS.contains(&kind) && (library != LibraryVersion::V034 || kind != NEW_KIND);
+        if media_type == "registry+v1" && !is_known {
             let gvk = gvk_of(manifest.value());
             let gvk = gvk_text(&gvk.group, &gvk.version, &gvk.kind);
             let detail = format!("unsupported media type {media_type} for bundle object");
-            found.add(Finding::error("BundleNotValid", Bad::Text(gvk), detail).at(at, &[]));
+            found.add(
+                ValidationFinding::error("BundleNotValid", BadValue::Text(gvk), detail).at(at, &[]),
+            );
             continue;
         }
-        if let Some(why) = refused(manifest.value()) {
-            let bad = Bad::Text(manifest.name().to_owned());
-            found.add(Finding::error("ValidationFailed", bad, why).at(at, &[]));
+        if let Some(why) = metadata_error(manifest.value()) {
+            let bad = BadValue::Text(manifest.name().to_owned());
+            found.add(ValidationFinding::error("ValidationFailed", bad, why).at(at, &[]));
         }
     }
     found
 }
 
-/// Why the metadata of an object are such that it cannot be applied.
-fn refused(value: &Value) -> Option<String> {
+/// Why the metadata of an object is invalid.
+fn metadata_error(value: &Value) -> Option<String> {
     let mut metadata = value.get("metadata").cloned().unwrap_or_default();
     if let Some(fields) = metadata.as_object_mut() {
-        // What has anything but texts in it is as if it were not there.
+        // Upstream drops maps and lists with values that are not texts.
         fields.retain(|name, value| match name.as_str() {
             "labels" | "annotations" => {
                 value.as_object().is_some_and(|all| all.values().all(Value::is_string))
@@ -80,16 +87,16 @@ fn refused(value: &Value) -> Option<String> {
         });
     }
     let metadata = &metadata;
-    let errors = applied(metadata);
+    let errors = validate_applied(metadata);
     (!errors.is_empty()).then(|| {
         let errors = FieldError::join(&errors);
-        format!("error validating object: {errors}. &{{{}}}", printed(value))
+        format!("error validating object: {errors}. &{{{}}}", format_go_value(value))
     })
 }
 
-/// Texts that the library of that time has from an older version of Kubernetes, made of those that
-/// the newer one has.
-pub fn older_words(text: &str) -> String {
+/// Messages of the current Kubernetes version, changed to those of the version in operator-sdk
+/// 1.42.
+pub fn to_older_messages(text: &str) -> String {
     let mut text =
         text.replace("must be no more than 63 bytes", "must be no more than 63 characters");
     for field in ["kind", "name", "uid"] {
@@ -100,27 +107,27 @@ pub fn older_words(text: &str) -> String {
     text
 }
 
-/// A value as Go's `%v` prints one that was read from JSON.
-pub fn printed(value: &Value) -> String {
+/// A value decoded from JSON as Go's `%v` prints it.
+pub fn format_go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => amount(number),
+        Value::Number(number) => format_number(number),
         Value::String(text) => text.clone(),
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" "))
+            format!("[{}]", items.iter().map(format_go_value).collect::<Vec<_>>().join(" "))
         }
         Value::Object(fields) => {
             let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
-            let one = |(key, value): (&String, &Value)| format!("{key}:{}", printed(value));
+            let one = |(key, value): (&String, &Value)| format!("{key}:{}", format_go_value(value));
             format!("map[{}]", sorted.into_iter().map(one).collect::<Vec<_>>().join(" "))
         }
     }
 }
 
-/// A number: whole ones in full, others in their shortest form, with an exponent where they are
-/// very small or large.
-fn amount(number: &Number) -> String {
+/// A number: integers in full, floats in their shortest form, with an exponent if very small or
+/// large.
+fn format_number(number: &Number) -> String {
     let Some(value) = number.as_f64().filter(|_| number.is_f64()) else {
         return number.to_string();
     };
@@ -141,18 +148,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_printed_as_go_prints_them() {
+    fn values_are_formatted_as_by_go() {
         let value = json!({"b": [1, 2.5, null, true], "a": {"x y": "z"}, "c": [], "d": {}});
-        assert_eq!(printed(&value), "map[a:map[x y:z] b:[1 2.5 <nil> true] c:[] d:map[]]");
+        assert_eq!(format_go_value(&value), "map[a:map[x y:z] b:[1 2.5 <nil> true] c:[] d:map[]]");
         for (number, text) in
             [(1e21, "1e+21"), (1.5e-7, "1.5e-07"), (1e20, "100000000000000000000")]
         {
-            assert_eq!(printed(&json!(number)), text);
+            assert_eq!(format_go_value(&json!(number)), text);
         }
     }
 
     #[test]
-    fn older_words_name_the_field() {
+    fn older_messages_name_the_field() {
         for (newer, older) in [
             ("must be no more than 63 bytes", "must be no more than 63 characters"),
             (
@@ -161,7 +168,7 @@ mod tests {
             ),
             ("must not be empty", "must not be empty"),
         ] {
-            assert_eq!(older_words(newer), older);
+            assert_eq!(to_older_messages(newer), older);
         }
     }
 

@@ -1,7 +1,7 @@
-//! Rules, one by one.
+//! Rules of reading and declaring a bundle.
 
 use crate::{Flags, render};
-use mainstay_bundle::{Bundle, BundleError, Files, Image, Limits};
+use mainstay_bundle::{Bundle, BundleError, BundleImage, Limits, MemoryFiles};
 use serde_json::Value;
 
 const ANNOTATIONS: &str = "annotations:
@@ -38,25 +38,26 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
 
-/// A sound bundle; files that are given replace those of the same path, empty ones are left out.
+/// A valid bundle. Given files replace those of the same path; empty ones are left out.
 fn bundle(changes: &[(&str, &str)]) -> Result<Bundle, BundleError> {
     Bundle::read_from(&files(changes), &Limits::default())
 }
 
-fn files(changes: &[(&str, &str)]) -> Files {
-    let sound = [
+fn files(changes: &[(&str, &str)]) -> MemoryFiles {
+    let valid = [
         ("manifests/csv.yaml", CSV),
         ("manifests/crd.yaml", CRD),
         ("metadata/annotations.yaml", ANNOTATIONS),
     ];
-    let kept = sound.iter().filter(|(path, _)| changes.iter().all(|(other, _)| other != path));
-    kept.chain(changes.iter().filter(|(_, text)| !text.is_empty())).copied().collect()
+    let unchanged = valid.iter().filter(|(path, _)| changes.iter().all(|(other, _)| other != path));
+    unchanged.chain(changes.iter().filter(|(_, text)| !text.is_empty())).copied().collect()
 }
 
 fn properties(changes: &[(&str, &str)]) -> Vec<String> {
-    let declared = bundle(changes).unwrap().declare(Image::None, "b").unwrap();
-    let told = declared.properties.iter().filter(|found| found.kind != "olm.bundle.object");
-    told.map(|found| format!("{} {}", found.kind, found.value)).collect()
+    let declared = bundle(changes).unwrap().declare(BundleImage::None, "b").unwrap();
+    let cel_properties =
+        declared.properties.iter().filter(|found| found.kind != "olm.bundle.object");
+    cel_properties.map(|found| format!("{} {}", found.kind, found.value)).collect()
 }
 
 #[test]
@@ -72,19 +73,20 @@ fn annotations_name_package_and_channels() {
 }
 
 #[test]
-fn properties_come_from_four_places_and_are_sorted() {
+fn properties_of_four_sources_are_sorted() {
     let dependencies = "dependencies:
 - {type: olm.package, value: {packageName: prometheus, version: '>0.27.0'}}
 - {type: olm.gvk, value: {group: etcd.database.coreos.com, version: v1beta2, kind: EtcdCluster}}
 - {type: olm.constraint, value: {rule: 'a > b'}}
 ";
-    let told = "properties:\n- {type: z, value: 1.0}\n- {type: z, value: 1}\n- {type: a}\n";
-    let files = [("metadata/any.yaml", dependencies), ("metadata/other.yaml", told)];
+    let cel_properties =
+        "properties:\n- {type: z, value: 1.0}\n- {type: z, value: 1}\n- {type: a}\n";
+    let files = [("metadata/any.yaml", dependencies), ("metadata/other.yaml", cel_properties)];
     assert_eq!(
         properties(&files),
         [
             "a null",
-            // Texts of YAML stay escaped for HTML.
+            // Values from YAML are escaped for HTML.
             "olm.constraint {\"rule\":\"a \\u003e b\"}",
             "olm.gvk {\"group\":\"example.com\",\"kind\":\"Foo\",\"version\":\"v1\"}",
             "olm.gvk.required {\"group\":\"etcd.database.coreos.com\",\"kind\":\"EtcdCluster\",\
@@ -108,12 +110,15 @@ fn authors_declare_further_properties_in_a_file() {
 
 #[test]
 fn values_in_json_keep_their_bytes() {
-    let told = r#"{"properties": [{"type": "q", "value": {"b" : 1.50, "a": ["<"]}}]}"#;
-    assert_eq!(properties(&[("metadata/p.json", told)])[2], "q {\"b\" : 1.50, \"a\": [\"<\"]}");
+    let cel_properties = r#"{"properties": [{"type": "q", "value": {"b" : 1.50, "a": ["<"]}}]}"#;
+    assert_eq!(
+        properties(&[("metadata/p.json", cel_properties)])[2],
+        "q {\"b\" : 1.50, \"a\": [\"<\"]}"
+    );
 }
 
 #[test]
-fn what_is_wrong_is_told_with_place_and_remedy() {
+fn an_error_has_upstreams_message_location_and_remedy() {
     let no_spec = "apiVersion: a/v1\nkind: ClusterServiceVersion\nmetadata: {name: x}\n";
     let table: &[(&str, &str, &str, &str, Option<usize>)] = &[
         ("manifests/csv.yaml", "", "no csv in bundle", "manifests", None),
@@ -160,7 +165,7 @@ fn what_is_wrong_is_told_with_place_and_remedy() {
 }
 
 #[test]
-fn what_upstream_drops_is_listed() {
+fn content_that_upstream_drops_is_listed() {
     let two = "kind: ConfigMap\n---\nkind: Secret\n";
     let other = CSV.replace("etcd", "later");
     let bundle = bundle(&[
@@ -174,7 +179,7 @@ fn what_upstream_drops_is_listed() {
     ])
     .unwrap();
     let found: Vec<String> = bundle
-        .passed_over()
+        .skipped_content()
         .iter()
         .map(|problem| format!("{}:{}", problem.file, problem.line.unwrap_or_default()))
         .collect();
@@ -205,7 +210,7 @@ fn numbers_and_escapes_of_objects_are_those_of_go() {
 }
 
 #[test]
-fn hostile_folders_are_refused_or_passed_over() {
+fn hostile_folders_are_refused_or_skipped() {
     let small = Limits { file_bytes: 2000, files: 5 };
     let large = "#".repeat(3000);
     let error = Bundle::read_from(&files(&[("manifests/large.yaml", &large)]), &small).unwrap_err();
@@ -215,7 +220,7 @@ fn hostile_folders_are_refused_or_passed_over() {
     let error = Bundle::read_from(&files(&many), &small).unwrap_err();
     assert_eq!(error.upstream(), "the folder has more than 5 files");
     let deep = format!("kind: A\na: {}", "[".repeat(100_000));
-    assert_eq!(bundle(&[("manifests/deep.yaml", &deep)]).unwrap().passed_over().len(), 1);
+    assert_eq!(bundle(&[("manifests/deep.yaml", &deep)]).unwrap().skipped_content().len(), 1);
 }
 
 #[cfg(unix)]
@@ -237,7 +242,7 @@ fn links_stay_inside_the_bundle() {
     link("../metadata", "folder");
     let root = folder.path().join("b");
     let bundle = Bundle::read(&root).unwrap();
-    assert_eq!((bundle.manifests().len(), bundle.passed_over().len()), (2, 1));
+    assert_eq!((bundle.manifests().len(), bundle.skipped_content().len()), (2, 1));
     link("../../secret", "out.yaml");
     let error = Bundle::read(&root).unwrap_err();
     assert_eq!(error.problem().file, "manifests/out.yaml");
@@ -245,7 +250,7 @@ fn links_stay_inside_the_bundle() {
 }
 
 #[test]
-fn the_blob_is_the_same_whatever_the_form() {
+fn json_and_yaml_of_a_blob_are_equal() {
     let folder = files(&[]);
     let json = render(&[(&folder, "b")], &Flags::default()).unwrap();
     let yaml = render(&[(&folder, "b")], &Flags { yaml: true, ..Flags::default() }).unwrap();
@@ -259,7 +264,7 @@ fn the_blob_is_the_same_whatever_the_form() {
 }
 
 #[test]
-fn references_follow_from_templates() {
+fn image_templates_are_filled() {
     let filled = |template: &str| {
         let flags = Flags { template: Some(template), ..Flags::default() };
         let text = render(&[(&files(&[]), "b")], &flags)?;

@@ -1,25 +1,24 @@
-//! Unknown fields: what an object of a bundle says in a field that its type does not have.
+//! Unknown fields: fields of a bundle's objects that their types do not have.
 //!
-//! Go's decoders, and with them every tool of upstream, drop such fields without a word, so that a
-//! misspelled `version` or `serviceAccountName` is as if it were not written. Here each is a problem
-//! with its place and the nearest field that is known.
+//! Go's decoders, and so all upstream tools, drop unknown fields silently. A misspelled `version`
+//! or `serviceAccountName` then has no effect. Here each unknown field is a problem with its
+//! location and the nearest known field.
 //!
-//! A field is an error where what was meant is plain and is lost: it is nearly the name of a field
-//! that the same object lacks. All others are warnings: fields of later versions of an API, leftovers,
-//! and names that differ from the known ones only in case, which OLM takes and the API server drops.
+//! A field is an error if its name is nearly that of a field that the same object lacks. All others
+//! are warnings: fields of later versions of an API, leftovers, and names that differ from known
+//! ones only in case. OLM reads the latter, and the API server drops them.
 //!
-//! Types that this program has no table of, such as custom resources, are looked at as far as
-//! `metadata` goes.
+//! Of types without a table of Go types, such as custom resources, only `metadata` is checked.
 
 use crate::{
     bundle::Bundle,
-    error::Problem,
+    error::BundleProblem,
     manifest::Manifest,
-    reading::{Content, Reading},
+    reader::{BundleReader, FileContent},
     tree, types,
-    validate::{Level, Subject},
+    validate::{FindingLevel, LoadedBundle},
 };
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, Definition, Type};
@@ -27,23 +26,25 @@ use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt::Write};
 
-/// How many places of one field are named in an object; the others are counted.
-const NAMED: usize = 3;
+/// How many places of one field an object's findings list; the others are counted.
+const MAX_PLACES: usize = 3;
 
-/// How many unknown fields of an object are named, and how many are kept to be counted: nobody writes
-/// that many by mistake.
-const MOST: [usize; 2] = [100, 10_000];
+/// How many unknown fields of an object are listed.
+const MAX_LISTED: usize = 100;
+
+/// How many unknown fields of an object are collected, as a bound for hostile objects.
+const MAX_COLLECTED: usize = 10_000;
 
 /// A field that the type of an object does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// An error where what was meant is plain and is lost.
-    pub level: Level,
-    /// Where it stands, and which field was probably meant.
-    pub problem: Problem,
+    /// An error if the field is a plain misspelling, else a warning.
+    pub level: FindingLevel,
+    /// The location of the field, and the field that was probably meant.
+    pub problem: BundleProblem,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// The unknown fields of the objects, in the order of files and lines.
     pub fn unknown_fields(&self) -> Vec<UnknownField> {
         self.manifests().iter().flat_map(of_manifest).collect()
@@ -57,15 +58,15 @@ impl Bundle {
     }
 }
 
-impl Reading<'_> {
-    /// The unknown fields of the files in the folder `metadata`: beside the lists of dependencies and
-    /// properties, in their entries, and in values of types that are known.
+impl BundleReader<'_> {
+    /// The unknown fields of the files in the folder `metadata`: at the top level, in dependencies
+    /// and properties, and in values of known types.
     pub fn unknown_fields(&self) -> Vec<UnknownField> {
         let entries = self.list("metadata").unwrap_or_default();
         let mut found = Vec::new();
         for entry in entries.into_iter().take(self.limits().files) {
             let path = format!("metadata/{}", entry.name);
-            if entry.kind != tree::Kind::File {
+            if entry.kind != tree::FileKind::File {
                 continue;
             }
             let Ok(content) = self.file(&path) else { continue };
@@ -81,46 +82,46 @@ fn of_manifest(manifest: &Manifest) -> Vec<UnknownField> {
     let mut walk = Walk::default();
     let (group, version) = manifest.group_version();
     if manifest.kind() == "ClusterServiceVersion" {
-        // OLM reads it whatever group it says it is of, and takes names in any case.
+        // OLM reads it in any group, and matches field names in any case.
         walk.any_case = true;
-        walk.kind(value, &types::CLUSTER_SERVICE_VERSION);
-        // The status is the cluster's, and what a bundle says there is not looked at.
+        walk.check_type(value, &types::CLUSTER_SERVICE_VERSION);
+        // The status belongs to the cluster; a bundle's status is ignored.
         let of_status =
-            |unknown: &Unknown<'_>| matches!(unknown.path.first(), Some(Passed::Field("status")));
+            |unknown: &Unknown<'_>| matches!(unknown.path.first(), Some(PathStep::Field("status")));
         walk.found.retain(|unknown| !of_status(unknown));
     } else if let Some(definition) =
         builtin::definition_of(&Gvk::new(group, version, manifest.kind()))
     {
-        walk.kube(value, definition);
+        walk.check_definition(value, definition);
     } else {
-        walk.metadata(value);
+        walk.check_metadata(value);
     }
     let whole = format!("the {}", manifest.kind());
     problems(manifest, walk.found, &whole, "clusters drop it")
 }
 
 /// The unknown fields of a file that holds annotations, dependencies or properties.
-fn of_metadata(path: String, content: &Content) -> Vec<UnknownField> {
+fn of_metadata(path: String, content: &FileContent) -> Vec<UnknownField> {
     let Ok(decoded) = content.document() else { return Vec::new() };
     let Value::Object(fields) = &*decoded.value else { return Vec::new() };
-    let known = |key: &String| {
+    let is_metadata_field = |key: &String| {
         let lower = key.to_ascii_lowercase();
         let mut names = types::METADATA_FILE.fields.iter().map(|(name, _)| *name);
-        names.any(|name| near::distance(&lower, name, most(key)).is_some())
+        names.any(|name| edit_distance::distance(&lower, name, max_distance(key)).is_some())
     };
-    if !fields.keys().any(known) {
-        // Files of other programs may lie there.
+    if !fields.keys().any(is_metadata_field) {
+        // The folder may hold files of other programs.
         return Vec::new();
     }
     let mut walk = Walk { any_case: true, ..Walk::default() };
-    walk.one(&decoded.value, &types::METADATA_FILE);
+    walk.check_struct(&decoded.value, &types::METADATA_FILE);
     for list in ["dependencies", "properties"] {
         let Some((key, items)) = fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(list))
         else {
             continue;
         };
         for (at, item) in items.as_array().into_iter().flatten().enumerate() {
-            let kind = crate::shape::text(item, "type");
+            let kind = crate::go_field::text(item, "type");
             let Some(shape) = types::property_value(list, kind) else { continue };
             let value = item
                 .as_object()
@@ -128,8 +129,8 @@ fn of_metadata(path: String, content: &Content) -> Vec<UnknownField> {
                 .flatten()
                 .find(|(name, _)| name.eq_ignore_ascii_case("value"));
             let Some((name, value)) = value else { continue };
-            walk.path = vec![Passed::Field(key), Passed::Item(at), Passed::Field(name)];
-            walk.one(value, shape);
+            walk.path = vec![PathStep::Field(key), PathStep::Item(at), PathStep::Field(name)];
+            walk.check_struct(value, shape);
         }
     }
     let source = content.bytes.clone();
@@ -137,7 +138,8 @@ fn of_metadata(path: String, content: &Content) -> Vec<UnknownField> {
     problems(&manifest, walk.found, "the file", "opm drops it")
 }
 
-/// What was found as problems with their lines. One field of one type is named a few times.
+/// Findings as problems with their lines. The same field of the same type is listed
+/// [`MAX_PLACES`] times.
 fn problems(
     manifest: &Manifest,
     mut found: Vec<Unknown<'_>>,
@@ -151,119 +153,118 @@ fn problems(
     found.retain(|unknown| {
         let count = counts.entry((unknown.owner, unknown.name)).or_default();
         *count += 1;
-        *count <= NAMED
+        *count <= MAX_PLACES
     });
-    let unnamed = found.len().saturating_sub(MOST[0]);
-    found.truncate(MOST[0]);
+    let unlisted = found.len().saturating_sub(MAX_LISTED);
+    found.truncate(MAX_LISTED);
     let paths: Vec<Vec<Step>> = found.iter().map(Unknown::steps).collect();
     let lines = manifest.lines_of(paths.iter().map(Vec::as_slice));
-    let names = Names::of(manifest.source());
-    let mut named: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let source = SourceLines::new(manifest.source());
+    let mut listed: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut problems: Vec<UnknownField> = found
         .iter()
         .zip(lines)
         .map(|(unknown, line)| {
             let key = (unknown.owner, unknown.name);
-            let named = named.entry(key).or_default();
-            *named += 1;
-            let more = counts.get(&key).map_or(0, |count| count.saturating_sub(NAMED));
-            let more = if *named == NAMED { more } else { 0 };
-            let (level, message, remedy) = unknown.words(whole, loss, more);
+            let listed = listed.entry(key).or_default();
+            *listed += 1;
+            let more = counts.get(&key).map_or(0, |count| count.saturating_sub(MAX_PLACES));
+            let more = if *listed == MAX_PLACES { more } else { 0 };
+            let (level, message, remedy) = unknown.describe(whole, loss, more);
             let file = manifest.file().to_owned();
-            let line = line.map(|line| names.line(unknown.name, line));
-            let problem = Problem { file, line, message, remedy: remedy.into() };
+            let line = line.map(|line| source.line_of_name(unknown.name, line));
+            let problem = BundleProblem { file, line, message, remedy: remedy.into() };
             UnknownField { level, problem }
         })
         .collect();
     problems.sort_by_key(|unknown| unknown.problem.line);
-    if unnamed > 0 {
-        let message = format!("there are {unnamed} more fields that {whole} does not have");
+    if unlisted > 0 {
+        let message = format!("there are {unlisted} more fields that {whole} does not have");
         let problem = manifest.problem(message, "correct the others first");
-        problems.push(UnknownField { level: Level::Warning, problem });
+        problems.push(UnknownField { level: FindingLevel::Warning, problem });
     }
     problems
 }
 
-/// How many lines above a value its name is looked for; comments may stand between.
-const ABOVE: usize = 50;
+/// How many lines above a value its field name is searched; comments may stand between.
+const LINES_ABOVE: usize = 50;
 
-/// The lines of a file, to find the names of fields whose values begin below them.
-struct Names<'t>(Vec<&'t [u8]>);
+/// The lines of a file. A field's name may stand some lines above its value.
+struct SourceLines<'t>(Vec<&'t [u8]>);
 
-impl<'t> Names<'t> {
-    fn of(source: &'t [u8]) -> Self {
+impl<'t> SourceLines<'t> {
+    fn new(source: &'t [u8]) -> Self {
         Self(source.split(|byte| *byte == b'\n').collect())
     }
 
-    /// The line (from 1) of a field's name, where `line` is the one of its value.
-    fn line(&self, name: &str, line: usize) -> usize {
+    /// The line (from 1) of a field's name; `line` is the line of its value.
+    fn line_of_name(&self, name: &str, line: usize) -> usize {
         let has_name = |line: &usize| {
             let Some(text) = line.checked_sub(1).and_then(|at| self.0.get(at)) else {
                 return false;
             };
             memchr::memmem::find_iter(text, name).any(|at| {
-                let behind = text.get(at + name.len()..).unwrap_or_default();
-                let behind =
-                    behind.strip_prefix(b"\"").or(behind.strip_prefix(b"'")).unwrap_or(behind);
-                behind.trim_ascii_start().starts_with(b":")
+                let rest = text.get(at + name.len()..).unwrap_or_default();
+                let rest = rest.strip_prefix(b"\"").or(rest.strip_prefix(b"'")).unwrap_or(rest);
+                rest.trim_ascii_start().starts_with(b":")
             })
         };
-        let above = (line.saturating_sub(ABOVE)..=line).rev().find(has_name);
+        let above = (line.saturating_sub(LINES_ABOVE)..=line).rev().find(has_name);
         above.unwrap_or(line)
     }
 }
 
-/// A step to a part of the value that is walked through.
+/// A step of the path to a part of the value.
 #[derive(Clone, Copy)]
-enum Passed<'v> {
+enum PathStep<'v> {
     Field(&'v str),
     Item(usize),
 }
 
-/// A field that was found.
+/// An unknown field that was found.
 struct Unknown<'v> {
-    /// The steps to the object that has it.
-    path: Vec<Passed<'v>>,
+    /// The path to the object that has the field.
+    path: Vec<PathStep<'v>>,
     /// The type of that object.
     owner: &'static str,
     name: &'v str,
     /// The field that was probably meant.
     meant: Option<&'static str>,
-    /// Whether it is the one that was meant in another case, and is read all the same.
+    /// Whether the name differs only in case, so that OLM reads the field.
     is_read: bool,
 }
 
 impl Unknown<'_> {
     /// The steps to the field itself.
     fn steps(&self) -> Vec<Step> {
-        let step = |passed: &Passed<'_>| match *passed {
-            Passed::Field(name) => Step::Field(name.to_owned()),
-            Passed::Item(at) => Step::Item(at),
+        let step = |passed: &PathStep<'_>| match *passed {
+            PathStep::Field(name) => Step::Field(name.to_owned()),
+            PathStep::Item(at) => Step::Item(at),
         };
         let steps = self.path.iter().map(step);
         steps.chain([Step::Field(self.name.to_owned())]).collect()
     }
 
-    /// The object that has the field, as a path.
-    fn place(&self) -> String {
+    /// The path to the object that has the field, as text.
+    fn object_path(&self) -> String {
         let mut out = String::new();
         for passed in &self.path {
             // Writing to a string cannot fail.
             let _ = match passed {
-                Passed::Field(name) if name.contains(['.', '/']) => {
+                PathStep::Field(name) if name.contains(['.', '/']) => {
                     write!(out, "[{}]", quote(name))
                 }
-                Passed::Field(name) if out.is_empty() => write!(out, "{name}"),
-                Passed::Field(name) => write!(out, ".{name}"),
-                Passed::Item(at) => write!(out, "[{at}]"),
+                PathStep::Field(name) if out.is_empty() => write!(out, "{name}"),
+                PathStep::Field(name) => write!(out, ".{name}"),
+                PathStep::Item(at) => write!(out, "[{at}]"),
             };
         }
         out
     }
 
-    /// How bad it is, what is said of it, and what to do. `more` places are not named.
-    fn words(&self, whole: &str, loss: &str, more: usize) -> (Level, String, String) {
-        let place = match self.place() {
+    /// Level, message and remedy. `more` is the number of places that are not listed.
+    fn describe(&self, whole: &str, loss: &str, more: usize) -> (FindingLevel, String, String) {
+        let place = match self.object_path() {
             place if place.is_empty() => whole.to_owned(),
             place => format!("{place} of {whole}"),
         };
@@ -275,15 +276,17 @@ impl Unknown<'_> {
         }
         match self.meant {
             Some(meant) if self.is_read => {
-                (Level::Warning, message, format!("write {}", quote(meant)))
+                (FindingLevel::Warning, message, format!("write {}", quote(meant)))
             }
             Some(meant) if !mainstay_fault::is_on("misspelled-fields-are-warnings") => {
-                (Level::Error, message, format!("did you mean {}?", quote(meant)))
+                (FindingLevel::Error, message, format!("did you mean {}?", quote(meant)))
             }
-            Some(meant) => (Level::Warning, message, format!("did you mean {}?", quote(meant))),
+            Some(meant) => {
+                (FindingLevel::Warning, message, format!("did you mean {}?", quote(meant)))
+            }
             None => {
                 let remedy = "remove it, or move it to where it belongs".to_owned();
-                (Level::Warning, message, remedy)
+                (FindingLevel::Warning, message, remedy)
             }
         }
     }
@@ -291,52 +294,52 @@ impl Unknown<'_> {
 
 #[derive(Default)]
 struct Walk<'v> {
-    path: Vec<Passed<'v>>,
-    /// Whether names of fields are read in any case.
+    path: Vec<PathStep<'v>>,
+    /// Whether field names match in any case.
     any_case: bool,
     found: Vec<Unknown<'v>>,
-    /// The package whose type of schemas was asked for last, and that type.
+    /// The package whose schema type was looked up last, and that type.
     schema: Option<(&'static str, &'static Definition)>,
 }
 
 impl<'v> Walk<'v> {
-    /// A value against a Go struct.
-    fn one(&mut self, value: &'v Value, shape: &'static DeclaredStruct) {
+    /// Checks a value against a Go struct.
+    fn check_struct(&mut self, value: &'v Value, shape: &'static DeclaredStruct) {
         let Value::Object(fields) = value else { return };
         let of_name = |name: &str| shape.fields.iter().find(|(known, _)| *known == name);
         for (key, value) in fields {
             let field = of_name(key).or_else(|| {
                 let names = || shape.fields.iter().map(|(name, _)| *name);
-                self.unknown(fields, key, shape.name, names).and_then(of_name)
+                self.record_unknown(fields, key, shape.name, names).and_then(of_name)
             });
             if let Some((_, kind)) = field {
-                self.below(Passed::Field(key), |walk| walk.kind(value, kind));
+                self.at_step(PathStep::Field(key), |walk| walk.check_type(value, kind));
             }
         }
     }
 
-    fn kind(&mut self, value: &'v Value, kind: &'static DeclaredType) {
+    fn check_type(&mut self, value: &'v Value, kind: &'static DeclaredType) {
         match (kind, value) {
-            (DeclaredType::Struct(shape), Value::Object(_)) => self.one(value, shape),
+            (DeclaredType::Struct(shape), Value::Object(_)) => self.check_struct(value, shape),
             (DeclaredType::List(element), Value::Array(items)) => {
-                self.items(items, |walk, item| walk.kind(item, element));
+                self.check_items(items, |walk, item| walk.check_type(item, element));
             }
             (DeclaredType::Pointers(shape), Value::Array(items)) => {
-                self.items(items, |walk, item| walk.one(item, shape));
+                self.check_items(items, |walk, item| walk.check_struct(item, shape));
             }
             (DeclaredType::Table(name), value) => {
                 if let Some(definition) = builtin::definition(name) {
-                    self.kube(value, definition);
+                    self.check_definition(value, definition);
                 }
             }
             _ => {}
         }
     }
 
-    /// A value against a type of Kubernetes.
-    fn kube(&mut self, value: &'v Value, definition: &'static Definition) {
+    /// Checks a value against a Kubernetes type.
+    fn check_definition(&mut self, value: &'v Value, definition: &'static Definition) {
         if definition.shape() == builtin::Shape::Any {
-            return self.schema_part(value, definition);
+            return self.check_schema_or_other(value, definition);
         }
         let (builtin::Shape::Object, Value::Object(fields)) = (definition.shape(), value) else {
             return;
@@ -344,18 +347,18 @@ impl<'v> Walk<'v> {
         for (key, value) in fields {
             let field = definition.field(key).or_else(|| {
                 let names = || definition.fields().iter().map(|field| &*field.name);
-                let name = self.unknown(fields, key, definition.name(), names)?;
+                let name = self.record_unknown(fields, key, definition.name(), names)?;
                 definition.field(name)
             });
             if let Some(field) = field {
-                self.below(Passed::Field(key), |walk| walk.kube_type(value, &field.ty));
+                self.at_step(PathStep::Field(key), |walk| walk.check_field_type(value, &field.ty));
             }
         }
     }
 
-    /// Parts of definitions of custom resources that take a schema or something else. They are read
-    /// apart, with names in any case.
-    fn schema_part(&mut self, value: &'v Value, definition: &'static Definition) {
+    /// Checks a part of a CustomResourceDefinition that takes a schema or something else. Such a
+    /// part has its own decoder, which matches names in any case.
+    fn check_schema_or_other(&mut self, value: &'v Value, definition: &'static Definition) {
         let short = definition.short_name();
         if !short.starts_with("JSONSchemaPropsOr") {
             return;
@@ -371,55 +374,60 @@ impl<'v> Walk<'v> {
         self.schema = Some((package, schema));
         let before = std::mem::replace(&mut self.any_case, true);
         match value {
-            Value::Object(_) => self.kube(value, schema),
-            Value::Array(items) => self.items(items, |walk, item| walk.kube(item, schema)),
+            Value::Object(_) => self.check_definition(value, schema),
+            Value::Array(items) => {
+                self.check_items(items, |walk, item| walk.check_definition(item, schema));
+            }
             _ => {}
         }
         self.any_case = before;
     }
 
-    fn kube_type(&mut self, value: &'v Value, ty: &'static Type) {
+    fn check_field_type(&mut self, value: &'v Value, ty: &'static Type) {
         match (ty, value) {
             (Type::Object(reference), value) => {
                 if let Some(definition) = reference.definition() {
-                    self.kube(value, definition);
+                    self.check_definition(value, definition);
                 }
             }
             (Type::List(element), Value::Array(items)) => {
-                self.items(items, |walk, item| walk.kube_type(item, element));
+                self.check_items(items, |walk, item| walk.check_field_type(item, element));
             }
             (Type::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries {
-                    self.below(Passed::Field(key), |walk| walk.kube_type(entry, element));
+                    self.at_step(PathStep::Field(key), |walk| {
+                        walk.check_field_type(entry, element);
+                    });
                 }
             }
             _ => {}
         }
     }
 
-    /// The metadata of an object of which nothing else is known.
-    fn metadata(&mut self, value: &'v Value) {
+    /// Checks the metadata of an object of an unknown type.
+    fn check_metadata(&mut self, value: &'v Value) {
         let fields = value.as_object();
         if let Some((key, metadata)) = fields.and_then(|fields| fields.get_key_value("metadata")) {
-            self.below(Passed::Field(key), |walk| walk.kind(metadata, &types::OBJECT_META));
+            self.at_step(PathStep::Field(key), |walk| {
+                walk.check_type(metadata, &types::OBJECT_META);
+            });
         }
     }
 
-    fn items(&mut self, items: &'v [Value], mut each: impl FnMut(&mut Self, &'v Value)) {
+    fn check_items(&mut self, items: &'v [Value], mut each: impl FnMut(&mut Self, &'v Value)) {
         for (at, item) in items.iter().enumerate() {
-            self.below(Passed::Item(at), |walk| each(walk, item));
+            self.at_step(PathStep::Item(at), |walk| each(walk, item));
         }
     }
 
-    fn below(&mut self, step: Passed<'v>, check: impl FnOnce(&mut Self)) {
+    fn at_step(&mut self, step: PathStep<'v>, check: impl FnOnce(&mut Self)) {
         self.path.push(step);
         check(self);
         self.path.pop();
     }
 
-    /// Notes a field of an object that its type does not have. Returns the known field that it is
-    /// read as.
-    fn unknown<N: Iterator<Item = &'static str>>(
+    /// Records an unknown field. Returns the known field that OLM reads it as.
+    fn record_unknown<N: Iterator<Item = &'static str>>(
         &mut self,
         fields: &Map<String, Value>,
         name: &'v str,
@@ -427,16 +435,16 @@ impl<'v> Walk<'v> {
         names: impl Fn() -> N,
     ) -> Option<&'static str> {
         let same = names().find(|known| self.any_case && known.eq_ignore_ascii_case(name));
-        if self.found.len() == MOST[1] {
+        if self.found.len() == MAX_COLLECTED {
             return same;
         }
         let meant = same.or_else(|| {
             let lower = name.to_ascii_lowercase();
-            // What the object says under its own name was not meant.
+            // A field that the object has was not meant.
             let free = names().filter(|known| !fields.contains_key(*known));
             let near = free.filter_map(|known| {
                 let known_in_lower = known.to_ascii_lowercase();
-                Some((near::distance(&lower, &known_in_lower, most(name))?, known))
+                Some((edit_distance::distance(&lower, &known_in_lower, max_distance(name))?, known))
             });
             near.min().map(|(_, known)| known)
         });
@@ -446,8 +454,8 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// How many letters of a name may be wrong for another one to be meant.
-fn most(name: &str) -> usize {
+/// The largest edit distance between a misspelled name and the name that was meant.
+fn max_distance(name: &str) -> usize {
     match name.len() {
         0..=2 => 0,
         3..=5 => 1,

@@ -1,9 +1,9 @@
-//! Rules in the Common Expression Language (`olm.constraint` with `cel`, RES-12): what a bundle may ask
-//! of another one. Whoever judges a bundle compiles them, and whoever resolves asks them.
+//! CEL rules of `olm.constraint` (RES-12): conditions on the properties of another bundle.
+//! Validation compiles the rules; the resolver evaluates them.
 //!
-//! A rule sees `properties`, the list of what a bundle says about itself as objects with `type` and
-//! `value`, and may compare versions with `semver_compare(one, other)`. What goes wrong while a
-//! rule is asked about a bundle means that the bundle does not meet it.
+//! A rule reads `properties`, a list of objects with `type` and `value`, and may compare versions
+//! with `semver_compare(one, other)`. A bundle on which the evaluation fails does not satisfy the
+//! rule.
 
 use mainstay_cel::library::{FunctionLibrary, Overload};
 use mainstay_cel::types::Type;
@@ -15,40 +15,40 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// What a bundle says about itself.
+/// The variable with a bundle's properties.
 const PROPERTIES: &str = "properties";
 
-/// A compiled rule. Two are the same if their texts are.
+/// A compiled rule. Two rules are equal if their texts are.
 #[derive(Clone)]
-pub struct Rule {
+pub struct CelRule {
     text: Box<str>,
     program: Arc<Program>,
 }
 
-/// Why a text is no rule, in upstream's words.
+/// Why a text is not a rule, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RuleError {
-    /// The text cannot be parsed, or does not fit together.
+pub enum CelRuleError {
+    /// The text has a syntax or type error.
     #[error(transparent)]
     Compile(#[from] Issues),
-    /// The rule yields something else than true or false.
+    /// The rule does not return a boolean.
     #[error("cel expressions must have type Bool")]
     NotBoolean,
-    /// A part of the rule that depends on no bundle cannot be computed.
+    /// A constant part of the rule cannot be evaluated.
     #[error(transparent)]
     PlanProgram(#[from] Error),
 }
 
 static ENV: LazyLock<Env> = LazyLock::new(|| {
     let libraries = [&library::standard::LIBRARY, &VERSIONS];
-    // The version of the language that the original has knows names in backquotes.
+    // Upstream's version of CEL has names in backquotes.
     let options = EnvOptions { quoted_names: true, ..EnvOptions::default() };
     Env::new(&libraries, options)
         .with_variable(PROPERTIES, Type::list(Type::map(Type::String, Type::Any)))
 });
 
-/// What constraints know beyond the standard.
-static VERSIONS: FunctionLibrary = FunctionLibrary {
+/// The functions of constraints beyond the standard library.
+static VERSIONS: Library = Library {
     name: "olm.semver",
     overloads: || {
         vec![Overload::function(
@@ -63,8 +63,8 @@ static VERSIONS: FunctionLibrary = FunctionLibrary {
     types: Vec::new,
 };
 
-/// `semver_compare(one, other)`: -1, 0 or 1, versions read tolerantly.
-fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
+/// `semver_compare(one, other)`: -1, 0 or 1; versions are parsed tolerantly.
+fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
     let [one, other] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::Int(version(one, work)?.cmp(&version(other, work)?) as i64))
 }
@@ -81,30 +81,30 @@ fn version(value: &Value<'_>, work: &WorkBudget) -> Result<mainstay_version::Ver
         .map_err(|_| Error::text(format!("unable to parse '{text}' to semver format"), work))
 }
 
-impl Rule {
-    /// Reads a rule.
+impl CelRule {
+    /// Compiles a rule.
     ///
     /// # Errors
-    /// If it cannot be compiled, or yields no truth value.
-    pub fn parse(text: &str) -> Result<Self, RuleError> {
+    /// If the text cannot be compiled, or does not return a boolean.
+    pub fn parse(text: &str) -> Result<Self, CelRuleError> {
         let checked = ENV.compile(text)?;
         if *checked.output() != Type::Bool {
-            return Err(RuleError::NotBoolean);
+            return Err(CelRuleError::NotBoolean);
         }
         let program = Program::new(&checked)?;
         Ok(Self { text: text.into(), program: Arc::new(program) })
     }
 
-    /// As it was written.
+    /// The text of the rule.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether properties meet it, as [`told`] makes them, and how many steps that took: none if it
-    /// would have taken more than `most`, and then it has no answer.
-    pub fn holds(&self, properties: &Json, most: u64) -> (bool, Option<u64>) {
-        let variables = [(PROPERTIES, Value::from_json(properties))];
-        let mut budget = CostBudget::new(most);
+    /// Whether properties (from [`cel_properties`]) satisfy the rule, and how many steps that took.
+    /// Steps are none, and the result is false, if the evaluation exceeds `max_steps`.
+    pub fn holds(&self, properties: &Json, max_steps: u64) -> (bool, Option<u64>) {
+        let variables = [(PROPERTIES, Value::of_json(properties))];
+        let mut budget = Budget::new(max_steps);
         let outcome = self.program.eval(&variables, &mut budget);
         let spent = match outcome {
             Err(Error::CostLimit) => None,
@@ -114,50 +114,51 @@ impl Rule {
     }
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for CelRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rule").field(&self.text).finish()
     }
 }
 
-impl PartialEq for Rule {
+impl PartialEq for CelRule {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
     }
 }
 
-impl Eq for Rule {}
+impl Eq for CelRule {}
 
-impl Hash for Rule {
+impl Hash for CelRule {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
     }
 }
 
-/// Properties as rules see them: every number is a fraction, as Go decodes them; a property whose
-/// value is no JSON leaves an empty object in its place.
-pub fn told<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Json {
+/// Properties as rules read them. Every number is a float, as Go decodes it. A property whose value
+/// is not JSON becomes an empty object.
+pub fn cel_properties<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> Json {
     properties
         .map(|(kind, json)| {
             let Ok(mut value) = serde_json::from_str::<Json>(json) else {
                 return Json::Object(serde_json::Map::default());
             };
-            fractions(&mut value);
+            numbers_to_floats(&mut value);
             serde_json::json!({"type": kind, "value": value})
         })
         .collect()
 }
 
-/// Depth: the JSON reader refuses more than 127 levels.
-fn fractions(value: &mut Json) {
+/// Turns all numbers into floats. The recursion is bounded: the JSON parser refuses more than 127
+/// levels.
+fn numbers_to_floats(value: &mut Json) {
     match value {
         Json::Number(number) => {
-            if let Some(fraction) = number.as_f64().and_then(Number::from_f64) {
-                *number = fraction;
+            if let Some(float) = number.as_f64().and_then(Number::from_f64) {
+                *number = float;
             }
         }
-        Json::Array(items) => items.iter_mut().for_each(fractions),
-        Json::Object(fields) => fields.values_mut().for_each(fractions),
+        Json::Array(items) => items.iter_mut().for_each(numbers_to_floats),
+        Json::Object(fields) => fields.values_mut().for_each(numbers_to_floats),
         _ => {}
     }
 }

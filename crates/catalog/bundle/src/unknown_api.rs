@@ -1,70 +1,70 @@
 //! Objects of kinds and versions that no cluster serves.
 //!
-//! Upstream's validators look at an object's kind and not at its `apiVersion`: a Service of `v2` and a
-//! Deployment of `v1` are sound to them, and the InstallPlan fails on a cluster. Whatever calls itself
-//! a ClusterServiceVersion is one to OLM, whatever its group and version; `kubectl apply` and the API
-//! server refuse it.
+//! Upstream's validators check an object's kind, but not its `apiVersion`. They accept a Service of
+//! `v2` and a Deployment of `v1`, and the InstallPlan then fails on a cluster. OLM takes each
+//! object of kind ClusterServiceVersion as one, in any group and version; the API server refuses
+//! it.
 //!
-//! Kinds of groups that Kubernetes does not have are custom ones: nothing is said of them, unless their
-//! group is nearly that of a built-in kind of the same name.
+//! A kind of a group that Kubernetes does not have is a custom one and no finding. The exception is
+//! a group that is nearly the group of a built-in kind of the same name.
 
 use crate::{
     bundle::Bundle,
-    error::Problem,
+    error::BundleProblem,
     manifest::Manifest,
-    validate::{Level, Subject, is_removed},
+    validate::{FindingLevel, LoadedBundle, is_removed},
 };
-use mainstay_formats::near;
+use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, BuiltinKind};
 use mainstay_schema::gojson::Step;
 
 /// The `apiVersion` of a ClusterServiceVersion.
-const OF_CLUSTER_SERVICE_VERSION: &str = "operators.coreos.com/v1alpha1";
+const CSV_API_VERSION: &str = "operators.coreos.com/v1alpha1";
 
-/// How many letters of a group may be wrong for another one to be meant.
-const MOST_LETTERS: usize = 2;
+/// The largest edit distance between a misspelled group and the group that was meant.
+const MAX_DISTANCE: usize = 2;
 
 /// An object of a kind or version that no cluster serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownApi {
-    /// An error where a cluster refuses the object for certain; a warning where an older or newer one
-    /// may take it, or OLM does.
-    pub level: Level,
-    /// Where it stands, and what was probably meant.
-    pub problem: Problem,
+    /// An error where each cluster refuses the object. A warning where OLM, or a cluster of another
+    /// version, may accept it.
+    pub level: FindingLevel,
+    /// The location of the object, and the apiVersion that was probably meant.
+    pub problem: BundleProblem,
 }
 
-impl Subject {
+impl LoadedBundle {
     /// Objects of kinds and versions that no cluster serves, in the order of files.
     pub fn unknown_apis(&self) -> Vec<UnknownApi> {
-        self.manifests().iter().filter_map(of_manifest).collect()
+        self.manifests().iter().filter_map(check_manifest).collect()
     }
 }
 
 impl Bundle {
     /// Objects of kinds and versions that no cluster serves, in the order of files.
     pub fn unknown_apis(&self) -> Vec<UnknownApi> {
-        self.manifests().iter().filter_map(of_manifest).collect()
+        self.manifests().iter().filter_map(check_manifest).collect()
     }
 }
 
-fn of_manifest(manifest: &Manifest) -> Option<UnknownApi> {
-    let (said, kind) = (manifest.api_version(), manifest.kind());
+fn check_manifest(manifest: &Manifest) -> Option<UnknownApi> {
+    let (api_version, kind) = (manifest.api_version(), manifest.kind());
     let (level, message, remedy) = match kind {
-        "ClusterServiceVersion" if said == OF_CLUSTER_SERVICE_VERSION => return None,
+        "ClusterServiceVersion" if api_version == CSV_API_VERSION => return None,
         "ClusterServiceVersion" => {
             let message = format!(
                 "the apiVersion {} is not that of a ClusterServiceVersion: OLM reads it all the \
                  same, the API server refuses it",
-                quote(said)
+                quote(api_version)
             );
-            (Level::Warning, message, OF_CLUSTER_SERVICE_VERSION.to_owned())
+            (FindingLevel::Warning, message, CSV_API_VERSION.to_owned())
         }
-        // Whoever reads the bundle refuses its other versions.
+        // Readers of bundles refuse the other versions.
         "CustomResourceDefinition" => return None,
-        _ => of_builtin(manifest)?,
+        _ => check_builtin(manifest)?,
     };
     let line = manifest.line_of(&[Step::Field("apiVersion".to_owned())]);
     let mut problem = manifest.problem(message, format!("write apiVersion: {remedy}"));
@@ -72,8 +72,9 @@ fn of_manifest(manifest: &Manifest) -> Option<UnknownApi> {
     Some(UnknownApi { level, problem })
 }
 
-/// What is wrong with the `apiVersion` of an object whose kind is a built-in one, and which one it has.
-fn of_builtin(manifest: &Manifest) -> Option<(Level, String, String)> {
+/// Level, message and correct `apiVersion` for an object of a built-in kind with another
+/// `apiVersion`.
+fn check_builtin(manifest: &Manifest) -> Option<(FindingLevel, String, String)> {
     let ((group, version), kind) = (manifest.group_version(), manifest.kind());
     if builtin::definition_of(&Gvk::new(group, version, kind)).is_some()
         || is_removed(manifest.api_version(), kind)
@@ -84,8 +85,8 @@ fn of_builtin(manifest: &Manifest) -> Option<(Level, String, String)> {
     let is_builtin = builtin::kinds().iter().any(|row| row.group == group);
     let same_group = rows().find(|row| row.group == group);
     let near_group = || {
-        let far = |row: &&BuiltinKind| near::distance(group, row.group, MOST_LETTERS);
-        rows().filter(|row| far(row).is_some()).min_by_key(far)
+        let distance = |row: &&BuiltinKind| edit_distance::distance(group, row.group, MAX_DISTANCE);
+        rows().filter(|row| distance(row).is_some()).min_by_key(distance)
     };
     let other_group = || is_builtin.then(|| rows().next()).flatten();
     let meant = same_group.or_else(near_group).or_else(other_group)?;
@@ -93,9 +94,9 @@ fn of_builtin(manifest: &Manifest) -> Option<(Level, String, String)> {
         "there is no kind {kind} in {}: the API server refuses the object",
         quote(manifest.api_version())
     );
-    // A version before the first stable one may be there in other versions of Kubernetes.
+    // Other versions of Kubernetes may serve an alpha or beta version.
     let may_be_served = same_group.is_some() && version.contains(['a', 'b']);
-    let level = if may_be_served { Level::Warning } else { Level::Error };
+    let level = if may_be_served { FindingLevel::Warning } else { FindingLevel::Error };
     let gvk = meant.gvk();
     let api_version =
         if gvk.group.is_empty() { gvk.version } else { format!("{}/{}", gvk.group, gvk.version) };

@@ -1,7 +1,6 @@
-//! Formats of strings that the API checks. Formats it does not know mean nothing.
+//! String formats of OpenAPI schemas (`format`). The API ignores unknown formats.
 //!
-//! Addresses of mail are read a little more simply than Go reads them: comments and folded white
-//! space in addresses are refused.
+//! Email addresses are simpler than Go's: comments and folded white space are refused.
 
 use crate::url::check_request_uri;
 use regex::Regex;
@@ -10,8 +9,8 @@ use std::sync::LazyLock;
 
 /// A known format.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Format {
-    /// As the schema writes it, for messages.
+pub struct StringFormat {
+    /// The name as the schema writes it, for messages.
     pub name: Box<str>,
     check: Check,
 }
@@ -43,8 +42,8 @@ enum Check {
     LongName,
 }
 
-impl Format {
-    /// A format that is checked; dashes in its name do not matter.
+impl StringFormat {
+    /// The format of a name; none if the API does not check it. Dashes in the name are ignored.
     pub fn parse(name: &str) -> Option<Self> {
         let check = match name.replace('-', "").as_str() {
             "bsonobjectid" => Check::ObjectId,
@@ -81,7 +80,7 @@ impl Format {
     /// Whether a text has the format.
     pub fn matches(&self, text: &str) -> bool {
         match self.check {
-            Check::ObjectId => text.len() == 24 && all_hex(text),
+            Check::ObjectId => text.len() == 24 && is_hex(text),
             Check::Uri => check_request_uri(text).is_ok(),
             Check::Email => is_email(text),
             Check::Hostname => is_hostname(text),
@@ -94,12 +93,12 @@ impl Format {
             Check::Isbn13 => is_isbn13(text),
             Check::Isbn => is_isbn10(text) || is_isbn13(text),
             Check::CreditCard => is_credit_card(text),
-            Check::Ssn => text.len() == 11 && fits(&SSN, text),
+            Check::Ssn => text.len() == 11 && matches_regex(&SSN, text),
             Check::HexColor => {
                 let digits = text.strip_prefix('#').unwrap_or(text);
-                matches!(digits.len(), 3 | 6) && all_hex(digits)
+                matches!(digits.len(), 3 | 6) && is_hex(digits)
             }
-            Check::RgbColor => fits(&RGB, text),
+            Check::RgbColor => matches_regex(&RGB, text),
             Check::Byte => is_base64(text),
             Check::Password => true,
             Check::Date => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
@@ -129,11 +128,11 @@ static TIME: Lazy = LazyLock::new(|| {
     Regex::new("^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$").ok()
 });
 
-fn fits(regex: &Lazy, text: &str) -> bool {
+fn matches_regex(regex: &Lazy, text: &str) -> bool {
     regex.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-fn all_hex(text: &str) -> bool {
+fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
@@ -166,10 +165,11 @@ fn is_email(text: &str) -> bool {
 }
 
 fn is_hostname(text: &str) -> bool {
-    text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && fits(&HOST, text)
+    text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && matches_regex(&HOST, text)
 }
 
-/// Addresses, with leading zeros in the parts of IPv4 ones, which Go once accepted.
+/// Whether a text is an address. IPv4 octets may have leading zeros, as old Go versions accept
+/// them.
 fn is_address(text: &str) -> bool {
     let (head, tail) = text.rfind(':').map_or(("", text), |at| text.split_at(at + 1));
     let plain: Vec<&str> = tail
@@ -202,14 +202,14 @@ fn is_mac(text: &str) -> bool {
     let parts = |mark: char, digits: usize, counts: [usize; 3]| {
         let parts: Vec<&str> = text.split(mark).collect();
         counts.contains(&parts.len())
-            && parts.iter().all(|part| part.len() == digits && all_hex(part))
+            && parts.iter().all(|part| part.len() == digits && is_hex(part))
     };
-    let plain = [12, 16, 40].contains(&text.len()) && all_hex(text);
+    let plain = [12, 16, 40].contains(&text.len()) && is_hex(text);
     plain || parts(':', 2, [6, 8, 20]) || parts('-', 2, [6, 8, 20]) || parts('.', 4, [3, 4, 10])
 }
 
 fn is_uuid(text: &str, version: Option<u8>) -> bool {
-    // Each of the four dashes may be missing.
+    // Each of the four dashes is optional.
     let mut rest = text;
     let mut digits = String::with_capacity(32);
     for (at, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -222,9 +222,9 @@ fn is_uuid(text: &str, version: Option<u8>) -> bool {
     }
     let bytes = digits.as_bytes();
     rest.is_empty()
-        && all_hex(&digits)
+        && is_hex(&digits)
         && version.is_none_or(|version| bytes[12] == version)
-        // The third version has no variant in the original's rule.
+        // Upstream does not check the variant of version 3.
         && (matches!(version, None | Some(b'3'))
             || matches!(bytes[16].to_ascii_lowercase(), b'8' | b'9' | b'a' | b'b'))
 }
@@ -301,7 +301,7 @@ fn is_base64(text: &str) -> bool {
 fn is_date_time(text: &str) -> bool {
     let text = text.to_lowercase();
     let Some((date, time)) = text.split_once('t') else { return false };
-    date.len() == 10 && date.parse::<jiff::civil::Date>().is_ok() && fits(&TIME, time)
+    date.len() == 10 && date.parse::<jiff::civil::Date>().is_ok() && matches_regex(&TIME, time)
 }
 
 #[cfg(test)]
@@ -309,8 +309,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_accepts_and_refuses() {
-        for (format, good, bad) in [
+    fn each_format_accepts_valid_and_refuses_invalid_texts() {
+        for (format, accepted, refused) in [
             ("bsonobjectid", vec!["507f1f77bcf86cd799439011"], vec!["507f"]),
             (
                 "uri",
@@ -357,14 +357,14 @@ mod tests {
             ("k8s-short-name", vec!["a-b"], vec!["A", "a.b", "-"]),
             ("k8s-long-name", vec!["a-b.c"], vec!["a..b"]),
         ] {
-            let format = Format::parse(format).unwrap();
-            for text in good {
+            let format = StringFormat::parse(format).unwrap();
+            for text in accepted {
                 assert!(format.matches(text), "{format:?} {text}");
             }
-            for text in bad {
+            for text in refused {
                 assert!(!format.matches(text), "{format:?} {text}");
             }
         }
-        assert!(Format::parse("int32").is_none());
+        assert!(StringFormat::parse("int32").is_none());
     }
 }

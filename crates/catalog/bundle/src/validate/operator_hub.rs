@@ -1,14 +1,15 @@
-//! The validators of what catalogs for people ask for: the hub, capability levels, categories.
+//! The validators `operatorhub`, `operatorhub/v2`, `standardcapabilities` and `standardcategories`.
 
 use super::{
-    Settings,
-    csv::{doubtful, invalid, minimum},
-    finding::{Bad, Finding, Findings, fields, item},
-    load::Subject,
-    mail, removed,
-    view::{items, part},
+    ValidatorSettings,
+    csv::{check_min_kube_version, csv_error, csv_warning},
+    csv_fields::{field_value, items},
+    email_address,
+    finding::{BadValue, ManifestResult, ValidationFinding, field_path, item_path},
+    load::LoadedBundle,
+    removed_apis,
 };
-use crate::shape;
+use crate::go_field;
 use mainstay_formats::url::check_request_uri;
 use mainstay_gocompat::quote;
 use mainstay_version::Version;
@@ -36,31 +37,40 @@ const CATEGORIES: &[&str] = &[
 ];
 
 /// The validator `operatorhub/v2`.
-pub(crate) fn second(subject: &Subject, settings: &Settings) -> Findings {
+pub(crate) fn validate_v2(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
     judge(subject, settings, false)
 }
 
-/// The validator `operatorhub`, which tells that it is deprecated.
-pub(crate) fn first(subject: Option<&Subject>, settings: &Settings) -> Vec<Findings> {
-    let mut found: Vec<Findings> =
+/// The validator `operatorhub`, which also reports its deprecation.
+pub(crate) fn validate_v1(
+    subject: Option<&LoadedBundle>,
+    settings: &ValidatorSettings,
+) -> Vec<ManifestResult> {
+    let mut found: Vec<ManifestResult> =
         subject.map(|subject| judge(subject, settings, true)).into_iter().collect();
     let detail = "The \"operatorhub\" validator is deprecated; for equivalent validation use \
                   \"operatorhub/v2\", \"standardcapabilities\" and \"standardcategories\" validators";
-    let mut told = Findings::default();
-    let bad = Bad::Text(String::new());
-    let finding = Finding::warning("DeprecatedValidator", bad, detail);
-    told.add(finding.mend("ask for those instead"));
-    found.push(told);
+    let mut deprecated = ManifestResult::default();
+    let bad = BadValue::Text(String::new());
+    let finding = ValidationFinding::warning("DeprecatedValidator", bad, detail);
+    deprecated.add(finding.with_remedy("run those validators instead"));
+    found.push(deprecated);
     found
 }
 
-fn judge(subject: &Subject, settings: &Settings, with_standards: bool) -> Findings {
+fn judge(
+    subject: &LoadedBundle,
+    settings: &ValidatorSettings,
+    with_standards: bool,
+) -> ManifestResult {
     let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
-    let mut found = Findings::new(subject.name.clone());
-    let provider = part(spec, "provider");
-    if shape::text(provider, "name").trim().is_empty() {
-        let finding = invalid(name, "csv.Spec.Provider.Name not specified");
-        found.add(finding.at(csv, &fields(&["spec", "provider"])).mend("say who provides it"));
+    let mut found = ManifestResult::new(subject.name.clone());
+    let provider = field_value(spec, "provider");
+    if go_field::text(provider, "name").trim().is_empty() {
+        let finding = csv_error(name, "csv.Spec.Provider.Name not specified");
+        found.add(
+            finding.at(csv, &field_path(&["spec", "provider"])).with_remedy("name the provider"),
+        );
     }
     found.extend(maintainers(subject));
     found.extend(links(subject));
@@ -69,72 +79,77 @@ fn judge(subject: &Subject, settings: &Settings, with_standards: bool) -> Findin
         found.extend(categories_of(subject, settings));
     }
     if subject.version() == Version::new(0, 0, 0) {
-        let finding = invalid(name, "csv.Spec.Version must be set");
-        found.add(finding.at(csv, &fields(&["spec", "version"])).mend("write a version"));
+        let finding = csv_error(name, "csv.Spec.Version must be set");
+        found
+            .add(finding.at(csv, &field_path(&["spec", "version"])).with_remedy("write a version"));
     }
     found.extend(icon(subject));
-    found.extend(minimum(subject));
-    found.extend(removed::findings(subject, settings));
+    found.extend(check_min_kube_version(subject));
+    found.extend(removed_apis::findings(subject, settings));
     found
 }
 
-fn maintainers(subject: &Subject) -> Vec<Finding> {
+fn maintainers(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let mut found = Vec::new();
     for (number, maintainer) in items(subject.spec(), "maintainers").iter().enumerate() {
-        let place = item(&["spec", "maintainers"], number);
-        let (who, email) = (shape::text(maintainer, "name"), shape::text(maintainer, "email"));
+        let location = item_path(&["spec", "maintainers"], number);
+        let (who, email) =
+            (go_field::text(maintainer, "name"), go_field::text(maintainer, "email"));
         if who.is_empty() || email.is_empty() {
             let detail = "csv.Spec.Maintainers elements should contain both name and email";
-            found.push(invalid(name, detail).at(csv, &place).mend("write both"));
+            found.push(csv_error(name, detail).at(csv, &location).with_remedy("write both"));
         }
         if !email.is_empty()
-            && let Some(error) = mail::fault(email)
+            && let Some(error) = email_address::address_error(email)
         {
             let detail = format!("csv.Spec.Maintainers email {email} is invalid: mail: {error}");
-            found.push(invalid(name, &detail).at(csv, &place).mend("write an address of mail"));
+            found.push(
+                csv_error(name, &detail).at(csv, &location).with_remedy("write an email address"),
+            );
         }
     }
     found
 }
 
-fn links(subject: &Subject) -> Vec<Finding> {
+fn links(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv) = (subject.csv_name(), subject.csv.0);
     let mut found = Vec::new();
     for (number, link) in items(subject.spec(), "links").iter().enumerate() {
-        let place = item(&["spec", "links"], number);
-        let (title, url) = (shape::text(link, "name"), shape::text(link, "url"));
+        let location = item_path(&["spec", "links"], number);
+        let (title, url) = (go_field::text(link, "name"), go_field::text(link, "url"));
         if title.is_empty() || url.is_empty() {
             let detail = "csv.Spec.Links elements should contain both name and url";
-            found.push(invalid(name, detail).at(csv, &place).mend("write both"));
+            found.push(csv_error(name, detail).at(csv, &location).with_remedy("write both"));
         }
         if !url.is_empty()
             && let Err(why) = check_request_uri(url)
         {
             let detail = format!("csv.Spec.Links url {url} is invalid: {why}");
-            found.push(invalid(name, &detail).at(csv, &place).mend("write a whole URL"));
+            found
+                .push(csv_error(name, &detail).at(csv, &location).with_remedy("write a whole URL"));
         }
     }
     found
 }
 
-fn icon(subject: &Subject) -> Vec<Finding> {
+fn icon(subject: &LoadedBundle) -> Vec<ValidationFinding> {
     let (name, csv, spec) = (subject.csv_name(), subject.csv.0, subject.spec());
-    let place = fields(&["spec", "icon"]);
-    if part(spec, "icon").is_null() {
-        let finding = doubtful(name, "csv.Spec.Icon not specified").at(csv, &place);
-        return vec![finding.mend("give it an icon")];
+    let location = field_path(&["spec", "icon"]);
+    if field_value(spec, "icon").is_null() {
+        let finding = csv_warning(name, "csv.Spec.Icon not specified").at(csv, &location);
+        return vec![finding.with_remedy("give it an icon")];
     }
     let icons = items(spec, "icon");
     let mut found = Vec::new();
     let mut add = |detail: &str, remedy: &'static str| {
-        found.push(invalid(name, detail).at(csv, &place).mend(remedy));
+        found.push(csv_error(name, detail).at(csv, &location).with_remedy(remedy));
     };
     if icons.len() != 1 {
         add("csv.Spec.Icon should only have one element", "leave one icon");
     }
     let Some(icon) = icons.first() else { return found };
-    let (data, kind) = (shape::text(icon, "base64data"), shape::text(icon, "mediatype"));
+    let (data, kind) = (go_field::text(icon, "base64data"), go_field::text(icon, "mediatype"));
     if data.is_empty() || kind.is_empty() {
         add("csv.Spec.Icon elements should contain both data and mediatype", "write both");
     }
@@ -146,13 +161,13 @@ fn icon(subject: &Subject) -> Vec<Finding> {
 }
 
 /// The validator `standardcapabilities`.
-pub(crate) fn capabilities(subject: &Subject) -> Findings {
-    let mut found = Findings::new(subject.name.clone());
+pub(crate) fn capabilities(subject: &LoadedBundle) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.name.clone());
     found.extend(capabilities_of(subject));
     found
 }
 
-fn capabilities_of(subject: &Subject) -> Option<Finding> {
+fn capabilities_of(subject: &LoadedBundle) -> Option<ValidationFinding> {
     let level = subject.annotation("capabilities")?;
     if CAPABILITIES.contains(&level) {
         return None;
@@ -161,22 +176,22 @@ fn capabilities_of(subject: &Subject) -> Option<Finding> {
         "csv.Metadata.Annotations.Capabilities {} is not a valid capabilities level",
         quote(level)
     );
-    let place = fields(&["metadata", "annotations", "capabilities"]);
-    let finding = invalid(subject.csv_name(), &detail).at(subject.csv.0, &place);
-    Some(finding.mend(format!("write one of {}", CAPABILITIES.join(", "))))
+    let location = field_path(&["metadata", "annotations", "capabilities"]);
+    let finding = csv_error(subject.csv_name(), &detail).at(subject.csv.0, &location);
+    Some(finding.with_remedy(format!("write one of {}", CAPABILITIES.join(", "))))
 }
 
 /// The validator `standardcategories`.
-pub(crate) fn categories(subject: &Subject, settings: &Settings) -> Findings {
-    let mut found = Findings::new(subject.name.clone());
+pub(crate) fn categories(subject: &LoadedBundle, settings: &ValidatorSettings) -> ManifestResult {
+    let mut found = ManifestResult::new(subject.name.clone());
     found.extend(categories_of(subject, settings));
     found
 }
 
-fn categories_of(subject: &Subject, settings: &Settings) -> Vec<Finding> {
+fn categories_of(subject: &LoadedBundle, settings: &ValidatorSettings) -> Vec<ValidationFinding> {
     let Some(said) = subject.annotation("categories") else { return Vec::new() };
     let (name, csv) = (subject.csv_name(), subject.csv.0);
-    let place = fields(&["metadata", "annotations", "categories"]);
+    let location = field_path(&["metadata", "annotations", "categories"]);
     let (set, known): (_, Vec<&str>) = match &settings.categories {
         None => ("standard", CATEGORIES.to_vec()),
         Some(Ok(custom)) => ("custom", custom.iter().map(String::as_str).collect()),
@@ -185,7 +200,7 @@ fn categories_of(subject: &Subject, settings: &Settings) -> Vec<Finding> {
                 "could not extract custom categories from categories map[string]struct {{}}(nil): {why}"
             );
             let remedy = "give a file with {\"categories\": [\"…\"]}";
-            return vec![invalid(name, &detail).at(csv, &place).mend(remedy)];
+            return vec![csv_error(name, &detail).at(csv, &location).with_remedy(remedy)];
         }
     };
     let unknown = said.split(',').filter(|category| !known.contains(&category.trim()));
@@ -196,7 +211,7 @@ fn categories_of(subject: &Subject, settings: &Settings) -> Vec<Finding> {
                 quote(category)
             );
             let remedy = format!("write some of {}, with commas between", known.join(", "));
-            invalid(name, &detail).at(csv, &place).mend(remedy)
+            csv_error(name, &detail).at(csv, &location).with_remedy(remedy)
         })
         .collect()
 }

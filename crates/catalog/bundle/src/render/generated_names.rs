@@ -1,30 +1,30 @@
-//! Names that are made: a base, and a hash or a word behind it.
+//! Generated names: a base with a hash or a word as suffix.
 
-use super::content::Permission;
-use crate::shape;
+use super::registry_v1::Permission;
+use crate::go_field;
 use mainstay_gocompat::json::{Html, Numbers, quoted};
 use serde_json::Value;
 use sha2::{Digest, Sha224};
 
-/// The longest name that is made, but for one case of [`with_suffix`].
-const LONGEST: usize = 63;
+/// The longest generated name, except for one case of [`with_suffix`].
+const MAX_LENGTH: usize = 63;
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// `BASE-SUFFIX`, with as much of the base as fits. The dash is counted only when the base is cut,
-/// so base and suffix of 63 together make a name of 64. Names are API, so this is as upstream has it.
+/// `BASE-SUFFIX`, with as much of the base as fits. The dash counts only if the base is truncated,
+/// so base and suffix of 63 together give a name of 64. Names are API, so this follows upstream.
 pub(super) fn with_suffix(base: &str, suffix: &str) -> String {
-    let kept = if base.len() + suffix.len() > LONGEST {
-        let room = LONGEST.saturating_sub(suffix.len() + 1);
+    let prefix = if base.len() + suffix.len() > MAX_LENGTH {
+        let room = MAX_LENGTH.saturating_sub(suffix.len() + 1);
         &base[..base.floor_char_boundary(room)]
     } else {
         base
     };
-    format!("{kept}-{suffix}")
+    format!("{prefix}-{suffix}")
 }
 
-/// The name of what one entry of the permissions becomes.
-pub(super) fn of_permission(csv: &str, account: &str, permission: &Permission) -> String {
+/// The name of the role and binding of one permission.
+pub(super) fn permission_name(csv: &str, account: &str, permission: &Permission) -> String {
     let mut text = String::from("{\"serviceAccountName\":");
     text.push_str(&compact(&Value::from(permission.account.as_str())));
     text.push_str(",\"rules\":");
@@ -45,9 +45,10 @@ pub(super) fn of_permission(csv: &str, account: &str, permission: &Permission) -
     with_suffix(&format!("{csv}-{account}"), &base36(Sha224::digest(text.as_bytes()).to_vec()))
 }
 
-/// A rule as Go writes it: fields in the order of the type, empty ones left out but for the verbs.
+/// A rule as Go encodes it: fields in the order of the type, without empty ones except for the
+/// verbs.
 fn write_rule(out: &mut String, rule: &Value) {
-    let list = |name: &str| shape::field(rule, name).filter(|list| list.is_array());
+    let list = |name: &str| go_field::field(rule, name).filter(|list| list.is_array());
     out.push_str("{\"verbs\":");
     out.push_str(&compact(list("verbs").unwrap_or(&Value::Null)));
     for name in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {
@@ -89,14 +90,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_long_base_is_cut_and_one_that_just_fits_is_not() {
+    fn a_long_base_is_truncated_and_one_of_the_limit_is_not() {
         let of = |length: usize| with_suffix(&"b".repeat(length), "service").len();
         assert_eq!([of(10), of(55), of(56), of(57), of(100)], [18, 63, 64, 63, 63]);
         assert_eq!(with_suffix(&"é".repeat(40), "cert").len(), 63);
     }
 
     #[test]
-    fn the_hash_of_a_recorded_permission_comes_out_the_same() {
+    fn a_permission_has_the_recorded_name() {
         let rules = vec![
             json!({"apiGroups": [""], "resources": ["configmaps"],
                 "verbs": ["get", "list", "watch", "create", "update"]}),
@@ -106,13 +107,13 @@ mod tests {
         let account = "kiln-keeper-manager";
         let permission = Permission { account: account.to_owned(), rules: Some(rules) };
         assert_eq!(
-            of_permission("kiln-keeper.v0.9.0", account, &permission),
+            permission_name("kiln-keeper.v0.9.0", account, &permission),
             "kiln-keeper.v0.9.0-146401ty91oaq1bfqsjf59m12ugnbt0sc0orkoyu5zn3"
         );
     }
 
     #[test]
-    fn numbers_are_written_without_leading_zeroes() {
+    fn base36_numbers_have_no_leading_zeroes() {
         assert_eq!(base36(vec![0, 0]), "0");
         assert_eq!(base36(vec![0, 35]), "z");
         assert_eq!(base36(vec![1, 0]), "74");

@@ -1,57 +1,58 @@
-//! APIs that versions of Kubernetes have removed.
+//! The validator `alpha-deprecated-apis`: APIs that Kubernetes 1.22, 1.25 and 1.26 removed.
 
 use super::{
-    Library, Settings,
-    finding::{Bad, Finding, fields},
-    load::Subject,
+    LibraryVersion, ValidatorSettings,
+    csv_fields::{gvk_of, items, texts},
+    finding::{BadValue, ValidationFinding, field_path},
+    load::LoadedBundle,
     object::permissions,
-    view::{gvk_of, items, texts},
 };
-use crate::{manifest::Manifest, shape};
+use crate::{go_field, manifest::Manifest};
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::Step;
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write};
 
-/// What an object of a kind is called, by kind, and where the first of them is.
+/// Names of objects of removed APIs by kind, and the location of the first.
 #[derive(Default)]
 pub(crate) struct Uses {
     names: BTreeMap<String, Vec<String>>,
-    place: Option<(usize, Vec<Step>)>,
+    first: Option<(usize, Vec<Step>)>,
 }
 
 impl Uses {
     fn add(&mut self, kind: &str, name: impl Into<String>, manifest: usize, path: &[Step]) {
         self.names.entry(kind.to_owned()).or_default().push(name.into());
-        self.place.get_or_insert_with(|| (manifest, path.to_vec()));
+        self.first.get_or_insert_with(|| (manifest, path.to_vec()));
     }
 
-    /// Whether there are none.
+    /// Whether there are no uses.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// `Kind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in random
-    /// order.
+    /// `FileKind: (["name" "name"])`; of several, each has a comma behind it. Upstream has them in
+    /// random order.
     pub(crate) fn text(&self) -> String {
         let comma = if self.names.len() > 1 { "," } else { "" };
-        let kind =
-            |(kind, names): (&String, &Vec<String>)| format!("{kind}: ({}){comma}", list(names));
+        let kind = |(kind, names): (&String, &Vec<String>)| {
+            format!("{kind}: ({}){comma}", quote_ascii_list(names))
+        };
         self.names.iter().map(kind).collect()
     }
 
-    /// Puts a finding where the first of them is.
-    pub(crate) fn place(&self, finding: Finding) -> Finding {
-        match &self.place {
+    /// Sets the location of a finding to that of the first use.
+    pub(crate) fn locate(&self, finding: ValidationFinding) -> ValidationFinding {
+        match &self.first {
             Some((manifest, path)) => finding.at(*manifest, path),
             None => finding,
         }
     }
 }
 
-/// Texts as `%+q` prints a list of them: in quotes, in ASCII.
-pub(crate) fn list<T: AsRef<str>>(texts: &[T]) -> String {
+/// A list of texts as `%+q` prints it: in quotes, in ASCII.
+pub(crate) fn quote_ascii_list<T: AsRef<str>>(texts: &[T]) -> String {
     let one = |text: &T| {
         let mut out = String::new();
         for c in quote(text.as_ref()).chars() {
@@ -67,8 +68,8 @@ pub(crate) fn list<T: AsRef<str>>(texts: &[T]) -> String {
     format!("[{}]", texts.iter().map(one).collect::<Vec<_>>().join(" "))
 }
 
-/// Kinds that 1.22 removed.
-const GONE_IN_22: &[(&str, &[&str])] = &[
+/// Kinds that Kubernetes 1.22 removed.
+const REMOVED_IN_22: &[(&str, &[&str])] = &[
     ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
     (
         "rbac.authorization.k8s.io/v1beta1",
@@ -91,8 +92,8 @@ const GONE_IN_22: &[(&str, &[&str])] = &[
     ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest"]),
 ];
 
-/// Kinds that 1.25 removed.
-const GONE_IN_25: &[(&str, &[&str])] = &[
+/// Kinds that Kubernetes 1.25 removed.
+const REMOVED_IN_25: &[(&str, &[&str])] = &[
     ("batch/v1beta1", &["CronJob"]),
     ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
     ("events.k8s.io/v1beta1", &["Event"]),
@@ -101,12 +102,12 @@ const GONE_IN_25: &[(&str, &[&str])] = &[
     ("node.k8s.io/v1beta1", &["RuntimeClass"]),
 ];
 
-/// Kinds that 1.26 removed.
-const GONE_IN_26: &[(&str, &[&str])] = &[("autoscaling/v2beta2", &["HorizontalPodAutoscaler"])];
+/// Kinds that Kubernetes 1.26 removed.
+const REMOVED_IN_26: &[(&str, &[&str])] = &[("autoscaling/v2beta2", &["HorizontalPodAutoscaler"])];
 
-/// What permissions are doubted for, by group. Of these only the last is gone from its group; the
-/// others have moved to newer versions, which permissions do not tell apart.
-const DOUBTED: &[(&str, &str)] = &[
+/// Resources, by group, whose permissions may concern removed APIs. Only the last is gone from its
+/// group. The others have newer versions, and permissions name no version.
+const POSSIBLY_REMOVED: &[(&str, &str)] = &[
     ("batch", "cronjobs"),
     ("discovery.k8s.io", "endpointslices"),
     ("events.k8s.io", "events"),
@@ -116,106 +117,114 @@ const DOUBTED: &[(&str, &str)] = &[
     ("policy", "podsecuritypolicies"),
 ];
 
-fn gone(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
-    table.iter().any(|(known, kinds)| *known == api_version && kinds.contains(&kind))
+fn lists(table: &[(&str, &[&str])], api_version: &str, kind: &str) -> bool {
+    table.iter().any(|(version, kinds)| *version == api_version && kinds.contains(&kind))
 }
 
-/// Whether a kind is one of those that a version of Kubernetes has removed and this validator knows.
+/// Whether this validator lists the kind as removed.
 pub(crate) fn is_removed(api_version: &str, kind: &str) -> bool {
-    [GONE_IN_22, GONE_IN_25, GONE_IN_26].iter().any(|table| gone(table, api_version, kind))
+    [REMOVED_IN_22, REMOVED_IN_25, REMOVED_IN_26]
+        .iter()
+        .any(|table| lists(table, api_version, kind))
 }
 
-/// What a bundle uses that 1.22 has removed.
-pub(crate) fn in_22(subject: &Subject) -> Uses {
+/// Uses of APIs that Kubernetes 1.22 removed.
+pub(crate) fn removed_in_22(subject: &LoadedBundle) -> Uses {
     let mut uses = Uses::default();
     for crd in subject.crds.iter().filter(|crd| !crd.v1) {
         let metadata = crd.value.get("metadata").unwrap_or(&Value::Null);
-        uses.add("CRD", shape::text(metadata, "name"), crd.manifest, &[]);
+        uses.add("CRD", go_field::text(metadata, "name"), crd.manifest, &[]);
     }
-    objects(subject, GONE_IN_22, &mut uses);
+    objects(subject, REMOVED_IN_22, &mut uses);
     uses
 }
 
-fn objects(subject: &Subject, table: &[(&str, &[&str])], uses: &mut Uses) {
+fn objects(subject: &LoadedBundle, table: &[(&str, &[&str])], uses: &mut Uses) {
     for (at, manifest) in subject.manifests.iter().enumerate() {
-        if gone(table, manifest.api_version(), manifest.kind()) {
+        if lists(table, manifest.api_version(), manifest.kind()) {
             uses.add(manifest.kind(), manifest.name(), at, &[]);
         }
     }
 }
 
-/// What a bundle uses that 1.25 has removed, and what it may use without need.
-fn in_25(subject: &Subject, library: Library) -> (Uses, Uses) {
+/// Uses of APIs that Kubernetes 1.25 removed, and permissions that may concern such APIs.
+fn removed_in_25(subject: &LoadedBundle, library: LibraryVersion) -> (Uses, Uses) {
     let mut uses = Uses::default();
     let csv = subject.csv.0;
     let read = gvk_of(subject.manifests.get(csv).map_or(&Value::Null, Manifest::value));
-    // What the ClusterServiceVersion lists counts where its file stands among the others.
-    let listed = read.group == "operators.coreos.com" && read.version == "v1alpha1";
-    let mut known = Vec::new();
+    // The ClusterServiceVersion counts at the position of its file among the others.
+    let is_v1alpha1 = read.group == "operators.coreos.com" && read.version == "v1alpha1";
+    let mut csv_resources = Vec::new();
     for (at, manifest) in subject.manifests.iter().enumerate() {
-        if at == csv && listed {
+        if at == csv && is_v1alpha1 {
             for (title, field) in [("Owned", "owned"), ("Required", "required")] {
                 for (i, crd) in subject.resources(field).iter().enumerate() {
                     for (j, resource) in items(crd, "resources").iter().enumerate() {
-                        let kind = shape::text(resource, "kind");
-                        known.push(format!("{}s", kind.to_lowercase()));
-                        if gone(GONE_IN_25, shape::text(resource, "version"), kind) {
+                        let kind = go_field::text(resource, "kind");
+                        csv_resources.push(format!("{}s", kind.to_lowercase()));
+                        if lists(REMOVED_IN_25, go_field::text(resource, "version"), kind) {
                             let name = format!(
                                 "ClusterServiceVersion.Spec.CustomResourceDefinitions.{title}[{i}].\
                                  Resource[{j}]"
                             );
-                            let mut path = fields(&["spec", "customresourcedefinitions", field]);
+                            let mut path =
+                                field_path(&["spec", "customresourcedefinitions", field]);
                             path.push(Step::Item(i));
                             uses.add(kind, name, at, &path);
                         }
                     }
                 }
             }
-        } else if gone(GONE_IN_25, manifest.api_version(), manifest.kind()) {
+        } else if lists(REMOVED_IN_25, manifest.api_version(), manifest.kind()) {
             uses.add(manifest.kind(), manifest.name(), at, &[]);
         }
     }
-    let mut doubtful = Uses::default();
+    let mut possible = Uses::default();
     let doubted = match library {
-        Library::V034 => DOUBTED,
-        Library::V045 => &DOUBTED[DOUBTED.len() - 1..],
+        LibraryVersion::V034 => POSSIBLY_REMOVED,
+        LibraryVersion::V045 => &POSSIBLY_REMOVED[POSSIBLY_REMOVED.len() - 1..],
     };
     let titles = [("ClusterPermissions", "clusterPermissions"), ("Permissions", "permissions")];
-    for (title, field) in titles.into_iter().filter(|_| listed) {
+    for (title, field) in titles.into_iter().filter(|_| is_v1alpha1) {
         for (i, j, rule) in permissions(subject, field) {
             for group in texts(rule, "apiGroups") {
                 for resource in texts(rule, "resources") {
                     let pair = (group, resource);
-                    if !doubted.contains(&pair) || known.iter().any(|image| image == resource) {
+                    if !doubted.contains(&pair)
+                        || csv_resources.iter().any(|listed| listed == resource)
+                    {
                         continue;
                     }
                     let name = format!(
                         "ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.{title}[{i}].Rules[{j}]"
                     );
-                    let mut path = fields(&["spec", "install", "spec", field]);
+                    let mut path = field_path(&["spec", "install", "spec", field]);
                     path.push(Step::Item(i));
-                    doubtful.add(resource, name, csv, &path);
+                    possible.add(resource, name, csv, &path);
                 }
             }
         }
     }
-    (uses, doubtful)
+    (uses, possible)
 }
 
-/// What there is to say about removed APIs.
-pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
-    let bad = || Bad::Text(subject.csv_name().to_owned());
-    let error = |detail: String| Finding::error("ValidationFailed", bad(), detail);
+/// The findings about removed APIs.
+pub(crate) fn findings(
+    subject: &LoadedBundle,
+    settings: &ValidatorSettings,
+) -> Vec<ValidationFinding> {
+    let bad = || BadValue::Text(subject.csv_name().to_owned());
+    let error = |detail: String| ValidationFinding::error("ValidationFailed", bad(), detail);
     let mut found = Vec::new();
     let wanted = settings.kubernetes.as_deref().unwrap_or_default();
-    let minimum = shape::text(subject.spec(), "minKubeVersion");
+    let minimum = go_field::text(subject.spec(), "minKubeVersion");
     let mut versions: Vec<Version> = Vec::new();
     if !wanted.is_empty() {
         if let Ok(version) = parse_tolerant(wanted) {
             versions.push(version);
         } else {
             let detail = format!("invalid value informed via the k8s key option : {wanted}");
-            found.push(error(detail).mend("give a version such as 1.25"));
+            found.push(error(detail).with_remedy("give a version such as 1.25"));
         }
     }
     if !minimum.is_empty() {
@@ -226,17 +235,20 @@ pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
                 "unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an \
                  invalid value: {minimum}"
             );
-            let place = fields(&["spec", "minKubeVersion"]);
-            let finding = error(detail).at(subject.csv.0, &place);
-            found.push(finding.mend("write a version such as 1.25.0"));
+            let location = field_path(&["spec", "minKubeVersion"]);
+            let finding = error(detail).at(subject.csv.0, &location);
+            found.push(finding.with_remedy("write a version such as 1.25.0"));
         }
     }
-    let (in_25, doubtful) = in_25(subject, settings.library);
+    let (removed_in_25, possible) = removed_in_25(subject, settings.library);
     let mut in_26 = Uses::default();
-    objects(subject, GONE_IN_26, &mut in_26);
-    for (minor, uses, doubt) in
-        [(22, in_22(subject), false), (25, in_25, false), (25, doubtful, true), (26, in_26, false)]
-    {
+    objects(subject, REMOVED_IN_26, &mut in_26);
+    for (minor, uses, doubt) in [
+        (22, removed_in_22(subject), false),
+        (25, removed_in_25, false),
+        (25, possible, true),
+        (26, in_26, false),
+    ] {
         if uses.is_empty() {
             continue;
         }
@@ -246,13 +258,13 @@ pub(crate) fn findings(subject: &Subject, settings: &Settings) -> Vec<Finding> {
              API(s) for {}",
             uses.text()
         );
-        let asked = versions.iter().any(|version| *version >= Version::new(1, minor, 0));
-        let finding = if asked && !doubt {
+        let is_required = versions.iter().any(|version| *version >= Version::new(1, minor, 0));
+        let finding = if is_required && !doubt {
             error(detail)
         } else {
-            Finding::warning("ValidationFailed", bad(), detail)
+            ValidationFinding::warning("ValidationFailed", bad(), detail)
         };
-        found.push(uses.place(finding).mend("use the version of the API that followed"));
+        found.push(uses.locate(finding).with_remedy("use the version of the API that followed"));
     }
     found
 }

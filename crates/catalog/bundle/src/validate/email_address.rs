@@ -1,17 +1,17 @@
-//! Addresses of mail as Go reads them (RFC 5322), and its words for what is none.
+//! Email addresses (RFC 5322), parsed as Go's `net/mail` does it, with Go's errors.
 
 use mainstay_gocompat::quote;
 
-/// Why a text is no address; none if it is one.
-pub(crate) fn fault(text: &str) -> Option<AddressError> {
-    let mut reader = Reader { left: text };
-    reader.single().err()
+/// Why a text is not an address; none if it is one.
+pub(crate) fn address_error(text: &str) -> Option<AddressError> {
+    let mut parser = Parser { rest: text };
+    parser.single_address().err()
 }
 
-/// Why a text is no address, without the `mail:` that Go writes before it.
+/// Why a text is not an address, without Go's prefix `mail:`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AddressError {
-    /// Something follows the address.
+    /// Text follows the address.
     #[error("expected single address, got {}", quote(.0))]
     SeveralAddresses(String),
     /// A group has no addresses.
@@ -23,10 +23,10 @@ pub(crate) enum AddressError {
     /// The text ends where an address is expected.
     #[error("no address")]
     NoAddress,
-    /// There are plain words only.
+    /// The text has plain words only.
     #[error("missing '@' or angle-addr")]
     MissingAt,
-    /// There are words only, and some are in quotes.
+    /// The text has words only, some in quotes.
     #[error("no angle-addr")]
     NoAngleAddress,
     /// An address in angle brackets does not end.
@@ -47,7 +47,7 @@ pub(crate) enum AddressError {
     /// Nothing follows the `@`.
     #[error("no domain in addr-spec")]
     NoDomain,
-    /// A word begins with a character that no word has.
+    /// A word begins with an invalid character.
     #[error("invalid string")]
     InvalidString,
     /// A word begins with a dot.
@@ -59,7 +59,7 @@ pub(crate) enum AddressError {
     /// A word ends in a dot.
     #[error("trailing dot in atom")]
     TrailingDot,
-    /// A text in quotes has a character that it may not have.
+    /// A quoted text has an invalid character.
     #[error("bad character in quoted-string: {}", quoted(*.0))]
     BadInQuotedString(char),
     /// A text in quotes does not end.
@@ -68,13 +68,13 @@ pub(crate) enum AddressError {
     /// A name has no first word.
     #[error("missing word in phrase: mail: {0}")]
     MissingWord(Box<Self>),
-    /// A domain in brackets has a character that it may not have.
+    /// A domain in brackets has an invalid character.
     #[error("bad character in domain-literal: {}", quoted(*.0))]
     BadInDomainLiteral(char),
     /// A domain in brackets does not end.
     #[error("unclosed domain-literal")]
     UnclosedDomainLiteral,
-    /// A domain in brackets is no IP address.
+    /// A domain in brackets is not an IP address.
     #[error("invalid IP address in domain-literal: {}", quote(.0))]
     InvalidIpAddress(String),
     /// A comment in parentheses does not end.
@@ -82,8 +82,8 @@ pub(crate) enum AddressError {
     UnclosedComment,
 }
 
-struct Reader<'t> {
-    left: &'t str,
+struct Parser<'t> {
+    rest: &'t str,
 }
 
 fn is_visible(c: char) -> bool {
@@ -106,15 +106,15 @@ fn quoted(c: char) -> String {
     }
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Parser<'t> {
     fn peek(&self) -> Option<char> {
-        self.left.chars().next()
+        self.rest.chars().next()
     }
 
     fn take(&mut self, wanted: char) -> bool {
-        match self.left.strip_prefix(wanted) {
-            Some(left) => {
-                self.left = left;
+        match self.rest.strip_prefix(wanted) {
+            Some(rest) => {
+                self.rest = rest;
                 true
             }
             None => false,
@@ -122,14 +122,14 @@ impl<'t> Reader<'t> {
     }
 
     fn blanks(&mut self) {
-        self.left = self.left.trim_start_matches([' ', '\t']);
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    fn single(&mut self) -> Result<(), AddressError> {
+    fn single_address(&mut self) -> Result<(), AddressError> {
         let found = self.address(true)?;
         self.comments()?;
-        if !self.left.is_empty() {
-            return Err(AddressError::SeveralAddresses(self.left.to_owned()));
+        if !self.rest.is_empty() {
+            return Err(AddressError::SeveralAddresses(self.rest.to_owned()));
         }
         match found {
             0 => Err(AddressError::EmptyGroup),
@@ -138,21 +138,21 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// One address, or a group; how many addresses it has.
+    /// Parses an address, or a group; returns the number of addresses.
     fn address(&mut self, group: bool) -> Result<usize, AddressError> {
         self.blanks();
-        if self.left.is_empty() {
+        if self.rest.is_empty() {
             return Err(AddressError::NoAddress);
         }
-        let start = self.left;
-        if self.plain().is_ok() {
+        let start = self.rest;
+        if self.addr_spec().is_ok() {
             self.blanks();
             if self.take('(') {
                 self.comment()?;
             }
             return Ok(1);
         }
-        self.left = start;
+        self.rest = start;
         let mut words = Vec::new();
         if self.peek() != Some('<') {
             words = self.phrase()?;
@@ -169,7 +169,7 @@ impl<'t> Reader<'t> {
                 AddressError::NoAngleAddress
             });
         }
-        self.plain()?;
+        self.addr_spec()?;
         if self.take('>') { Ok(1) } else { Err(AddressError::UnclosedAngleAddress) }
     }
 
@@ -195,12 +195,12 @@ impl<'t> Reader<'t> {
     }
 
     /// `local@domain`.
-    fn plain(&mut self) -> Result<(), AddressError> {
+    fn addr_spec(&mut self) -> Result<(), AddressError> {
         self.blanks();
         match self.peek() {
             None => return Err(AddressError::NoAddressSpec),
             Some('"') => {
-                // An empty one is refused whatever was wrong with it.
+                // Each error of the quoted text is reported as an empty text.
                 if self.string().unwrap_or_default().is_empty() {
                     return Err(AddressError::EmptyQuotedString);
                 }
@@ -221,12 +221,12 @@ impl<'t> Reader<'t> {
     }
 
     fn atom(&mut self, lenient: bool) -> Result<&'t str, AddressError> {
-        let end = self.left.find(|c| !is_atom(c)).unwrap_or(self.left.len());
+        let end = self.rest.find(|c| !is_atom(c)).unwrap_or(self.rest.len());
         if end == 0 {
             return Err(AddressError::InvalidString);
         }
-        let (atom, left) = self.left.split_at(end);
-        self.left = left;
+        let (atom, rest) = self.rest.split_at(end);
+        self.rest = rest;
         match atom {
             _ if lenient => Ok(atom),
             _ if atom.starts_with('.') => Err(AddressError::LeadingDot),
@@ -239,14 +239,14 @@ impl<'t> Reader<'t> {
     fn string(&mut self) -> Result<String, AddressError> {
         let mut found = String::new();
         let mut escaped = false;
-        for (at, c) in self.left.char_indices().skip(1) {
+        for (at, c) in self.rest.char_indices().skip(1) {
             match c {
                 _ if escaped && (is_visible(c) || c == ' ' || c == '\t') => {
                     found.push(c);
                     escaped = false;
                 }
                 '"' if !escaped => {
-                    self.left = &self.left[at + 1..];
+                    self.rest = &self.rest[at + 1..];
                     return Ok(found);
                 }
                 '\\' if !escaped => escaped = true,
@@ -280,15 +280,15 @@ impl<'t> Reader<'t> {
     }
 
     fn literal(&mut self) -> Result<(), AddressError> {
-        let inner = &self.left[1..];
-        let wrong = |c: char| !is_visible(c) || "[\\".contains(c);
+        let inner = &self.rest[1..];
+        let is_invalid = |c: char| !is_visible(c) || "[\\".contains(c);
         let end = inner.find(']');
         let text = &inner[..end.unwrap_or(inner.len())];
-        if let Some(c) = text.chars().find(|c| wrong(*c)) {
+        if let Some(c) = text.chars().find(|c| is_invalid(*c)) {
             return Err(AddressError::BadInDomainLiteral(c));
         }
         let Some(end) = end else { return Err(AddressError::UnclosedDomainLiteral) };
-        self.left = &inner[end + 1..];
+        self.rest = &inner[end + 1..];
         if text.parse::<std::net::IpAddr>().is_err() {
             return Err(AddressError::InvalidIpAddress(text.to_owned()));
         }
@@ -308,7 +308,7 @@ impl<'t> Reader<'t> {
     /// The rest of a comment whose parenthesis is open.
     fn comment(&mut self) -> Result<(), AddressError> {
         let mut depth = 1;
-        let mut chars = self.left.char_indices().peekable();
+        let mut chars = self.rest.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             match c {
                 '\\' if chars.peek().is_some() => {
@@ -319,22 +319,22 @@ impl<'t> Reader<'t> {
                 _ => {}
             }
             if depth == 0 {
-                self.left = &self.left[at + 1..];
+                self.rest = &self.rest[at + 1..];
                 return Ok(());
             }
         }
-        self.left = "";
+        self.rest = "";
         Err(AddressError::UnclosedComment)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fault;
+    use super::address_error;
 
     #[test]
-    fn addresses_are_read_as_go_reads_them() {
-        let sound = [
+    fn addresses_are_parsed_as_by_go() {
+        let valid = [
             "a@b.c",
             "Ann <a@b>",
             "\"A. N.\" <a@b>",
@@ -343,8 +343,8 @@ mod tests {
             "g: a@b;",
             "ä@ö",
         ];
-        for text in sound {
-            assert_eq!(fault(text), None, "{text}");
+        for text in valid {
+            assert_eq!(address_error(text), None, "{text}");
         }
         for (text, why) in [
             ("", "no address"),
@@ -364,7 +364,11 @@ mod tests {
             ("a@b (", "misformatted parenthetical comment"),
             ("\"a", "missing word in phrase: mail: unclosed quoted-string"),
         ] {
-            assert_eq!(fault(text).map(|error| error.to_string()).as_deref(), Some(why), "{text}");
+            assert_eq!(
+                address_error(text).map(|error| error.to_string()).as_deref(),
+                Some(why),
+                "{text}"
+            );
         }
     }
 }

@@ -1,30 +1,28 @@
-//! Edit distance: which known name was probably meant by one that is unknown.
+//! Edit distance: suggestions of known names for an unknown one.
 //!
-//! Everybody who refuses a name may say what was meant. Changed, added, removed and swapped letters
-//! count one each.
+//! A changed, added or removed letter and a swap of adjacent letters count one each.
 
-/// Longer names are not compared: nobody mistypes them by hand.
-const LONGEST: usize = 200;
+/// Longer names are not compared: they are not typed by hand.
+const MAX_LENGTH: usize = 200;
 
-/// The one of `known` that `name` was probably meant to be: at most `most` letters differ.
+/// The nearest of the known names, at a distance of at most `max_distance`.
 pub fn nearest<'k>(
     name: &str,
     known: impl IntoIterator<Item = &'k str>,
-    most: usize,
+    max_distance: usize,
 ) -> Option<&'k str> {
     known
         .into_iter()
-        .filter_map(|candidate| Some((distance(name, candidate, most)?, candidate)))
+        .filter_map(|candidate| Some((distance(name, candidate, max_distance)?, candidate)))
         .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be changed, added, removed or swapped with their neighbour to make `b` of
-/// `a`; `None` if that is more than `most`.
-pub fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
-    let a: Vec<char> = a.chars().take(LONGEST + 1).collect();
-    let b: Vec<char> = b.chars().take(LONGEST + 1).collect();
-    if a.len() > LONGEST || b.len() > LONGEST || a.len().abs_diff(b.len()) > most {
+/// The edit distance between two names; `None` if it is more than `max_distance`.
+pub fn distance(a: &str, b: &str, max_distance: usize) -> Option<usize> {
+    let a: Vec<char> = a.chars().take(MAX_LENGTH + 1).collect();
+    let b: Vec<char> = b.chars().take(MAX_LENGTH + 1).collect();
+    if a.len() > MAX_LENGTH || b.len() > MAX_LENGTH || a.len().abs_diff(b.len()) > max_distance {
         return None;
     }
     let mut before: Vec<usize> = Vec::new();
@@ -41,7 +39,7 @@ pub fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
         }
         before = std::mem::replace(&mut last, row);
     }
-    last.pop().filter(|&cost| cost <= most)
+    last.pop().filter(|&cost| cost <= max_distance)
 }
 
 #[cfg(test)]
@@ -49,7 +47,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn what_was_meant_is_near() {
+    fn the_nearest_known_name_is_suggested() {
         let known = ["defaultChannel", "description", "icon", "name"];
         for (name, meant) in [
             ("defaultChanel", Some("defaultChannel")),

@@ -1,18 +1,18 @@
-//! What somebody who installs an operator changes in its deployments.
+//! `deploymentConfig`: changes that the user of an operator makes in its Deployments.
 
 use super::{DeploymentConfigError, objects};
-use crate::mismatch::TypeError;
+use crate::decode_error::TypeError;
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::{builtin, strict};
 use serde_json::{Map, Value};
 
-/// Changes in all deployments of an operator, in the form of their types.
+/// Changes in all Deployments of an operator, in the form of their types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeploymentConfig {
     fields: Map<String, Value>,
 }
 
-/// A field, whether it is a list, and the type of it or of its items; none for texts by name.
+/// Fields: the name, whether it is a list, and the type of the value or item; none for a text map.
 const FIELDS: [(&str, bool, Option<&str>); 9] = [
     ("env", true, Some("EnvVar")),
     ("envFrom", true, Some("EnvFromSource")),
@@ -26,10 +26,10 @@ const FIELDS: [(&str, bool, Option<&str>); 9] = [
 ];
 
 impl DeploymentConfig {
-    /// Reads the value of `deploymentConfig`. Fields that are not known are passed over.
+    /// Reads the value of `deploymentConfig`. Unknown fields are ignored.
     ///
     /// # Errors
-    /// The first value that is of another type.
+    /// The first value of a wrong type.
     pub fn read(value: &Value) -> Result<Self, DeploymentConfigError> {
         let Value::Object(given) = value else {
             let found = json_kind(value).to_owned();
@@ -85,7 +85,7 @@ impl DeploymentConfig {
         self.fields.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Changes a deployment.
+    /// Applies the changes to a Deployment.
     pub(super) fn apply(&self, deployment: &mut Map<String, Value>) {
         let template = deployment.get_mut("spec").and_then(|spec| objects::entry(spec, "template"));
         if let Some(template) = template {
@@ -124,12 +124,12 @@ impl DeploymentConfig {
         }
     }
 
-    /// Adds annotations that are not there yet.
+    /// Adds annotations that do not exist yet.
     fn annotate(&self, metadata: &mut Value) {
         let Some(Value::Object(new)) = self.fields.get("annotations") else { return };
-        let Some(Value::Object(there)) = objects::entry(metadata, "annotations") else { return };
+        let Some(Value::Object(existing)) = objects::entry(metadata, "annotations") else { return };
         for (name, value) in new {
-            there.entry(name).or_insert_with(|| value.clone());
+            existing.entry(name).or_insert_with(|| value.clone());
         }
     }
 }
@@ -138,7 +138,7 @@ fn list_of<'v>(holder: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>>
     holder.get_mut(field).and_then(Value::as_array_mut)
 }
 
-/// A list that becomes one if it is not there.
+/// A list; created if absent.
 fn list_in<'v>(holder: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>> {
     let value = holder.as_object_mut()?.entry(field).or_insert(Value::Null);
     if value.is_null() {
@@ -147,7 +147,7 @@ fn list_in<'v>(holder: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>>
     value.as_array_mut()
 }
 
-/// Puts items where others of their names were (the last of them), or at the end.
+/// Replaces items by name (the last of that name); appends items with new names.
 fn replace_by_name(holder: &mut Value, field: &str, new: &[Value]) {
     if new.is_empty() {
         return;
@@ -167,7 +167,7 @@ fn name_of(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Adds items that are not there yet.
+/// Appends items that the list does not contain.
 fn append_new(holder: &mut Value, field: &str, new: &[Value]) {
     if new.is_empty() {
         return;
@@ -182,12 +182,12 @@ fn append_new(holder: &mut Value, field: &str, new: &[Value]) {
 
 const AFFINITIES: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
 
-/// Replaces the parts of an affinity that are said; what is said to be empty goes, and all of it if
-/// nothing is said.
+/// Replaces the given parts of an affinity. A part given as empty is removed; if no part is given,
+/// the whole affinity is removed.
 fn set_affinity(pod: &mut Value, new: &Map<String, Value>) {
     let Some(pod) = pod.as_object_mut() else { return };
-    let said = |name: &&'static str| new.get(*name).is_some_and(|value| !value.is_null());
-    if !AFFINITIES.iter().any(said) {
+    let is_given = |name: &&'static str| new.get(*name).is_some_and(|value| !value.is_null());
+    if !AFFINITIES.iter().any(is_given) {
         pod.remove("affinity");
         return;
     }
@@ -195,7 +195,7 @@ fn set_affinity(pod: &mut Value, new: &Map<String, Value>) {
         Some(Value::Object(affinity)) => affinity,
         _ => Map::new(),
     };
-    for name in AFFINITIES.iter().filter(|name| said(name)) {
+    for name in AFFINITIES.iter().filter(|name| is_given(name)) {
         match new.get(*name) {
             Some(value) if !is_empty(value) => affinity.insert((*name).to_owned(), value.clone()),
             _ => affinity.remove(*name),
@@ -206,7 +206,7 @@ fn set_affinity(pod: &mut Value, new: &Map<String, Value>) {
     }
 }
 
-/// Whether an affinity asks for nothing.
+/// Whether an affinity has no terms.
 fn is_empty(affinity: &Value) -> bool {
     let nothing = |value: &Value| match value {
         Value::Array(items) => items.is_empty(),

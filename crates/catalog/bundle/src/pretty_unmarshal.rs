@@ -1,12 +1,12 @@
-//! How upstream shows where in a JSON text a value has another kind than expected: the whole text,
-//! laid out, with an arrow behind the value.
+//! Pretty unmarshal errors of operator-registry: the whole JSON text, indented, with an arrow
+//! behind the value that does not have its type.
 
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_schema::gojson::{Mismatch, Step, TypeError};
 use serde_json::Value;
 
-/// The message with the text and the arrow. `json` is `value` written compactly.
-pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String {
+/// The message with the text and the arrow. `json` is `value` as compact JSON.
+pub(crate) fn format_mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String {
     let reason = &mismatch.reason;
     if !matches!(reason, TypeError::WrongValue { .. } | TypeError::WrongField { .. }) {
         return reason.to_string();
@@ -14,9 +14,9 @@ pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String
     let Some(offset) = offset(value, &mismatch.path, mismatch.opens) else {
         return reason.to_string();
     };
-    let laid_out = mainstay_gocompat::json::indent(json);
-    // The place in the laid-out text is behind as many characters that are no layout.
-    let pretty = laid_out.as_bytes();
+    let indented = mainstay_gocompat::json::indent(json);
+    // Without indentation, both texts have the same characters before the position.
+    let pretty = indented.as_bytes();
     let mut at = 0;
     for byte in json.bytes().take(offset) {
         while pretty.get(at).is_some_and(|found| *found != byte) {
@@ -24,16 +24,15 @@ pub(crate) fn mismatch(json: &str, value: &Value, mismatch: &Mismatch) -> String
         }
         at += 1;
     }
-    let at = at.min(laid_out.len());
+    let at = at.min(indented.len());
     format!(
         "{reason} at offset {offset} (indicated by <==)\n{} <== {}",
-        laid_out.get(..at).unwrap_or(&laid_out),
-        laid_out.get(at..).unwrap_or_default()
+        indented.get(..at).unwrap_or(&indented),
+        indented.get(at..).unwrap_or_default()
     )
 }
 
-/// How many bytes of the compact text stand before the end of a value (or before what is behind
-/// its first character).
+/// The offset in the compact text of the end of a value; with `opens`, of the byte after its first.
 fn offset(value: &Value, path: &[Step], opens: bool) -> Option<usize> {
     let mut before = 0;
     let mut value = value;

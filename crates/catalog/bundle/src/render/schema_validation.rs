@@ -1,8 +1,8 @@
-//! Whether a value fits a JSON schema, and what upstream says if it does not.
+//! JSON schema validation of configurations, with the messages of operator-controller.
 //!
-//! The part of draft 7 that schemas of configurations use, in the order of upstream's library.
-//! Failures form a tree; upstream shows it as a flat list, in which a reference that fails for one
-//! reason hides the reason.
+//! Supported is the part of draft 7 that configuration schemas use, in the order of upstream's
+//! library. Failures form a tree, which upstream prints as a flat list. A `$ref` that fails for one
+//! reason hides that reason.
 
 use super::schema;
 use mainstay_gocompat::quote;
@@ -10,27 +10,29 @@ use mainstay_schema::strict;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// What upstream says of a value that does not fit, line by line; nothing if it does.
+/// Upstream's messages for an invalid value, line by line; empty for a valid one.
 pub(super) fn check(schema: &Value, value: &Value, own: &str) -> Vec<String> {
     let mut place = Vec::new();
     let mut lines = Vec::new();
     if let Some(failure) = (Evaluation { own }).value(schema, value, &mut place) {
         match failure.kind {
-            Kind::Group => failure.causes.iter().for_each(|cause| cause.say(&mut lines)),
-            _ => failure.say(&mut lines),
+            FailureKind::Group => {
+                failure.causes.iter().for_each(|cause| cause.write_messages(&mut lines));
+            }
+            _ => failure.write_messages(&mut lines),
         }
     }
     lines
 }
 
 struct Failure {
-    kind: Kind,
-    /// The place of the value, as a path with dots.
+    kind: FailureKind,
+    /// The path of the value, with dots.
     place: String,
     causes: Vec<Self>,
 }
 
-enum Kind {
+enum FailureKind {
     Type { got: &'static str, want: String },
     Format { text: String, name: String, why: String },
     Reference,
@@ -47,56 +49,58 @@ enum Kind {
 }
 
 impl Failure {
-    /// The lines of a failure and of what caused it.
-    fn say(&self, lines: &mut Vec<String>) {
-        lines.push(self.words());
-        if !(matches!(self.kind, Kind::Reference) && self.causes.len() == 1) {
-            self.causes.iter().for_each(|cause| cause.say(lines));
+    /// Adds the messages of the failure and of its causes.
+    fn write_messages(&self, lines: &mut Vec<String>) {
+        lines.push(self.message());
+        if !(matches!(self.kind, FailureKind::Reference) && self.causes.len() == 1) {
+            self.causes.iter().for_each(|cause| cause.write_messages(lines));
         }
     }
 
-    fn words(&self) -> String {
+    fn message(&self) -> String {
         let place = &self.place;
         let field = quote(place);
         match &self.kind {
-            Kind::Required(names) => format!("required field {} is missing", named(names)),
-            Kind::Additional(names) => format!("unknown field {}", named(names)),
-            Kind::Type { got: "null", .. } if !place.is_empty() => {
+            FailureKind::Required(names) => {
+                format!("required field {} is missing", quote_first(names))
+            }
+            FailureKind::Additional(names) => format!("unknown field {}", quote_first(names)),
+            FailureKind::Type { got: "null", .. } if !place.is_empty() => {
                 format!("required field {field} is missing")
             }
-            Kind::Type { got, want } if place.is_empty() => {
+            FailureKind::Type { got, want } if place.is_empty() => {
                 format!("invalid type: got {got}, want {want}")
             }
-            Kind::Type { got, want } => {
+            FailureKind::Type { got, want } => {
                 format!("invalid type for field {field}: got {got}, want {want}")
             }
-            Kind::Format { text, name, why } => {
+            FailureKind::Format { text, name, why } => {
                 let text = single_quoted(text);
                 format!("invalid format for field {field}: {text} is not valid {name}: {why}")
             }
-            Kind::AnyOf => format!("invalid value for field {field}"),
-            Kind::MaxLength { got, want } => {
+            FailureKind::AnyOf => format!("invalid value for field {field}"),
+            FailureKind::MaxLength { got, want } => {
                 format!("field {field} must have maximum length of {want} (len={got})")
             }
-            Kind::MinLength { got, want } => {
+            FailureKind::MinLength { got, want } => {
                 format!("field {field} must have minimum length of {want} (len={got})")
             }
-            Kind::Pattern(want) => {
+            FailureKind::Pattern(want) => {
                 format!("field {field} must match pattern {}", quote(want))
             }
-            Kind::Reference | Kind::Group => "validation failed".to_owned(),
-            Kind::AllOf => "'allOf' failed".to_owned(),
-            Kind::OneOf(None) => "'oneOf' failed, none matched".to_owned(),
-            Kind::OneOf(Some((one, other))) => {
+            FailureKind::Reference | FailureKind::Group => "validation failed".to_owned(),
+            FailureKind::AllOf => "'allOf' failed".to_owned(),
+            FailureKind::OneOf(None) => "'oneOf' failed, none matched".to_owned(),
+            FailureKind::OneOf(Some((one, other))) => {
                 format!("'oneOf' failed, subschemas {one}, {other} matched")
             }
-            Kind::False => "false schema".to_owned(),
+            FailureKind::False => "false schema".to_owned(),
         }
     }
 }
 
-/// The first of some names, as upstream picks it out of the library's message.
-fn named(names: &[String]) -> String {
+/// The first name in quotes, as upstream cuts it out of the library's message.
+fn quote_first(names: &[String]) -> String {
     let text = single_quoted(names.first().map_or("", String::as_str));
     let inner = text[1..].split('\'').next().unwrap_or_default();
     quote(inner)
@@ -107,7 +111,7 @@ fn single_quoted(text: &str) -> String {
     format!("'{}'", &text[1..text.len() - 1])
 }
 
-/// What the library calls a value.
+/// The library's name of a value's type.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -125,18 +129,18 @@ fn is_whole(value: &Value) -> bool {
 }
 
 struct Evaluation<'a> {
-    /// The namespace of the operator; nothing is held against an empty one.
+    /// The namespace of the operator; empty means no comparison.
     own: &'a str,
 }
 
 impl Evaluation<'_> {
     fn value(&self, schema: &Value, value: &Value, place: &mut Vec<String>) -> Option<Failure> {
-        let here = |kind: Kind, causes: Vec<Failure>, place: &[String]| {
+        let here = |kind: FailureKind, causes: Vec<Failure>, place: &[String]| {
             Some(Failure { kind, place: place.join("."), causes })
         };
         let Value::Object(rules) = schema else {
             return if schema == &Value::Bool(false) {
-                here(Kind::False, Vec::new(), place)
+                here(FailureKind::False, Vec::new(), place)
             } else {
                 None
             };
@@ -146,22 +150,22 @@ impl Evaluation<'_> {
             && got != want
             && !(want == "integer" && is_whole(value))
         {
-            return here(Kind::Type { got, want: want.to_owned() }, Vec::new(), place);
+            return here(FailureKind::Type { got, want: want.to_owned() }, Vec::new(), place);
         }
         if let (Some(name), Value::String(text)) = (rules.get("format"), value)
             && let Some(name) = name.as_str()
-            && let Some(why) = self.format(name, text)
+            && let Some(why) = self.format_error(name, text)
         {
             let (text, name) = (text.clone(), name.to_owned());
-            return here(Kind::Format { text, name, why }, Vec::new(), place);
+            return here(FailureKind::Format { text, name, why }, Vec::new(), place);
         }
         if let Some(reference) = rules.get("$ref").and_then(Value::as_str) {
             let failure = self.value(&schema::target(reference), value, place)?;
             let causes = match failure.kind {
-                Kind::Group => failure.causes,
+                FailureKind::Group => failure.causes,
                 _ => vec![failure],
             };
-            return here(Kind::Reference, causes, place);
+            return here(FailureKind::Reference, causes, place);
         }
         let mut failures = Vec::new();
         match value {
@@ -180,7 +184,7 @@ impl Evaluation<'_> {
         match failures.len() {
             0 => None,
             1 => failures.pop(),
-            _ => here(Kind::Group, failures, place),
+            _ => here(FailureKind::Group, failures, place),
         }
     }
 
@@ -204,7 +208,7 @@ impl Evaluation<'_> {
         place: &mut Vec<String>,
         failures: &mut Vec<Failure>,
     ) {
-        let fail = |kind: Kind, place: &[String]| Failure {
+        let fail = |kind: FailureKind, place: &[String]| Failure {
             kind,
             place: place.join("."),
             causes: Vec::new(),
@@ -216,13 +220,13 @@ impl Evaluation<'_> {
             .map(str::to_owned)
             .collect();
         if !missing.is_empty() {
-            failures.push(fail(Kind::Required(missing), place));
+            failures.push(fail(FailureKind::Required(missing), place));
         }
         let properties = rules.get("properties").and_then(Value::as_object);
         let mut unknown = Vec::new();
         for (name, value) in fields {
             let schema = properties.and_then(|properties| properties.get(name));
-            // In a pointer a slash and a tilde are written in other signs.
+            // A JSON pointer escapes tilde and slash.
             let step = name.replace('~', "~0").replace('/', "~1");
             match (schema, rules.get("additionalProperties")) {
                 (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
@@ -233,7 +237,7 @@ impl Evaluation<'_> {
             }
         }
         if !unknown.is_empty() {
-            failures.push(fail(Kind::Additional(unknown), place));
+            failures.push(fail(FailureKind::Additional(unknown), place));
         }
     }
 
@@ -244,12 +248,12 @@ impl Evaluation<'_> {
         place: &mut Vec<String>,
         failures: &mut Vec<Failure>,
     ) {
-        for (name, kind) in [("allOf", Kind::AllOf), ("anyOf", Kind::AnyOf)] {
+        for (name, kind) in [("allOf", FailureKind::AllOf), ("anyOf", FailureKind::AnyOf)] {
             let Some(Value::Array(schemas)) = rules.get(name) else { continue };
             let causes: Vec<Failure> =
                 schemas.iter().filter_map(|schema| self.value(schema, value, place)).collect();
             let fails = match kind {
-                Kind::AllOf => !causes.is_empty(),
+                FailureKind::AllOf => !causes.is_empty(),
                 _ => causes.len() == schemas.len(),
             };
             if fails {
@@ -267,26 +271,26 @@ impl Evaluation<'_> {
         }
         let place = place.join(".");
         match matching[..] {
-            [] => failures.push(Failure { kind: Kind::OneOf(None), place, causes }),
+            [] => failures.push(Failure { kind: FailureKind::OneOf(None), place, causes }),
             [_] => {}
             [one, other, ..] => {
-                let kind = Kind::OneOf(Some((one, other)));
+                let kind = FailureKind::OneOf(Some((one, other)));
                 failures.push(Failure { kind, place, causes: Vec::new() });
             }
         }
     }
 
-    /// Why a text is not of a format; formats that are not known hold for all.
-    fn format(&self, name: &str, text: &str) -> Option<String> {
-        let (own, said) = (quote(self.own), quote(text));
+    /// Why a text does not have a format; an unknown format accepts each text.
+    fn format_error(&self, name: &str, text: &str) -> Option<String> {
+        let (own, given) = (quote(self.own), quote(text));
         match name {
             "date-time" => strict::parse_rfc3339(text).err().map(|error| error.to_string()),
             schema::OWN_FORMAT if !self.own.is_empty() && text != self.own => Some(format!(
-                "invalid value {said}: must be {own} (the namespace where the operator is installed) \
+                "invalid value {given}: must be {own} (the namespace where the operator is installed) \
                  because this operator only supports OwnNamespace install mode"
             )),
             schema::SINGLE_FORMAT if !self.own.is_empty() && text == self.own => Some(format!(
-                "invalid value {said}: must be different from {own} (the install namespace) because \
+                "invalid value {given}: must be different from {own} (the install namespace) because \
                  this operator uses SingleNamespace install mode to watch a different namespace"
             )),
             _ => None,
@@ -295,20 +299,21 @@ impl Evaluation<'_> {
 }
 
 fn lengths(rules: &Map<String, Value>, text: &str, place: &[String], failures: &mut Vec<Failure>) {
-    let mut fail =
-        |kind: Kind| failures.push(Failure { kind, place: place.join("."), causes: Vec::new() });
+    let mut fail = |kind: FailureKind| {
+        failures.push(Failure { kind, place: place.join("."), causes: Vec::new() });
+    };
     let got = text.chars().count();
     let length = u64::try_from(got).unwrap_or(u64::MAX);
     let limit = |name: &str| rules.get(name).and_then(Value::as_u64);
     if let Some(want) = limit("minLength").filter(|want| length < *want) {
-        fail(Kind::MinLength { got, want });
+        fail(FailureKind::MinLength { got, want });
     }
     if let Some(want) = limit("maxLength").filter(|want| length > *want) {
-        fail(Kind::MaxLength { got, want });
+        fail(FailureKind::MaxLength { got, want });
     }
     if let Some(want) = rules.get("pattern").and_then(Value::as_str)
         && Regex::new(want).is_ok_and(|pattern| !pattern.is_match(text))
     {
-        fail(Kind::Pattern(want.to_owned()));
+        fail(FailureKind::Pattern(want.to_owned()));
     }
 }

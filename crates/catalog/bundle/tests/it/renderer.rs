@@ -1,9 +1,10 @@
-//! Rules of rendering, one by one.
+//! Rules of the registry+v1 renderer.
 
 use mainstay_bundle::render::{
-    CertManager, Certificates, Content, Install, RenderError, Secret, Serving, Settings, Stage,
+    CertManager, CertificateProvider, CertificateSecret, InstallSettings, RegistryV1Bundle,
+    RenderError, RenderSettings, RenderStage, WebhookServing,
 };
-use mainstay_bundle::{Files, Limits};
+use mainstay_bundle::{Limits, MemoryFiles};
 use serde_json::{Value, json};
 
 const ANNOTATIONS: &str =
@@ -43,21 +44,21 @@ fn csv(change: impl FnOnce(&mut Value)) -> Value {
     csv
 }
 
-fn content_of(files: &[(&str, String)]) -> Result<Content, RenderError> {
-    let files: Files = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    Content::read(&files, &Limits::default())
+fn read_bundle(files: &[(&str, String)]) -> Result<RegistryV1Bundle, RenderError> {
+    let files: MemoryFiles = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    RegistryV1Bundle::read(&files, &Limits::default())
 }
 
-fn content(csv: &Value) -> Content {
+fn bundle_of(csv: &Value) -> RegistryV1Bundle {
     let annotations = ("metadata/annotations.yaml", ANNOTATIONS.to_owned());
-    content_of(&[("manifests/csv.json", csv.to_string()), annotations]).unwrap()
+    read_bundle(&[("manifests/csv.json", csv.to_string()), annotations]).unwrap()
 }
 
 fn install(csv: &Value, config: Option<&str>) -> Result<Vec<Value>, RenderError> {
-    content(csv).install(&Install {
+    bundle_of(csv).install(&InstallSettings {
         certificates: Some(&CertManager),
         config: config.map(str::as_bytes),
-        ..Install::into_namespace("here")
+        ..InstallSettings::into_namespace("here")
     })
 }
 
@@ -65,39 +66,43 @@ fn of_kind<'v>(objects: &'v [Value], kind: &str) -> Vec<&'v Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
 }
 
-fn kinds(objects: &[Value]) -> Vec<&str> {
+fn kinds_of(objects: &[Value]) -> Vec<&str> {
     objects.iter().map(|object| object["kind"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn roles_are_where_the_operator_watches() {
+fn roles_are_created_in_watched_namespaces() {
     let all = install(&csv(|_| {}), None).unwrap();
-    assert_eq!(kinds(&all), ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]);
+    assert_eq!(
+        kinds_of(&all),
+        ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]
+    );
     let rules = all[1]["rules"].as_array().unwrap();
     assert_eq!(rules[1]["resources"], json!(["namespaces"]));
     let one = install(&csv(|_| {}), Some("watchNamespace: there")).unwrap();
-    assert_eq!(kinds(&one), ["ServiceAccount", "Role", "RoleBinding", "Deployment"]);
+    assert_eq!(kinds_of(&one), ["ServiceAccount", "Role", "RoleBinding", "Deployment"]);
     assert_eq!(one[1]["metadata"]["namespace"], "there");
     assert_eq!(one[2]["subjects"][0]["namespace"], "here");
     assert_eq!(one[0]["metadata"]["namespace"], "here");
 }
 
 #[test]
-fn several_namespaces_have_a_role_each_and_the_webhooks_select_them() {
+fn each_target_namespace_has_a_role_and_webhooks_select_all_of_them() {
     let csv = csv(|csv| {
         csv["spec"]["installModes"][3]["supported"] = true.into();
         csv["spec"]["webhookdefinitions"] = json!([webhook("ValidatingAdmissionWebhook")]);
     });
     let targets = ["a".to_owned(), "b".to_owned()];
-    let settings = Settings { namespace: "here", targets: &targets, ..Settings::default() };
-    let objects = content(&csv).render(&settings).unwrap();
+    let settings =
+        RenderSettings { namespace: "here", targets: &targets, ..RenderSettings::default() };
+    let objects = bundle_of(&csv).render(&settings).unwrap();
     let roles = of_kind(&objects, "Role");
     assert_eq!(roles.len(), 2);
     assert_eq!(roles[0]["metadata"]["name"], roles[1]["metadata"]["name"]);
     let hook = of_kind(&objects, "ValidatingWebhookConfiguration")[0];
     let selector = &hook["webhooks"][0]["namespaceSelector"]["matchExpressions"][0];
     assert_eq!(selector["values"], json!(["a", "b"]));
-    // Nobody provides certificates: nothing is mounted.
+    // Without a certificate provider no volume is mounted.
     assert!(of_kind(&objects, "Deployment")[0].pointer("/spec/template/spec/volumes").is_none());
 }
 
@@ -115,7 +120,7 @@ fn webhook(kind: &str) -> Value {
 }
 
 #[test]
-fn annotations_of_the_version_give_way_to_those_of_the_template() {
+fn pod_template_annotations_override_those_of_the_csv() {
     let objects = install(&csv(|_| {}), None).unwrap();
     let deployment = of_kind(&objects, "Deployment")[0];
     assert_eq!(
@@ -133,7 +138,7 @@ fn annotations_of_the_version_give_way_to_those_of_the_template() {
 }
 
 #[test]
-fn a_configuration_changes_deployments() {
+fn deployment_config_changes_deployments() {
     let config = "
 deploymentConfig:
   env: [{name: A, value: two}, {name: B, value: three}]
@@ -161,33 +166,33 @@ deploymentConfig:
 type Change = Box<dyn Fn(&mut Value)>;
 
 #[test]
-fn what_stops_it_is_told_with_its_stage() {
+fn a_render_error_has_its_stage_and_upstreams_message() {
     let owned = json!({"owned": [{"name": "a", "version": "v1", "kind": "A"}]});
-    let table: [(Change, Option<&str>, Stage, &str); 6] = [
+    let table: [(Change, Option<&str>, RenderStage, &str); 6] = [
         (
             Box::new(move |csv| csv["spec"]["apiservicedefinitions"] = owned.clone()),
             None,
-            Stage::Support,
+            RenderStage::Support,
             "unsupported bundle: apiServiceDefintions are not supported",
         ),
         (
             Box::new(|csv| csv["spec"]["installModes"] = json!([])),
             None,
-            Stage::Support,
+            RenderStage::Support,
             "unsupported bundle: bundle must support at least one of [AllNamespaces SingleNamespace \
              OwnNamespace] install modes",
         ),
         (
             Box::new(|_| {}),
             Some("deploymentConfig: {volumes: [{}], selector: {}}"),
-            Stage::Configuration,
+            RenderStage::Configuration,
             "terminal error: invalid ClusterExtension configuration: invalid configuration: multiple \
              errors found:\n  - validation failed\n  - unknown field \"selector\"",
         ),
         (
             Box::new(|_| {}),
             Some("deploymentConfig: {resources: {limits: {cpu: much}}}"),
-            Stage::Configuration,
+            RenderStage::Configuration,
             "terminal error: invalid deploymentConfig: failed to unmarshal deploymentConfig: \
              quantities must match the regular expression \
              '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
@@ -197,7 +202,7 @@ fn what_stops_it_is_told_with_its_stage() {
                 csv["spec"]["webhookdefinitions"] = json!([webhook("ConversionWebhook")]);
             }),
             None,
-            Stage::Bundle,
+            RenderStage::Bundle,
             "bundle contains conversion webhook \"check.example.com\" and supports install modes \
              [AllNamespaces OwnNamespace SingleNamespace] - conversion webhooks are only supported \
              for bundles that only support AllNamespaces install mode",
@@ -207,7 +212,7 @@ fn what_stops_it_is_told_with_its_stage() {
                 csv["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
             }),
             Some("watchNamespace: other"),
-            Stage::Configuration,
+            RenderStage::Configuration,
             "terminal error: invalid ClusterExtension configuration: invalid configuration: invalid \
              format for field \"watchNamespace\": 'other' is not valid ownNamespaceInstallMode: \
              invalid value \"other\": must be \"here\" (the namespace where the operator is \
@@ -221,7 +226,7 @@ fn what_stops_it_is_told_with_its_stage() {
 }
 
 #[test]
-fn every_document_counts_and_lists_are_taken_apart() {
+fn all_documents_count_and_lists_are_flattened() {
     let list = "
 apiVersion: v1
 kind: List
@@ -232,14 +237,14 @@ items:
 ---
 {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: two}, value: 1.0}
 ";
-    let content = content_of(&[
+    let bundle_of = read_bundle(&[
         ("manifests/.hidden", list.to_owned()),
         ("manifests/csv.json", csv(|_| {}).to_string()),
         ("metadata/annotations.yaml", ANNOTATIONS.to_owned()),
     ])
     .unwrap();
-    let objects = content.install(&Install::into_namespace("here")).unwrap();
-    assert_eq!(kinds(&objects)[3..], ["ConfigMap", "Secret", "PriorityClass", "Deployment"]);
+    let objects = bundle_of.install(&InstallSettings::into_namespace("here")).unwrap();
+    assert_eq!(kinds_of(&objects)[3..], ["ConfigMap", "Secret", "PriorityClass", "Deployment"]);
     assert_eq!(objects[3]["metadata"]["namespace"], "here");
     assert_eq!(
         objects[5],
@@ -250,34 +255,35 @@ items:
     );
 }
 
-/// A provider that brings its own authority along.
+/// A provider with its own CA.
 #[derive(Debug)]
-struct Own;
+struct OwnCa;
 
-impl Certificates for Own {
-    fn secret(&self, serving: &Serving) -> Secret {
-        Secret::usual(serving)
+impl CertificateProvider for OwnCa {
+    fn secret(&self, serving: &WebhookServing) -> CertificateSecret {
+        CertificateSecret::with_default_keys(serving)
     }
 
-    fn trust(&self, caller: &mut Value, _serving: &Serving) {
+    fn inject_ca_bundle(&self, caller: &mut Value, _serving: &WebhookServing) {
         caller["webhooks"][0]["clientConfig"]["caBundle"] = "QUJD".into();
     }
 
-    fn serve(&self, _service: &mut Value, _serving: &Serving) {}
+    fn prepare_service(&self, _service: &mut Value, _serving: &WebhookServing) {}
 
-    fn objects(&self, serving: &Serving) -> Vec<Value> {
+    fn additional_objects(&self, serving: &WebhookServing) -> Vec<Value> {
         vec![json!({"kind": "Secret", "metadata": {"name": serving.certificate}})]
     }
 }
 
 #[test]
-fn certificates_may_come_from_anybody() {
+fn a_custom_certificate_provider_adds_its_ca_and_secret() {
     let csv =
         csv(|csv| csv["spec"]["webhookdefinitions"] = json!([webhook("MutatingAdmissionWebhook")]));
-    let install = Install { certificates: Some(&Own), ..Install::into_namespace("here") };
-    let objects = content(&csv).install(&install).unwrap();
+    let install =
+        InstallSettings { certificates: Some(&OwnCa), ..InstallSettings::into_namespace("here") };
+    let objects = bundle_of(&csv).install(&install).unwrap();
     assert_eq!(
-        kinds(&objects)[3..],
+        kinds_of(&objects)[3..],
         ["Deployment", "MutatingWebhookConfiguration", "Service", "Secret"]
     );
     assert_eq!(objects[4]["webhooks"][0]["clientConfig"]["caBundle"], "QUJD");
@@ -289,7 +295,7 @@ fn certificates_may_come_from_anybody() {
 }
 
 #[test]
-fn hostile_bundles_are_refused_in_bounds() {
+fn hostile_bundles_are_refused_within_limits() {
     let annotations = ("metadata/annotations.yaml", ANNOTATIONS.to_owned());
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
         + &(0..20).fold(String::new(), |text, at| {
@@ -304,19 +310,19 @@ fn hostile_bundles_are_refused_in_bounds() {
             ("manifests/csv.json", csv_text.clone()),
             annotations.clone(),
         ];
-        let error = content_of(&files).unwrap_err();
-        assert_eq!(error.stage(), Stage::Read);
+        let error = read_bundle(&files).unwrap_err();
+        assert_eq!(error.stage(), RenderStage::Read);
         assert!(error.message().starts_with("error parsing objects in \"manifests/a.yaml\""));
     }
     let small = Limits { file_bytes: 100, files: 5 };
-    let files: Files = [("manifests/csv.json", csv_text), annotations].into_iter().collect();
-    let error = Content::read(&files, &small).unwrap_err();
+    let files: MemoryFiles = [("manifests/csv.json", csv_text), annotations].into_iter().collect();
+    let error = RegistryV1Bundle::read(&files, &small).unwrap_err();
     assert_eq!(error.message(), "manifests/csv.json: the file has more than 100 bytes");
 }
 
 #[test]
-fn the_schema_is_complete() {
-    let schema = content(&csv(|_| {})).schema();
+fn the_schema_contains_all_referenced_components() {
+    let schema = bundle_of(&csv(|_| {})).schema();
     let text = schema.to_string();
     for reference in text.match_indices("#/components/schemas/").map(|(at, _)| &text[at..]) {
         let name = reference["#/components/schemas/".len()..].split('"').next().unwrap();

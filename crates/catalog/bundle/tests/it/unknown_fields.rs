@@ -1,8 +1,9 @@
-//! Unknown fields: which are found, where, how bad they are, and which field was meant.
+//! Unknown fields: their location, level and suggested field; and unknown APIs of published
+//! bundles.
 
 use mainstay_bundle::{
-    Bundle, Files, Folder, Limits, Reading, UnknownField,
-    validate::{Level, Library},
+    Bundle, BundleFolder, BundleReader, Limits, MemoryFiles, UnknownField,
+    validate::{FindingLevel, LibraryVersion},
 };
 use std::{
     collections::BTreeSet,
@@ -123,18 +124,18 @@ const SOUND: [(&str, &str); 6] = [
     ("metadata/dependencies.yaml", DEPENDENCIES),
 ];
 
-/// The unknown fields of the sound bundle with some text replaced.
+/// The unknown fields of the valid bundle after a text was replaced.
 fn unknown(from: &str, to: &str) -> Vec<UnknownField> {
     assert_eq!(SOUND.iter().filter(|(_, text)| text.contains(from)).count(), 1, "{from}");
     let files = SOUND.map(|(path, text)| (path, text.replacen(from, to, 1)));
-    let files: Files = files.into_iter().collect();
+    let files: MemoryFiles = files.into_iter().collect();
     let limits = Limits::default();
-    let reading = Reading::new(&files, &limits);
-    let subject = reading.load("", "bundle", Library::default()).subject.unwrap();
+    let reading = BundleReader::new(&files, &limits);
+    let subject = reading.load("", "bundle", LibraryVersion::default()).subject.unwrap();
     let of_objects = subject.unknown_fields();
     let bundle = Bundle::read_from(&files, &limits).map(|bundle| bundle.unknown_fields());
-    // Broken dependencies are no reason to have no bundle.
-    assert_eq!(bundle.unwrap(), of_objects, "both readers say the same");
+    // Invalid dependencies do not prevent reading the bundle.
+    assert_eq!(bundle.unwrap(), of_objects, "both readers return the same fields");
     of_objects.into_iter().chain(reading.unknown_fields()).collect()
 }
 
@@ -147,7 +148,7 @@ fn line(unknown: &UnknownField) -> String {
 }
 
 #[test]
-fn fields_that_are_known_are_no_findings() {
+fn known_fields_have_no_findings() {
     assert_eq!(unknown("version: 1.0.0", "version: 1.0.0"), []);
 }
 
@@ -248,7 +249,7 @@ fn a_misspelled_field_is_an_error_that_names_place_and_field() {
 }
 
 #[test]
-fn files_of_metadata_have_unknown_fields_too() {
+fn metadata_files_are_checked_for_unknown_fields() {
     for (from, to, expected) in [
         (
             "dependencies:",
@@ -279,26 +280,26 @@ fn files_of_metadata_have_unknown_fields_too() {
         let found: Vec<String> = unknown(from, to).iter().map(line).collect();
         assert_eq!(found, [expected], "{to}");
     }
-    let files: Files = [("metadata/own.yaml", "anything: {a: b}\n")].into_iter().collect();
-    assert_eq!(Reading::new(&files, &Limits::default()).unknown_fields(), []);
+    let files: MemoryFiles = [("metadata/own.yaml", "anything: {a: b}\n")].into_iter().collect();
+    assert_eq!(BundleReader::new(&files, &Limits::default()).unknown_fields(), []);
 }
 
 #[test]
-fn what_is_not_plainly_a_misspelling_is_a_warning() {
+fn an_unknown_field_that_is_no_misspelling_is_a_warning() {
     for (from, to, expected) in [
-        // A field of another object, or of no object.
+        // A field of another object, or of none.
         (
             "      kind: Foo",
             "      kind: Foo\n      group: example.com",
             "there is no field \"group\" in spec.customresourcedefinitions.owned[0] of the ClusterServiceVersion: clusters drop it",
         ),
-        // Its neighbour says what might have been meant.
+        // The object also has the field that might have been meant.
         (
             "  version: 1.0.0",
             "  version: 1.0.0\n  versions: 1",
             "there is no field \"versions\" in spec of the ClusterServiceVersion: clusters drop it",
         ),
-        // OLM reads it, and the API server drops it when it is applied.
+        // OLM reads the field; the API server drops it.
         (
             "  replaces: k",
             "  Replaces: k",
@@ -307,21 +308,21 @@ fn what_is_not_plainly_a_misspelling_is_a_warning() {
     ] {
         let found = unknown(from, to);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].level, &*found[0].problem.message), (Level::Warning, expected));
+        assert_eq!((found[0].level, &*found[0].problem.message), (FindingLevel::Warning, expected));
     }
 }
 
 #[test]
-fn a_field_that_is_unknown_in_many_places_is_named_three_times() {
+fn a_field_that_is_unknown_in_many_places_is_listed_three_times() {
     let entry = |number: usize| {
         format!("    - {{name: f{number}.example.com, version: v1, kind: F, group: a}}\n")
     };
     let owned = (0..9).map(entry).collect::<Vec<_>>().concat();
     let csv = CSV.replace("    owned:\n", &format!("    owned:\n{owned}"));
-    let files: Files = [("manifests/csv.yaml", &*csv)].into_iter().collect();
+    let files: MemoryFiles = [("manifests/csv.yaml", &*csv)].into_iter().collect();
     let limits = Limits::default();
-    let reading = Reading::new(&files, &limits);
-    let found = reading.load("", "", Library::default()).subject.unwrap().unknown_fields();
+    let reading = BundleReader::new(&files, &limits);
+    let found = reading.load("", "", LibraryVersion::default()).subject.unwrap().unknown_fields();
     let lines: Vec<Option<usize>> = found.iter().map(|field| field.problem.line).collect();
     assert_eq!(lines, [Some(10), Some(11), Some(12)]);
     assert!(found[2].problem.message.ends_with("; also in 6 more places"), "{found:?}");
@@ -336,10 +337,10 @@ fn a_hostile_object_has_a_bounded_number_of_findings() {
     let csv = CSV
         .replace("  version: 1.0.0\n", &format!("  version: 1.0.0\n  icon: [{{{unknown}}}]\n"))
         + &format!("more: {spec}\n");
-    let files: Files = [("manifests/csv.yaml", &*csv)].into_iter().collect();
+    let files: MemoryFiles = [("manifests/csv.yaml", &*csv)].into_iter().collect();
     let limits = Limits::default();
-    let reading = Reading::new(&files, &limits);
-    let found = reading.load("", "", Library::default()).subject.unwrap().unknown_fields();
+    let reading = BundleReader::new(&files, &limits);
+    let found = reading.load("", "", LibraryVersion::default()).subject.unwrap().unknown_fields();
     assert_eq!(found.len(), 101);
     let last = &found[100].problem.message;
     assert!(
@@ -362,7 +363,7 @@ fn bundles(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn errors_in_published_bundles_are_plain_misspellings() {
+fn errors_in_published_bundles_are_misspellings() {
     let Some(data) = mainstay_testdata::unpack("bundles-249", "unknown fields of bundles") else {
         return;
     };
@@ -371,16 +372,16 @@ fn errors_in_published_bundles_are_plain_misspellings() {
     let mut errors = BTreeSet::new();
     let mut with = 0;
     for folder in &all {
-        let tree = Folder::new(folder);
+        let tree = BundleFolder::new(folder);
         let limits = Limits::default();
-        let reading = Reading::new(&tree, &limits);
-        let loaded = reading.load("", "", Library::default());
+        let reading = BundleReader::new(&tree, &limits);
+        let loaded = reading.load("", "", LibraryVersion::default());
         let mut found = reading.unknown_fields();
         found.extend(
-            loaded.subject.iter().flat_map(mainstay_bundle::validate::Subject::unknown_fields),
+            loaded.subject.iter().flat_map(mainstay_bundle::validate::LoadedBundle::unknown_fields),
         );
         with += usize::from(!found.is_empty());
-        let wrong = found.into_iter().filter(|unknown| unknown.level == Level::Error);
+        let wrong = found.into_iter().filter(|unknown| unknown.level == FindingLevel::Error);
         errors.extend(wrong.map(|unknown| {
             let name = unknown.problem.message.split('"').nth(1).unwrap().to_owned();
             format!("{name}: {}", unknown.problem.remedy)
@@ -396,22 +397,23 @@ fn errors_in_published_bundles_are_plain_misspellings() {
 }
 
 #[test]
-fn kinds_in_published_bundles_are_served_but_for_versions_of_the_wrong_group_version() {
+fn published_bundles_have_unknown_apis_only_in_csvs() {
     let what = "keys and kinds of bundles";
     let Some(data) = mainstay_testdata::unpack("bundles-249", what) else { return };
     let mut all = Vec::new();
     bundles(data.path(), &mut all);
-    let mut doubtful = BTreeSet::new();
+    let mut csv_warning = BTreeSet::new();
     for folder in &all {
-        let tree = Folder::new(folder);
+        let tree = BundleFolder::new(folder);
         let limits = Limits::default();
-        let reading = Reading::new(&tree, &limits);
-        let loaded = reading.load("", "", Library::default());
+        let reading = BundleReader::new(&tree, &limits);
+        let loaded = reading.load("", "", LibraryVersion::default());
         assert_eq!(loaded.repeated, [], "{}", folder.display());
-        for api in loaded.subject.iter().flat_map(mainstay_bundle::validate::Subject::unknown_apis)
+        for api in
+            loaded.subject.iter().flat_map(mainstay_bundle::validate::LoadedBundle::unknown_apis)
         {
-            assert_eq!(api.level, Level::Warning, "{}: {}", folder.display(), api.problem);
-            doubtful.insert(api.problem.message);
+            assert_eq!(api.level, FindingLevel::Warning, "{}: {}", folder.display(), api.problem);
+            csv_warning.insert(api.problem.message);
         }
     }
     mainstay_testdata::ran(&format!("{what}: {} published bundles", all.len()));
@@ -421,5 +423,5 @@ fn kinds_in_published_bundles_are_served_but_for_versions_of_the_wrong_group_ver
              ClusterServiceVersion: OLM reads it all the same, the API server refuses it"
         )
     };
-    assert_eq!(doubtful.into_iter().collect::<Vec<_>>(), ["v1", "v1beta1"].map(of_version));
+    assert_eq!(csv_warning.into_iter().collect::<Vec<_>>(), ["v1", "v1beta1"].map(of_version));
 }

@@ -1,12 +1,12 @@
-//! Why a document is no object and a value does not have its Go type, in the words of Go's decoders.
+//! Decoding errors of documents and values, in the words of Go's decoders.
 
 pub use mainstay_schema::gojson::TypeError;
 use mainstay_schema::strict;
 
-/// Why a value that was read already cannot be converted to a Go type, in the words of the converter
-/// of Kubernetes.
+/// Why a decoded value cannot be converted to a Go type, in the words of Kubernetes' converter of
+/// unstructured objects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConvertError {
+pub enum FromUnstructuredError {
     /// A mapping is expected.
     #[error("cannot restore map from {found}")]
     RestoreMap {
@@ -25,7 +25,7 @@ pub enum ConvertError {
         /// What Go calls the kind of the value.
         found: &'static str,
     },
-    /// Go could convert the kind of the value to the type, and Kubernetes does not.
+    /// Go could convert the kind of the value to the type, but Kubernetes does not.
     #[error("cannot convert {found} to {expected}")]
     ConvertKind {
         /// What Go calls the kind of the value.
@@ -33,7 +33,7 @@ pub enum ConvertError {
         /// The Go type.
         expected: String,
     },
-    /// Nothing converts the kind of the value to the type.
+    /// No conversion exists from the kind of the value to the type.
     #[error("unrecognized type: {0}")]
     UnrecognizedType(String),
     /// A type that decodes itself refuses the value.
@@ -44,7 +44,7 @@ pub enum ConvertError {
     DecodeKubernetes(#[from] strict::DecodeError),
 }
 
-/// Why a value is no object of Kubernetes.
+/// Why a value is not a Kubernetes object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// The value has no kind, or an apiVersion with two slashes.
@@ -53,29 +53,29 @@ pub enum ObjectError {
         /// The value.
         json: String,
     },
-    /// The value, or a part of it that every object has, is of another kind than its type.
+    /// The value, or a part that every object has, does not have its type.
     #[error(transparent)]
     Decode(#[from] TypeError),
 }
 
 /// Why the first document of a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DocumentError {
+pub enum FirstDocumentError {
     /// The file has no document.
     #[error("EOF")]
     NoDocument,
-    /// The document is no YAML; the words of upstream's parser.
+    /// The document is not YAML; the message of upstream's parser.
     #[error("error converting YAML to JSON: yaml: {0}")]
     ParseYaml(String),
-    /// The document is refused here and not by upstream's parser, such as for its depth.
+    /// Only this parser refuses the document, for example for its depth.
     #[error("{}", .0.fault)]
     ReadDocument(mainstay_yaml::YamlError),
-    /// The document does not hold what is expected.
+    /// The document does not have the expected type.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Decode(ObjectError),
 }
 
-impl From<TypeError> for DocumentError {
+impl From<TypeError> for FirstDocumentError {
     fn from(error: TypeError) -> Self {
         Self::Decode(error.into())
     }

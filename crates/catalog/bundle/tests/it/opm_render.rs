@@ -1,25 +1,25 @@
-//! Beside recorded answers of `opm render`: written bundles, and published ones by digest.
+//! Blobs of bundles, compared with recorded answers of `opm render`; published ones by digest.
 
 use crate::{Flags, render};
-use mainstay_bundle::{Folder, Tree, is_bundle};
+use mainstay_bundle::{BundleFolder, FileTree, is_bundle};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// Cases that differ, each with its reason: `NAME: why`.
+/// Known differences, each with its reason: `NAME: why`.
 pub(crate) const DIFFERENCES: &str = include_str!("differences.txt");
 
-/// What a run says, and the list of what differs against [`DIFFERENCES`].
+/// The result of a run, to compare with [`DIFFERENCES`].
 #[derive(Default)]
 pub(crate) struct Score {
     pub(crate) cases: usize,
     pub(crate) differing: BTreeSet<String>,
-    /// What differs in the cases that do.
+    /// Descriptions of the differences.
     notes: Vec<String>,
 }
 
 impl Score {
-    /// Notes a case, and what differs in it.
+    /// Compares a case.
     pub(crate) fn compare(&mut self, name: String, found: &Value, wanted: &Value) {
         self.cases += 1;
         if found == wanted {
@@ -30,7 +30,7 @@ impl Score {
         self.differing.insert(name);
     }
 
-    pub(crate) fn settle(&self, what: &str, prefix: &str) {
+    pub(crate) fn assert_as_listed(&self, what: &str, prefix: &str) {
         let listed: BTreeSet<String> = DIFFERENCES
             .lines()
             .filter(|line| !line.starts_with('#') && line.starts_with(prefix))
@@ -40,12 +40,18 @@ impl Score {
         mainstay_testdata::ran(&format!("{agree} of {} {what}", self.cases));
         assert!(self.cases > 0, "no cases");
         let notes = self.notes.join("\n");
-        assert_eq!(self.differing, listed, "what differs is listed, and nothing else is\n{notes}");
-        assert!(self.differing.len() * 100 <= self.cases.max(100), "at most one per cent differs");
+        assert_eq!(
+            self.differing, listed,
+            "the differences are not those of differences.txt\n{notes}"
+        );
+        assert!(
+            self.differing.len() * 100 <= self.cases.max(100),
+            "more than one per cent differs"
+        );
     }
 }
 
-/// The first place at which two values differ, and both sides of it.
+/// The first path at which two values differ, and both values there.
 fn first_difference(found: &Value, wanted: &Value) -> (String, String, String) {
     let null = Value::Null;
     let below = |step: String, one: &Value, other: &Value| {
@@ -89,12 +95,12 @@ fn written_bundles_are_rendered_as_recorded() {
         }
         let recorded: Value =
             serde_json::from_slice(&fs::read(case.join("case.json")).unwrap()).unwrap();
-        let Some(ours) = answer(&case, &recorded) else { continue };
+        let Some(ours) = our_answer(&case, &recorded) else { continue };
         score.cases += 1;
         let agrees = match &ours {
-            Ok(printed) => {
+            Ok(format_go_value) => {
                 recorded["exit"] == 0
-                    && fs::read_to_string(case.join("stdout")).unwrap() == *printed
+                    && fs::read_to_string(case.join("stdout")).unwrap() == *format_go_value
             }
             Err(message) => recorded["exit"] != 0 && recorded["message"] == message.as_str(),
         };
@@ -103,11 +109,11 @@ fn written_bundles_are_rendered_as_recorded() {
             score.differing.insert(name);
         }
     }
-    score.settle("recorded renderings of written bundles agree", "2");
+    score.assert_as_listed("recorded renderings of written bundles agree", "2");
 }
 
-/// Our answer to a case; none if it is not about bundle folders only.
-fn answer(case: &Path, recorded: &Value) -> Option<Result<String, String>> {
+/// Our answer to a case; none if an argument is not a bundle folder.
+fn our_answer(case: &Path, recorded: &Value) -> Option<Result<String, String>> {
     let mut flags = Flags::default();
     let mut folders = Vec::new();
     let mut arguments = recorded["argv"].as_array()?.iter().filter_map(Value::as_str).skip(2);
@@ -119,12 +125,13 @@ fn answer(case: &Path, recorded: &Value) -> Option<Result<String, String>> {
             folder => folders.push(folder),
         }
     }
-    let trees: Vec<Folder> = folders.iter().map(|name| Folder::new(case.join(name))).collect();
+    let trees: Vec<BundleFolder> =
+        folders.iter().map(|name| BundleFolder::new(case.join(name))).collect();
     if trees.iter().any(|tree| !is_bundle(tree)) {
         return None;
     }
-    let bundles: Vec<(&dyn Tree, &str)> =
-        trees.iter().zip(&folders).map(|(tree, name)| (tree as &dyn Tree, *name)).collect();
+    let bundles: Vec<(&dyn FileTree, &str)> =
+        trees.iter().zip(&folders).map(|(tree, name)| (tree as &dyn FileTree, *name)).collect();
     Some(render(&bundles, &flags))
 }
 
@@ -145,10 +152,12 @@ fn published_bundles_are_rendered_as_recorded() {
             migrate: flags.iter().any(|flag| flag == "--migrate"),
             template: flags.iter().skip(2).find_map(Value::as_str),
         };
-        let ours = render(&[(&Folder::new(bundles.path().join(name)), name)], &flags);
+        let ours = render(&[(&BundleFolder::new(bundles.path().join(name)), name)], &flags);
         score.cases += 1;
         let agrees = match &ours {
-            Ok(printed) => row["sha256_raw"] == format!("{:x}", Sha256::digest(printed)),
+            Ok(format_go_value) => {
+                row["sha256_raw"] == format!("{:x}", Sha256::digest(format_go_value))
+            }
             Err(message) => row["message"] == message.as_str(),
         };
         if !agrees {
@@ -156,5 +165,5 @@ fn published_bundles_are_rendered_as_recorded() {
             score.differing.insert(format!("{name}{kind}"));
         }
     }
-    score.settle("recorded renderings of published bundles agree", "c");
+    score.assert_as_listed("recorded renderings of published bundles agree", "c");
 }

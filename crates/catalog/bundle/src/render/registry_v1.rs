@@ -1,12 +1,11 @@
-//! What of a bundle is rendered, read by upstream's rules.
+//! The content of a registry+v1 bundle that is rendered, read by operator-controller's rules.
 
-use super::{ManifestError, ReadError, RenderError, convert, yaml};
+use super::{ManifestFileError, ReadBundleError, RenderError, convert, yaml};
 use crate::{
-    metadata,
-    mismatch::{ConvertError, DocumentError, ObjectError, TypeError},
+    decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError},
+    go_field, metadata,
     read::Limits,
-    shape,
-    tree::{Kind, Tree},
+    tree::{FileKind, FileTree},
     types,
 };
 use mainstay_gocompat::json::{Html, Numbers};
@@ -17,26 +16,26 @@ use mainstay_yaml::{Document, DocumentFormat, Options};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A bundle as it is rendered.
+/// A registry+v1 bundle as the renderer reads it.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct RegistryV1Bundle {
     pub(super) package: String,
     /// The name of the ClusterServiceVersion.
     pub(super) name: String,
     /// Its annotations.
     pub(super) annotations: BTreeMap<String, String>,
-    /// The install modes that it calls supported.
+    /// The supported install modes.
     pub(super) modes: BTreeSet<String>,
     pub(super) deployments: Vec<Deployment>,
     pub(super) permissions: Vec<Permission>,
     pub(super) cluster_permissions: Vec<Permission>,
     pub(super) webhooks: Vec<Webhook>,
-    /// Names of the definitions that it owns.
-    pub(super) owned: Vec<String>,
-    /// Whether it owns aggregated APIs.
-    pub(super) aggregates: bool,
-    /// Custom resource definitions, in the form of their type.
-    pub(super) definitions: Vec<Value>,
+    /// Names of the owned CustomResourceDefinitions.
+    pub(super) owned_crds: Vec<String>,
+    /// Whether the bundle owns aggregated APIs.
+    pub(super) owns_api_services: bool,
+    /// CustomResourceDefinitions, in the form of their type.
+    pub(super) crds: Vec<Value>,
     /// All other objects.
     pub(super) others: Vec<Value>,
 }
@@ -49,7 +48,7 @@ pub(super) struct Deployment {
     pub(super) spec: Value,
 }
 
-/// An entry of permissions; rules are none where the field is missing.
+/// An entry of permissions; rules are none if the field is missing.
 #[derive(Clone, Debug)]
 pub(super) struct Permission {
     pub(super) account: String,
@@ -62,9 +61,9 @@ pub(super) struct Webhook {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) deployment: String,
-    /// The port as it is written; 0 if it is not.
+    /// The port as written; 0 if absent.
     pub(super) port: i64,
-    pub(super) definitions: Vec<String>,
+    pub(super) crds: Vec<String>,
     /// All fields.
     pub(super) fields: Map<String, Value>,
 }
@@ -83,16 +82,16 @@ static PROPERTY: DeclaredStruct = DeclaredStruct {
 
 static PROPERTIES: DeclaredType = DeclaredType::List(&DeclaredType::Struct(&PROPERTY));
 
-impl Content {
+impl RegistryV1Bundle {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// What is wrong with it first ([`RenderError::Read`]).
-    pub fn read(tree: &dyn Tree, limits: &Limits) -> Result<Self, RenderError> {
-        Ok(Reader { tree, limits }.content()?)
+    /// The first fault ([`RenderError::Read`]).
+    pub fn read(tree: &dyn FileTree, limits: &Limits) -> Result<Self, RenderError> {
+        Ok(Reader { tree, limits }.bundle()?)
     }
 
-    /// The package; empty if the annotations do not say it.
+    /// The package; empty if the annotations lack it.
     pub fn package(&self) -> &str {
         &self.package
     }
@@ -102,21 +101,21 @@ impl Content {
         &self.name
     }
 
-    /// Whether the bundle says that it supports an install mode.
+    /// Whether the bundle supports an install mode.
     pub fn supports(&self, mode: &str) -> bool {
         self.modes.contains(mode)
     }
 }
 
 struct Reader<'t> {
-    tree: &'t dyn Tree,
+    tree: &'t dyn FileTree,
     limits: &'t Limits,
 }
 
 #[derive(Default)]
 struct Objects {
     csv: Option<Value>,
-    definitions: Vec<Value>,
+    crds: Vec<Value>,
     others: Vec<Value>,
 }
 
@@ -125,89 +124,92 @@ const ANNOTATIONS: &str = "metadata/annotations.yaml";
 const PROPERTIES_PATH: &str = "metadata/properties.yaml";
 
 impl Reader<'_> {
-    fn content(&self) -> Result<Content, ReadError> {
+    fn bundle(&self) -> Result<RegistryV1Bundle, ReadBundleError> {
         let package = self.package()?;
         let mut objects = Objects::default();
         self.manifests(&mut objects)?;
         let Some(csv) = objects.csv else {
-            return Err(ReadError::NoClusterServiceVersion { folder: MANIFESTS });
+            return Err(ReadBundleError::NoClusterServiceVersion { folder: MANIFESTS });
         };
-        let mut content = of_csv(&csv);
-        content.package = package;
-        content.definitions = objects.definitions;
-        content.others = objects.others;
-        self.properties(&mut content.annotations)?;
-        Ok(content)
+        let mut bundle = from_csv(&csv);
+        bundle.package = package;
+        bundle.crds = objects.crds;
+        bundle.others = objects.others;
+        self.properties(&mut bundle.annotations)?;
+        Ok(bundle)
     }
 
     /// The bytes of a file; none if there is no such file.
-    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, ReadError> {
+    fn file(&self, path: &str) -> Result<Option<Vec<u8>>, ReadBundleError> {
         let limit = self.limits.file_bytes;
         match self.tree.read(path, limit) {
             Ok(bytes) if u64::try_from(bytes.len()).is_ok_and(|length| length > limit) => {
-                Err(ReadError::FileTooLong { path: path.to_owned(), limit })
+                Err(ReadBundleError::FileTooLong { path: path.to_owned(), limit })
             }
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                let reason = crate::read::plain(&error);
-                Err(ReadError::OpenFile { path: path.to_owned(), reason })
+                let reason = crate::read::io_message(&error);
+                Err(ReadBundleError::OpenFile { path: path.to_owned(), reason })
             }
         }
     }
 
-    /// The bytes of a file that has to be there.
-    fn required_file(&self, path: &str) -> Result<Vec<u8>, ReadError> {
+    /// The bytes of a required file.
+    fn required_file(&self, path: &str) -> Result<Vec<u8>, ReadBundleError> {
         self.file(path)?.ok_or_else(|| {
             let reason = "no such file or directory".to_owned();
-            ReadError::OpenFile { path: path.to_owned(), reason }
+            ReadBundleError::OpenFile { path: path.to_owned(), reason }
         })
     }
 
-    fn package(&self) -> Result<String, ReadError> {
+    fn package(&self) -> Result<String, ReadBundleError> {
         let bytes = self.required_file(ANNOTATIONS)?;
-        let value = alone(&bytes).and_then(|value| typed(value, &types::ANNOTATIONS_FILE));
-        let value = value.map_err(ReadError::DecodeAnnotations)?;
-        let annotations = shape::field(&value, "annotations").unwrap_or(&Value::Null);
-        Ok(shape::text(annotations, types::PACKAGE_KEY).to_owned())
+        let value =
+            first_document(&bytes).and_then(|value| decode_as(value, &types::ANNOTATIONS_FILE));
+        let value = value.map_err(ReadBundleError::DecodeAnnotations)?;
+        let annotations = go_field::field(&value, "annotations").unwrap_or(&Value::Null);
+        Ok(go_field::text(annotations, types::PACKAGE_KEY).to_owned())
     }
 
-    fn manifests(&self, objects: &mut Objects) -> Result<(), ReadError> {
-        let mut entries = self.tree.list(MANIFESTS).map_err(|error| ReadError::ListFolder {
-            folder: MANIFESTS,
-            reason: not_there(&error),
+    fn manifests(&self, objects: &mut Objects) -> Result<(), ReadBundleError> {
+        let mut entries = self.tree.list(MANIFESTS).map_err(|error| {
+            ReadBundleError::ListFolder { folder: MANIFESTS, reason: list_error(&error) }
         })?;
         if entries.len() > self.limits.files {
-            return Err(ReadError::TooManyFiles { limit: self.limits.files });
+            return Err(ReadBundleError::TooManyFiles { limit: self.limits.files });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let path = format!("{MANIFESTS}/{}", entry.name);
             match entry.kind {
-                Kind::File => {}
-                Kind::Folder => {
-                    return Err(ReadError::Subdirectory { folder: MANIFESTS, path });
+                FileKind::File => {}
+                FileKind::Folder => {
+                    return Err(ReadBundleError::Subdirectory { folder: MANIFESTS, path });
                 }
-                Kind::Outside => return Err(ReadError::LinkOutside { path }),
-                Kind::Other => return Err(ReadError::NotAFile { path }),
+                FileKind::Outside => return Err(ReadBundleError::LinkOutside { path }),
+                FileKind::Other => return Err(ReadBundleError::NotAFile { path }),
             }
             let bytes = self.required_file(&path)?;
             objects
                 .add_file(&path, &bytes)
-                .map_err(|error| ReadError::ParseObjects { path, error: Box::new(error) })?;
+                .map_err(|error| ReadBundleError::ParseObjects { path, error: Box::new(error) })?;
         }
         Ok(())
     }
 
-    /// Adds the properties file to the annotation of properties.
-    fn properties(&self, annotations: &mut BTreeMap<String, String>) -> Result<(), ReadError> {
+    /// Adds the entries of the properties file to the annotation `olm.properties`.
+    fn properties(
+        &self,
+        annotations: &mut BTreeMap<String, String>,
+    ) -> Result<(), ReadBundleError> {
         const ANNOTATION: &str = "olm.properties";
         let mut all = Vec::new();
         if let Some(text) = annotations.get(ANNOTATION) {
-            let parsed =
-                strict::parse(text.as_bytes()).map_err(ReadError::ParsePropertiesAnnotation)?;
+            let parsed = strict::parse(text.as_bytes())
+                .map_err(ReadBundleError::ParsePropertiesAnnotation)?;
             gojson::check(&parsed.value, &PROPERTIES)
-                .map_err(|mismatch| ReadError::DecodePropertiesAnnotation(mismatch.reason))?;
+                .map_err(|mismatch| ReadBundleError::DecodePropertiesAnnotation(mismatch.reason))?;
             let (found, _) = metadata::from_annotation(text, "");
             all.extend(found.into_iter().map(|property| {
                 let value = serde_json::from_str(property.json()).unwrap_or_default();
@@ -221,22 +223,22 @@ impl Reader<'_> {
         let Some(bytes) = self.file(path)?.filter(|bytes| !bytes.is_empty()) else {
             return Ok(());
         };
-        let value = alone(&bytes)
-            .and_then(|value| typed(value, &PROPERTIES_FILE))
-            .map_err(|error| ReadError::DecodeProperties { path, error })?;
-        let items = shape::field(&value, "properties").and_then(Value::as_array);
+        let value = first_document(&bytes)
+            .and_then(|value| decode_as(value, &PROPERTIES_FILE))
+            .map_err(|error| ReadBundleError::DecodeProperties { path, error })?;
+        let items = go_field::field(&value, "properties").and_then(Value::as_array);
         all.extend(items.into_iter().flatten().map(|item| {
-            let value = shape::field(item, "value").unwrap_or(&Value::Null);
-            let kind = shape::text(item, "type").to_owned();
+            let value = go_field::field(item, "value").unwrap_or(&Value::Null);
+            let kind = go_field::text(item, "type").to_owned();
             (kind, mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole))
         }));
-        annotations.insert(ANNOTATION.to_owned(), written(&all));
+        annotations.insert(ANNOTATION.to_owned(), encode_properties(&all));
         Ok(())
     }
 }
 
-/// Properties as Go writes them; none of them is `null`.
-fn written(properties: &[(String, String)]) -> String {
+/// Properties as Go encodes them; an empty list is `null`.
+fn encode_properties(properties: &[(String, String)]) -> String {
     if properties.is_empty() {
         return "null".to_owned();
     }
@@ -255,33 +257,36 @@ fn written(properties: &[(String, String)]) -> String {
     out
 }
 
-fn not_there(error: &std::io::Error) -> String {
+fn list_error(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::NotFound {
         "no such file or directory".to_owned()
     } else {
-        crate::read::plain(error)
+        crate::read::io_message(error)
     }
 }
 
-/// A YAML text of which only the first document counts.
-fn alone(bytes: &[u8]) -> Result<Value, DocumentError> {
+/// The first document of a YAML text.
+fn first_document(bytes: &[u8]) -> Result<Value, FirstDocumentError> {
     match mainstay_yaml::documents(bytes, &Options::default()).next() {
         None => Ok(Value::Null),
         Some(Ok(document)) => Ok(document.value),
-        Some(Err(error)) => Err(DocumentError::ParseYaml(yaml::of_text(bytes, &error))),
+        Some(Err(error)) => Err(FirstDocumentError::ParseYaml(yaml::document_error(bytes, &error))),
     }
 }
 
-/// A value from YAML, where scalars become texts if texts are wanted.
-fn typed(mut value: Value, wanted: &'static DeclaredStruct) -> Result<Value, DocumentError> {
-    make_texts(&mut value, &DeclaredType::Struct(wanted));
+/// A value from YAML as its Go type; scalars become texts where the type has texts.
+fn decode_as(
+    mut value: Value,
+    wanted: &'static DeclaredStruct,
+) -> Result<Value, FirstDocumentError> {
+    coerce_texts(&mut value, &DeclaredType::Struct(wanted));
     match gojson::check_struct(&value, wanted) {
         Ok(()) => Ok(value),
         Err(mismatch) => Err(mismatch.reason.into()),
     }
 }
 
-fn make_texts(value: &mut Value, wanted: &DeclaredType) {
+fn coerce_texts(value: &mut Value, wanted: &DeclaredType) {
     match (wanted, &mut *value) {
         (DeclaredType::Text, Value::Bool(_) | Value::Number(_)) => {
             *value = mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole).into();
@@ -289,13 +294,13 @@ fn make_texts(value: &mut Value, wanted: &DeclaredType) {
         (DeclaredType::Struct(shape), Value::Object(fields)) => {
             for (name, wanted) in shape.fields {
                 if let Some(value) = fields.get_mut(*name) {
-                    make_texts(value, wanted);
+                    coerce_texts(value, wanted);
                 }
             }
         }
         (DeclaredType::List(element), Value::Array(items)) => {
             for item in items {
-                make_texts(item, element);
+                coerce_texts(item, element);
             }
         }
         _ => {}
@@ -303,32 +308,34 @@ fn make_texts(value: &mut Value, wanted: &DeclaredType) {
 }
 
 impl Objects {
-    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), ManifestError> {
+    fn add_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), ManifestFileError> {
         for document in mainstay_yaml::documents(bytes, &Options::default()) {
-            let document = document.map_err(|error| ManifestError::ParseYaml {
+            let document = document.map_err(|error| ManifestFileError::ParseYaml {
                 path: path.to_owned(),
-                reason: yaml::of_stream(bytes, &error),
+                reason: yaml::stream_error(bytes, &error),
             })?;
-            check_decodes(&document, bytes)
-                .map_err(|error| ManifestError::DecodeObject { path: path.to_owned(), error })?;
+            check_object(&document, bytes).map_err(|error| ManifestFileError::DecodeObject {
+                path: path.to_owned(),
+                error,
+            })?;
             self.add_document(document)?;
         }
         Ok(())
     }
 
-    /// Adds the objects of a document: one, or those of a list.
-    fn add_document(&mut self, mut document: Document) -> Result<(), ManifestError> {
+    /// Adds the object of a document, or the objects of a list.
+    fn add_document(&mut self, mut document: Document) -> Result<(), ManifestFileError> {
         if let Value::Object(fields) = &mut document.value {
             structural::whole_numbers(fields);
         }
         let is_list = document.value.get("items").is_some();
-        let objects = if is_list { flattened(document.value) } else { vec![document.value] };
-        let errors: Vec<ConvertError> =
+        let objects = if is_list { flatten_list(document.value) } else { vec![document.value] };
+        let errors: Vec<FromUnstructuredError> =
             objects.into_iter().filter_map(|object| self.add(object).err()).collect();
-        if errors.is_empty() { Ok(()) } else { Err(ManifestError::ConvertObjects(errors)) }
+        if errors.is_empty() { Ok(()) } else { Err(ManifestFileError::ConvertObjects(errors)) }
     }
 
-    fn add(&mut self, mut object: Value) -> Result<(), ConvertError> {
+    fn add(&mut self, mut object: Value) -> Result<(), FromUnstructuredError> {
         match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "ClusterServiceVersion" => {
                 convert::csv(&mut object)?;
@@ -336,7 +343,7 @@ impl Objects {
             }
             "CustomResourceDefinition" => {
                 convert::definition(&mut object)?;
-                self.definitions.push(object);
+                self.crds.push(object);
             }
             _ => self.others.push(object),
         }
@@ -344,15 +351,15 @@ impl Objects {
     }
 }
 
-/// Whether a document is an object of a kind, with metadata that can be read.
-fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
+/// Checks that a document is an object with a kind and valid metadata.
+fn check_object(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
     let value = &document.value;
     if !value.is_object() {
         let (found, expected) = (json_kind(value).to_owned(), "unstructured.detector".to_owned());
         return Err(TypeError::WrongValue { found, expected }.into());
     }
-    let odd = shape::text(value, "apiVersion").matches('/').count() > 1;
-    if odd || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
+    let has_two_slashes = go_field::text(value, "apiVersion").matches('/').count() > 1;
+    if has_two_slashes || value.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
         let json = match (document.format, std::str::from_utf8(&bytes[document.bytes.clone()])) {
             (DocumentFormat::Json, Ok(text)) => text.trim().to_owned(),
             _ => mainstay_gocompat::json::value(value, Html::Escaped, Numbers::Whole),
@@ -373,15 +380,15 @@ fn check_decodes(document: &Document, bytes: &[u8]) -> Result<(), ObjectError> {
     gojson::check_struct(value, &types::METADATA).map_err(|mismatch| mismatch.reason.into())
 }
 
-/// The objects of a list, of lists in it too; what says nothing of its kind is what the list's name
-/// says.
-fn flattened(list: Value) -> Vec<Value> {
-    let text = |value: &Value, name: &str| shape::text(value, name).to_owned();
+/// The objects of a list and of its inner lists. An item without kind and apiVersion takes them
+/// from the list.
+fn flatten_list(list: Value) -> Vec<Value> {
+    let text = |value: &Value, name: &str| go_field::text(value, name).to_owned();
     let kind = text(&list, "kind");
     let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
     let api_version = text(&list, "apiVersion");
-    let mut waiting: VecDeque<Value> = items(list).into();
-    for item in &mut waiting {
+    let mut queue: VecDeque<Value> = items(list).into();
+    for item in &mut queue {
         if text(item, "kind").is_empty()
             && text(item, "apiVersion").is_empty()
             && let Value::Object(fields) = item
@@ -391,9 +398,9 @@ fn flattened(list: Value) -> Vec<Value> {
         }
     }
     let mut out = Vec::new();
-    while let Some(item) = waiting.pop_front() {
+    while let Some(item) = queue.pop_front() {
         if item.get("items").is_some_and(Value::is_array) {
-            waiting.extend(items(item));
+            queue.extend(items(item));
         } else {
             out.push(item);
         }
@@ -408,8 +415,8 @@ fn items(mut list: Value) -> Vec<Value> {
     }
 }
 
-/// Takes a converted ClusterServiceVersion apart.
-fn of_csv(csv: &Value) -> Content {
+/// A bundle with the content of a converted ClusterServiceVersion.
+fn from_csv(csv: &Value) -> RegistryV1Bundle {
     let spec = csv.get("spec").unwrap_or(&Value::Null);
     let list = |value: &'static str| {
         let found = spec.pointer(value).and_then(Value::as_array);
@@ -427,7 +434,7 @@ fn of_csv(csv: &Value) -> Content {
         rules: value.get("rules").and_then(Value::as_array).cloned(),
     };
     let annotations = csv.pointer("/metadata/annotations").and_then(Value::as_object);
-    Content {
+    RegistryV1Bundle {
         package: String::new(),
         name: text(csv.get("metadata").unwrap_or(&Value::Null), "name"),
         annotations: annotations
@@ -454,13 +461,15 @@ fn of_csv(csv: &Value) -> Content {
                 kind: text(value, "type"),
                 deployment: text(value, "deploymentName"),
                 port: value.get("containerPort").and_then(Value::as_i64).unwrap_or(0),
-                definitions: texts(value, "conversionCRDs"),
+                crds: texts(value, "conversionCRDs"),
                 fields: value.as_object().cloned().unwrap_or_default(),
             })
             .collect(),
-        owned: list("/customresourcedefinitions/owned").map(|value| text(value, "name")).collect(),
-        aggregates: list("/apiservicedefinitions/owned").len() > 0,
-        definitions: Vec::new(),
+        owned_crds: list("/customresourcedefinitions/owned")
+            .map(|value| text(value, "name"))
+            .collect(),
+        owns_api_services: list("/apiservicedefinitions/owned").len() > 0,
+        crds: Vec::new(),
         others: Vec::new(),
     }
 }
