@@ -51,7 +51,7 @@ pub use csv::{ApiKey, Csv, RelatedImage};
 pub use declare::{DeclaredBundle, DeclaredProperty, Image};
 pub use error::{BundleError, Problem};
 pub use kinds::UnknownApi;
-pub use mainstay_schema::builtin::{ReleaseError, TextError};
+pub use mainstay_schema::builtin::{ParseReleaseError, ParseTextError};
 pub use manifest::Manifest;
 pub use metadata::{Annotations, Property};
 pub use migrate::csv_metadata;

@@ -41,7 +41,7 @@ pub enum ConvertError {
     Decode(#[from] TypeError),
     /// A value does not have its type of Kubernetes.
     #[error(transparent)]
-    DecodeKubernetes(#[from] strict::DecodeError),
+    DecodeKubernetes(#[from] strict::UnmarshalError),
 }
 
 /// Why a value is no object of Kubernetes.

@@ -22,7 +22,7 @@ use crate::{
 use mainstay_formats::near;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
-use mainstay_schema::builtin::{self, Definition, Type};
+use mainstay_schema::builtin::{self, FieldType, TypeDefinition};
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt::Write};
@@ -296,7 +296,7 @@ struct Walk<'v> {
     any_case: bool,
     found: Vec<Unknown<'v>>,
     /// The package whose type of schemas was asked for last, and that type.
-    schema: Option<(&'static str, &'static Definition)>,
+    schema: Option<(&'static str, &'static TypeDefinition)>,
 }
 
 impl<'v> Walk<'v> {
@@ -334,11 +334,12 @@ impl<'v> Walk<'v> {
     }
 
     /// A value against a type of Kubernetes.
-    fn kube(&mut self, value: &'v Value, definition: &'static Definition) {
-        if definition.shape() == builtin::Shape::Any {
+    fn kube(&mut self, value: &'v Value, definition: &'static TypeDefinition) {
+        if definition.json_form() == builtin::JsonForm::Any {
             return self.schema_part(value, definition);
         }
-        let (builtin::Shape::Object, Value::Object(fields)) = (definition.shape(), value) else {
+        let (builtin::JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value)
+        else {
             return;
         };
         for (key, value) in fields {
@@ -355,7 +356,7 @@ impl<'v> Walk<'v> {
 
     /// Parts of definitions of custom resources that take a schema or something else. They are read
     /// apart, with names in any case.
-    fn schema_part(&mut self, value: &'v Value, definition: &'static Definition) {
+    fn schema_part(&mut self, value: &'v Value, definition: &'static TypeDefinition) {
         let short = definition.short_name();
         if !short.starts_with("JSONSchemaPropsOr") {
             return;
@@ -378,17 +379,17 @@ impl<'v> Walk<'v> {
         self.any_case = before;
     }
 
-    fn kube_type(&mut self, value: &'v Value, ty: &'static Type) {
+    fn kube_type(&mut self, value: &'v Value, ty: &'static FieldType) {
         match (ty, value) {
-            (Type::Object(reference), value) => {
+            (FieldType::Object(reference), value) => {
                 if let Some(definition) = reference.definition() {
                     self.kube(value, definition);
                 }
             }
-            (Type::List(element), Value::Array(items)) => {
+            (FieldType::List(element), Value::Array(items)) => {
                 self.items(items, |walk, item| walk.kube_type(item, element));
             }
-            (Type::Map(element), Value::Object(entries)) => {
+            (FieldType::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries {
                     self.below(Passed::Field(key), |walk| walk.kube_type(entry, element));
                 }

@@ -15,7 +15,7 @@ use clap::builder::{RangedU64ValueParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use mainstay_formats::near;
-use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
+use mainstay_object::size::{DEFAULT_OBJECT_BYTES, MAX_OBJECT_BYTES, MIN_OBJECT_BYTES};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -328,9 +328,9 @@ pub struct UpArguments {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value_t = USUAL_OBJECT,
+        default_value_t = DEFAULT_OBJECT_BYTES,
         value_parser = RangedU64ValueParser::<usize>::new()
-            .range(SMALLEST_OBJECT as u64..=LARGEST_OBJECT as u64)
+            .range(MIN_OBJECT_BYTES as u64..=MAX_OBJECT_BYTES as u64)
     )]
     pub max_object_bytes: usize,
     /// Write who asked the API what into this file, a line of JSON for each stage of a request.

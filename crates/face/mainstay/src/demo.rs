@@ -56,7 +56,7 @@ pub(crate) async fn run(demo: Demo, report: Report, startup: Startup) -> Result<
         defaults: DefaultCatalogs::None,
         catalog_mode: CatalogMode::InProcess,
         repair: false,
-        max_object_bytes: mainstay_object::size::USUAL_OBJECT,
+        max_object_bytes: mainstay_object::size::DEFAULT_OBJECT_BYTES,
         audit_log: None,
         network: Network::default(),
         protected: BTreeSet::new(),

@@ -158,7 +158,7 @@ impl AdmissionRequest<'_> {
     /// The kind of the object: of some subresources another one than the row's.
     pub fn kind(&self) -> Gvk {
         match self.row.subresource(self.subresource) {
-            Some(subresource) => subresource.speaks.clone(),
+            Some(subresource) => subresource.gvk.clone(),
             None => self.row.gvk(),
         }
     }

@@ -5,7 +5,10 @@
 
 use super::{ADMITTED, Attributes, Operation, Plugin, Verdict};
 use mainstay_object::{Object, Status};
-use mainstay_security::{HOST_PORTS, Level, PREFIX, Policy, Standard, joined, reasons, violations};
+use mainstay_security::{
+    HOST_PORTS, NamespacePolicy, PREFIX, SecurityLevel, Standard, join_reasons, join_violations,
+    violations,
+};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -81,18 +84,18 @@ fn judge_binding(attributes: &Attributes<'_>, binding: &Object) -> Result<(), St
 }
 
 fn judge_namespace(attributes: &Attributes<'_>, namespace: &Object) -> Result<(), Status> {
-    let (policy, errors) = Policy::of_labels(namespace);
+    let (policy, errors) = NamespacePolicy::from_labels(namespace);
     let invalid = || Status::invalid("", "Namespace", attributes.name, &errors);
     let Some(old) = attributes.old else {
         return if errors.is_empty() { Ok(()) } else { Err(invalid()) };
     };
-    let (before, old_errors) = Policy::of_labels(old);
+    let (before, old_errors) = NamespacePolicy::from_labels(old);
     if !errors.is_empty() && errors != old_errors {
         return Err(invalid());
     }
     let (new, old) = (policy.enforce, before.enforce);
     let relaxed = new.version == old.version && new.level <= old.level;
-    if new != old && new.level != Level::Privileged && !relaxed {
+    if new != old && new.level != SecurityLevel::Privileged && !relaxed {
         for warning in violators(attributes, namespace.name(), new) {
             attributes.warnings.add(warning);
         }
@@ -120,7 +123,7 @@ fn violators(attributes: &Attributes<'_>, namespace: &str, standard: Standard) -
         if violations.is_empty() {
             continue;
         }
-        let (name, count) = found.entry(reasons(&violations)).or_default();
+        let (name, count) = found.entry(join_reasons(&violations)).or_default();
         if *count == 0 || pod.name() < name.as_str() {
             pod.name().clone_into(name);
         }
@@ -175,10 +178,10 @@ fn judge_pod(
         // Nothing is made there, which others say.
         return Ok(());
     };
-    let (policy, errors) = Policy::of_labels(&namespace.object());
+    let (policy, errors) = NamespacePolicy::from_labels(&namespace.object());
     let note =
         |name: &str, value: String| attributes.warnings.annotate(format!("{PREFIX}{name}"), value);
-    let told = [policy.audit, policy.warn].iter().any(|one| one.level != Level::Privileged);
+    let told = [policy.audit, policy.warn].iter().any(|one| one.level != SecurityLevel::Privileged);
     if errors.is_empty() && (policy.is_privileged() || (!enforced && !told)) {
         if enforced {
             note("enforce-policy", Standard::default().to_string());
@@ -202,7 +205,7 @@ fn judge_pod(
         let found = found(standard);
         let standard = mainstay_gocompat::quote(&standard.to_string());
         (!found.is_empty())
-            .then(|| format!("would violate PodSecurity {standard}: {}", joined(&found)))
+            .then(|| format!("would violate PodSecurity {standard}: {}", join_violations(&found)))
     };
     if let Some(text) = would(policy.audit) {
         note("audit-violations", text);
@@ -212,7 +215,7 @@ fn judge_pod(
         let found = found(policy.enforce);
         if !found.is_empty() {
             let standard = mainstay_gocompat::quote(&policy.enforce.to_string());
-            let why = format!("violates PodSecurity {standard}: {}", joined(&found));
+            let why = format!("violates PodSecurity {standard}: {}", join_violations(&found));
             let (group, plural) = (&attributes.row.group, &attributes.row.plural);
             return Err(Status::forbidden(group, plural, attributes.name, &why));
         }

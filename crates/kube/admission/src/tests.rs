@@ -5,7 +5,7 @@ use super::{pods, storage};
 use mainstay_auth::Identity;
 use mainstay_clock::Clock;
 use mainstay_kinds::allocator::Allocator;
-use mainstay_kinds::{Context, KindRow, Registry, Target};
+use mainstay_kinds::{Context, KindRegistry, KindRow, WriteTarget};
 use mainstay_object::{Gvk, Object, Objects, Status};
 use mainstay_store::{Change, Expect, Key, Store};
 use mainstay_validation::for_kind;
@@ -42,7 +42,7 @@ fn object(value: Value) -> Object {
 
 /// The row of a built-in kind.
 fn row(gvk: &Gvk) -> Arc<KindRow> {
-    let registry = Registry::new(for_kind);
+    let registry = KindRegistry::new(for_kind);
     Arc::clone(registry.kinds().by_gvk(gvk).unwrap())
 }
 
@@ -84,7 +84,7 @@ fn create(world: &World, mut given: Object) -> Result<Object, Status> {
             .map_err(|error| Status::forbidden("", "pods", given.name(), &error.to_string()))?;
     }
     strategy.prepare_create(&mut given, &context)?;
-    let errors = strategy.validate(&given, None, Target::default());
+    let errors = strategy.validate(&given, None, WriteTarget::default());
     if errors.is_empty() {
         if gvk.kind == "Job" {
             strategy.default(&mut given);
@@ -113,7 +113,7 @@ fn update(world: &World, mut given: Object, old: &Object) -> Result<Object, Stat
     };
     strategy.default(&mut given);
     strategy.prepare_update(&mut given, old, &context)?;
-    let errors = strategy.validate(&given, Some(old), Target::default());
+    let errors = strategy.validate(&given, Some(old), WriteTarget::default());
     if errors.is_empty() {
         Ok(given)
     } else {

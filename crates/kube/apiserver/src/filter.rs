@@ -1,7 +1,7 @@
 //! Which objects of a collection a list or watch is about.
 
 use mainstay_conversion::forms;
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::selector::{FieldSelector, FieldTerm, LabelSelector};
 use mainstay_object::{Object, Status};
 use mainstay_store::Stored;
@@ -75,7 +75,7 @@ impl Filter {
     }
 
     fn unsupported(&self, path: &str) -> Status {
-        let plain = matches!(self.row.source, Source::BuiltIn(_))
+        let plain = matches!(self.row.source, KindSource::BuiltIn(_))
             && self.row.strategy.selectable_fields().is_empty();
         let usual = || {
             if plain {
@@ -91,7 +91,7 @@ impl Filter {
     /// The path as the stored form has it, if the kind can select by it.
     fn supported(&self, path: &str) -> Option<String> {
         match &self.row.source {
-            Source::BuiltIn(_) => {
+            KindSource::BuiltIn(_) => {
                 let path = if &*self.row.storage == "events" && !forms::is_identity(&self.row) {
                     forms::event_field(path)?
                 } else {
@@ -99,7 +99,7 @@ impl Filter {
                 };
                 self.row.strategy.selectable_fields().contains(&path.as_str()).then_some(path)
             }
-            Source::Custom(custom) => custom
+            KindSource::Custom(custom) => custom
                 .version()
                 .selectable_fields
                 .iter()

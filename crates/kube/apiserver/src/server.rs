@@ -16,7 +16,7 @@ use mainstay_auth::authn::Authenticator;
 use mainstay_auth::authz::Authorizer;
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
-use mainstay_kinds::Registry;
+use mainstay_kinds::KindRegistry;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
@@ -46,7 +46,7 @@ pub struct ApiServer {
     pub(crate) clock: Clock,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) authorizer: Arc<Authorizer>,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) registry: Arc<KindRegistry>,
     pub(crate) readiness: Readiness,
     /// Asks whether changes are saved.
     pub(crate) storage_check: StorageCheck,
@@ -84,7 +84,7 @@ impl ApiServer {
     /// A server that does not serve yet: [`Self::start`] makes what every cluster has.
     pub(crate) fn new(config: Config) -> Self {
         let Config { store, clock, authenticator, version, stop } = config;
-        let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
+        let registry = Arc::new(KindRegistry::new(mainstay_validation::for_kind));
         let authorizer = Arc::new(Authorizer::new(store.clone()));
         let outbound = Arc::new(Outbound::new(store.clone(), clock));
         let admission = Admission::new(
@@ -126,7 +126,7 @@ impl ApiServer {
     }
 
     /// The kinds that are served.
-    pub fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &KindRegistry {
         &self.registry
     }
 

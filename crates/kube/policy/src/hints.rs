@@ -125,10 +125,11 @@ fn named_kinds(spec: &Value, kinds: &Kinds) -> Vec<std::sync::Arc<KindRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_kinds::Registry;
+    use mainstay_kinds::KindRegistry;
 
     fn hints(spec: &Value) -> Vec<String> {
-        let found = warnings(spec, &Registry::new(|_| &mainstay_kinds::Plain).kinds());
+        let found =
+            warnings(spec, &KindRegistry::new(|_| &mainstay_kinds::DefaultStrategy).kinds());
         found
             .iter()
             .map(|one| format!("{}: {}", text(one, "fieldRef"), text(one, "warning")))

@@ -9,8 +9,8 @@
 
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
 use mainstay_cel::types::{Fields, ObjectType, Type};
-use mainstay_kinds::{KindRow, Source};
-use mainstay_schema::builtin::{Definition, Shape, Type as Declared, definition};
+use mainstay_kinds::{KindRow, KindSource};
+use mainstay_schema::builtin::{FieldType as Declared, JsonForm, TypeDefinition, definition};
 use std::sync::Arc;
 
 /// The type of the objects of a kind; none if nothing says what they look like. The original makes
@@ -18,8 +18,8 @@ use std::sync::Arc;
 pub(super) fn of_row(row: &KindRow) -> Option<Type> {
     let name = format!("{}0", row.kind);
     match &row.source {
-        Source::BuiltIn(_) => of_definition(row.definition()?, &name),
-        Source::Custom(custom) => {
+        KindSource::BuiltIn(_) => of_definition(row.definition()?, &name),
+        KindSource::Custom(custom) => {
             let shape = custom.version().schema.shape();
             let ShapeKind::Object(own) = shape.kind else { return None };
             let fields = Arc::new(CustomFields { root: name.as_str().into(), own });
@@ -30,7 +30,7 @@ pub(super) fn of_row(row: &KindRow) -> Option<Type> {
 
 /// The fields of a definition of the built-in API.
 #[derive(Debug)]
-struct BuiltInFields(&'static Definition);
+struct BuiltInFields(&'static TypeDefinition);
 
 impl Fields for BuiltInFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
@@ -64,16 +64,16 @@ impl Fields for CustomFields {
     }
 }
 
-fn of_definition(definition: &'static Definition, place: &str) -> Option<Type> {
-    match definition.shape() {
-        Shape::Object | Shape::FreeObject => Some(Type::Object(ObjectType {
+fn of_definition(definition: &'static TypeDefinition, place: &str) -> Option<Type> {
+    match definition.json_form() {
+        JsonForm::Object | JsonForm::FreeObject => Some(Type::Object(ObjectType {
             name: place.into(),
             fields: Arc::new(BuiltInFields(definition)),
         })),
-        Shape::Time | Shape::MicroTime => Some(Type::Timestamp),
-        Shape::IntOrString => Some(Type::Dyn),
-        Shape::ParsedText => Some(Type::String),
-        Shape::Any | Shape::Quantity => None,
+        JsonForm::Time | JsonForm::MicroTime => Some(Type::Timestamp),
+        JsonForm::IntOrString => Some(Type::Dyn),
+        JsonForm::ParsedText => Some(Type::String),
+        JsonForm::Any | JsonForm::Quantity => None,
     }
 }
 

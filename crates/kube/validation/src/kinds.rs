@@ -12,8 +12,8 @@ pub(super) use index::rules;
 
 use super::rules::{self, Errors, walk_object};
 use super::{
-    Context, Deletion, Dependents, KindRow, Metadata, ResetFields, StatusMetadata, check, core,
-    pods, services, warnings, workloads,
+    Context, Deletion, Dependents, KindRow, MetadataChecks, ResetFields, StatusMetadata, check,
+    core, pods, services, warnings, workloads,
 };
 use mainstay_object::{Object, Status, names};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub(super) struct Rules {
     keeps_status: bool,
     creates_on_update: bool,
     unconditional_update: bool,
-    metadata: Metadata,
+    metadata: MetadataChecks,
     fields: &'static [&'static str],
     default: Default,
     create: Create,
@@ -67,7 +67,7 @@ const ORDINARY: Rules = Rules {
     keeps_status: false,
     creates_on_update: false,
     unconditional_update: true,
-    metadata: Metadata::Changes,
+    metadata: MetadataChecks::Changes,
     fields: &[],
     default: |_| {},
     create: |_, _| Ok(()),
@@ -80,7 +80,7 @@ const ORDINARY: Rules = Rules {
     field_aliases: &[],
     unknown_field: None,
     status_metadata: StatusMetadata::Free,
-    reset_fields: |metadata| Some(ResetFields::usual(metadata)),
+    reset_fields: |metadata| Some(ResetFields::for_status_metadata(metadata)),
     kept_on_update: &[],
     counts_as_change: |_| false,
     defaults_after_validation: false,
@@ -92,7 +92,7 @@ const ORDINARY: Rules = Rules {
 };
 
 /// The deletion of a kind that answers the object as it was.
-const ANSWERS_OBJECT: Deletion = Deletion { answers_object: true, ..Deletion::ORDINARY };
+const ANSWERS_OBJECT: Deletion = Deletion { returns_object: true, ..Deletion::ORDINARY };
 
 /// A kind whose changes of intent are counted.
 const COUNTED: Rules = Rules { generations: true, ..ORDINARY };
@@ -101,13 +101,13 @@ const COUNTED: Rules = Rules { generations: true, ..ORDINARY };
 const ACCESS: Rules = Rules {
     names: names::path_segment,
     creates_on_update: true,
-    metadata: Metadata::WholeThenChanges,
+    metadata: MetadataChecks::WholeThenChanges,
     ..ORDINARY
 };
 
 /// A kind that decides on what others write.
 const ADMISSION: Rules =
-    Rules { unconditional_update: false, metadata: Metadata::Whole, ..COUNTED };
+    Rules { unconditional_update: false, metadata: MetadataChecks::Whole, ..COUNTED };
 
 /// Whether an empty list stands anywhere in a value.
 fn has_empty_list(value: &Value) -> bool {
@@ -123,7 +123,7 @@ rules! {
     ACCOUNT = Rules {
         deletion: ANSWERS_OBJECT,
 
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         create: |object, _| {
  core::clean_account(object);
  Ok(())
@@ -142,7 +142,7 @@ rules! {
 
         names: names::dns1123_label,
         fields: &["status.phase"],
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: core::default_namespace,
         create: |object, _| {
  core::create_namespace(object);
@@ -158,7 +158,7 @@ rules! {
 
         keeps_status: true,
         fields: &["spec.unschedulable"],
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: core::default_node,
         check: check::node,
         check_update: Some(check::node_update),
@@ -182,7 +182,7 @@ rules! {
             "status.podIPs",
             "status.nominatedNodeName",
         ],
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: pods::default_pod,
         create: pods::create_pod,
         update: pods::update_pod,
@@ -226,7 +226,7 @@ rules! {
     };
     SECRET = Rules {
         fields: &["type"],
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: core::default_secret,
         update: |object, old, _| {
  core::keep_type(object, old);
@@ -238,7 +238,7 @@ rules! {
         ..ORDINARY
     };
     CONFIG_MAP = Rules {
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         check: check::config_map,
         check_update: Some(check::config_map_update),
         ..ORDINARY
@@ -247,7 +247,7 @@ rules! {
         deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::ORDINARY },
 
         creates_on_update: true,
-        metadata: Metadata::Common,
+        metadata: MetadataChecks::Common,
         fields: &[
             "involvedObject.kind",
             "involvedObject.namespace",
@@ -268,7 +268,7 @@ rules! {
         storage_prefix: Some("services/endpoints"),
 
         creates_on_update: true,
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: core::default_endpoints,
         table: check::ENDPOINTS,
         check_update: Some(check::endpoints_update),
@@ -291,7 +291,7 @@ rules! {
     VOLUME = Rules {
         deletion: ANSWERS_OBJECT,
 
-        metadata: Metadata::WholeTwice,
+        metadata: MetadataChecks::WholeTwice,
         default: core::default_volume,
         create: core::create_volume,
         table: check::VOLUME,
@@ -302,7 +302,7 @@ rules! {
     VOLUME_CLAIM = Rules {
         deletion: ANSWERS_OBJECT,
 
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: core::default_volume_claim,
         create: |object, _| {
  core::normalize_claim(object, None);
@@ -328,7 +328,7 @@ rules! {
     };
     LIMITS = Rules {
         creates_on_update: true,
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: core::default_limits,
         create: |object, _| {
  core::name_limits(object);
@@ -401,7 +401,7 @@ rules! {
         },
 
         fields: &["status.successful"],
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: workloads::default_job,
         create: |object, context| {
  workloads::create_job(object);

@@ -262,7 +262,7 @@ fn allocate(
     if !needs_address && !needs_ports {
         return Ok(());
     }
-    let mut guard = context.reservations.open(old);
+    let mut guard = context.reservations.begin(old);
     if needs_address {
         let wanted = text_in(spec, "clusterIP").to_owned();
         match take_address(&mut guard, &wanted, seed) {

@@ -257,7 +257,7 @@ pub enum DeploymentConfigError {
         /// The field.
         field: &'static str,
         /// Why it does not.
-        source: strict::DecodeError,
+        source: strict::UnmarshalError,
     },
 }
 

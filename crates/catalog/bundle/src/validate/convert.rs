@@ -3,14 +3,14 @@
 
 use crate::mismatch::ConvertError;
 use mainstay_gocompat::values::memory_kind;
-use mainstay_schema::builtin::{self, Definition, Field, Type};
+use mainstay_schema::builtin::{self, FieldDefinition, FieldType, TypeDefinition};
 use mainstay_schema::gojson;
 use serde_json::{Map, Number, Value};
 
 /// What is filled in of a value of a type: all of it, or what comes before the first thing that
 /// cannot be turned.
-pub(crate) fn filled(value: &Value, definition: &'static Definition) -> Value {
-    let (builtin::Shape::Object, Value::Object(fields)) = (definition.shape(), value) else {
+pub(crate) fn filled(value: &Value, definition: &'static TypeDefinition) -> Value {
+    let (builtin::JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value) else {
         return if fault(value, definition).is_none() { value.clone() } else { Value::Null };
     };
     let mut out = Map::new();
@@ -69,9 +69,9 @@ fn simple(
 }
 
 /// Why a value cannot be turned into a type; none if it can.
-pub(crate) fn fault(value: &Value, definition: &'static Definition) -> Option<ConvertError> {
-    use builtin::Shape as Form;
-    match (definition.shape(), value) {
+pub(crate) fn fault(value: &Value, definition: &'static TypeDefinition) -> Option<ConvertError> {
+    use builtin::JsonForm as Form;
+    match (definition.json_form(), value) {
         (_, Value::Null) | (Form::FreeObject, _) => None,
         (Form::Object, Value::Object(fields)) => definition.declared_fields().find_map(|field| {
             fields.get(&*field.name).and_then(|value| of_field(value, field, definition))
@@ -84,8 +84,8 @@ pub(crate) fn fault(value: &Value, definition: &'static Definition) -> Option<Co
 
 fn of_field(
     value: &Value,
-    field: &'static Field,
-    owner: &'static Definition,
+    field: &'static FieldDefinition,
+    owner: &'static TypeDefinition,
 ) -> Option<ConvertError> {
     of_type(value, &field.ty, field.type_name.as_deref(), owner)
 }
@@ -93,27 +93,27 @@ fn of_field(
 /// `name` is that of the scalar in the type of a field of `owner`, where it has one.
 fn of_type(
     value: &Value,
-    ty: &'static Type,
+    ty: &'static FieldType,
     name: Option<&str>,
-    owner: &'static Definition,
+    owner: &'static TypeDefinition,
 ) -> Option<ConvertError> {
-    let named = || builtin::spelled_type(ty, name, owner);
+    let named = || builtin::go_type_name(ty, name, owner);
     match (ty, value) {
-        (_, Value::Null) | (Type::Bytes, Value::String(_)) => None,
-        (Type::String, value) => simple(value, "string", named),
-        (Type::Boolean, value) => simple(value, "bool", named),
-        (Type::Int32 | Type::Int64, value) => simple(value, "int", named),
-        (Type::Double, value) => simple(value, "float", named),
-        (Type::List(element), Value::Array(items)) => {
+        (_, Value::Null) | (FieldType::Bytes, Value::String(_)) => None,
+        (FieldType::String, value) => simple(value, "string", named),
+        (FieldType::Boolean, value) => simple(value, "bool", named),
+        (FieldType::Int32 | FieldType::Int64, value) => simple(value, "int", named),
+        (FieldType::Double, value) => simple(value, "float", named),
+        (FieldType::List(element), Value::Array(items)) => {
             items.iter().find_map(|item| of_type(item, element, name, owner))
         }
-        (Type::List(_) | Type::Bytes, other) => {
+        (FieldType::List(_) | FieldType::Bytes, other) => {
             Some(ConvertError::RestoreSlice { found: go_kind(other) })
         }
-        (Type::Map(element), Value::Object(fields)) => {
+        (FieldType::Map(element), Value::Object(fields)) => {
             fields.values().find_map(|item| of_type(item, element, name, owner))
         }
-        (Type::Map(_), other) => Some(ConvertError::RestoreMap { found: go_kind(other) }),
-        (Type::Object(reference), value) => fault(value, reference.definition()?),
+        (FieldType::Map(_), other) => Some(ConvertError::RestoreMap { found: go_kind(other) }),
+        (FieldType::Object(reference), value) => fault(value, reference.definition()?),
     }
 }

@@ -75,7 +75,7 @@ impl Labels for Labelled<'_, '_> {
 pub(crate) fn described(attributes: &Attributes<'_>, known: &KindRow) -> Value {
     let kind = |row: &KindRow| {
         let kind = match row.subresource(attributes.subresource) {
-            Some(subresource) => subresource.speaks.clone(),
+            Some(subresource) => subresource.gvk.clone(),
             None => row.gvk(),
         };
         json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
@@ -172,8 +172,12 @@ async fn in_version(
         return Ok(object.into_value());
     };
     if custom.is_converted {
-        return conversion::between(&attributes.admission.outbound, known, object.into_value())
-            .await;
+        return conversion::convert_value(
+            &attributes.admission.outbound,
+            known,
+            object.into_value(),
+        )
+        .await;
     }
     // What the other version does not know goes when it is read, not before.
     object.set(&["apiVersion"], (*known.api_version).into());

@@ -8,7 +8,7 @@ use crate::policies::request::VersionedObjects;
 use http::Method;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
-use mainstay_outbound::{Call, response_value};
+use mainstay_outbound::{OutboundRequest, response_value};
 use serde_json::Value;
 use std::fmt;
 
@@ -131,7 +131,7 @@ async fn called(
     // It is told in seconds, rounded up.
     let seconds = timeout.as_millis().div_ceil(1000);
     let query = format!("?timeout={seconds}s");
-    let call = Call { method: Method::POST, query, body, timeout, limit: LIMIT };
+    let call = OutboundRequest { method: Method::POST, query, body, timeout, limit: LIMIT };
     let failed = |code: u16, error: &dyn fmt::Display| {
         Failed::Calling(code, format!("failed to call webhook: {error}"))
     };

@@ -335,7 +335,7 @@ fn another_kind(attributes: &Attributes<'_>, value: Value) -> String {
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         );
     }
-    if let Err(error) = decode::patched_below(&gvk, value) {
+    if let Err(error) = decode::decode_subresource_patch(&gvk, value) {
         return error.to_string();
     }
     let wanted = attributes.kind();
@@ -399,15 +399,16 @@ async fn patched(
     }
     let made = if attributes.is_of_row() {
         let own = attributes.row;
-        let made = decode::patched_by_webhook(row, value);
+        let made = decode::decode_webhook_patch(row, value);
         if own.custom().is_some_and(|custom| custom.is_converted) {
             let value = made.map_err(Status::internal)?.into_value();
-            let value = conversion::between(&attributes.admission.outbound, own, value).await?;
+            let value =
+                conversion::convert_value(&attributes.admission.outbound, own, value).await?;
             return Object::from_value(value).map_err(Status::internal);
         }
         made
     } else {
-        decode::patched_below(&attributes.kind(), value)
+        decode::decode_subresource_patch(&attributes.kind(), value)
     };
     made.map_err(Status::internal)
 }

@@ -2,7 +2,7 @@
 
 use http::header::InvalidHeaderValue;
 use mainstay_outbound::ServiceError;
-use mainstay_outbound::dial::failure;
+use mainstay_outbound::dial::dial_error_text;
 use rustls::client::VerifierBuilderError;
 use rustls::pki_types::InvalidDnsNameError;
 use std::io;
@@ -48,7 +48,7 @@ pub(super) enum SendError {
     #[error(transparent)]
     Settings(#[from] rustls::Error),
     /// The endpoint is not reached.
-    #[error("dial tcp {authority}: {}", failure(source).unwrap_or_else(|| format!("connect: {source}")))]
+    #[error("dial tcp {authority}: {}", dial_error_text(source).unwrap_or_else(|| format!("connect: {source}")))]
     Dial {
         /// The endpoint.
         authority: String,

@@ -310,14 +310,14 @@ fn storage_hash(row: &KindRow) -> Option<String> {
 }
 
 fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> Resource<'a> {
-    let foreign = *sub.speaks.group != *row.group || *sub.speaks.version != *row.version;
+    let foreign = *sub.gvk.group != *row.group || *sub.gvk.version != *row.version;
     Resource {
         name: format!("{}/{}", row.plural, sub.name),
         singular_name: "",
         namespaced: row.is_namespaced(),
-        group: foreign.then_some(sub.speaks.group.as_str()),
-        version: foreign.then_some(sub.speaks.version.as_str()),
-        kind: &sub.speaks.kind,
+        group: foreign.then_some(sub.gvk.group.as_str()),
+        version: foreign.then_some(sub.gvk.version.as_str()),
+        kind: &sub.gvk.kind,
         verbs: &sub.verbs,
         short_names: &[],
         categories: &[],

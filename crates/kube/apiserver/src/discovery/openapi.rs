@@ -225,7 +225,7 @@ fn make_with_others(kinds: &Kinds, others: &dyn Others, tag: &str, protobuf: boo
 }
 
 fn document_of(kinds: &Kinds) -> Value {
-    let mut found: Vec<&crd::Definition> = Vec::new();
+    let mut found: Vec<&crd::CustomResourceDefinition> = Vec::new();
     for custom in kinds.rows().filter_map(|row| row.custom()) {
         if !found.iter().any(|one| one.name == custom.definition.name) {
             found.push(&custom.definition);
@@ -254,6 +254,6 @@ fn page_hash(path: &str) -> String {
     openapi::hash(path, &[])
 }
 
-fn definitions(version: &GroupVersion) -> Vec<&crd::Definition> {
+fn definitions(version: &GroupVersion) -> Vec<&crd::CustomResourceDefinition> {
     version.rows.iter().filter_map(|row| row.custom()).map(|one| &*one.definition).collect()
 }

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::track::{ENTRIES, Tracker};
 use super::updated_object::{UpdatedObject, Version};
 use super::{create, decode};
-use mainstay_conversion::decode::DecodeError;
+use mainstay_conversion::decode::DecodeObjectError;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;
@@ -134,7 +134,7 @@ impl Config {
         let merged = tracker.applied(live, &self.value, options.force)?;
         let entries = merged.get(&ENTRIES).cloned();
         // What is unknown was refused before; what is left is how Go would write the values.
-        let mut object = mainstay_conversion::decode::applied(row, merged.into_value())
+        let mut object = mainstay_conversion::decode::decode_applied(row, merged.into_value())
             .map_err(|error| unreadable(request, &self.value, &error))?;
         if let Some(entries) = entries {
             object.set(&ENTRIES, entries);
@@ -162,7 +162,7 @@ impl Config {
 }
 
 /// 500, as the original: what is applied has the right types but cannot be read as the kind's.
-fn unreadable(request: &Request<'_>, config: &Value, error: &DecodeError) -> Status {
+fn unreadable(request: &Request<'_>, config: &Value, error: &DecodeObjectError) -> Status {
     let version = &request.row.api_version;
     let shown = managed::shown(config, &request.row.gvk());
     Status::new(

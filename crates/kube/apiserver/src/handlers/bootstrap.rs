@@ -234,7 +234,7 @@ async fn settle_row(
                 }
             }
         };
-        let storing = reservations.storing();
+        let commit = reservations.begin_commit();
         let outcome = match (&change, &stored) {
             (Some((object, expect)), _) => {
                 let expect = *expect;
@@ -248,7 +248,7 @@ async fn settle_row(
             }
             (None, None) => Ok(true),
         };
-        storing.answered();
+        commit.finish();
         match outcome {
             Ok(true) => return Ok(()),
             // Whoever was faster has got on, so this ends.

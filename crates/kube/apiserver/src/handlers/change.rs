@@ -12,13 +12,13 @@ use super::write::{self, Written};
 use super::{create, decode, definitions, meta, scale};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
-use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::decode::DecodedObject;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::query::parse_uint;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
-use mainstay_kinds::Target;
+use mainstay_kinds::WriteTarget;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
@@ -27,14 +27,14 @@ use std::sync::Arc;
 /// A PUT.
 pub(super) async fn update(request: &Request<'_>, part: Part) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Update)?;
-    let Decoded { mut object, warnings } = decode::object(request, options.validation)?;
+    let DecodedObject { mut object, warnings } = decode::object(request, options.validation)?;
     meta::drop_repeated_owners(request, &mut object, false);
     names_what_is_asked(request, &mut object)?;
     let may_create = part == Part::Main
         && request.row.strategy.creates_on_update()
         && object.resource_version().is_empty();
     if may_create && request.server.store.get(&request.key()).is_none() {
-        return create::create(request, Decoded { object, warnings }, &options).await;
+        return create::create(request, DecodedObject { object, warnings }, &options).await;
     }
     let unconditional = request.row.strategy.allows_unconditional_update();
     let version = if unconditional { Version::IfSent } else { Version::Required };
@@ -112,7 +112,7 @@ pub(super) async fn apply(
     // Whoever is faster has got on, so this ends.
     loop {
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let stored = conversion::spoken(&request.server.outbound, row, stored).await?;
+        let stored = conversion::convert_stored(&request.server.outbound, row, stored).await?;
         let mut old = forms::stored_form(row, &stored);
         let spoken = (!forms::is_identity(row)).then(|| forms::object(row, &stored));
         let current = spoken.as_ref().unwrap_or(&old);
@@ -269,7 +269,7 @@ fn settle(
     }
     warnings.extend(told);
     write::finish(row, &mut object);
-    let target = Target { group: &row.group, subresource: part.name() };
+    let target = WriteTarget { group: &row.group, subresource: part.name() };
     warnings.extend(row.strategy.warnings(&object, Some(old), target));
     if part == Part::Main && definitions::is(row) {
         warnings.extend(definitions::warnings(&object, Some(old)));

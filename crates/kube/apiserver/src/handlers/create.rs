@@ -9,11 +9,11 @@ use super::write::{self, Written};
 use super::{decode, definitions, events, meta, present};
 use http::StatusCode;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation};
-use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::decode::DecodedObject;
 use mainstay_conversion::forms;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
-use mainstay_kinds::Target;
+use mainstay_kinds::WriteTarget;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
 
@@ -28,10 +28,10 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
 /// Creates an object that has been decoded.
 pub(super) async fn create(
     request: &Request<'_>,
-    decoded: Decoded,
+    decoded: DecodedObject,
     options: &WriteOptions,
 ) -> Result<ApiResponse, Status> {
-    let Decoded { mut object, warnings } = decoded;
+    let DecodedObject { mut object, warnings } = decoded;
     write::check_size(request, &request.key_of(object.name()), &object)?;
     meta::drop_repeated_owners(request, &mut object, false);
     let sent = object.remove(&ENTRIES);
@@ -74,7 +74,7 @@ pub(super) async fn store(
         admission::validate(asked, &mut object, None).await?;
         write::keep(row, &mut object);
         let mut warnings = warnings.clone();
-        let target = Target { group: &row.group, subresource: "" };
+        let target = WriteTarget { group: &row.group, subresource: "" };
         warnings.extend(row.strategy.warnings(&object, None, target));
         if definitions::is(row) {
             warnings.extend(definitions::warnings(&object, None));

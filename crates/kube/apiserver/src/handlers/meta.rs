@@ -3,8 +3,8 @@
 use super::part::Part;
 use super::request::Request;
 use crate::server::ApiServer;
-use mainstay_kinds::Metadata;
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::MetadataChecks;
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::fnv::{random_suffix, random_uid};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata, names};
 use mainstay_patch::managed;
@@ -107,7 +107,7 @@ pub(super) fn generate_name(object: &mut Object) {
 pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     whole(row, object, |name| row.strategy.name_problems(name), &mut errors);
-    if has_core_rules(row) && row.strategy.metadata() != Metadata::Common {
+    if has_core_rules(row) && row.strategy.metadata() != MetadataChecks::Common {
         plain_finalizers(object, &mut errors);
     }
     errors
@@ -126,7 +126,7 @@ pub(super) fn validate_update(
     changes(object, old, &mut errors);
     let own = match part {
         Part::Main => row.strategy.metadata(),
-        _ => Metadata::Changes,
+        _ => MetadataChecks::Changes,
     };
     let again = |errors: &mut Vec<FieldError>| {
         whole(row, object, |name| row.strategy.name_problems(name), errors);
@@ -141,18 +141,18 @@ pub(super) fn validate_update(
         }
     };
     match own {
-        Metadata::Common => {}
-        Metadata::Changes => changed(&mut errors),
-        Metadata::Whole => again(&mut errors),
-        Metadata::WholeTwice => {
+        MetadataChecks::Common => {}
+        MetadataChecks::Changes => changed(&mut errors),
+        MetadataChecks::Whole => again(&mut errors),
+        MetadataChecks::WholeTwice => {
             again(&mut errors);
             again(&mut errors);
         }
-        Metadata::ChangesThenWhole => {
+        MetadataChecks::ChangesThenWhole => {
             changed(&mut errors);
             again(&mut errors);
         }
-        Metadata::WholeThenChanges => {
+        MetadataChecks::WholeThenChanges => {
             again(&mut errors);
             changed(&mut errors);
         }
@@ -312,7 +312,7 @@ fn mask_trailing_dash(prefix: &str) -> String {
 /// Whether the rules for the kinds of the main API hold: definitions and API services, which the
 /// original serves apart, know fewer.
 fn has_core_rules(row: &KindRow) -> bool {
-    matches!(row.source, Source::BuiltIn(_))
+    matches!(row.source, KindSource::BuiltIn(_))
         && !matches!(
             &*row.group,
             "apiextensions.k8s.io" | "apiregistration.k8s.io" | "admissionregistration.k8s.io"

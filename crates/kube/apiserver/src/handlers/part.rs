@@ -6,7 +6,7 @@
 //! the client is not made owner of, and the other way round.
 
 use mainstay_kinds::StatusMetadata;
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object};
 use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
 use serde_json::Value;
@@ -72,8 +72,8 @@ pub(super) fn narrow(row: &KindRow, part: Part, mut sent: Object, old: &Object) 
                 StatusMetadata::NotOwners => {
                     restore(&mut sent, old, &["metadata", "ownerReferences"]);
                 }
-                StatusMetadata::Kept => sent = kept(sent, old),
-                StatusMetadata::Untouched => {
+                StatusMetadata::Unlisted => sent = kept(sent, old),
+                StatusMetadata::None => {
                     take(&mut object, &mut sent, &["metadata", "managedFields"]);
                     return object;
                 }
@@ -171,7 +171,7 @@ fn take(object: &mut Object, from: &mut Object, path: &[&str]) {
 /// Which fields of a write of a part make its sender their manager, by version.
 pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, Filter> {
     match &row.source {
-        Source::Custom(custom) => {
+        KindSource::Custom(custom) => {
             let definition = &custom.definition;
             let in_version = |name: &str| definition.gvk(name).api_version();
             match part {
@@ -187,7 +187,7 @@ pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, Filter> {
                 _ => BTreeMap::new(),
             }
         }
-        Source::BuiltIn(_) => {
+        KindSource::BuiltIn(_) => {
             let Some(filter) = reset_of_builtin(row, part) else { return BTreeMap::new() };
             let in_version = |version: &std::sync::Arc<str>| {
                 Gvk::new(&*row.group, &**version, &*row.kind).api_version()

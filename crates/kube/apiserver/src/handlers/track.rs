@@ -8,14 +8,14 @@ use super::scale::object::{gvk, scale_of, spec_path};
 use super::updated_object::{UpdatedObject, Version};
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
-use mainstay_conversion::webhook::{ConvertError, Converter};
-use mainstay_kinds::{Custom, KindRow, Kinds, Source};
+use mainstay_conversion::webhook::{ConvertObjectsError, Converter};
+use mainstay_kinds::{CustomVersion, KindRow, KindSource, Kinds};
 use mainstay_object::{Gvk, NotAnObject, Object, Reason, Status};
 use mainstay_patch::apply::{
     ConversionError, Duplicates, Filter, PathElement, TypeRef, Versions, validate,
 };
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::{crd, form};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -228,7 +228,7 @@ impl<'a> Tracker<'a> {
 }
 
 /// What the original calls an empty object of a kind.
-pub(super) fn empty(gvk: &Gvk, definition: Option<&Definition>) -> Value {
+pub(super) fn empty(gvk: &Gvk, definition: Option<&TypeDefinition>) -> Value {
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), gvk.api_version().into());
     fields.insert("kind".to_owned(), gvk.kind.as_str().into());
@@ -256,7 +256,7 @@ type Conversion = (Object, String);
 /// miss is noted, made, and there when they are asked again ([`Tracker::converting`]).
 #[derive(Default)]
 struct WebhookConversions {
-    made: Vec<(Conversion, Result<Value, Arc<ConvertError>>)>,
+    made: Vec<(Conversion, Result<Value, Arc<ConvertObjectsError>>)>,
     /// The first one that was missed.
     missing: Option<Conversion>,
 }
@@ -282,7 +282,7 @@ impl KindVersions<'_> {
     async fn convert_by_webhook(
         &self,
         (object, wanted): &Conversion,
-    ) -> Result<Value, ConvertError> {
+    ) -> Result<Value, ConvertObjectsError> {
         let Some(converter) = self.converter() else { return Ok(object.to_value()) };
         let objects = std::slice::from_ref(object);
         let mut made = converter.convert(&self.server.outbound, objects, wanted).await?;
@@ -314,7 +314,7 @@ enum VersionError {
     },
     /// The webhook of the definition does not convert it.
     #[error(transparent)]
-    Webhook(Arc<ConvertError>),
+    Webhook(Arc<ConvertObjectsError>),
     /// The webhook has not been asked yet.
     #[error("waiting for the conversion to {api_version}")]
     Waiting {
@@ -341,15 +341,15 @@ impl KindVersions<'_> {
         match &self.row.source {
             // A version that there is no more is an error here, not a version that is not served:
             // the original then forgets all managers.
-            Source::Custom(custom) if version_of(custom, api_version).is_none() => {
+            KindSource::Custom(custom) if version_of(custom, api_version).is_none() => {
                 let api_version = api_version.to_owned();
                 return Err(VersionError::UnknownVersion { api_version });
             }
-            Source::Custom(_) if self.converter().is_some() => {
+            KindSource::Custom(_) if self.converter().is_some() => {
                 return self.webhook.lock().convert(object, api_version);
             }
-            Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
-            Source::BuiltIn(_) => {
+            KindSource::Custom(_) => object.set(&["apiVersion"], api_version.into()),
+            KindSource::BuiltIn(_) => {
                 let missing = |version: &str| VersionError::NoKind {
                     kind: self.row.kind.to_string(),
                     api_version: version.to_owned(),
@@ -371,11 +371,11 @@ impl Versions for KindVersions<'_> {
 
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
         match &self.row.source {
-            Source::BuiltIn(_) if *self.row.api_version == *api_version => {
+            KindSource::BuiltIn(_) if *self.row.api_version == *api_version => {
                 self.row.definition().map(TypeRef::builtin)
             }
-            Source::BuiltIn(_) => self.sibling(api_version)?.definition().map(TypeRef::builtin),
-            Source::Custom(custom) => Some(match version_of(custom, api_version) {
+            KindSource::BuiltIn(_) => self.sibling(api_version)?.definition().map(TypeRef::builtin),
+            KindSource::Custom(custom) => Some(match version_of(custom, api_version) {
                 Some(version) => TypeRef::structural(&version.schema, false),
                 None => TypeRef::deduced(),
             }),
@@ -383,17 +383,17 @@ impl Versions for KindVersions<'_> {
     }
 }
 
-fn version_of<'a>(custom: &'a Custom, api_version: &str) -> Option<&'a crd::Version> {
+fn version_of<'a>(custom: &'a CustomVersion, api_version: &str) -> Option<&'a crd::CrdVersion> {
     let definition = &custom.definition;
     let is_meant =
-        |version: &&crd::Version| definition.gvk(&version.name).api_version() == api_version;
+        |version: &&crd::CrdVersion| definition.gvk(&version.name).api_version() == api_version;
     definition.versions.iter().find(is_meant)
 }
 
 /// A built-in kind that is not stored and has one version.
 struct OneVersion<'a> {
     gvk: &'a Gvk,
-    definition: Option<&'static Definition>,
+    definition: Option<&'static TypeDefinition>,
 }
 
 impl Versions for OneVersion<'_> {
@@ -407,7 +407,7 @@ impl Versions for OneVersion<'_> {
     }
 }
 
-fn scale_type() -> Option<&'static Definition> {
+fn scale_type() -> Option<&'static TypeDefinition> {
     builtin::definition_of(&gvk())
 }
 
@@ -505,15 +505,15 @@ fn with_paths<T>(row: &KindRow, act: impl FnOnce(&ReplicasPaths<'_>) -> T) -> T 
         path.split('.').filter(|field| !field.is_empty()).map(PathElement::field).collect()
     };
     let owned: Vec<(String, Vec<PathElement>)> = match &row.source {
-        Source::Custom(custom) => {
+        KindSource::Custom(custom) => {
             let definition = &custom.definition;
-            let in_version = |version: &crd::Version| {
+            let in_version = |version: &crd::CrdVersion| {
                 let path = version.scale.as_ref().map(|scale| elements(&scale.spec_replicas));
                 (definition.gvk(&version.name).api_version(), path.unwrap_or_default())
             };
             definition.versions.iter().map(in_version).collect()
         }
-        Source::BuiltIn(_) => {
+        KindSource::BuiltIn(_) => {
             let path = elements(spec_path(row));
             vec![((*row.api_version).to_owned(), path)]
         }

@@ -239,14 +239,14 @@ impl Streaming {
         }
         Ok(match line {
             Line::Added(stored) => {
-                Line::Added(conversion::spoken(&server.outbound, row, stored).await?)
+                Line::Added(conversion::convert_stored(&server.outbound, row, stored).await?)
             }
             Line::Event(event) => {
                 let object =
-                    conversion::spoken(&server.outbound, row, event.object.clone()).await?;
+                    conversion::convert_stored(&server.outbound, row, event.object.clone()).await?;
                 let previous = match &event.previous {
                     Some(one) => {
-                        Some(conversion::spoken(&server.outbound, row, one.clone()).await?)
+                        Some(conversion::convert_stored(&server.outbound, row, one.clone()).await?)
                     }
                     None => None,
                 };
@@ -384,7 +384,7 @@ impl Shape {
     /// A line about an object of the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
         if self.form == Form::Plain {
-            return self.line(kind, &forms::encoded(&self.row, bytes, written));
+            return self.line(kind, &forms::encode(&self.row, bytes, written));
         }
         if let Form::Metadata(version) = self.form
             && forms::has_metadata_as_stored(&self.row, bytes, written)
@@ -392,7 +392,7 @@ impl Shape {
         {
             return self.line(kind, partial.as_bytes());
         }
-        let object = forms::decoded(&self.row, bytes, written);
+        let object = forms::decode(&self.row, bytes, written);
         let value = self.shaped(&object);
         self.line(kind, value.to_string().as_bytes())
     }

@@ -8,8 +8,8 @@ use super::request::Request;
 use super::{definitions, meta};
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
-use mainstay_kinds::{KindRow, Source};
-use mainstay_kinds::{Metadata, Target};
+use mainstay_kinds::{KindRow, KindSource};
+use mainstay_kinds::{MetadataChecks, WriteTarget};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
@@ -31,7 +31,7 @@ pub(super) fn validate(
         Ok(errors) => errors,
         Err(errors) => return refuse(row, object, &errors),
     };
-    if let Source::Custom(custom) = &row.source {
+    if let KindSource::Custom(custom) = &row.source {
         let new = lend(row, object);
         let (old, before) = match old {
             Some(old) => (Some(lend(row, old)), Some(old)),
@@ -54,10 +54,10 @@ fn against_kind(
     object: &Object,
     old: Option<&Object>,
 ) -> Result<Vec<FieldError>, Vec<FieldError>> {
-    let target = Target { group: &row.group, subresource: part.name() };
+    let target = WriteTarget { group: &row.group, subresource: part.name() };
     let mut errors = match old {
         Some(old) => meta::validate_update(row, object, old, part),
-        None if row.strategy.metadata() == Metadata::Common => {
+        None if row.strategy.metadata() == MetadataChecks::Common => {
             // Such a kind says nothing of metadata itself: common rules come when its own hold.
             let own = row.strategy.validate(object, None, target);
             return Err(if own.is_empty() { meta::validate(row, object) } else { own });
@@ -109,7 +109,7 @@ pub(super) fn finish(row: &KindRow, object: &mut Object) {
     if row.custom().is_some() {
         mainstay_schema::structural::whole_numbers(object.fields_mut());
     } else if let Some(definition) = row.definition() {
-        mainstay_schema::form::store(definition, object.fields_mut());
+        mainstay_schema::form::nullify_empty_lists(definition, object.fields_mut());
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn finish(row: &KindRow, object: &mut Object) {
 /// judge it see all that was sent.
 pub(super) fn keep(row: &KindRow, object: &mut Object) {
     if let Some(custom) = row.custom()
-        && !custom.looks_as_stored()
+        && !custom.has_stored_schema()
     {
         // What the stored version does not have is lost, and what it wants is added: whoever reads
         // would get both.
@@ -131,7 +131,7 @@ pub(super) fn keep(row: &KindRow, object: &mut Object) {
 /// What the schema of a custom kind finds in a value, what its scale asks, and what its rules say:
 /// these only if the value has no mistake that could mislead them.
 fn against_schema(
-    version: &crd::Version,
+    version: &crd::CrdVersion,
     part: Part,
     value: &Value,
     old: Option<&Value>,
@@ -205,9 +205,9 @@ pub(super) async fn put(
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
         .then(|| Guard::namespace(key.namespace.clone()));
     let change = Change::Put { key, object: &object, expect, guard };
-    let storing = request.reservations.storing();
+    let commit = request.reservations.begin_commit();
     let outcome = server.store.commit(change).await;
-    storing.answered();
+    commit.finish();
     match outcome {
         Ok(stored) => {
             if let Some(admitted) = admitted {
@@ -234,10 +234,10 @@ pub(super) async fn put_converted(
     if dry_run {
         return Ok(put(request, key, object, expect, dry_run).await);
     }
-    let object = conversion::to_storage(&server.outbound, row, object).await?;
+    let object = conversion::convert_to_storage(&server.outbound, row, object).await?;
     Ok(match put(request, key, object, expect, dry_run).await {
         Ok(Written::Stored(stored)) => {
-            Ok(Written::Stored(conversion::spoken(&server.outbound, row, stored).await?))
+            Ok(Written::Stored(conversion::convert_stored(&server.outbound, row, stored).await?))
         }
         other => other,
     })

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use mainstay_apiserver::{ApiService, audit};
 use mainstay_auth::Identity;
-use mainstay_outbound::{BackendError, NativeBackend};
+use mainstay_outbound::{BackendError, InProcessBackend};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ fn configuration() -> Value {
 /// Answers what a function makes of a review.
 struct Says<F>(F);
 
-impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> NativeBackend for Says<F> {
+impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> InProcessBackend for Says<F> {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -55,7 +55,7 @@ fn allowed(review: &Value) -> Value {
         "response": {"uid": review["request"]["uid"], "allowed": true}})
 }
 
-async fn api(backend: impl NativeBackend) -> Api {
+async fn api(backend: impl InProcessBackend) -> Api {
     let api = Api::new().await;
     api.server.put_native_backend("default", "hook", Arc::new(backend));
     api.post(CONFIGURATIONS, &configuration()).await.ok();
@@ -105,7 +105,7 @@ struct Loops {
 
 struct Looping(Arc<Loops>);
 
-impl NativeBackend for Looping {
+impl InProcessBackend for Looping {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -237,7 +237,7 @@ struct InTurn {
     asked: Arc<AtomicUsize>,
 }
 
-impl NativeBackend for InTurn {
+impl InProcessBackend for InTurn {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -281,7 +281,7 @@ async fn a_call_that_is_put_off_or_sent_elsewhere_is_made_again_within_its_time(
 
 /// Says nothing, ever.
 struct Silent(Arc<AtomicUsize>);
-impl NativeBackend for Silent {
+impl InProcessBackend for Silent {
     fn call(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::pending())

@@ -75,7 +75,7 @@ fn fixed(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &mut Errors
         } else {
             internal_level(spec.value())
         };
-        errors.push(FieldError::new(&spec.path(), FieldErrorKind::InvalidShown(shown), words));
+        errors.push(FieldError::new(&spec.path(), FieldErrorKind::InvalidText(shown), words));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::rules::walk_object;
 use super::super::{
-    Metadata, ResetFields, StatusMetadata, api_services, check, core, groups, rules, signing,
+    MetadataChecks, ResetFields, StatusMetadata, api_services, check, core, groups, rules, signing,
     warnings,
 };
 use super::{ACCESS, ADMISSION, ANSWERS_OBJECT, COUNTED, ORDINARY, Rules, has_empty_list};
@@ -35,7 +35,7 @@ rules! {
     DISRUPTION_BUDGET = Rules {
         names: names::path_segment,
         unconditional_update: false,
-        metadata: Metadata::Common,
+        metadata: MetadataChecks::Common,
         default: groups::default_disruption_budget,
         table: check::DISRUPTION_BUDGET,
         check_status: check::disruption_budget_status,
@@ -45,7 +45,7 @@ rules! {
         // No stored one has an empty list, and the original compares exactly.
         counts_as_change: |sent| sent.get(&["spec"]).is_some_and(has_empty_list),
 
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: groups::default_network_policy,
         table: check::NETWORK_POLICY,
         check_update: Some(|object, _, errors| {
@@ -59,7 +59,7 @@ rules! {
     INGRESS = Rules {
         storage_prefix: Some("ingress"),
 
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: groups::default_ingress,
         check: check::ingress,
         check_update: Some(|object, _, errors| walk_object(object, check::INGRESS, errors)),
@@ -68,7 +68,7 @@ rules! {
         ..COUNTED
     };
     INGRESS_CLASS = Rules {
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: groups::default_ingress_class,
         table: check::INGRESS_CLASS,
         check_update: Some(check::ingress_class_update),
@@ -84,7 +84,7 @@ rules! {
         // The original's table names a group for it that does not exist.
         reset_fields: |_| None,
 
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
 
         table: check::SERVICE_CIDR,
         check_update: Some(check::service_cidr_update),
@@ -110,7 +110,7 @@ rules! {
         ..ADMISSION
     };
     VALIDATING_POLICY = Rules {
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
 
         default: groups::default_admission_policy,
         check: check::validating_policy,
@@ -165,7 +165,7 @@ rules! {
         deletion: ANSWERS_OBJECT,
 
         unconditional_update: false,
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         table: check::CSI_NODE,
         ..ORDINARY
     };
@@ -177,7 +177,7 @@ rules! {
     };
     VOLUME_ATTACHMENT = Rules {
         unconditional_update: false,
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
         deletion: ANSWERS_OBJECT,
         ..ORDINARY
     };
@@ -191,10 +191,10 @@ rules! {
         ..COUNTED
     };
     RESOURCE_CLAIM =
-        Rules { status_metadata: StatusMetadata::Kept, deletion: ANSWERS_OBJECT, ..ORDINARY };
+        Rules { status_metadata: StatusMetadata::Unlisted, deletion: ANSWERS_OBJECT, ..ORDINARY };
     CLAIM_TEMPLATE = Rules { deletion: ANSWERS_OBJECT, ..ORDINARY };
     ENDPOINT_SLICE = Rules {
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: groups::default_endpoint_slice,
         create: groups::create_endpoint_slice,
         update: groups::update_endpoint_slice,
@@ -219,11 +219,11 @@ rules! {
         ..ORDINARY
     };
     API_SERVICE = Rules {
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
 
         names: names::path_segment,
         unconditional_update: false,
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: groups::default_api_service,
         create: |object, context| {
             api_services::create(object, context);
@@ -235,11 +235,11 @@ rules! {
         ..ORDINARY
     };
     FLOW_SCHEMA = Rules {
-        status_metadata: StatusMetadata::Untouched,
+        status_metadata: StatusMetadata::None,
         // They are asked in order of their precedence.
         sort_table: |schemas| schemas.sort_by_key(|schema| schema.i64(&["spec", "matchingPrecedence"])),
 
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: check::default_flow_schema,
         check: check::flow_schema,
         check_update: Some(check::flow_schema_update),
@@ -247,9 +247,9 @@ rules! {
         ..COUNTED
     };
     PRIORITY_LEVEL = Rules {
-        status_metadata: StatusMetadata::Untouched,
+        status_metadata: StatusMetadata::None,
 
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: check::default_priority_level,
         check: check::priority_level,
         check_update: Some(check::priority_level_update),
@@ -272,7 +272,7 @@ rules! {
         kept_on_update: &[&["spec"]],
 
         names: |_| Vec::new(),
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         fields: &["spec.signerName"],
         default: groups::default_request,
         create: signing::create,

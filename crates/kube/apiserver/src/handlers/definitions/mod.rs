@@ -17,9 +17,9 @@ use super::aside::aside;
 use super::part::Part;
 use super::track::Tracker;
 use crate::server::ApiServer;
-use mainstay_kinds::{Claims, CustomKind, KindRow, NOT_YET};
+use mainstay_kinds::{ClaimedNames, CustomKind, KindRow, NOT_STORED};
 use mainstay_object::{FieldError, Object, Reason, Status};
-use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::crd::{self, CustomResourceDefinition};
 use mainstay_store::{Change, CommitError, Expect, Key, Stored};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -46,7 +46,7 @@ impl Admitted {
     /// `object` is what was written.
     pub(super) fn keep(mut self, stored: &Stored, object: Object) {
         self.undo = false;
-        self.kind.stored_at(stored.revision);
+        self.kind.set_stored_revision(stored.revision);
         // What is said of one that is being deleted follows with its clean-up.
         if !stored.terminating {
             let (server, name) = (self.server.clone(), self.name.clone());
@@ -64,7 +64,7 @@ impl Admitted {
     /// Nothing had to be written.
     fn keep_quietly(mut self, revision: u64) {
         self.undo = false;
-        self.kind.stored_at(revision);
+        self.kind.set_stored_revision(revision);
     }
 }
 
@@ -154,15 +154,16 @@ pub(super) fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
 pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> Admitted {
     let name: Arc<str> = object.name().into();
     let before = server.registry.custom(&name);
-    let mut definition = Definition::read(object);
+    let mut definition = CustomResourceDefinition::read(object);
     if let Some(before) = &before {
-        definition = definition.after(&before.definition);
+        definition = definition.with_rules_of(&before.definition);
     }
     let taken = claims_of_others(server, object);
     let names = status::names(object, &taken);
-    let since = before.as_ref().map_or(NOT_YET, |before| before.since_of(&definition));
-    let claims = Claims::of(&names.accepted);
-    let kind = mainstay_kinds::rows_of(object, definition, names.conflict.is_none(), claims, since);
+    let since = before.as_ref().map_or(NOT_STORED, |before| before.complete_since(&definition));
+    let claims = ClaimedNames::of(&names.accepted);
+    let kind =
+        mainstay_kinds::custom_kind(object, definition, names.conflict.is_none(), claims, since);
     if !dry_run {
         server.registry.put([kind.clone()]);
     }
@@ -170,10 +171,10 @@ pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> 
 }
 
 /// The names that all other definitions of the group have.
-fn claims_of_others(server: &ApiServer, object: &Object) -> Claims {
+fn claims_of_others(server: &ApiServer, object: &Object) -> ClaimedNames {
     let group = object.str(&["spec", "group"]).unwrap_or_default();
     server.registry.with_custom(|kinds| {
-        let mut taken = Claims::default();
+        let mut taken = ClaimedNames::default();
         for other in kinds {
             if other.definition.group == group && *other.name != *object.name() {
                 taken.resources.extend(other.claims.resources.iter().cloned());
@@ -230,7 +231,7 @@ async fn settle(
             return gave_up;
         };
         let had = |object: &Object| {
-            Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
+            ClaimedNames::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
         };
         gave_up |= !had(&next).includes(&had(&object));
         own_status(server, &mut object, &mut next);

@@ -4,7 +4,7 @@
 //! see the steps. [`next`] is what the next of them would write, as a plain function; it ends.
 
 use mainstay_gocompat::quote;
-use mainstay_kinds::Claims;
+use mainstay_kinds::ClaimedNames;
 use mainstay_object::Object;
 use mainstay_schema::crd::{Approval, is_protected};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(super) struct Names {
 
 /// Compares the names that a definition asks for with those that all definitions of its group,
 /// itself included, have already. A name that was accepted before stays accepted.
-pub(super) fn names(object: &Object, taken: &Claims) -> Names {
+pub(super) fn names(object: &Object, taken: &ClaimedNames) -> Names {
     let empty = json!({"plural": "", "kind": ""});
     let before = object.get(&["status", "acceptedNames"]).cloned().unwrap_or(empty);
     let wanted = object.get(&["spec", "names"]).cloned().unwrap_or_default();
@@ -75,7 +75,7 @@ fn copy(from: &Value, to: &mut Value, field: &str) {
 }
 
 /// The definition with the next change of its status; none if nothing is left to say.
-pub(super) fn next(object: &Object, taken: &Claims, now: &str) -> Option<Object> {
+pub(super) fn next(object: &Object, taken: &ClaimedNames, now: &str) -> Option<Object> {
     let (differs, is_protected) =
         (differs(object), is_protected(object.str(&["spec", "group"]).unwrap_or_default()));
     if !(differs || waits_to_be_established(object) || is_protected) {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn free_names_are_accepted_then_established_then_nothing_is_left_to_say() {
-        let taken = Claims::default();
+        let taken = ClaimedNames::default();
         let first = next(&definition(), &taken, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=NoConflicts", "Established=Installing"]);
         assert_eq!(first.get(&["status", "acceptedNames"]), first.get(&["spec", "names"]));
@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn a_name_that_is_taken_is_not_accepted_the_others_are() {
-        let taken = Claims { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
+        let taken =
+            ClaimedNames { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
         let first = next(&definition(), &taken, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=KindConflict", "Established=NotAccepted"]);
         let accepted = first.get(&["status", "acceptedNames"]).unwrap();
@@ -259,7 +260,7 @@ mod tests {
             json!({"plural": "as", "singular": "a", "kind": "", "listKind": "AList"})
         );
         assert_eq!(next(&first, &taken, "later"), None);
-        assert!(next(&first, &Claims::default(), "later").is_some());
+        assert!(next(&first, &ClaimedNames::default(), "later").is_some());
     }
 
     #[test]
@@ -268,7 +269,7 @@ mod tests {
         object.set(&["spec", "group"], "b.k8s.io".into());
         let annotations = json!({"api-approved.kubernetes.io": "unapproved, a test"});
         object.set(&["metadata", "annotations"], annotations);
-        let taken = Claims::default();
+        let taken = ClaimedNames::default();
         while let Some(after) = next(&object, &taken, "now") {
             object = after;
         }

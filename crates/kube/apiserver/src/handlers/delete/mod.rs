@@ -64,7 +64,7 @@ pub(super) fn removed_answer(
     let code = if held && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
     match removed {
         Removed::Gone(stored) | Removed::WouldGo(stored)
-            if !row.strategy.deletion().answers_object =>
+            if !row.strategy.deletion().returns_object =>
         {
             let object = stored.object();
             Ok(ApiResponse::deleted(&row.group, &row.plural, object.name(), object.uid()))

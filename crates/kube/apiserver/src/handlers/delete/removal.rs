@@ -50,7 +50,7 @@ pub(in crate::handlers) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
-        let stored = conversion::spoken(&server.outbound, row, stored).await?;
+        let stored = conversion::convert_stored(&server.outbound, row, stored).await?;
         match remove_once(server, row, stored, options, asked).await {
             Err(Failure::Refused(status)) => return Err(*status),
             Err(Failure::Commit(CommitError::Stale { .. }))
@@ -97,11 +97,13 @@ async fn remove_once(
     if (held || marked.graceful) && marked.object != old {
         let expect = Expect::Revision(stored.revision);
         let refused = |status: Status| Failure::Refused(status.into());
-        let object =
-            conversion::to_storage(&server.outbound, row, marked.object).await.map_err(refused)?;
+        let object = conversion::convert_to_storage(&server.outbound, row, marked.object)
+            .await
+            .map_err(refused)?;
         let written = write_mark(server, row, &stored.key, object, expect).await;
         stored = written.map_err(Failure::Commit)?;
-        stored = conversion::spoken(&server.outbound, row, stored).await.map_err(refused)?;
+        stored =
+            conversion::convert_stored(&server.outbound, row, stored).await.map_err(refused)?;
     }
     if held {
         return Ok(Removed::Held(stored));
