@@ -126,7 +126,7 @@ impl FieldErrorKind {
 pub struct FieldError {
     /// Path of the field.
     pub field: String,
-    /// What is wrong.
+    /// The broken rule and the value.
     pub kind: FieldErrorKind,
     /// The text after that of the kind; may be empty.
     pub detail: String,

@@ -166,8 +166,8 @@ impl Kind<'_> {
         }
         if self.has("create") {
             let about = format!("create{}{kind}", article(kind));
-            let made = self.operation(&verb("post", "post", "create", about, &WRITE));
-            found.push(made.with_body(&self.object, true).with_responses(CREATED));
+            let create = self.operation(&verb("post", "post", "create", about, &WRITE));
+            found.push(create.with_body(&self.object, true).with_responses(CREATED));
         }
         if self.has("deletecollection") {
             let about = format!("delete collection of {kind}");
@@ -270,7 +270,7 @@ impl Kind<'_> {
         let mut found = self.get_and_change(name, verbs, gvk, content);
         if verbs.contains(&"create") {
             let kind = &self.gvk.kind;
-            let mut made = self.operation(&Verb {
+            let mut create = self.operation(&Verb {
                 method: "post",
                 action: "post",
                 word: "create",
@@ -280,9 +280,9 @@ impl Kind<'_> {
                 namespaced: true,
                 parameters: &WRITE,
             });
-            made.gvk = Some(gvk.clone());
-            made.response = content.clone();
-            found.push(made.with_body(content, true).with_responses(CREATED));
+            create.gvk = Some(gvk.clone());
+            create.response = content.clone();
+            found.push(create.with_body(content, true).with_responses(CREATED));
         }
         found
     }

@@ -151,11 +151,11 @@ impl<'de> Visitor<'de> for Finder<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let known = self.known.element();
+        let element = self.known.element();
         let mut at = 0;
         loop {
             let trail = self.trail.then(Step::Index(at));
-            let finder = Finder { known, trail, found: self.found };
+            let finder = Finder { known: element, trail, found: self.found };
             if access.next_element_seed(finder)?.is_none() {
                 return Ok(());
             }

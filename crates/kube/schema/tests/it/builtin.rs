@@ -21,9 +21,9 @@ fn each_kind_has_a_type_and_each_stored_kind_a_list_type() {
 
 #[test]
 fn kinds_are_unique_and_found_by_kind_and_by_plural() {
-    let mut seen = BTreeSet::new();
+    let mut distinct = BTreeSet::new();
     for row in builtin::kinds() {
-        assert!(seen.insert((row.group, row.version, row.kind)));
+        assert!(distinct.insert((row.group, row.version, row.kind)));
         assert!(std::ptr::eq(builtin::kind(row.group, row.version, row.kind).unwrap(), row));
         assert!(std::ptr::eq(builtin::resource(row.group, row.version, row.plural).unwrap(), row));
     }

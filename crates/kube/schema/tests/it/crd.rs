@@ -111,8 +111,8 @@ fn changes_of_immutable_fields_are_rejected() {
 fn a_stored_version_cannot_be_removed() {
     let old = object(&two_versions());
     let mut new = old.clone();
-    let kept = old.array(&["spec", "versions"])[0].clone();
-    new.set(&["spec", "versions"], json!([kept]));
+    let stored_version = old.array(&["spec", "versions"])[0].clone();
+    new.set(&["spec", "versions"], json!([stored_version]));
     let errors = crd::validate_update(&new, &old);
     // The remaining version is no storage version either; that error comes first.
     assert_eq!(errors[0].field, "spec.versions");

@@ -220,18 +220,20 @@ proptest::proptest! {
 #[test]
 fn validation_beyond_the_step_budget_is_rejected() {
     let names: Vec<String> = (0..30_000).map(|at| format!("n{at}")).collect();
-    let listed = json!({"type": "object", "properties": {
+    let with_enum = json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "string", "enum": names}},
     }});
     let alternatives: Vec<Value> = (0..10_000).map(|at| json!({"minimum": 10 + at})).collect();
-    let tried = json!({"type": "object", "properties": {
+    let with_alternatives = json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "integer", "anyOf": alternatives}},
     }});
     let required: Vec<String> = (0..30_000).map(|at| format!("r{at}")).collect();
-    let needed = json!({"type": "object", "properties": {
+    let with_required = json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "object", "required": required}},
     }});
-    for (schema, element) in [(listed, json!("x")), (tried, json!(1)), (needed, json!({}))] {
+    for (schema, element) in
+        [(with_enum, json!("x")), (with_alternatives, json!(1)), (with_required, json!({}))]
+    {
         let schema = Schema::parse(&schema).unwrap();
         let value = json!({"l": vec![element; 100_000]});
         let errors = schema.validate(&value, &FieldPath::root());
