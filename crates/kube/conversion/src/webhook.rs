@@ -29,10 +29,10 @@ const MAX_OBJECTS: usize = 500;
 /// Objects cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertObjectsError {
-    /// The webhook supports no known version of ConversionReview.
+    /// The webhook supports no known version of `ConversionReview`.
     #[error("no supported conversion review versions")]
     NoReviewVersion,
-    /// The call failed, or the response is no valid ConversionReview.
+    /// The call failed, or the response is no valid `ConversionReview`.
     #[error("conversion webhook for {from} failed: {reason}")]
     Webhook {
         /// Version and kind of the objects.
@@ -80,7 +80,7 @@ pub enum WebhookReason {
         /// The JSON type of the response.
         found: &'static str,
     },
-    /// The response is no ConversionReview, or one of another version.
+    /// The response is no `ConversionReview`, or one of another version.
     #[error(
         "expected webhook response of {review}, Kind=ConversionReview, got {version}, Kind={kind}"
     )]
@@ -92,7 +92,7 @@ pub enum WebhookReason {
         /// The kind of the response.
         kind: String,
     },
-    /// The ConversionReview has no `response`.
+    /// The `ConversionReview` has no `response`.
     #[error("no response provided")]
     NoResponse,
     /// The response has the uid of another request.
@@ -174,7 +174,7 @@ impl ConvertedObjectError {
 #[derive(Debug)]
 pub struct Converter {
     client: Result<ClientConfig, Arc<ClientConfigError>>,
-    /// The version of ConversionReview; none if the webhook supports no known one.
+    /// The version of `ConversionReview`; none if the webhook supports no known one.
     review: Option<&'static str>,
 }
 
@@ -249,7 +249,7 @@ impl Converter {
     }
 }
 
-/// The objects of a ConversionReview.
+/// The objects of a `ConversionReview`.
 fn converted_objects(
     mut value: Value,
     review: &str,

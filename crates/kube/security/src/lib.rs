@@ -25,7 +25,7 @@ pub const PREFIX: &str = "pod-security.kubernetes.io/";
 /// The last minor version in which a rule changed.
 const LAST_CHANGE: u64 = 35;
 
-/// SecurityLevel of a standard, from the least strict to the strictest.
+/// Level of a standard, from the least strict to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SecurityLevel {
     /// Nothing is forbidden.

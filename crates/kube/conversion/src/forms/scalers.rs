@@ -1,4 +1,4 @@
-//! Conversion of HorizontalPodAutoscalers between `autoscaling/v1` and v2, which is stored.
+//! Conversion of autoscalers between `autoscaling/v1` and v2, which is stored.
 //!
 //! v1 has one metric. Other metrics and the behavior are kept in upstream's annotations, so a client
 //! that reads and writes v1 loses nothing.

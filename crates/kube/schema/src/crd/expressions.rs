@@ -5,7 +5,7 @@
 
 use super::go_print;
 use crate::structural::Schema;
-use crate::structural::expressions::{Expression, shape};
+use crate::structural::expressions::{ValidationRule, shape};
 use crate::trail::{self, Trail};
 use mainstay_cel::kubernetes::rules::{RuleError, Scope};
 use mainstay_cel::kubernetes::{Shape, ShapeKind, limits, names};
@@ -229,7 +229,7 @@ struct RuleChecker<'a> {
 }
 
 impl RuleChecker<'_> {
-    fn check(&mut self, rule: &Expression, source: &Value, path: &Trail<'_>) {
+    fn check(&mut self, rule: &ValidationRule, source: &Value, path: &Trail<'_>) {
         let at = path.child("rule");
         let compiled = self.scope.rule(&rule.rule, rule.optional_old);
         let uses_old = match compiled {
@@ -265,7 +265,7 @@ impl RuleChecker<'_> {
         }
     }
 
-    fn check_message_expression(&mut self, rule: &Expression, source: &Value, at: &Trail<'_>) {
+    fn check_message_expression(&mut self, rule: &ValidationRule, source: &Value, at: &Trail<'_>) {
         match self.scope.message(&rule.message_expression, rule.optional_old) {
             Ok(compiled) => {
                 self.check_cost("estimated messageExpression cost", compiled.max_cost, at);

@@ -43,7 +43,7 @@ pub(super) struct SchemaErrors {
     pub(super) errors: Vec<FieldError>,
     /// Errors of CEL rules in schemas that are valid otherwise.
     pub(super) expressions: Vec<FieldError>,
-    /// RuleCosts of the CEL rules.
+    /// Costs of the CEL rules.
     pub(super) costs: RuleCosts,
     /// The reason for which upstream cannot convert the schema to a structural one. It then does not
     /// check whether the schema is structural.
@@ -225,7 +225,7 @@ impl Walk {
             self.forbid(path, "items", "items must be a schema object and not an array");
         }
         if context.meta && is_set(schema, "x-kubernetes-embedded-resource") {
-            let detail = "must not be used context of resource meta";
+            let detail = "must not be used inside of resource meta";
             self.forbid(path, "x-kubernetes-embedded-resource", detail);
         }
     }
@@ -243,7 +243,7 @@ impl Walk {
                 here.position = here.position.and_then(|position| position.additional(schema));
                 if context.meta {
                     here.no_defaults =
-                        Some("context additionalProperties applying to object metadata");
+                        Some("inside additionalProperties applying to object metadata");
                 }
                 self.schema(additional, here, &path.child("additionalProperties"));
             }

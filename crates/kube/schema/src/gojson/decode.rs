@@ -418,7 +418,7 @@ impl<'v> Walk<'v> {
             }
             (JsonForm::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
             (JsonForm::Object | JsonForm::FreeObject, other) => {
-                self.refuse(other, &definition.go_name())
+                self.refuse(other, &definition.go_name());
             }
         }
         Ok(())

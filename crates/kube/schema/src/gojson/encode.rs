@@ -132,7 +132,7 @@ impl Encoder {
             (FieldType::Boolean, None) => self.out.push_str("false"),
             (FieldType::Int32 | FieldType::Int64 | FieldType::Double, None) => self.out.push('0'),
             (FieldType::Bytes | FieldType::List(_) | FieldType::Map(_), None) => {
-                self.out.push_str("null")
+                self.out.push_str("null");
             }
             (FieldType::String | FieldType::Bytes, Some(Value::String(text))) => self.text(text),
             (_, Some(value)) => self.raw_value(value),
@@ -156,7 +156,7 @@ impl Encoder {
             (JsonForm::Object, Some(Value::Object(fields))) => match self.names {
                 NameMatching::Exact => self.fields(definition, |name| fields.get(name)),
                 NameMatching::AnyCase => {
-                    self.fields(definition, |name| field_in_any_case(fields, name))
+                    self.fields(definition, |name| field_in_any_case(fields, name));
                 }
             },
             (JsonForm::Quantity, Some(value)) => {

@@ -14,7 +14,7 @@ pub fn convert_scalars_to_text(value: &mut Value, ty: &DeclaredType) {
     match (ty, value) {
         (DeclaredType::Text | DeclaredType::Named(_), value) => scalar_to_text(value),
         (DeclaredType::TextMap, Value::Object(fields)) => {
-            fields.values_mut().for_each(scalar_to_text)
+            fields.values_mut().for_each(scalar_to_text);
         }
         (DeclaredType::Struct(declared), Value::Object(fields)) => {
             for (key, value) in fields {

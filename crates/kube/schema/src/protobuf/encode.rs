@@ -246,7 +246,7 @@ impl FieldValue<'_, '_> {
         let out = &mut self.writer.out;
         match (self.ty, self.ty.definition().map(TypeDefinition::json_form)) {
             (FieldType::Int32 | FieldType::Int64, _) => {
-                put_varint(out, self.tag, number.cast_unsigned())
+                put_varint(out, self.tag, number.cast_unsigned());
             }
             #[expect(clippy::cast_precision_loss, reason = "as Go reads it")]
             (FieldType::Double, _) => put_fixed64(out, self.tag, (number as f64).to_bits()),
@@ -262,7 +262,7 @@ impl FieldValue<'_, '_> {
         match raw {
             "null" if !self.is_element => {}
             "null" if definition.json_form() == JsonForm::FreeObject => {
-                put_bytes(out, self.tag, &[])
+                put_bytes(out, self.tag, &[]);
             }
             _ if name == "CustomResourceSubresourceStatus" => put_bytes(out, self.tag, &[]),
             _ if definition.json_form() == JsonForm::FreeObject || name == "JSON" => {

@@ -1,7 +1,7 @@
 //! Validation of the defaults of a schema.
 //!
-//! A default must be pruned and valid, CEL rules included. A default embedded_errors `metadata`, `kind` or
-//! `apiVersion` is validated as part of an object that is built path_of_default it.
+//! A default must be pruned and valid, CEL rules included. A default inside `metadata`, `kind` or
+//! `apiVersion` is validated as part of an object that is built around it.
 
 use super::budget::CheckBudget;
 use super::expressions::{CompiledRules, Node};
@@ -124,7 +124,7 @@ impl Walk {
                 root: path_of_default.root,
                 above: Some((path_of_default, DefaultStep::Field(name))),
             };
-            // Outer rules see little of the metadata, so rules embedded_errors are compiled again.
+            // Outer rules see little of the metadata, so rules inside are compiled again.
             let cached = cached.filter(|_| !meta).map(|rules| rules?.property(index));
             self.schema(property, &below, meta, cached, &path.child("properties").key(name));
         }

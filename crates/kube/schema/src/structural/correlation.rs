@@ -1,7 +1,7 @@
 //! Correlation of a changed value with its old value, for validation ratcheting.
 //!
 //! Fields correlate with fields of the same name, elements of list maps with those of the same keys.
-//! MapElements of other lists, and fields that the schema does not have, do not correlate.
+//! Elements of other lists, and fields that the schema does not have, do not correlate.
 
 use super::{ListType, Schema};
 use serde_json::{Map, Value};
@@ -28,7 +28,7 @@ impl<'a> OldValue<'a> {
         MapElements::new(self.schema, self.value.as_array()?)
     }
 
-    /// Whether a value is unchanged. MapElements of list maps may be reordered. A value with fields that
+    /// Whether a value is unchanged. Elements of list maps may be reordered. A value with fields that
     /// the schema does not have counts as changed.
     pub(super) fn equals(self, value: &Value) -> bool {
         match (value, self.value) {

@@ -30,7 +30,7 @@ mod validate;
 
 use crate::strict::UnmarshalError;
 use crate::trail::Trail;
-use expressions::Expression;
+use expressions::ValidationRule;
 use mainstay_formats::Format;
 use mainstay_object::{FieldError, FieldErrors, FieldPath};
 use pattern::Pattern;
@@ -115,7 +115,7 @@ struct Rules {
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
     not: Option<Box<Schema>>,
-    expressions: Vec<Expression>,
+    expressions: Vec<ValidationRule>,
 }
 
 impl Kind {
@@ -326,7 +326,7 @@ impl Schema {
     }
 
     /// The CEL rules.
-    pub(crate) fn expressions(&self) -> &[Expression] {
+    pub(crate) fn expressions(&self) -> &[ValidationRule] {
         self.rules.as_ref().map_or(&[], |rules| &rules.expressions)
     }
 

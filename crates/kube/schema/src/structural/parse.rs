@@ -1,6 +1,6 @@
 //! Parsing of a schema, and the rules that make it structural.
 
-use super::expressions::Expression;
+use super::expressions::ValidationRule;
 use super::pattern::Pattern;
 use super::{Additional, Kind, ListType, Rules, Schema};
 use crate::trail::{Trail, forbidden, invalid, required};
@@ -74,7 +74,7 @@ impl Parser {
             |level: Level| if level.is_validation() { Level::Validations } else { Level::Field };
         self.structure(source, &mut schema, level, below(level), path);
         self.rules(source, &mut schema, level, path);
-        let expressions = Expression::read_all(value);
+        let expressions = ValidationRule::read_all(value);
         if !expressions.is_empty() {
             schema.rules.get_or_insert_default().expressions = expressions;
         }

@@ -119,3 +119,23 @@ fn a_stored_version_cannot_be_removed() {
     assert_eq!(errors[1].field, "status.storedVersions[0]");
     assert!(errors[1].detail.starts_with("missing from spec.versions; v1 was previously"));
 }
+
+#[test]
+fn metadata_has_no_embedded_resources_and_no_defaults_of_map_values() {
+    let mut value = two_versions();
+    let metadata = json!({
+        "type": "object", "x-kubernetes-embedded-resource": true,
+        "additionalProperties": {"type": "string", "default": "x"},
+    });
+    for version in value["spec"]["versions"].as_array_mut().unwrap() {
+        version["schema"]["openAPIV3Schema"]["properties"]["metadata"] = metadata.clone();
+    }
+    let found: Vec<String> =
+        crd::validate(&object(&value)).iter().map(|error| error.detail.clone()).collect();
+    for expected in [
+        "must not be used inside of resource meta",
+        "must not be set inside additionalProperties applying to object metadata",
+    ] {
+        assert!(found.iter().any(|detail| detail == expected), "{expected}: {found:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Compilation of CEL rules into a tree that follows the schema.
 
 use super::super::Schema;
-use super::{Expression, shape};
+use super::{ValidationRule, shape};
 use mainstay_cel::eval::Program;
 use mainstay_cel::kubernetes::rules::{RuleError, Scope};
 use mainstay_cel::kubernetes::{Shape, ShapeKind};
@@ -117,7 +117,7 @@ impl Node {
 }
 
 impl CompiledRule {
-    fn new(rule: &Expression, scope: &Scope<'_>) -> Self {
+    fn new(rule: &ValidationRule, scope: &Scope<'_>) -> Self {
         let compiled = scope.rule(&rule.rule, rule.optional_old);
         let message = match &compiled {
             Ok(_) if !rule.message_expression.is_empty() => {

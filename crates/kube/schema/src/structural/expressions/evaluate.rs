@@ -9,7 +9,7 @@
 
 use super::super::Schema;
 use super::super::correlation::{MapElements, OldValue, fields_equal};
-use super::Expression;
+use super::ValidationRule;
 use super::compile::{CompiledRule, CompiledRules, Node};
 use crate::trail::{Step, Trail};
 use mainstay_cel::eval::{Budget, Program};
@@ -388,7 +388,7 @@ impl Walk {
         &mut self,
         variables: &Variables<'a>,
         rule: &'a CompiledRule,
-        expression: &Expression,
+        expression: &ValidationRule,
         schema: &Schema,
         trail: &Trail<'_>,
     ) -> Option<Violation> {
@@ -428,7 +428,7 @@ impl Walk {
         &mut self,
         variables: &Variables<'a>,
         rule: &'a CompiledRule,
-        expression: &Expression,
+        expression: &ValidationRule,
     ) -> Violation {
         let program = rule.message.as_ref();
         let program = program.filter(|_| !mainstay_fault::is_on("messages-are-not-evaluated"));

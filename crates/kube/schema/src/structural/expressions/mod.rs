@@ -23,7 +23,7 @@ use serde_json::Value;
 
 /// One rule of a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
+pub struct ValidationRule {
     /// The CEL expression.
     pub(crate) rule: Box<str>,
     /// The message of a violation; may be empty.
@@ -46,7 +46,7 @@ enum ViolationReason {
     Duplicate,
 }
 
-impl Expression {
+impl ValidationRule {
     /// The rules of a schema.
     pub(super) fn read_all(schema: &Value) -> Vec<Self> {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
