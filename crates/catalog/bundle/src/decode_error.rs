@@ -41,7 +41,7 @@ pub enum FromUnstructuredError {
     Decode(#[from] TypeError),
     /// A value does not have its type of Kubernetes.
     #[error(transparent)]
-    DecodeKubernetes(#[from] strict::DecodeError),
+    DecodeKubernetes(#[from] strict::UnmarshalError),
 }
 
 /// Why a value is not a Kubernetes object.

@@ -9,7 +9,7 @@ use crate::{
 };
 use mainstay_gocompat::json::Html;
 use mainstay_schema::builtin;
-use mainstay_schema::gojson::{self, Names};
+use mainstay_schema::gojson::{self, NameMatching};
 use serde_json::Value;
 
 impl Bundle {
@@ -54,7 +54,7 @@ fn metadata(object: &Value) -> String {
     let Some(definition) = builtin::definition(types::CSV_METADATA) else { return "{}".to_owned() };
     let section = |name: &str| go_field::field(object, name);
     let (metadata, spec) = (section("metadata"), section("spec"));
-    gojson::encode_fields(definition, Names::AnyCase, Html::Plain, |name| {
+    gojson::encode_fields(definition, NameMatching::AnyCase, Html::Plain, |name| {
         let (section, field) = match name {
             "annotations" | "labels" => (metadata, name),
             "apiServiceDefinitions" => (spec, "apiservicedefinitions"),

@@ -21,7 +21,7 @@ use crate::{
 use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
-use mainstay_schema::builtin::{self, Definition, Type};
+use mainstay_schema::builtin::{self, FieldType, TypeDefinition};
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, Step};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt::Write};
@@ -341,7 +341,8 @@ impl<'v> Walk<'v> {
         if definition.shape() == builtin::Shape::Any {
             return self.check_schema_or_other(value, definition);
         }
-        let (builtin::Shape::Object, Value::Object(fields)) = (definition.shape(), value) else {
+        let (builtin::JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value)
+        else {
             return;
         };
         for (key, value) in fields {
@@ -385,7 +386,7 @@ impl<'v> Walk<'v> {
 
     fn check_field_type(&mut self, value: &'v Value, ty: &'static Type) {
         match (ty, value) {
-            (Type::Object(reference), value) => {
+            (FieldType::Object(reference), value) => {
                 if let Some(definition) = reference.definition() {
                     self.check_definition(value, definition);
                 }
@@ -393,7 +394,7 @@ impl<'v> Walk<'v> {
             (Type::List(element), Value::Array(items)) => {
                 self.check_items(items, |walk, item| walk.check_field_type(item, element));
             }
-            (Type::Map(element), Value::Object(entries)) => {
+            (FieldType::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries {
                     self.at_step(PathStep::Field(key), |walk| {
                         walk.check_field_type(entry, element);

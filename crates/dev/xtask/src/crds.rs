@@ -8,7 +8,7 @@
 
 use anyhow::{Context, bail, ensure};
 use flate2::{Compression, write::DeflateEncoder};
-use mainstay_schema::builtin::{Definition, ListType, Shape, Type, definition};
+use mainstay_schema::builtin::{FieldType, JsonForm, ListType, TypeDefinition, definition};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -93,25 +93,27 @@ fn expand(value: &mut Value) -> anyhow::Result<()> {
 }
 
 /// The schema of a Kubernetes type, as generators of CustomResourceDefinitions write it.
-fn schema(definition: &Definition) -> anyhow::Result<Value> {
+fn schema(definition: &TypeDefinition) -> anyhow::Result<Value> {
     let int_or_string = json!([{"type": "integer"}, {"type": "string"}]);
-    Ok(match definition.shape() {
+    Ok(match definition.json_form() {
         // Generators write no schema for metadata inside other objects.
-        Shape::Object if definition.short_name() == "ObjectMeta" => json!({"type": "object"}),
-        Shape::Object => object(definition)?,
-        Shape::FreeObject | Shape::Any => {
+        JsonForm::Object if definition.short_name() == "ObjectMeta" => json!({"type": "object"}),
+        JsonForm::Object => object(definition)?,
+        JsonForm::FreeObject | JsonForm::Any => {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         }
-        Shape::Time | Shape::MicroTime => json!({"type": "string", "format": "date-time"}),
-        Shape::ParsedText => json!({"type": "string"}),
-        Shape::IntOrString => json!({"anyOf": int_or_string, "x-kubernetes-int-or-string": true}),
-        Shape::Quantity => json!({
+        JsonForm::Time | JsonForm::MicroTime => json!({"type": "string", "format": "date-time"}),
+        JsonForm::ParsedText => json!({"type": "string"}),
+        JsonForm::IntOrString => {
+            json!({"anyOf": int_or_string, "x-kubernetes-int-or-string": true})
+        }
+        JsonForm::Quantity => json!({
             "anyOf": int_or_string, "pattern": QUANTITY, "x-kubernetes-int-or-string": true,
         }),
     })
 }
 
-fn object(definition: &Definition) -> anyhow::Result<Value> {
+fn object(definition: &TypeDefinition) -> anyhow::Result<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for field in definition.fields() {
@@ -171,17 +173,19 @@ fn overlay(schema: &mut Value, field: Option<&str>, keywords: &str) -> anyhow::R
     Ok(())
 }
 
-fn value(ty: &Type) -> anyhow::Result<Value> {
+fn value(ty: &FieldType) -> anyhow::Result<Value> {
     Ok(match ty {
-        Type::String => json!({"type": "string"}),
-        Type::Bytes => json!({"type": "string", "format": "byte"}),
-        Type::Int32 => json!({"type": "integer", "format": "int32"}),
-        Type::Int64 => json!({"type": "integer", "format": "int64"}),
-        Type::Double => json!({"type": "number"}),
-        Type::Boolean => json!({"type": "boolean"}),
-        Type::List(element) => json!({"type": "array", "items": value(element)?}),
-        Type::Map(element) => json!({"type": "object", "additionalProperties": value(element)?}),
-        Type::Object(named) => {
+        FieldType::String => json!({"type": "string"}),
+        FieldType::Bytes => json!({"type": "string", "format": "byte"}),
+        FieldType::Int32 => json!({"type": "integer", "format": "int32"}),
+        FieldType::Int64 => json!({"type": "integer", "format": "int64"}),
+        FieldType::Double => json!({"type": "number"}),
+        FieldType::Boolean => json!({"type": "boolean"}),
+        FieldType::List(element) => json!({"type": "array", "items": value(element)?}),
+        FieldType::Map(element) => {
+            json!({"type": "object", "additionalProperties": value(element)?})
+        }
+        FieldType::Object(named) => {
             schema(named.definition().with_context(|| format!("no definition {}", named.name()))?)?
         }
     })

@@ -328,9 +328,9 @@ pub struct UpArguments {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value_t = USUAL_OBJECT,
+        default_value_t = DEFAULT_OBJECT_BYTES,
         value_parser = RangedU64ValueParser::<usize>::new()
-            .range(SMALLEST_OBJECT as u64..=LARGEST_OBJECT as u64)
+            .range(MIN_OBJECT_BYTES as u64..=MAX_OBJECT_BYTES as u64)
     )]
     pub max_object_bytes: usize,
     /// Write who asked the API what into this file, a line of JSON for each stage of a request.

@@ -60,7 +60,7 @@ pub(crate) async fn run(
         defaults: DefaultCatalogs::None,
         catalog_mode: CatalogModeArgument::InProcess,
         repair: false,
-        max_object_bytes: mainstay_object::size::USUAL_OBJECT,
+        max_object_bytes: mainstay_object::size::DEFAULT_OBJECT_BYTES,
         audit_log: None,
         network: OperatorNetwork::default(),
         protected: BTreeSet::new(),

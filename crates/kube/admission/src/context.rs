@@ -10,7 +10,7 @@ use mainstay_auth::Identity;
 use mainstay_auth::authz::Authorizer;
 use mainstay_clock::Clock;
 use mainstay_http::Body;
-use mainstay_kinds::Registry;
+use mainstay_kinds::KindRegistry;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
 use std::fmt;
@@ -26,7 +26,7 @@ pub trait Loopback: Send + Sync {
 pub struct Admission {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) registry: Arc<KindRegistry>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) outbound: Arc<Outbound>,
     /// Metrics of plugins and webhooks.
@@ -44,7 +44,7 @@ impl Admission {
     pub fn new(
         store: Store,
         clock: Clock,
-        registry: Arc<Registry>,
+        registry: Arc<KindRegistry>,
         authorizer: Arc<Authorizer>,
         outbound: Arc<Outbound>,
     ) -> Self {

@@ -157,7 +157,7 @@ impl AdmissionRequest<'_> {
     /// The kind of the object; some subresources have another kind than the row.
     pub fn kind(&self) -> Gvk {
         match self.row.subresource(self.subresource) {
-            Some(subresource) => subresource.speaks.clone(),
+            Some(subresource) => subresource.gvk.clone(),
             None => self.row.gvk(),
         }
     }

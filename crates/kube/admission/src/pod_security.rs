@@ -5,7 +5,10 @@
 
 use super::{ADMITTED, AdmissionAttributes, AdmissionDecision, Operation, Plugin};
 use mainstay_object::{Object, Status};
-use mainstay_security::{HOST_PORTS, Level, PREFIX, Policy, Standard, joined, reasons, violations};
+use mainstay_security::{
+    HOST_PORTS, NamespacePolicy, PREFIX, SecurityLevel, Standard, join_reasons, join_violations,
+    violations,
+};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -90,7 +93,7 @@ fn validate_namespace(
     let Some(old) = attributes.old else {
         return if errors.is_empty() { Ok(()) } else { Err(invalid()) };
     };
-    let (before, old_errors) = Policy::of_labels(old);
+    let (before, old_errors) = NamespacePolicy::from_labels(old);
     if !errors.is_empty() && errors != old_errors {
         return Err(invalid());
     }
@@ -128,7 +131,7 @@ fn existing_violations(
         if violations.is_empty() {
             continue;
         }
-        let (name, count) = found.entry(reasons(&violations)).or_default();
+        let (name, count) = found.entry(join_reasons(&violations)).or_default();
         if *count == 0 || pod.name() < name.as_str() {
             pod.name().clone_into(name);
         }
@@ -211,7 +214,7 @@ fn validate_pod(
         let found = find(standard);
         let standard = mainstay_gocompat::quote(&standard.to_string());
         (!found.is_empty())
-            .then(|| format!("would violate PodSecurity {standard}: {}", joined(&found)))
+            .then(|| format!("would violate PodSecurity {standard}: {}", join_violations(&found)))
     };
     if let Some(text) = violation_text(policy.audit) {
         annotate("audit-violations", text);

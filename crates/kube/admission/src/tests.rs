@@ -4,7 +4,7 @@ use super::{pods, storage};
 use mainstay_auth::Identity;
 use mainstay_clock::Clock;
 use mainstay_kinds::allocator::Allocator;
-use mainstay_kinds::{Context, KindRow, Registry, Target};
+use mainstay_kinds::{Context, KindRegistry, KindRow, WriteTarget};
 use mainstay_object::{Gvk, Object, Objects, Status};
 use mainstay_store::{Change, Expect, Key, Store};
 use mainstay_validation::for_kind;
@@ -41,7 +41,7 @@ fn object(value: Value) -> Object {
 
 /// The row of a built-in kind.
 fn row(gvk: &Gvk) -> Arc<KindRow> {
-    let registry = Registry::new(for_kind);
+    let registry = KindRegistry::new(for_kind);
     Arc::clone(registry.kinds().by_gvk(gvk).unwrap())
 }
 
@@ -83,7 +83,7 @@ fn create(stored_objects: &StoredObjects, mut given: Object) -> Result<Object, S
             .map_err(|error| Status::forbidden("", "pods", given.name(), &error.to_string()))?;
     }
     strategy.prepare_create(&mut given, &context)?;
-    let errors = strategy.validate(&given, None, Target::default());
+    let errors = strategy.validate(&given, None, WriteTarget::default());
     if errors.is_empty() {
         if gvk.kind == "Job" {
             strategy.default(&mut given);
@@ -116,7 +116,7 @@ fn update(
     };
     strategy.default(&mut given);
     strategy.prepare_update(&mut given, old, &context)?;
-    let errors = strategy.validate(&given, Some(old), Target::default());
+    let errors = strategy.validate(&given, Some(old), WriteTarget::default());
     if errors.is_empty() {
         Ok(given)
     } else {

@@ -6,7 +6,7 @@ use crate::handlers::bootstrap;
 use crate::server::ApiServer;
 use mainstay_auth::pki::FrontProxy;
 use mainstay_object::{Object, Status};
-use mainstay_outbound::NativeBackend;
+use mainstay_outbound::InProcessBackend;
 use mainstay_streams::NativePod;
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ impl ApiServer {
         &self,
         namespace: &str,
         service: &str,
-        backend: Arc<dyn NativeBackend>,
+        backend: Arc<dyn InProcessBackend>,
     ) {
-        self.outbound.put_native(namespace, service, backend);
+        self.outbound.put_backend(namespace, service, backend);
     }
 
     /// Puts a handler behind a pod: it serves the log and the streams of the pod.
@@ -44,7 +44,7 @@ impl ApiServer {
 
     /// Lets simulated pods refuse all connections, as if no process listened in them.
     pub fn silence_pods(&self) {
-        self.outbound.silence();
+        self.outbound.silence_simulated_pods();
     }
 
     /// Puts an in-process handler behind a Service. It serves the group-versions whose `APIService`

@@ -1,7 +1,7 @@
 //! Filters of lists and watches.
 
 use mainstay_conversion::forms;
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::selector::{FieldSelector, FieldTerm, LabelSelector};
 use mainstay_object::{Object, Status};
 use mainstay_store::Stored;
@@ -96,7 +96,7 @@ impl Filter {
     /// The path in the stored form, if the kind can select by it.
     fn selectable_path(&self, path: &str) -> Option<String> {
         match &self.row.source {
-            Source::BuiltIn(_) => {
+            KindSource::BuiltIn(_) => {
                 let path = if &*self.row.storage == "events" && !forms::is_identity(&self.row) {
                     forms::event_field(path)?
                 } else {
@@ -104,7 +104,7 @@ impl Filter {
                 };
                 self.row.strategy.selectable_fields().contains(&path.as_str()).then_some(path)
             }
-            Source::Custom(custom) => custom
+            KindSource::Custom(custom) => custom
                 .version()
                 .selectable_fields
                 .iter()

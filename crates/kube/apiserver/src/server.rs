@@ -16,7 +16,7 @@ use mainstay_auth::authn::Authenticator;
 use mainstay_auth::authz::Authorizer;
 use mainstay_clock::Clock;
 use mainstay_exposition::Page;
-use mainstay_kinds::Registry;
+use mainstay_kinds::KindRegistry;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
@@ -46,7 +46,7 @@ pub struct ApiServer {
     pub(crate) clock: Clock,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) authorizer: Arc<Authorizer>,
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) registry: Arc<KindRegistry>,
     pub(crate) readiness: Readiness,
     /// Checks whether changes are saved.
     pub(crate) storage_check: StorageCheck,
@@ -127,7 +127,7 @@ impl ApiServer {
     }
 
     /// The kinds that are served.
-    pub fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &KindRegistry {
         &self.registry
     }
 

@@ -1,133 +1,134 @@
 //! Conversion webhooks of CustomResourceDefinitions.
 //!
-//! Rows of such a kind speak their own version everywhere; objects are converted where they come
-//! from the store and where they go there. What comes back of a webhook is checked: it may change
-//! everything but metadata, and of that labels and annotations.
+//! Handlers of such a kind use the row's version everywhere. Objects are converted when they leave or
+//! enter the store. The response is checked: a webhook may change all fields except metadata, and
+//! labels and annotations of the metadata.
 //!
-//! Rules and texts: apiextensions-apiserver's `pkg/apiserver/conversion`.
+//! Rules and messages: apiextensions-apiserver's `pkg/apiserver/conversion`.
 
 use http::Method;
-use mainstay_kinds::{Custom, KindRow};
+use mainstay_kinds::{CustomVersion, KindRow};
 use mainstay_object::fnv::random_uid;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata};
 use mainstay_outbound::{
-    Call, CallError, ClientConfig, ClientConfigError, Outbound, ResponseError, response_value,
+    CallError, ClientConfig, ClientConfigError, Outbound, OutboundRequest, ResponseError,
+    response_value,
 };
 use mainstay_store::Stored;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a call may take.
+/// Timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of an answer: a few hundred of the largest objects.
-const LIMIT: usize = 512 << 20;
-/// Objects of one call.
-const TOGETHER: usize = 500;
+/// The most bytes of a response: a few hundred of the largest objects.
+const MAX_RESPONSE: usize = 512 << 20;
+/// The most objects of one call.
+const MAX_OBJECTS: usize = 500;
 
 /// Objects cannot be converted.
 #[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    /// The webhook speaks no version of reviews that is known.
+pub enum ConvertObjectsError {
+    /// The webhook supports no known version of `ConversionReview`.
     #[error("no supported conversion review versions")]
     NoReviewVersion,
-    /// The webhook cannot be called, or has an answer that is none.
+    /// The call failed, or the response is no valid `ConversionReview`.
     #[error("conversion webhook for {from} failed: {reason}")]
     Webhook {
         /// Version and kind of the objects.
         from: String,
-        /// Why not.
+        /// The reason.
         reason: WebhookReason,
     },
-    /// The webhook makes more objects or less of those that it is sent.
+    /// The webhook returned another number of objects than it got.
     #[error("conversion webhook for {from} returned {found} objects, expected {expected}")]
     Count {
         /// Version and kind of the objects.
         from: String,
-        /// How many it made.
+        /// The number of returned objects.
         found: usize,
-        /// How many it was sent.
+        /// The number of sent objects.
         expected: usize,
     },
-    /// The webhook changes what it may not, or makes no objects.
-    #[error("conversion webhook for {from} returned invalid {}: {fault}", fault.place())]
+    /// The webhook changed an immutable field, or returned no objects.
+    #[error("conversion webhook for {from} returned invalid {}: {problem}", problem.part())]
     Object {
         /// Version and kind of the objects.
         from: String,
-        /// What is wrong with an object.
-        fault: Box<ObjectFault>,
+        /// The problem of an object.
+        problem: Box<ConvertedObjectError>,
     },
 }
 
-/// Why a webhook gave no objects.
+/// The reason for which a webhook returned no objects.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookReason {
-    /// It leads nowhere; why is kept with the definition.
+    /// The `clientConfig` is invalid; the error is cached with the CRD.
     #[error("{0}")]
     Config(Arc<ClientConfigError>),
-    /// It was not reached.
+    /// The call failed.
     #[error(transparent)]
-    Call(#[from] CallError),
-    /// Its answer has no value.
+    OutboundRequest(#[from] CallError),
+    /// The response has no value.
     #[error(transparent)]
     Response(#[from] ResponseError),
-    /// Its answer is no object.
+    /// The response is no JSON object.
     #[error(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )]
     NoObject {
-        /// What it is.
+        /// The JSON type of the response.
         found: &'static str,
     },
-    /// Its answer is a review of another version, or none.
+    /// The response is no `ConversionReview`, or one of another version.
     #[error(
         "expected webhook response of {review}, Kind=ConversionReview, got {version}, Kind={kind}"
     )]
     OtherReview {
-        /// The version of the question.
+        /// The version of the request.
         review: String,
-        /// That of the answer.
+        /// The version of the response.
         version: String,
-        /// The kind of the answer.
+        /// The kind of the response.
         kind: String,
     },
-    /// Its answer has no response.
+    /// The `ConversionReview` has no `response`.
     #[error("no response provided")]
     NoResponse,
-    /// It answers another question.
+    /// The response has the uid of another request.
     #[error("expected response.uid={expected:?}, got {found:?}")]
     OtherUid {
-        /// The uid of the question.
+        /// The uid of the request.
         expected: String,
-        /// That of the answer.
+        /// The uid of the response.
         found: String,
     },
-    /// It did not succeed, and does not say why.
+    /// The conversion failed without a message.
     #[error("response.result.status was '{status}', not 'Success'")]
     NoSuccess {
-        /// What it says instead.
+        /// The status of the result.
         status: String,
     },
-    /// It did not succeed; what it says.
+    /// The conversion failed with a message.
     #[error("{message}")]
-    Refused {
-        /// Its message.
+    Failed {
+        /// The message of the result.
         message: String,
     },
 }
 
-/// What is wrong with a converted object.
+/// The problem of a converted object.
 #[derive(Debug, thiserror::Error)]
-pub enum ObjectFault {
-    /// It is of another version.
+pub enum ConvertedObjectError {
+    /// The object has another version.
     #[error("invalid groupVersion (expected {expected}, received {found})")]
     Version {
-        /// What was asked for.
+        /// The requested version.
         expected: String,
         /// Its own.
         found: String,
     },
-    /// It is of another kind.
+    /// The object has another kind.
     #[error("invalid kind (expected {expected}, received {found})")]
     Kind {
         /// What was sent.
@@ -135,32 +136,32 @@ pub enum ObjectFault {
         /// Its own.
         found: String,
     },
-    /// It is another one.
+    /// The object has another name, namespace or uid.
     #[error("must have the same {field}: {expected} != {found}")]
     Identity {
-        /// By which field.
+        /// The field.
         field: &'static str,
         /// What was sent.
         expected: String,
         /// Its own.
         found: String,
     },
-    /// It has no metadata.
+    /// The object has no metadata.
     #[error("missing metadata in converted object")]
     NoMetadata,
-    /// Its metadata is no object.
+    /// The metadata is no JSON object.
     #[error("invalid metadata of type {found} in converted object")]
     MetadataType {
-        /// What it is.
+        /// The JSON type of the metadata.
         found: &'static str,
     },
-    /// Its labels or annotations are not valid.
+    /// A label or annotation is invalid.
     #[error("{0}")]
     Field(FieldError),
 }
 
-impl ObjectFault {
-    const fn place(&self) -> &'static str {
+impl ConvertedObjectError {
+    const fn part(&self) -> &'static str {
         match self {
             Self::Version { .. } | Self::Kind { .. } => "object at index 0",
             Self::Identity { .. } => "object",
@@ -169,17 +170,17 @@ impl ObjectFault {
     }
 }
 
-/// Who converts the objects of a definition.
+/// Client for the conversion webhook of a CRD.
 #[derive(Debug)]
 pub struct Converter {
     client: Result<ClientConfig, Arc<ClientConfigError>>,
-    /// The version of reviews; none if the webhook speaks none that is known.
+    /// The version of `ConversionReview`; none if the webhook supports no known one.
     review: Option<&'static str>,
 }
 
 impl Converter {
-    /// The converter of a definition; none if no webhook converts.
-    pub fn of(custom: &Custom) -> Option<Arc<Self>> {
+    /// The converter of a CRD; none if it has no conversion webhook.
+    pub fn of(custom: &CustomVersion) -> Option<Arc<Self>> {
         let read = || Self::read(&custom.definition.conversion);
         custom.is_converted.then(|| custom.derived.get_or_init(read))
     }
@@ -189,7 +190,7 @@ impl Converter {
         let webhook = conversion.get("webhook").unwrap_or(&Value::Null);
         let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array);
         let mut versions = versions.into_iter().flatten().filter_map(Value::as_str);
-        let known = |version| match version {
+        let api_version = |version| match version {
             "v1" => Some("apiextensions.k8s.io/v1"),
             "v1beta1" => Some("apiextensions.k8s.io/v1beta1"),
             _ => None,
@@ -197,26 +198,26 @@ impl Converter {
         Self {
             client: ClientConfig::read(webhook.get("clientConfig").unwrap_or(&Value::Null))
                 .map_err(Arc::new),
-            review: versions.find_map(known),
+            review: versions.find_map(api_version),
         }
     }
 
-    /// Turns objects of one version into another one.
+    /// Converts objects of one version into another version.
     ///
     /// # Errors
-    /// If the webhook does not, or changes what it may not.
+    /// If the webhook fails, or changes an immutable field.
     pub async fn convert(
         &self,
         outbound: &Outbound,
         objects: &[Object],
         wanted: &str,
-    ) -> Result<Vec<Object>, ConvertError> {
+    ) -> Result<Vec<Object>, ConvertObjectsError> {
         let Some(first) = objects.first() else { return Ok(Vec::new()) };
         let gvk = first.gvk();
         let from = format!("{}, Kind={}", first.api_version(), gvk.kind);
-        let failed = |reason| ConvertError::Webhook { from: from.clone(), reason };
+        let failed = |reason| ConvertObjectsError::Webhook { from: from.clone(), reason };
         let Some(review) = self.review else {
-            return Err(ConvertError::NoReviewVersion);
+            return Err(ConvertObjectsError::NoReviewVersion);
         };
         let client = self.client.as_ref();
         let client = client.map_err(|error| failed(WebhookReason::Config(Arc::clone(error))))?;
@@ -225,30 +226,35 @@ impl Converter {
         let body = json!({"kind": "ConversionReview", "apiVersion": review, "request": {
             "uid": uid, "desiredAPIVersion": wanted, "objects": sent,
         }});
-        let call = Call {
+        let request = OutboundRequest {
             method: Method::POST,
             query: format!("?timeout={}s", TIMEOUT.as_secs()),
             body: body.to_string().into(),
             timeout: TIMEOUT,
-            limit: LIMIT,
+            limit: MAX_RESPONSE,
         };
-        let answered = outbound.call(client, call).await;
-        let answered = answered.map_err(|error| failed(error.into()))?;
-        let value = response_value(&answered).map_err(|error| failed(error.into()))?;
-        let converted = converted(value, review, &uid).map_err(failed)?;
+        let response = outbound.call(client, request).await;
+        let response = response.map_err(|error| failed(error.into()))?;
+        let value = response_value(&response).map_err(|error| failed(error.into()))?;
+        let converted = converted_objects(value, review, &uid).map_err(failed)?;
         if converted.len() != objects.len() && !mainstay_fault::is_on("conversions-lose-objects") {
             let (found, expected) = (converted.len(), objects.len());
-            return Err(ConvertError::Count { from, found, expected });
+            return Err(ConvertObjectsError::Count { from, found, expected });
         }
-        let each = objects.iter().zip(converted);
-        each.map(|(before, after)| checked(before, after, wanted))
+        let pairs = objects.iter().zip(converted);
+        pairs
+            .map(|(before, after)| check_converted(before, after, wanted))
             .collect::<Result<_, _>>()
-            .map_err(|fault| ConvertError::Object { from, fault: Box::new(fault) })
+            .map_err(|problem| ConvertObjectsError::Object { from, problem: Box::new(problem) })
     }
 }
 
-/// The objects of an answer.
-fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, WebhookReason> {
+/// The objects of a `ConversionReview`.
+fn converted_objects(
+    mut value: Value,
+    review: &str,
+    uid: &str,
+) -> Result<Vec<Value>, WebhookReason> {
     if !value.is_object() {
         let found = mainstay_gocompat::values::json_kind(&value);
         return Err(WebhookReason::NoObject { found });
@@ -266,9 +272,9 @@ fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, We
     if response.is_null() {
         return Err(WebhookReason::NoResponse);
     }
-    let got = text(&response, "uid");
-    if is_v1 && got != uid && !mainstay_fault::is_on("conversions-answer-somebody-else") {
-        return Err(WebhookReason::OtherUid { expected: uid.to_owned(), found: got });
+    let found = text(&response, "uid");
+    if is_v1 && found != uid && !mainstay_fault::is_on("conversions-answer-somebody-else") {
+        return Err(WebhookReason::OtherUid { expected: uid.to_owned(), found });
     }
     let result = response.get("result").unwrap_or(&Value::Null);
     let status = text(result, "status");
@@ -277,7 +283,7 @@ fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, We
         return Err(if message.is_empty() {
             WebhookReason::NoSuccess { status }
         } else {
-            WebhookReason::Refused { message }
+            WebhookReason::Failed { message }
         });
     }
     match response["convertedObjects"].take() {
@@ -286,16 +292,23 @@ fn converted(mut value: Value, review: &str, uid: &str) -> Result<Vec<Value>, We
     }
 }
 
-/// A converted object with the metadata of the one that was sent.
-fn checked(before: &Object, after: Value, wanted: &str) -> Result<Object, ObjectFault> {
+/// A converted object with the immutable metadata of the sent one.
+fn check_converted(
+    before: &Object,
+    after: Value,
+    wanted: &str,
+) -> Result<Object, ConvertedObjectError> {
     let text = |field: &str| after.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version != wanted && !mainstay_fault::is_on("conversions-choose-the-version") {
         let (expected, found) = (wanted.to_owned(), version.to_owned());
-        return Err(ObjectFault::Version { expected, found });
+        return Err(ConvertedObjectError::Version { expected, found });
     }
     if kind != before.gvk().kind {
-        return Err(ObjectFault::Kind { expected: before.gvk().kind, found: kind.to_owned() });
+        return Err(ConvertedObjectError::Kind {
+            expected: before.gvk().kind,
+            found: kind.to_owned(),
+        });
     }
     let of = |field: &str| {
         let value = after.get("metadata").and_then(|metadata| metadata.get(field));
@@ -308,17 +321,17 @@ fn checked(before: &Object, after: Value, wanted: &str) -> Result<Object, Object
     ] {
         if expected != found && !mainstay_fault::is_on("conversions-rename") {
             let (expected, found) = (expected.to_owned(), found.to_owned());
-            return Err(ObjectFault::Identity { field, expected, found });
+            return Err(ConvertedObjectError::Identity { field, expected, found });
         }
     }
     let Some(given) = after.get("metadata") else {
-        return Err(ObjectFault::NoMetadata);
+        return Err(ConvertedObjectError::NoMetadata);
     };
     let Some(given) = given.as_object() else {
         let found = mainstay_gocompat::values::json_kind(given);
-        return Err(ObjectFault::MetadataType { found });
+        return Err(ConvertedObjectError::MetadataType { found });
     };
-    let mut kept = match before.get(&["metadata"]) {
+    let mut merged = match before.get(&["metadata"]) {
         Some(Value::Object(fields)) => fields.clone(),
         _ => Map::new(),
     };
@@ -326,26 +339,26 @@ fn checked(before: &Object, after: Value, wanted: &str) -> Result<Object, Object
     let mut errors = metadata::labels(given.get("labels"), &path.child("labels"));
     errors.extend(metadata::annotations(given.get("annotations"), &path.child("annotations")));
     if let Some(error) = errors.into_iter().next() {
-        return Err(ObjectFault::Field(error));
+        return Err(ConvertedObjectError::Field(error));
     }
     for field in ["labels", "annotations"] {
         if mainstay_fault::is_on("conversions-change-no-labels") {
             break;
         }
         match given.get(field).filter(|value| !value.is_null()) {
-            Some(value) => kept.insert(field.to_owned(), value.clone()),
-            None => kept.remove(field),
+            Some(value) => merged.insert(field.to_owned(), value.clone()),
+            None => merged.remove(field),
         };
     }
-    // What has metadata is an object.
+    // A value with metadata is an object.
     let mut object = Object::from_value(after).unwrap_or_default();
-    object.set(&["metadata"], Value::Object(kept));
+    object.set(&["metadata"], Value::Object(merged));
     Ok(object)
 }
 
-/// 500, as the original: it takes these for faults of its own.
+/// Status 500, as in upstream, which treats these errors as internal.
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` takes")]
-fn refusal(error: ConvertError) -> Status {
+fn conversion_status(error: ConvertObjectsError) -> Status {
     Status::new(Reason::Unknown, error.to_string())
 }
 
@@ -354,45 +367,46 @@ fn converter(row: &KindRow) -> Option<Arc<Converter>> {
 }
 
 /// Whether a stored object is in the row's version.
-fn is_spoken(row: &KindRow, stored: &Stored) -> bool {
+fn has_row_version(row: &KindRow, stored: &Stored) -> bool {
     const HEAD: &[u8] = b"{\"apiVersion\":\"";
     let rest = stored.start().strip_prefix(HEAD);
     let rest = rest.and_then(|rest| rest.strip_prefix(row.api_version.as_bytes()));
     rest.is_some_and(|rest| rest.first() == Some(&b'"'))
 }
 
-/// A stored object in the row's version, if a webhook has to convert it; else as it is.
-pub async fn spoken(
+/// A stored object in the row's version. The object is unchanged if no webhook converts it.
+pub async fn convert_stored(
     outbound: &Outbound,
     row: &KindRow,
     stored: Arc<Stored>,
 ) -> Result<Arc<Stored>, Status> {
-    if converter(row).is_none() || is_spoken(row, &stored) {
+    if converter(row).is_none() || has_row_version(row, &stored) {
         return Ok(stored);
     }
-    // One goes in, and one comes out.
-    let mut all = spoken_all(outbound, row, vec![stored.clone()]).await?;
+    // The result has as many objects as the argument.
+    let mut all = convert_stored_list(outbound, row, vec![stored.clone()]).await?;
     Ok(all.pop().unwrap_or(stored))
 }
 
-/// The same of many.
-pub async fn spoken_all(
+/// As [`convert_stored`], for a list.
+pub async fn convert_stored_list(
     outbound: &Outbound,
     row: &KindRow,
     mut items: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>, Status> {
     let Some(converter) = converter(row) else { return Ok(items) };
-    let foreign: Vec<usize> = (0..items.len()).filter(|at| !is_spoken(row, &items[*at])).collect();
-    for turn in foreign.chunks(TOGETHER) {
-        let mut objects: Vec<Object> = turn.iter().map(|at| items[*at].object()).collect();
-        // Those of different versions are asked for apart.
-        while let Some(version) = objects.first().map(|one| one.api_version().to_owned()) {
-            let same = objects.iter().take_while(|one| one.api_version() == version).count();
+    let foreign: Vec<usize> =
+        (0..items.len()).filter(|at| !has_row_version(row, &items[*at])).collect();
+    for chunk in foreign.chunks(MAX_OBJECTS) {
+        let mut objects: Vec<Object> = chunk.iter().map(|at| items[*at].object()).collect();
+        // One request has objects of one version.
+        while let Some(version) = objects.first().map(|object| object.api_version().to_owned()) {
+            let same = objects.iter().take_while(|object| object.api_version() == version).count();
             let rest = objects.split_off(same);
-            let at = turn.len() - same - rest.len();
-            let made = converter.convert(outbound, &objects, &row.api_version).await;
-            for (at, object) in turn[at..].iter().zip(made.map_err(refusal)?) {
-                let object = fitted(row, object);
+            let at = chunk.len() - same - rest.len();
+            let converted = converter.convert(outbound, &objects, &row.api_version).await;
+            for (at, object) in chunk[at..].iter().zip(converted.map_err(conversion_status)?) {
+                let object = apply_schema(row, object);
                 let stored = items[*at].with_object(&object).map_err(Status::internal)?;
                 items[*at] = Arc::new(stored);
             }
@@ -402,18 +416,17 @@ pub async fn spoken_all(
     Ok(items)
 }
 
-/// What a webhook made, as readers of the version get it: without what it does not know, and with
-/// what is missing.
-fn fitted(row: &KindRow, object: Object) -> Object {
+/// Prunes and defaults a converted object by the schema of the row's version.
+fn apply_schema(row: &KindRow, object: Object) -> Object {
     let Some(custom) = row.custom() else { return object };
     let mut value = object.into_value();
     custom.version().schema.reread(&mut value);
-    // What went in as an object comes out as one.
+    // Pruning and defaulting keep an object an object.
     Object::from_value(value).unwrap_or_default()
 }
 
-/// Turns an object of the row's version into the one that is stored.
-pub async fn to_storage(
+/// Converts an object of the row's version to the storage version.
+pub async fn convert_to_storage(
     outbound: &Outbound,
     row: &KindRow,
     object: Object,
@@ -428,28 +441,32 @@ pub async fn to_storage(
     if *row.api_version == *wanted {
         return Ok(object);
     }
-    let mut value = converted_to(outbound, &converter, object, &wanted).await?.into_value();
-    // What the stored version does not know is lost.
+    let mut value = convert_one(outbound, &converter, object, &wanted).await?.into_value();
+    // Fields that the storage version does not have are lost.
     if !mainstay_fault::is_on("stored-versions-keep-what-they-do-not-know") {
         drop(stored.schema.prune(&mut value));
     }
-    // What went in as an object comes out as one.
+    // Pruning keeps an object an object.
     Ok(Object::from_value(value).unwrap_or_default())
 }
 
-/// An object of one row of a kind as another row shows it.
-pub async fn between(outbound: &Outbound, to: &KindRow, value: Value) -> Result<Value, Status> {
+/// Converts an object from one version of a kind to the version of another row.
+pub async fn convert_value(
+    outbound: &Outbound,
+    to: &KindRow,
+    value: Value,
+) -> Result<Value, Status> {
     let Some(converter) = converter(to) else { return Ok(value) };
     match Object::from_value(value) {
         Ok(object) => {
-            let object = converted_to(outbound, &converter, object, &to.api_version).await?;
+            let object = convert_one(outbound, &converter, object, &to.api_version).await?;
             Ok(object.into_value())
         }
         Err(_) => Ok(Value::Null),
     }
 }
 
-async fn converted_to(
+async fn convert_one(
     outbound: &Outbound,
     converter: &Converter,
     object: Object,
@@ -458,9 +475,9 @@ async fn converted_to(
     if object.api_version() == wanted {
         return Ok(object);
     }
-    let mut made = converter
+    let mut converted = converter
         .convert(outbound, std::slice::from_ref(&object), wanted)
         .await
-        .map_err(refusal)?;
-    Ok(made.pop().unwrap_or(object))
+        .map_err(conversion_status)?;
+    Ok(converted.pop().unwrap_or(object))
 }

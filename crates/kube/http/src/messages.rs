@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use mainstay_object::Gvk;
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::protobuf;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ pub use protobuf::MEDIA_TYPE;
 /// A kind that has a message; its names are kept as they come.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageKind<S> {
-    definition: &'static Definition,
+    definition: &'static TypeDefinition,
     api_version: S,
     kind: S,
 }

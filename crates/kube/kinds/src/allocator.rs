@@ -1,14 +1,14 @@
-//! Allocator of Service IPs and node ports: which are allocated, to which Services.
+//! Service IP and node port allocator: an index of the allocations of all Services.
 //!
-//! The store is the only record. The allocator is an index of it, kept in memory: built from one list
-//! when it is first needed, then brought up to date with the store's events, whenever somebody
-//! takes something. So it needs no upkeep of its own, is right after a restart, and taking costs
-//! the same for ten Services and for a million.
+//! The store is the only record. The allocator is an index in memory: the first use builds it from
+//! one list, and each allocation first applies the store's new events. So the index needs no
+//! maintenance and is correct after a restart, and an allocation costs the same for ten Services and
+//! for a million.
 //!
-//! Between taking and storing lies a request. What it takes is reserved until it is over: then
-//! either the store says who has it, or nobody does. Everything is taken under one lock, so two
-//! Services never get the same. A request that is given up while the store works on it leaves its
-//! reservations for a minute, because nobody knows then whether its Service will be there.
+//! An address or port is reserved from its allocation until the request ends; then the store has the
+//! Service, or the item is free again. One lock guards all allocations, so two Services never get
+//! the same item. A request that is cancelled while the store commits its Service leaves the
+//! reservations for a minute, because the outcome of the commit is unknown.
 
 use mainstay_clock::Clock;
 use mainstay_object::Object;
@@ -22,12 +22,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Where the store keeps Services.
+/// The store's name of Services.
 const SERVICES: &str = "services";
-/// How long a reservation outlives a request of which nobody knows what became.
-const IN_DOUBT: Duration = Duration::from_mins(1);
+/// How long a reservation outlives a request with an unknown outcome.
+const UNKNOWN_OUTCOME: Duration = Duration::from_mins(1);
 
-/// An address or port that one Service at a time can have.
+/// An address or port, which at most one Service has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Allocatable {
     /// An address in the cluster.
@@ -36,7 +36,7 @@ pub enum Allocatable {
     Port(i64),
 }
 
-/// What a Service has. A number that serves several protocols counts once.
+/// The allocations of a Service. A port number of several protocols counts once.
 fn allocations_of(service: &Object) -> Vec<Allocatable> {
     let address = service.str(&["spec", "clusterIP"]).unwrap_or_default();
     let mut items: Vec<Allocatable> =
@@ -44,9 +44,9 @@ fn allocations_of(service: &Object) -> Vec<Allocatable> {
     let ports = service.array(&["spec", "ports"]).iter();
     let ports = ports.filter_map(|port| port.get("nodePort").and_then(Value::as_i64));
     let health = service.i64(&["spec", "healthCheckNodePort"]);
-    let mut seen = HashSet::new();
+    let mut distinct = HashSet::new();
     for port in ports.chain(health).filter(|port| *port != 0).map(Allocatable::Port) {
-        if seen.insert(port) {
+        if distinct.insert(port) {
             items.push(port);
         }
     }
@@ -62,75 +62,75 @@ pub struct Allocator {
 
 #[derive(Default)]
 struct Allocations {
-    /// The events that the allocations does not know yet; none before it was built.
-    news: Option<Watch>,
-    /// What each Service has.
+    /// The events since the last update; none before the index is built.
+    watch: Option<Watch>,
+    /// The allocations of each Service.
     services: HashMap<Key, Vec<Allocatable>>,
-    /// How many Services have an item: one, unless something else wrote the store.
-    taken: HashMap<Allocatable, u32>,
+    /// The number of Services with an item: one, unless a writer bypassed the allocator.
+    owners: HashMap<Allocatable, u32>,
     reserved: HashSet<Allocatable>,
-    /// Reservations in doubt, and until when they stand. In order of time.
-    doubtful: VecDeque<(Duration, Allocatable)>,
+    /// Reservations with an unknown outcome, with the time of their end, in order of time.
+    expiring: VecDeque<(Duration, Allocatable)>,
 }
 
 impl Allocations {
     fn record(&mut self, key: Key, items: Vec<Allocatable>) {
         for item in &items {
-            *self.taken.entry(*item).or_default() += 1;
+            *self.owners.entry(*item).or_default() += 1;
         }
-        self.forget(&key);
+        self.remove(&key);
         if !items.is_empty() {
             self.services.insert(key, items);
         }
     }
 
-    fn forget(&mut self, key: &Key) {
+    fn remove(&mut self, key: &Key) {
         for item in self.services.remove(key).into_iter().flatten() {
-            if let Some(count) = self.taken.get_mut(&item) {
+            if let Some(count) = self.owners.get_mut(&item) {
                 *count -= 1;
                 if *count == 0 {
-                    self.taken.remove(&item);
+                    self.owners.remove(&item);
                 }
             }
         }
     }
 
-    /// Brings the allocations to what the store holds. Whoever stored a Service before this is called is
-    /// in it, because the store publishes before it answers.
-    fn follow(&mut self, store: &Store, now: Duration) {
-        while self.doubtful.front().is_some_and(|(until, _)| *until < now) {
-            if let Some((_, item)) = self.doubtful.pop_front() {
+    /// Applies the new events of the store. They include each Service that was stored before this
+    /// call, because the store publishes a change before it replies.
+    fn update(&mut self, store: &Store, now: Duration) {
+        while self.expiring.front().is_some_and(|(until, _)| *until < now) {
+            if let Some((_, item)) = self.expiring.pop_front() {
                 self.reserved.remove(&item);
             }
         }
         loop {
-            let Some(news) = &mut self.news else {
+            let Some(watch) = &mut self.watch else {
                 let list = store.list(SERVICES, None);
                 self.services.clear();
-                self.taken.clear();
+                self.owners.clear();
                 for stored in list.iter() {
                     self.record(stored.key.clone(), allocations_of(&stored.object()));
                 }
-                // Only a list that is very old by now cannot be followed: then another is taken.
-                self.news = store.watch(SERVICES, list.revision()).ok();
+                // A watch fails only if the list is too old by now; then the loop lists again.
+                self.watch = store.watch(SERVICES, list.revision()).ok();
                 continue;
             };
-            match news.try_next() {
+            match watch.try_next() {
                 Ok(Some(event)) if event.kind == EventKind::Deleted => {
-                    self.forget(&event.object.key);
+                    self.remove(&event.object.key);
                 }
                 Ok(Some(event)) => {
                     self.record(event.object.key.clone(), allocations_of(&event.object.object()));
                 }
                 Ok(None) => return,
-                Err(_) => self.news = None,
+                Err(_) => self.watch = None,
             }
         }
     }
 }
 
 impl Allocator {
-    /// An allocator of the Services of a store, which is read when it is first needed.
+    /// An allocator for the Services of a store. The first allocation reads the store.
     pub fn new(store: Store, clock: Clock) -> Arc<Self> {
         Arc::new(Self { store, clock, allocations: Mutex::default() })
     }
@@ -140,7 +140,7 @@ impl Allocator {
         Reservations {
             allocator: Arc::clone(self),
             items: Mutex::default(),
-            storing: AtomicBool::new(false),
+            committing: AtomicBool::new(false),
         }
     }
 }
@@ -151,32 +151,33 @@ impl fmt::Debug for Allocator {
         write!(
             f,
             "{} allocations of {} Services",
-            allocations.taken.len(),
+            allocations.owners.len(),
             allocations.services.len()
         )
     }
 }
 
-/// Reservations of one request. Dropping them ends them.
+/// Reservations of one request, which end when this is dropped.
 #[derive(Debug)]
 pub struct Reservations {
     allocator: Arc<Allocator>,
     items: Mutex<Vec<Allocatable>>,
-    /// Whether the store is at work on it.
-    storing: AtomicBool,
+    /// Whether the store is committing the change.
+    committing: AtomicBool,
 }
 
 impl Reservations {
-    /// Begins to allocate. What the request reserved before is given back: it tries again.
+    /// Begins to allocate. Reservations of an earlier attempt of the request are released.
     ///
-    /// `owner` is the stored Service that is changed, none for a new one: what it has is free to it.
-    pub fn open(&self, owner: Option<&Object>) -> AllocationGuard<'_> {
+    /// `owner` is the stored Service that the request changes, none for a new one. It may allocate
+    /// what it already has.
+    pub fn begin(&self, owner: Option<&Object>) -> AllocationGuard<'_> {
         let mut allocations = self.allocator.allocations.lock();
         let mut items = self.items.lock();
         for item in items.drain(..) {
             allocations.reserved.remove(&item);
         }
-        allocations.follow(&self.allocator.store, self.allocator.clock.elapsed());
+        allocations.update(&self.allocator.store, self.allocator.clock.elapsed());
         let own = owner.and_then(|owner| {
             allocations.services.get(&Key::new(SERVICES, owner.namespace(), owner.name()))
         });
@@ -184,10 +185,10 @@ impl Reservations {
         AllocationGuard { allocations, items, own }
     }
 
-    /// Marks the change as sent to the store. Until [`Storing::answered`] its outcome is unknown.
-    pub fn storing(&self) -> Storing<'_> {
-        self.storing.store(true, Ordering::Relaxed);
-        Storing(self)
+    /// Marks the change as sent to the store. Its outcome is unknown until [`Commit::finish`].
+    pub fn begin_commit(&self) -> Commit<'_> {
+        self.committing.store(true, Ordering::Relaxed);
+        Commit(self)
     }
 }
 
@@ -198,9 +199,9 @@ impl Drop for Reservations {
             return;
         }
         let mut allocations = self.allocator.allocations.lock();
-        if *self.storing.get_mut() {
-            let until = self.allocator.clock.elapsed() + IN_DOUBT;
-            allocations.doubtful.extend(items.drain(..).map(|item| (until, item)));
+        if *self.committing.get_mut() {
+            let until = self.allocator.clock.elapsed() + UNKNOWN_OUTCOME;
+            allocations.expiring.extend(items.drain(..).map(|item| (until, item)));
         } else {
             for item in items.drain(..) {
                 allocations.reserved.remove(&item);
@@ -211,12 +212,12 @@ impl Drop for Reservations {
 
 /// A change whose outcome in the store is unknown.
 #[must_use]
-pub struct Storing<'a>(&'a Reservations);
+pub struct Commit<'a>(&'a Reservations);
 
-impl Storing<'_> {
-    /// The store has answered.
-    pub fn answered(self) {
-        self.0.storing.store(false, Ordering::Relaxed);
+impl Commit<'_> {
+    /// Marks the reply of the store.
+    pub fn finish(self) {
+        self.0.committing.store(false, Ordering::Relaxed);
     }
 }
 
@@ -224,26 +225,26 @@ impl Storing<'_> {
 pub struct AllocationGuard<'a> {
     allocations: MutexGuard<'a, Allocations>,
     items: MutexGuard<'a, Vec<Allocatable>>,
-    /// What the Service has in the store.
+    /// The allocations of the stored Service.
     own: HashSet<Allocatable>,
 }
 
 impl AllocationGuard<'_> {
-    /// Reserves an item; false if another Service has it or is about to, or this one took it
-    /// before. What the stored Service has needs no reservation: should it lose the item before
-    /// this change is stored, then the change is refused as stale.
+    /// Reserves an item. Returns false if another Service has or reserves it, or if this request
+    /// already reserved it. An item of the stored Service needs no reservation: if the Service loses
+    /// the item before this change is stored, the change fails with a conflict.
     pub fn allocate(&mut self, item: Allocatable) -> bool {
         if self.own.contains(&item) {
             return true;
         }
-        if self.allocations.taken.contains_key(&item) || !self.allocations.reserved.insert(item) {
+        if self.allocations.owners.contains_key(&item) || !self.allocations.reserved.insert(item) {
             return false;
         }
         self.items.push(item);
         true
     }
 
-    /// Reserves the first that nobody has.
+    /// Reserves the first free item.
     pub fn allocate_first(
         &mut self,
         mut items: impl Iterator<Item = Allocatable>,

@@ -1,6 +1,6 @@
 //! Rows of the built-in kinds.
 
-use crate::{Group, GroupVersion, KindRow, Source, StrategyOf, Subresource};
+use crate::{Group, GroupVersion, KindRow, KindSource, StrategyOf, Subresource};
 use mainstay_schema::builtin::{self, BuiltinKind};
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ pub(crate) fn groups(strategy_of: StrategyOf) -> Vec<Group> {
 }
 
 fn row(kind: &'static BuiltinKind, strategy_of: StrategyOf) -> KindRow {
-    let same = || builtin::kinds().iter().filter(|one| one.storage == kind.storage);
-    // The first row of the table that shares the storage is the stored form.
-    let stored = same().next().unwrap_or(kind);
+    let versions = || builtin::kinds().iter().filter(|row| row.storage == kind.storage);
+    // The first version in the table is the stored one.
+    let stored = versions().next().unwrap_or(kind);
     let subresources = kind.subresources.iter().map(|sub| Subresource {
         name: sub.name.into(),
-        speaks: sub.gvk(kind),
+        gvk: sub.gvk(kind),
         verbs: shared(sub.verbs),
     });
     KindRow {
@@ -57,12 +57,12 @@ fn row(kind: &'static BuiltinKind, strategy_of: StrategyOf) -> KindRow {
         storage: kind.storage.into(),
         storage_api_version: stored.gvk().api_version().into(),
         api_version: kind.gvk().api_version().into(),
-        served_versions: same()
-            .filter(|one| one.group == kind.group)
-            .map(|one| one.version.into())
+        served_versions: versions()
+            .filter(|row| row.group == kind.group)
+            .map(|row| row.version.into())
             .collect(),
-        source: Source::BuiltIn(kind),
-        // Strategies see objects in the stored form.
+        source: KindSource::BuiltIn(kind),
+        // Strategies get objects in the stored version.
         strategy: strategy_of(&stored.gvk()),
     }
 }

@@ -1,6 +1,8 @@
-//! Rows that custom resource definitions make.
+//! Rows of CustomResourceDefinitions.
 
-use crate::{Custom, Derived, KindRow, Source, StatusMetadata, Strategy, Subresource, order};
+use crate::{
+    CustomVersion, Derived, KindRow, KindSource, StatusMetadata, Strategy, Subresource, order,
+};
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::crd;
 use serde_json::Value;
@@ -8,11 +10,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// In the order in which discovery shows them of custom kinds.
+/// The verbs of custom kinds in the order of discovery.
 const VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
-/// What custom kinds have in common: their definitions say everything else.
+/// The strategy of custom kinds. Their CRDs contain all other rules.
 struct CustomStrategy;
 
 impl Strategy for CustomStrategy {
@@ -21,20 +23,20 @@ impl Strategy for CustomStrategy {
     }
 
     fn status_metadata(&self) -> StatusMetadata {
-        StatusMetadata::Untouched
+        StatusMetadata::None
     }
 }
 
-/// Names that a definition has, so that no other of its group can have them.
+/// Names that a CRD has accepted, so that no other CRD of its group can have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct ClaimedNames {
     /// Plural, singular and short names.
     pub resources: BTreeSet<String>,
     /// Kinds of objects and lists.
     pub kinds: BTreeSet<String>,
 }
 
-impl Claims {
+impl ClaimedNames {
     /// Whether all names of the other are among these.
     pub fn includes(&self, other: &Self) -> bool {
         other.resources.is_subset(&self.resources) && other.kinds.is_subset(&self.kinds)
@@ -63,51 +65,53 @@ pub struct CustomKind {
     /// Name of the definition.
     pub name: Arc<str>,
     /// The definition.
-    pub definition: Arc<crd::Definition>,
+    pub definition: Arc<crd::CustomResourceDefinition>,
     /// The names that it has.
-    pub claims: Claims,
+    pub claims: ClaimedNames,
     /// Rows of the served versions, preferred first; none while names conflict.
     pub rows: Vec<Arc<KindRow>>,
     /// The row of the stored version, whether served or not: what is kept is found by it.
     pub stored: Arc<KindRow>,
-    /// [`Custom::since`], shared by all rows.
+    /// [`CustomVersion::since`], shared by all rows.
     pub since: Arc<AtomicU64>,
 }
 
 impl CustomKind {
-    /// Notes the revision at which the definition was stored, if that is still open.
-    pub fn stored_at(&self, revision: u64) {
-        // An error means that it is known already.
-        let _ = self.since.compare_exchange(NOT_YET, revision, Ordering::AcqRel, Ordering::Acquire);
+    /// Sets the revision at which the CRD was stored, if it is not set yet.
+    pub fn set_stored_revision(&self, revision: u64) {
+        // An error means that the revision is set already.
+        let _ =
+            self.since.compare_exchange(NOT_STORED, revision, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// From which revision on stored objects are complete for a definition that replaces this one:
-    /// only another schema of the stored version, or another such version, makes a difference.
-    pub fn since_of(&self, definition: &crd::Definition) -> u64 {
-        let (Some(one), Some(other)) =
+    /// The revision since which stored objects are complete under a CRD that replaces this one. It
+    /// stays unless the storage version or its schema differs.
+    pub fn complete_since(&self, definition: &crd::CustomResourceDefinition) -> u64 {
+        let (Some(old), Some(new)) =
             (self.definition.storage_version(), definition.storage_version())
         else {
-            return NOT_YET;
+            return NOT_STORED;
         };
-        if one.name == other.name && one.source == other.source {
+        if old.name == new.name && old.source == new.source {
             return self.since.load(Ordering::Acquire);
         }
-        NOT_YET
+        NOT_STORED
     }
 }
 
-/// The revision of a definition that is not yet stored.
-pub const NOT_YET: u64 = u64::MAX;
+/// The revision of a CRD that is not stored yet.
+pub const NOT_STORED: u64 = u64::MAX;
 
-/// The custom kind of a definition object that has been read as `definition`.
+/// The custom kind of a CRD object that was parsed as `definition`.
 ///
-/// `accepted` says whether its names are free; a definition whose names are taken serves nothing.
-/// `claims` are the names that it has. `since` is from which revision on stored objects are complete, or [`NOT_YET`].
-pub fn rows_of(
+/// `accepted` says whether its names are free; otherwise no version is served. `claims` are its
+/// accepted names. `since` is the revision since which stored objects are complete, or
+/// [`NOT_STORED`].
+pub fn custom_kind(
     object: &Object,
-    definition: crd::Definition,
+    definition: crd::CustomResourceDefinition,
     accepted: bool,
-    claims: Claims,
+    claims: ClaimedNames,
     since: u64,
 ) -> CustomKind {
     let since = Arc::new(AtomicU64::new(since));
@@ -116,7 +120,7 @@ pub fn rows_of(
     let mut served: Vec<usize> =
         (0..definition.versions.len()).filter(|at| definition.versions[*at].served).collect();
     served.sort_by(|a, b| {
-        order::versions(&definition.versions[*a].name, &definition.versions[*b].name)
+        order::compare_versions(&definition.versions[*a].name, &definition.versions[*b].name)
     });
     if !accepted {
         served.clear();
@@ -151,7 +155,7 @@ pub fn rows_of(
             },
             api_version: definition.gvk(&definition.versions[at].name).api_version().into(),
             served_versions: names.clone(),
-            source: Source::Custom(Arc::new(Custom {
+            source: KindSource::Custom(Arc::new(CustomVersion {
                 name: name.clone(),
                 uid: uid.clone(),
                 definition: definition.clone(),
@@ -164,23 +168,26 @@ pub fn rows_of(
             strategy: &CustomStrategy,
         })
     };
-    let home = definition.versions.iter().position(|version| version.storage).unwrap_or(0);
+    let storage = definition.versions.iter().position(|version| version.storage).unwrap_or(0);
     let rows = served.into_iter().map(row).collect();
-    let stored = row(home);
+    let stored = row(storage);
     let (name, definition, since) = (name.clone(), definition.clone(), since.clone());
     CustomKind { name, definition, claims, rows, stored, since }
 }
 
-fn subresources(definition: &crd::Definition, version: &crd::Version) -> Vec<Subresource> {
+fn subresources(
+    definition: &crd::CustomResourceDefinition,
+    version: &crd::CrdVersion,
+) -> Vec<Subresource> {
     let verbs = || ["get", "patch", "update"].map(Arc::from).to_vec();
     let mut all = Vec::new();
     if version.status {
-        let speaks = definition.gvk(&version.name);
-        all.push(Subresource { name: "status".into(), speaks, verbs: verbs() });
+        let gvk = definition.gvk(&version.name);
+        all.push(Subresource { name: "status".into(), gvk, verbs: verbs() });
     }
     if version.scale.is_some() {
-        let speaks = Gvk::new("autoscaling", "v1", "Scale");
-        all.push(Subresource { name: "scale".into(), speaks, verbs: verbs() });
+        let gvk = Gvk::new("autoscaling", "v1", "Scale");
+        all.push(Subresource { name: "scale".into(), gvk, verbs: verbs() });
     }
     all
 }

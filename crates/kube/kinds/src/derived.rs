@@ -1,7 +1,7 @@
-//! Cache of values that readers derive from a kind, a version or a snapshot, and keep with it.
+//! Cache of values that other crates derive from a kind, a version or a snapshot.
 //!
-//! Documents, discovery and conversion derive values from kinds that this crate knows nothing of.
-//! Kept beside their source, they live exactly as long as it and are never stale.
+//! Documents, discovery and conversion derive values whose types are not part of this crate. The
+//! cache is a field of their source, so values live as long as the source and are never stale.
 
 use parking_lot::Mutex;
 use std::any::{Any, TypeId};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub struct Derived(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
 impl Derived {
-    /// The value of a type. `make` runs under a lock: a value that takes long to make belongs into a
-    /// `OnceLock` inside the type.
+    /// The value of a type. `make` runs under a lock: an expensive value belongs in a `OnceLock`
+    /// inside the type.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut values = self.0.lock();
         if let Some(Ok(value)) =

@@ -1,9 +1,10 @@
 //! Kinds of the API server: one row for each kind and version, and the registry of all rows.
 //!
-//! A built-in kind is a row of a generated table, a CustomResourceDefinition makes the same sort of
-//! row at run time ([`KindRow`]), and what is special about a kind is its [`Strategy`]. Handlers,
-//! discovery, printing and documents look at rows only. The strategies of built-in kinds are handed
-//! to [`Registry::new`]; none is known here.
+//! A built-in kind has a row in a generated table; a CustomResourceDefinition gets the same type of
+//! row at run time ([`KindRow`]). Handlers, discovery, printing and documents read rows only. The
+//! rules of one kind are its [`Strategy`].
+//!
+//! This crate has no strategy of a built-in kind: [`KindRegistry::new`] takes them as an argument.
 
 pub mod allocator;
 mod builtins;
@@ -14,11 +15,11 @@ mod registry;
 mod row;
 mod strategy;
 
-pub use custom::{Claims, CustomKind, NOT_YET, rows_of};
+pub use custom::{ClaimedNames, CustomKind, NOT_STORED, custom_kind};
 pub use derived::Derived;
-pub use registry::{Group, GroupVersion, Kinds, Registry};
-pub use row::{Custom, KindRow, PrinterColumn, Source, Subresource};
+pub use registry::{Group, GroupVersion, KindRegistry, Kinds};
+pub use row::{CustomVersion, KindRow, KindSource, PrinterColumn, Subresource};
 pub use strategy::{
-    Context, Deletion, Dependents, Metadata, Plain, ResetFields, StatusMetadata, Strategy,
-    StrategyOf, Target,
+    Context, DefaultStrategy, Deletion, Dependents, MetadataChecks, ResetFields, StatusMetadata,
+    Strategy, StrategyOf, WriteTarget,
 };

@@ -1,10 +1,10 @@
-//! The order of versions.
+//! The order of API versions.
 
 use std::cmp::Ordering;
 
-/// Compares two versions, the one to prefer first: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others
+/// Compares two versions, the preferred one first: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others
 /// by name (`k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`).
-pub(crate) fn versions(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => b.cmp(&a),
         (Some(_), None) => Ordering::Less,
@@ -32,10 +32,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stable_comes_before_beta_before_alpha_before_words() {
+    fn versions_sort_stable_beta_alpha_then_by_name() {
         let mut all =
             ["foo1", "v1alpha1", "v10", "v1beta1", "v2", "v1beta2", "v1", "foo10", "v11alpha2"];
-        all.sort_by(|a, b| versions(a, b));
+        all.sort_by(|a, b| compare_versions(a, b));
         assert_eq!(
             all,
             ["v10", "v2", "v1", "v1beta2", "v1beta1", "v11alpha2", "v1alpha1", "foo1", "foo10"]

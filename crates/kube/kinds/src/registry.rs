@@ -1,10 +1,10 @@
 //! Registry of kinds: the live set, and snapshots of it.
 //!
-//! Readers take a snapshot ([`Kinds`]) and never wait; who changes the set builds the next snapshot
-//! beside the present one and swaps. Built-in group-versions are shared between snapshots, so that
-//! what was made of them (documents, answers of discovery) stays made.
+//! Readers take a snapshot ([`Kinds`]) and never wait. A change builds the next snapshot beside the
+//! present one and swaps them. Snapshots share the built-in group-versions, so the documents and
+//! discovery responses derived from them stay valid.
 
-use crate::{CustomKind, Derived, KindRow, Source, StrategyOf, builtins, order};
+use crate::{CustomKind, Derived, KindRow, KindSource, StrategyOf, builtins, order};
 use arc_swap::ArcSwap;
 use mainstay_object::Gvk;
 use parking_lot::Mutex;
@@ -30,15 +30,15 @@ impl GroupVersion {
         Self { group, version, rows, derived: Derived::default() }
     }
 
-    /// The kind of this plural.
+    /// The kind with this plural.
     pub fn plural(&self, plural: &str) -> Option<&Arc<KindRow>> {
         let at = self.rows.binary_search_by(|row| (*row.plural).cmp(plural)).ok()?;
         self.rows.get(at)
     }
 
-    /// Whether some of its kinds are built in.
+    /// Whether any of its kinds is built in.
     pub fn has_built_in(&self) -> bool {
-        self.rows.iter().any(|row| matches!(row.source, Source::BuiltIn(_)))
+        self.rows.iter().any(|row| matches!(row.source, KindSource::BuiltIn(_)))
     }
 
     /// `group/version`, or the version alone for the core group.
@@ -77,10 +77,10 @@ impl Kinds {
 
     /// One version of a group.
     pub fn group_version(&self, group: &str, version: &str) -> Option<&Arc<GroupVersion>> {
-        self.group(group)?.versions.iter().find(|one| &*one.version == version)
+        self.group(group)?.versions.iter().find(|candidate| &*candidate.version == version)
     }
 
-    /// The kind that a URL means.
+    /// The kind that a URL names.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<KindRow>> {
         self.group_version(group, version)?.plural(plural)
     }
@@ -99,13 +99,13 @@ impl Kinds {
 
 /// The live set of kinds.
 #[derive(Debug)]
-pub struct Registry {
+pub struct KindRegistry {
     current: ArcSwap<Kinds>,
     builtin: Vec<Group>,
     custom: Mutex<BTreeMap<Arc<str>, CustomKind>>,
 }
 
-impl Registry {
+impl KindRegistry {
     /// A registry of the built-in kinds with their strategies.
     pub fn new(strategy_of: StrategyOf) -> Self {
         let builtin = builtins::groups(strategy_of);
@@ -113,17 +113,17 @@ impl Registry {
         Self { current: ArcSwap::from_pointee(kinds), builtin, custom: Mutex::default() }
     }
 
-    /// The present snapshot.
+    /// The current snapshot.
     pub fn kinds(&self) -> Arc<Kinds> {
         self.current.load_full()
     }
 
-    /// The kind that a URL means.
+    /// The kind that a URL names.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<KindRow>> {
         self.current.load().find(group, version, plural).cloned()
     }
 
-    /// Adds custom kinds, or replaces those of the same names; at once for all of them.
+    /// Adds or replaces custom kinds, in one step for all of them.
     pub fn put(&self, kinds: impl IntoIterator<Item = CustomKind>) {
         let mut custom = self.custom.lock();
         for kind in kinds {
@@ -132,7 +132,7 @@ impl Registry {
         self.rebuild(&custom);
     }
 
-    /// Removes a custom kind by the name of its definition.
+    /// Removes a custom kind by the name of its CRD.
     pub fn remove(&self, name: &str) {
         let mut custom = self.custom.lock();
         if custom.remove(name).is_some() {
@@ -140,14 +140,14 @@ impl Registry {
         }
     }
 
-    /// The custom kind of this definition.
+    /// The custom kind of the CRD with this name.
     pub fn custom(&self, name: &str) -> Option<CustomKind> {
         self.custom.lock().get(name).cloned()
     }
 
-    /// Looks at all custom kinds.
-    pub fn with_custom<T>(&self, look: impl Fn(&mut dyn Iterator<Item = &CustomKind>) -> T) -> T {
-        look(&mut self.custom.lock().values())
+    /// Calls a function with all custom kinds.
+    pub fn with_custom<T>(&self, read: impl Fn(&mut dyn Iterator<Item = &CustomKind>) -> T) -> T {
+        read(&mut self.custom.lock().values())
     }
 
     fn rebuild(&self, custom: &BTreeMap<Arc<str>, CustomKind>) {
@@ -158,28 +158,27 @@ impl Registry {
             versions.entry(row.version.clone()).or_default().push(row.clone());
         }
         let mut groups = self.builtin.clone();
-        let before = self.current.load();
+        let previous = self.current.load();
         for (name, versions) in by_group {
             let at = groups.iter().position(|group| group.name == name);
             let mut all: Vec<Arc<GroupVersion>> =
                 at.map(|at| groups[at].versions.clone()).unwrap_or_default();
             for (version, mut rows) in versions {
-                if let Some(same) = all.iter().position(|one| one.version == version) {
-                    // A definition inside a built-in group-version stands beside the built-in
-                    // kinds, which win where plurals are equal.
-                    let built = all[same].clone();
-                    rows.retain(|row| built.plural(&row.plural).is_none());
-                    rows.extend(built.rows.iter().cloned());
-                    all[same] = Arc::new(GroupVersion::new(name.clone(), version, rows));
+                if let Some(at) = all.iter().position(|built_in| built_in.version == version) {
+                    // A CRD inside a built-in group-version adds kinds to it. The built-in kind wins
+                    // if plurals are equal.
+                    let built_in = all[at].clone();
+                    rows.retain(|row| built_in.plural(&row.plural).is_none());
+                    rows.extend(built_in.rows.iter().cloned());
+                    all[at] = Arc::new(GroupVersion::new(name.clone(), version, rows));
                 } else {
-                    all.push(reused(&before, GroupVersion::new(name.clone(), version, rows)));
+                    all.push(reuse(&previous, GroupVersion::new(name.clone(), version, rows)));
                 }
             }
             all.sort_by(|a, b| {
-                let builtin = |one: &GroupVersion| {
-                    one.rows.iter().any(|row| matches!(row.source, Source::BuiltIn(_)))
-                };
-                builtin(b).cmp(&builtin(a)).then_with(|| order::versions(&a.version, &b.version))
+                b.has_built_in()
+                    .cmp(&a.has_built_in())
+                    .then_with(|| order::compare_versions(&a.version, &b.version))
             });
             let group = Group { name, versions: all };
             match at {
@@ -191,27 +190,27 @@ impl Registry {
     }
 }
 
-/// The group-version of the snapshot before, document and all, if its rows are the same ones.
-fn reused(before: &Kinds, made: GroupVersion) -> Arc<GroupVersion> {
-    match before.group_version(&made.group, &made.version) {
+/// The group-version of the previous snapshot with its derived values, if its rows are identical.
+fn reuse(previous: &Kinds, new: GroupVersion) -> Arc<GroupVersion> {
+    match previous.group_version(&new.group, &new.version) {
         Some(old)
-            if old.rows.len() == made.rows.len()
-                && old.rows.iter().zip(&made.rows).all(|(a, b)| Arc::ptr_eq(a, b)) =>
+            if old.rows.len() == new.rows.len()
+                && old.rows.iter().zip(&new.rows).all(|(a, b)| Arc::ptr_eq(a, b)) =>
         {
             old.clone()
         }
-        _ => Arc::new(made),
+        _ => Arc::new(new),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Plain;
+    use crate::DefaultStrategy;
 
     #[test]
     fn built_in_kinds_are_found_by_url_and_by_kind() {
-        let registry = Registry::new(|_| &Plain);
+        let registry = KindRegistry::new(|_| &DefaultStrategy);
         let pods = registry.find("", "v1", "pods").unwrap();
         assert_eq!(&*pods.kind, "Pod");
         assert_eq!(pods.group_resource(), "pods");
@@ -224,7 +223,7 @@ mod tests {
 
     #[test]
     fn versions_of_a_kind_share_one_storage() {
-        let registry = Registry::new(|_| &Plain);
+        let registry = KindRegistry::new(|_| &DefaultStrategy);
         let events = registry.find("events.k8s.io", "v1", "events").unwrap();
         assert_eq!((&*events.storage, &*events.storage_api_version), ("events", "v1"));
         let scaler = registry.find("autoscaling", "v1", "horizontalpodautoscalers").unwrap();

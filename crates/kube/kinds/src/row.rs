@@ -1,4 +1,4 @@
-//! One kind in one version, as every handler sees it.
+//! Row of a kind in one version: the data that handlers read.
 
 use crate::{Derived, Strategy};
 use mainstay_object::{Gvk, Scope};
@@ -9,10 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use mainstay_schema::crd::Column as PrinterColumn;
+pub use mainstay_schema::crd::PrinterColumn;
 
-/// One kind in one version: the only thing that handlers, discovery, printing and documents know of
-/// kinds, so that built-in and custom ones cannot be treated differently by accident.
+/// One kind in one version. Handlers, discovery, printing and documents read kinds from rows only,
+/// so they treat built-in and custom kinds alike.
 pub struct KindRow {
     /// API group; empty for the core group.
     pub group: Arc<str>,
@@ -26,27 +26,27 @@ pub struct KindRow {
     pub plural: Arc<str>,
     /// Singular, lower case.
     pub singular: Arc<str>,
-    /// What `kubectl` takes for short.
+    /// Short names for `kubectl`.
     pub short_names: Vec<Arc<str>>,
-    /// Groups of kinds such as `all`.
+    /// Categories such as `all`.
     pub categories: Vec<Arc<str>>,
     /// Whether objects live in namespaces.
     pub scope: Scope,
     /// Verbs of the main resource, in discovery's order.
     pub verbs: Vec<Arc<str>>,
-    /// What hangs below an object: `status`, `scale`, `token`, ….
+    /// Subresources: `status`, `scale`, `token`, ….
     pub subresources: Vec<Subresource>,
-    /// The store's name for it: `apps/deployments`, `pods`. Versions of one kind share it.
+    /// The store's name of the kind: `apps/deployments`, `pods`. Versions of one kind share it.
     pub storage: Arc<str>,
-    /// `apiVersion` that stored bytes carry.
+    /// `apiVersion` of stored objects.
     pub storage_api_version: Arc<str>,
     /// `apiVersion` of this row.
     pub api_version: Arc<str>,
     /// All served versions of the kind, preferred first.
     pub served_versions: Vec<Arc<str>>,
-    /// Where schema and columns come from.
-    pub source: Source,
-    /// What is special about the kind.
+    /// The source of schema and columns.
+    pub source: KindSource,
+    /// The rules of the kind.
     pub strategy: &'static dyn Strategy,
 }
 
@@ -56,55 +56,55 @@ impl fmt::Debug for KindRow {
     }
 }
 
-/// Something below an object.
+/// A subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subresource {
     /// Last segment of the URL.
     pub name: Arc<str>,
-    /// Kind that it speaks: the kind itself for `status`, `autoscaling/v1 Scale` for `scale`.
-    pub speaks: Gvk,
+    /// Kind of its objects: the kind itself for `status`, `autoscaling/v1 Scale` for `scale`.
+    pub gvk: Gvk,
     /// Verbs, in discovery's order.
     pub verbs: Vec<Arc<str>>,
 }
 
-/// Where a row comes from.
+/// The source of a row.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum KindSource {
     /// The generated table.
     BuiltIn(&'static BuiltinKind),
-    /// A custom resource definition.
-    Custom(Arc<Custom>),
+    /// A CustomResourceDefinition.
+    Custom(Arc<CustomVersion>),
 }
 
-/// The part of a custom resource definition that one version's row needs.
+/// One version of a CustomResourceDefinition, as its row needs it.
 #[derive(Debug)]
-pub struct Custom {
-    /// Name of the definition: `plural.group`.
+pub struct CustomVersion {
+    /// Name of the CRD: `plural.group`.
     pub name: Arc<str>,
-    /// Uid of the definition, to notice that another one took its name.
+    /// Uid of the CRD, to notice a new CRD of the same name.
     pub uid: Arc<str>,
-    /// The whole definition.
-    pub definition: Arc<crd::Definition>,
-    /// Which of its versions this is, by position.
+    /// The whole CRD.
+    pub definition: Arc<crd::CustomResourceDefinition>,
+    /// Index of this version in the CRD.
     pub version: usize,
-    /// Whether a webhook converts between versions. Then every row speaks its own version everywhere.
+    /// Whether a webhook converts between versions. Then handlers use the row's version everywhere.
     pub is_converted: bool,
-    /// Values derived from the definition, shared by all its rows.
+    /// Values derived from the CRD, shared by all its rows.
     pub derived: Arc<Derived>,
-    /// Whether the definition is being deleted: then nothing more may be created.
+    /// Whether the CRD is terminating: then no object can be created.
     pub terminating: bool,
-    /// The revision of the store at which the definition became what it is for stored objects:
-    /// those that were written later have its defaults and name its stored version.
+    /// The store revision since which objects are stored with the defaults and the storage version of
+    /// this CRD.
     pub since: Arc<AtomicU64>,
 }
 
-impl Custom {
-    /// The version of the definition that the row serves.
-    pub fn version(&self) -> &crd::Version {
+impl CustomVersion {
+    /// The version of the CRD that the row serves.
+    pub fn version(&self) -> &crd::CrdVersion {
         &self.definition.versions[self.version]
     }
 
-    /// What objects look like in the version that is stored.
+    /// The schema of stored objects.
     pub fn storage_schema(&self) -> &Schema {
         if self.is_converted {
             return &self.version().schema;
@@ -113,13 +113,13 @@ impl Custom {
         &stored.unwrap_or_else(|| self.version()).schema
     }
 
-    /// Whether objects look the same in the row's version and in the stored one.
-    pub fn looks_as_stored(&self) -> bool {
+    /// Whether the row's version and the storage version have the same schema.
+    pub fn has_stored_schema(&self) -> bool {
         std::ptr::eq::<Schema>(&raw const *self.version().schema, self.storage_schema())
     }
 
-    /// From which revision on stored objects are complete; the greatest while the definition is
-    /// not yet stored itself.
+    /// The revision since which stored objects are complete; `u64::MAX` while the CRD is not stored
+    /// yet.
     pub fn since(&self) -> u64 {
         self.since.load(Ordering::Acquire)
     }
@@ -129,7 +129,7 @@ impl Custom {
         &self.version().columns
     }
 
-    /// Where the scale subresource finds its numbers.
+    /// The JSON paths of the scale subresource.
     pub fn scale(&self) -> Option<&crd::Scale> {
         self.version().scale.as_ref()
     }
@@ -150,9 +150,9 @@ impl KindRow {
         }
     }
 
-    /// What every answer about the kind warns of, if the kind is on its way out.
+    /// The warning in each response for a deprecated version.
     pub fn deprecation(&self) -> Option<&str> {
-        if let Source::Custom(custom) = &self.source {
+        if let KindSource::Custom(custom) = &self.source {
             return custom.version().deprecation.as_deref();
         }
         match &*self.storage {
@@ -169,39 +169,39 @@ impl KindRow {
         self.scope == Scope::Namespaced
     }
 
-    /// The custom part, if a custom resource definition made this row.
-    pub fn custom(&self) -> Option<&Custom> {
+    /// The version of the CRD, if this row comes from one.
+    pub fn custom(&self) -> Option<&CustomVersion> {
         match &self.source {
-            Source::Custom(custom) => Some(custom),
-            Source::BuiltIn(_) => None,
+            KindSource::Custom(custom) => Some(custom),
+            KindSource::BuiltIn(_) => None,
         }
     }
 
-    /// The type of a built-in kind's objects, inflated when first asked for.
-    pub fn definition(&self) -> Option<&'static builtin::Definition> {
+    /// The type of a built-in kind's objects, decompressed at the first use.
+    pub fn definition(&self) -> Option<&'static builtin::TypeDefinition> {
         match &self.source {
-            Source::BuiltIn(kind) => builtin::definition_of(&kind.gvk()),
-            Source::Custom(_) => None,
+            KindSource::BuiltIn(kind) => builtin::definition_of(&kind.gvk()),
+            KindSource::Custom(_) => None,
         }
     }
 
-    /// Whether objects of the kind are kept; those of reviews are only answered.
+    /// Whether objects of the kind are stored; reviews only get a response.
     pub fn is_stored(&self) -> bool {
         self.has_verb("list")
     }
 
-    /// The row has this subresource.
+    /// The subresource of this name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| &*sub.name == name)
     }
 
-    /// Whether status is written through its own subresource only.
+    /// Whether the kind has a status subresource, which alone changes the status.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }
 
     /// Whether the main resource has this verb.
     pub fn has_verb(&self, verb: &str) -> bool {
-        self.verbs.iter().any(|one| &**one == verb)
+        self.verbs.iter().any(|served| &**served == verb)
     }
 }

@@ -1,7 +1,7 @@
-//! Strategy of a kind: defaults, what clients may not set, validation, fields to select by.
+//! Strategy of a kind: defaults, fields that clients may not set, validation, selectable fields.
 //!
-//! Everything that all kinds have in common is in the handlers; a kind without anything special has
-//! [`Plain`].
+//! The handlers do what all kinds have in common. A kind without rules of its own has the
+//! [`DefaultStrategy`].
 
 use crate::KindRow;
 use crate::allocator::Reservations;
@@ -13,14 +13,14 @@ use std::borrow::Cow;
 /// The strategy of a built-in kind, by the version that is stored.
 pub type StrategyOf = fn(&Gvk) -> &'static dyn Strategy;
 
-/// Request and server, as far as a strategy depends on them besides the object.
+/// The parts of request and server that a strategy reads besides the object.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// User of the request.
     pub identity: &'a Identity,
-    /// The time.
+    /// The clock.
     pub clock: &'a Clock,
-    /// What the store holds: referred-to objects.
+    /// The stored objects, for references.
     pub objects: &'a dyn Objects,
     /// Service IPs and node ports that the request reserves.
     pub reservations: &'a Reservations,
@@ -30,133 +30,133 @@ pub struct Context<'a> {
     pub subresource: &'a str,
 }
 
-/// Target of a write, for rules that depend on it.
+/// The target of a write, for rules that depend on it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Target<'a> {
-    /// Group of the request's row: events are checked more strictly in theirs.
+pub struct WriteTarget<'a> {
+    /// Group of the request's row: `events.k8s.io` has stricter rules for events.
     pub group: &'a str,
     /// Subresource written to; empty for the object itself.
     pub subresource: &'a str,
 }
 
-/// What a kind's own rules say of metadata on an update, besides what holds for every kind.
+/// The checks of metadata that a kind's own validation repeats on an update.
 ///
-/// The original checks metadata once in common code and again in most kinds' own, so that one
-/// mistake has several causes; how many, and in which order, clients see.
+/// Upstream checks metadata in common code and again in the validation of most kinds. So one mistake
+/// has several causes, whose number and order clients see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metadata {
-    /// Nothing more; on creation the object's other rules come first.
+pub enum MetadataChecks {
+    /// None; on creation the object's other rules come first.
     Common,
-    /// What may change.
+    /// Immutable fields.
     Changes,
-    /// What may change, then everything.
+    /// Immutable fields, then all fields.
     ChangesThenWhole,
-    /// Everything, then what may change.
+    /// All fields, then immutable fields.
     WholeThenChanges,
-    /// Everything.
+    /// All fields.
     Whole,
-    /// Everything, and once more.
+    /// All fields, twice.
     WholeTwice,
 }
 
-/// What a write of the status may do to metadata.
+/// The metadata that a write of the status may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusMetadata {
-    /// Whatever a write of the whole object may do.
+    /// All that a write of the whole object may change.
     Free,
-    /// Everything but labels.
+    /// All but labels.
     NotLabels,
-    /// Everything but owners.
+    /// All but owner references.
     NotOwners,
-    /// Nothing to labels, annotations, finalizers and owners.
-    Kept,
-    /// Nothing at all.
-    Untouched,
+    /// All but labels, annotations, finalizers and owner references.
+    Unlisted,
+    /// None.
+    None,
 }
 
-/// Fields of which a write makes its sender no manager, with dots between their names: those that it
-/// leaves as they are (`resetFields` of the original).
+/// Fields that a write does not change and that it makes its sender no manager of: dotted paths
+/// (`resetFields` in upstream).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetFields {
-    /// Of a write of the whole object, if the kind has a status.
+    /// For a write of the whole object, if the kind has a status.
     pub update: &'static [&'static str],
-    /// Of a write of the status.
+    /// For a write of the status.
     pub status: &'static [&'static str],
 }
 
 impl ResetFields {
-    /// What follows from what a write of the status may do to metadata.
-    pub const fn usual(metadata: StatusMetadata) -> Self {
+    /// The fields that follow from the metadata that a write of the status may change.
+    pub const fn for_status_metadata(metadata: StatusMetadata) -> Self {
         let status: &[&str] = match metadata {
             StatusMetadata::Free => &["spec"],
             StatusMetadata::NotOwners => {
                 &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
             }
             StatusMetadata::NotLabels => &["spec", "metadata.labels"],
-            StatusMetadata::Kept | StatusMetadata::Untouched => &["spec", "metadata"],
+            StatusMetadata::Unlisted | StatusMetadata::None => &["spec", "metadata"],
         };
         Self { update: &["status"], status }
     }
 }
 
-/// What becomes of an object's dependents when it is deleted and the client does not say.
+/// The default propagation policy: what a deletion does with the object's dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependents {
     /// The garbage collector deletes them afterwards.
     Collected,
-    /// They stay: a promise from before garbage collection.
+    /// They stay, for compatibility with the time before garbage collection.
     Orphaned,
-    /// Nothing, whatever the client says: the kind never waits for the garbage collector.
+    /// Nothing, whatever policy the client sets: the kind never waits for the garbage collector.
     Ignored,
 }
 
 /// How objects of a kind are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// Whether the answer is the object as it was, and not a success.
-    pub answers_object: bool,
-    /// What becomes of dependents if the client does not say.
+    /// Whether the response is the deleted object and not a success status.
+    pub returns_object: bool,
+    /// The propagation policy if the client sets none.
     pub dependents: Dependents,
-    /// Whether an object gets time to end (`spec.terminationGracePeriodSeconds`), with which it is
-    /// seen before it goes.
+    /// Whether an object is first marked as terminating for a grace period
+    /// (`spec.terminationGracePeriodSeconds`).
     pub has_grace_period: bool,
-    /// What to warn a client of that does not say what becomes of dependents; empty for nothing.
+    /// The warning for a client that sets no propagation policy; may be empty.
     pub warning: &'static str,
 }
 
 impl Deletion {
-    /// How objects of an ordinary kind are deleted.
+    /// The deletion of most kinds.
     pub const ORDINARY: Self = Self {
-        answers_object: false,
+        returns_object: false,
         dependents: Dependents::Collected,
         has_grace_period: false,
         warning: "",
     };
 }
 
-/// What is special about a kind. Every method has the answer of an ordinary kind.
+/// The rules of one kind. The default of each method is right for most kinds.
 ///
 /// Order on create: `default`, `prepare_create`, `validate`. On update: `default`,
-/// `prepare_update`, `validate`. The handlers have already done what is the same for all kinds:
-/// metadata, status kept or dropped, finalizers.
+/// `prepare_update`, `validate`. Before that, the handlers do what all kinds have in common:
+/// metadata, status, finalizers.
 pub trait Strategy: Send + Sync + 'static {
-    /// The rules that a name breaks; empty when it is good.
+    /// The rules that a name breaks; empty for a valid name.
     fn name_problems(&self, name: &str) -> Vec<String> {
         names::dns1123_subdomain(name)
     }
 
-    /// Whether `metadata.generation` counts changes of what is wanted.
+    /// Whether `metadata.generation` counts changes of the desired state.
     fn counts_generations(&self) -> bool {
         true
     }
 
-    /// Whether the status of a new object is what the client sent, although status has its own
-    /// subresource: nodes register with theirs.
+    /// Whether a new object keeps the status that the client sent, although the kind has a status
+    /// subresource: nodes register with a status.
     fn keeps_status_on_create(&self) -> bool {
         false
     }
 
-    /// Whether a PUT of an object that is not there creates it.
+    /// Whether a PUT of a missing object creates it.
     fn creates_on_update(&self) -> bool {
         false
     }
@@ -166,19 +166,20 @@ pub trait Strategy: Send + Sync + 'static {
         true
     }
 
-    /// Sets what the client left out. Also runs on stored objects that are read back, so it must be
-    /// idempotent and depend on nothing else.
+    /// Sets defaults. It also runs on stored objects, so it must be idempotent and depend on the
+    /// object alone.
     fn default(&self, object: &mut Object) {
         let _ = object;
     }
 
-    /// Sets and drops what clients do not decide on creation: allocated addresses, initial status.
+    /// Sets and drops fields that clients do not control on creation: allocated addresses, initial
+    /// status.
     fn prepare_create(&self, object: &mut Object, context: &Context<'_>) -> Result<(), Status> {
         let _ = (object, context);
         Ok(())
     }
 
-    /// The same for an update; `object` is what will be stored, `old` what is.
+    /// As `prepare_create`, for an update: `object` replaces the stored `old`.
     fn prepare_update(
         &self,
         object: &mut Object,
@@ -189,29 +190,34 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Which rules of metadata the kind repeats on an update.
-    fn metadata(&self) -> Metadata {
-        Metadata::Changes
+    /// The checks of metadata that the kind repeats on an update.
+    fn metadata(&self) -> MetadataChecks {
+        MetadataChecks::Changes
     }
 
-    /// The rules that the object breaks, below metadata; `old` on update.
+    /// The errors of the object outside of its metadata; `old` on update.
     fn validate(
         &self,
         object: &Object,
         old: Option<&Object>,
-        target: Target<'_>,
+        target: WriteTarget<'_>,
     ) -> Vec<FieldError> {
         let _ = (object, old, target);
         Vec::new()
     }
 
-    /// What to warn the client of; `old` on update.
-    fn warnings(&self, object: &Object, old: Option<&Object>, target: Target<'_>) -> Vec<String> {
+    /// Warnings for the client; `old` on update.
+    fn warnings(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        target: WriteTarget<'_>,
+    ) -> Vec<String> {
         let _ = (object, old, target);
         Vec::new()
     }
 
-    /// Fields to select by, besides `metadata.name` and `metadata.namespace`.
+    /// Selectable fields besides `metadata.name` and `metadata.namespace`.
     fn selectable_fields(&self) -> &'static [&'static str] {
         &[]
     }
@@ -226,40 +232,40 @@ pub trait Strategy: Send + Sync + 'static {
         }
     }
 
-    /// What a field is called now that clients may select by under an older name.
+    /// The present name of a selectable field that also has an older name.
     fn field_of_alias<'a>(&self, path: &'a str) -> &'a str {
         path
     }
 
-    /// What is said of a field that objects cannot be selected by; none for the usual words.
+    /// The message for a field that is not selectable; none for the usual message.
     fn unknown_field(&self, row: &KindRow, path: &str) -> Option<String> {
         let _ = (row, path);
         None
     }
 
-    /// What a write of the status may do to metadata.
+    /// The metadata that a write of the status may change.
     fn status_metadata(&self) -> StatusMetadata {
         StatusMetadata::Free
     }
 
-    /// Fields of which a write makes its sender no manager; none for kinds without such a rule.
+    /// Fields that a write makes its sender no manager of; none for kinds without such a rule.
     fn reset_fields(&self) -> Option<ResetFields> {
-        Some(ResetFields::usual(self.status_metadata()))
+        Some(ResetFields::for_status_metadata(self.status_metadata()))
     }
 
-    /// Fields that an update of the whole object leaves as they are, besides the status: they are
-    /// changed through a subresource, or never.
+    /// Fields besides the status that an update of the whole object does not change: only a
+    /// subresource changes them, or nothing.
     fn kept_on_update(&self) -> &'static [&'static [&'static str]] {
         &[]
     }
 
-    /// Whether an update counts as a change of what is wanted although nothing differs.
+    /// Whether an update increments the generation although the spec is equal.
     fn counts_as_change(&self, sent: &Object) -> bool {
         let _ = sent;
         false
     }
 
-    /// Whether defaults are filled in once more after validation, for what creation has made.
+    /// Whether defaults are set again after validation, for fields that creation added.
     fn defaults_after_validation(&self) -> bool {
         false
     }
@@ -269,31 +275,31 @@ pub trait Strategy: Send + Sync + 'static {
         Deletion::ORDINARY
     }
 
-    /// What marks an object that is being deleted in the kind's own way, without grace period and
-    /// without a new generation; none for kinds that are deleted as others are.
+    /// The kind's own mark of a terminating object, without grace period and new generation; none for
+    /// most kinds.
     fn deletion_mark(&self) -> Option<fn(&mut Object)> {
         None
     }
 
-    /// Whether something besides `metadata.finalizers` holds an object that is being deleted.
+    /// Whether something besides `metadata.finalizers` delays the deletion of an object.
     fn holds_deletion(&self, object: &Object) -> bool {
         let _ = object;
         false
     }
 
-    /// Below what the original stores objects in etcd, where that is not the plural.
+    /// The prefix of the kind's keys in upstream's etcd, if it is not the plural.
     fn storage_prefix(&self) -> Option<&'static str> {
         None
     }
 
-    /// Puts the rows of a table in order; they come in order of names.
+    /// Sorts the rows of a table, which come in order of names.
     fn sort_table(&self, objects: &mut [Object]) {
         let _ = objects;
     }
 }
 
-/// An ordinary kind.
+/// The strategy of a kind without rules of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain;
+pub struct DefaultStrategy;
 
-impl Strategy for Plain {}
+impl Strategy for DefaultStrategy {}

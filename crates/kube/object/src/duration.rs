@@ -3,7 +3,7 @@
 use mainstay_gocompat::quote;
 use std::time::Duration;
 
-/// A text is no duration; the texts are those of Go's `time` package.
+/// A text is no duration; the messages are those of Go's `time` package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDurationError {
     /// A number is missing, malformed or too large.
@@ -28,7 +28,7 @@ pub enum ParseDurationError {
     },
 }
 
-/// Reads a duration (`time.ParseDuration`). A negative one is none.
+/// Parses a duration (`time.ParseDuration`). A negative duration is `None`.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, ParseDurationError> {
     }
     let mut nanos: u128 = 0;
     while !rest.is_empty() {
-        // Digits, and one point among them.
+        // Digits with at most one point.
         let mut points = 0;
         let end = rest.find(|c: char| {
             points += usize::from(c == '.');
@@ -73,7 +73,7 @@ pub fn parse(text: &str) -> Result<Option<Duration>, ParseDurationError> {
         let (whole, part) = number.split_once('.').unwrap_or((number, ""));
         let whole: u128 =
             if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
-        // Digits behind the eighteenth are below a nanosecond, whatever the unit.
+        // Digits after the eighteenth are less than a nanosecond for each unit.
         let part = &part[..part.len().min(18)];
         let tenths = 10_u128.pow(u32::try_from(part.len()).unwrap_or(18));
         let part: u128 = if part.is_empty() { 0 } else { part.parse().map_err(|_| invalid())? };
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_those_of_go() {
+    fn durations_parse_as_in_go() {
         for (text, expected) in [
             ("10s", Ok(Some(10_000_000_000))),
             ("1h2m3.5s", Ok(Some(3_723_500_000_000))),

@@ -1,46 +1,45 @@
-//! Field errors of one object, in the order in which they are found, bounded in their sum.
+//! Field errors of one object, in order, with a limit on their total size.
 //!
 //! A request of three megabytes can break a million rules, and each error may repeat a value of any
-//! size. What a person reads fits into a fraction of that: beyond [`MAX_BYTES`] errors are counted,
-//! and the last entry says how many are left out. Where such lists are put together, there is one
-//! such entry, with the sum.
+//! size. Beyond [`MAX_BYTES`] further errors are only counted, and the last entry reports their
+//! number. Concatenated lists have one such entry, with the sum.
 
 use crate::{FieldError, FieldErrorKind, PrintedKind};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// How much text the errors of one check may have together: some thousand errors.
+/// The most bytes of all errors of one check: some thousand errors.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// What an error costs besides its texts.
+/// Bytes of an error besides its texts.
 const OVERHEAD: usize = 64;
 
-/// Errors that were found, and how many more there are.
+/// A list of field errors, and the number of omitted ones.
 #[derive(Clone, Debug, Default)]
 pub struct FieldErrors {
     found: Vec<FieldError>,
-    /// Bytes of those.
+    /// Bytes of `found`.
     bytes: usize,
-    left_out: usize,
+    omitted: usize,
 }
 
 impl FieldErrors {
-    /// Keeps an error, or counts it.
+    /// Adds an error, or counts it when the list is full.
     pub fn push(&mut self, error: FieldError) {
         match error.kind {
-            FieldErrorKind::LeftOut(count) => self.left_out += count,
+            FieldErrorKind::Omitted(count) => self.omitted += count,
             _ => self.push_with(|| error),
         }
     }
 
-    /// The same of an error that is made only if it is kept.
+    /// As [`push`](Self::push); `error` runs only when the list has room.
     pub fn push_with(&mut self, error: impl FnOnce() -> FieldError) {
         if self.is_full() {
-            self.left_out += 1;
+            self.omitted += 1;
             return;
         }
         let error = error();
-        self.bytes += weight(&error);
+        self.bytes += error_bytes(&error);
         self.found.push(error);
     }
 
@@ -49,43 +48,43 @@ impl FieldErrors {
         self.bytes >= MAX_BYTES
     }
 
-    /// How many errors were found, also those that are left out.
+    /// The number of errors, omitted ones included.
     pub const fn len(&self) -> usize {
-        self.found.len() + self.left_out
+        self.found.len() + self.omitted
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there is no error.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The errors; the last one says how many are left out, if some are.
+    /// The errors; a last entry counts the omitted ones, if any.
     pub fn into_vec(self) -> Vec<FieldError> {
-        let Self { mut found, left_out, .. } = self;
-        if left_out > 0 {
-            found.push(left_out_error(left_out));
+        let Self { mut found, omitted, .. } = self;
+        if omitted > 0 {
+            found.push(omitted_error(omitted));
         }
         found
     }
 
-    /// Lists that were put together as they are, with one entry for what is left out of any.
-    pub(crate) fn summed(errors: &[FieldError]) -> Cow<'_, [FieldError]> {
-        let left_out = |error: &FieldError| match error.kind {
-            FieldErrorKind::LeftOut(count) => Some(count),
+    /// Concatenated lists with one entry for all omitted errors.
+    pub(crate) fn merge_omitted(errors: &[FieldError]) -> Cow<'_, [FieldError]> {
+        let omitted = |error: &FieldError| match error.kind {
+            FieldErrorKind::Omitted(count) => Some(count),
             _ => None,
         };
         let others = errors.split_last().map_or(errors, |(_, others)| others);
-        if !others.iter().any(|error| left_out(error).is_some()) {
+        if !others.iter().any(|error| omitted(error).is_some()) {
             return errors.into();
         }
-        let sum = errors.iter().filter_map(left_out).sum();
-        let kept = errors.iter().filter(|error| left_out(error).is_none()).cloned();
-        kept.chain([left_out_error(sum)]).collect()
+        let sum = errors.iter().filter_map(omitted).sum();
+        let listed = errors.iter().filter(|error| omitted(error).is_none()).cloned();
+        listed.chain([omitted_error(sum)]).collect()
     }
 }
 
-const fn left_out_error(count: usize) -> FieldError {
-    FieldError { field: String::new(), kind: FieldErrorKind::LeftOut(count), detail: String::new() }
+const fn omitted_error(count: usize) -> FieldError {
+    FieldError { field: String::new(), kind: FieldErrorKind::Omitted(count), detail: String::new() }
 }
 
 impl Extend<FieldError> for FieldErrors {
@@ -94,16 +93,16 @@ impl Extend<FieldError> for FieldErrors {
     }
 }
 
-/// About how many bytes an error has.
-fn weight(error: &FieldError) -> usize {
+/// The approximate number of bytes of an error.
+fn error_bytes(error: &FieldError) -> usize {
     let kind = match &error.kind {
         FieldErrorKind::NotFound(value)
         | FieldErrorKind::Duplicate(value)
-        | FieldErrorKind::Invalid(value) => value_weight(value),
+        | FieldErrorKind::Invalid(value) => value_bytes(value),
         FieldErrorKind::NotSupported(value, allowed) => {
-            value_weight(value) + allowed.iter().map(String::len).sum::<usize>()
+            value_bytes(value) + allowed.iter().map(String::len).sum::<usize>()
         }
-        FieldErrorKind::InvalidShown(text) | FieldErrorKind::TypeInvalid(text) => text.len(),
+        FieldErrorKind::InvalidText(text) | FieldErrorKind::TypeInvalid(text) => text.len(),
         FieldErrorKind::Printed(kind, text) => {
             let allowed: usize = match kind {
                 PrintedKind::NotSupported(allowed) => allowed.iter().map(String::len).sum(),
@@ -116,12 +115,12 @@ fn weight(error: &FieldError) -> usize {
     OVERHEAD + error.field.len() + error.detail.len() + kind
 }
 
-fn value_weight(value: &Value) -> usize {
+fn value_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| value_weight(item) + 1).sum(),
+        Value::Array(items) => items.iter().map(|item| value_bytes(item) + 1).sum(),
         Value::Object(fields) => {
-            fields.iter().map(|(name, field)| name.len() + 4 + value_weight(field)).sum()
+            fields.iter().map(|(name, field)| name.len() + 4 + value_bytes(field)).sum()
         }
         _ => 8,
     }
@@ -133,7 +132,7 @@ mod tests {
     use crate::{FieldPath, Status};
 
     #[test]
-    fn errors_beyond_the_bound_are_counted() {
+    fn errors_beyond_the_limit_are_counted() {
         let mut errors = FieldErrors::default();
         let path = FieldPath::new("spec");
         for _ in 0..100_000 {
@@ -148,16 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_put_together_say_once_how_many_are_left_out() {
+    fn concatenated_lists_report_omitted_errors_once() {
         let path = FieldPath::new("spec");
         let list = |count: usize| {
             let mut errors = FieldErrors::default();
             errors.extend((0..count).map(|_| FieldError::invalid(&path, "x".repeat(1000), "why")));
             errors
         };
-        let is_kept = |error: &FieldError| {
+        let is_plain = |error: &FieldError| {
             error.kind.reason() == "FieldValueInvalid"
-                && !matches!(error.kind, FieldErrorKind::LeftOut(_))
+                && !matches!(error.kind, FieldErrorKind::Omitted(_))
         };
         let mut outer = list(400);
         for count in [3000, 10, 2000] {
@@ -165,23 +164,23 @@ mod tests {
         }
         assert_eq!(outer.len(), 5410);
         let found = outer.into_vec();
-        let (last, kept) = found.split_last().unwrap();
-        assert!(kept.iter().all(is_kept));
-        assert_eq!(last.kind, FieldErrorKind::LeftOut(5410 - kept.len()));
+        let (last, plain) = found.split_last().unwrap();
+        assert!(plain.iter().all(is_plain));
+        assert_eq!(last.kind, FieldErrorKind::Omitted(5410 - plain.len()));
 
-        // The same where nobody counts while they are put together.
-        let mut plain = list(3000).into_vec();
-        plain.extend(list(2000).into_vec());
-        plain.push(FieldError::required(&path, ""));
-        let causes = Status::invalid("", "Pod", "p", &plain).details.causes;
-        let (last, kept) = causes.split_last().unwrap();
-        assert!(kept.iter().all(|cause| !cause.message.contains("left out")));
-        let expected = format!("Invalid value: {} more errors are left out", 5001 - kept.len());
+        // The same for lists that are concatenated as plain vectors.
+        let mut errors = list(3000).into_vec();
+        errors.extend(list(2000).into_vec());
+        errors.push(FieldError::required(&path, ""));
+        let causes = Status::invalid("", "Pod", "p", &errors).details.causes;
+        let (last, plain) = causes.split_last().unwrap();
+        assert!(plain.iter().all(|cause| !cause.message.contains("left out")));
+        let expected = format!("Invalid value: {} more errors are left out", 5001 - plain.len());
         assert_eq!(last.message, expected);
     }
 
     #[test]
-    fn few_errors_are_all_kept() {
+    fn a_thousand_short_errors_are_not_omitted() {
         let mut errors = FieldErrors::default();
         errors.extend((0..1000).map(|_| FieldError::required(&FieldPath::new("spec"), "")));
         assert_eq!((errors.len(), errors.into_vec().len()), (1000, 1000));

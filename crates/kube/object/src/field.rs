@@ -1,4 +1,4 @@
-//! Field errors: which field breaks which rule, in the words of
+//! Field errors: the field, the rule that it breaks, and the message of
 //! `k8s.io/apimachinery/pkg/util/validation/field`.
 
 use mainstay_gocompat::values;
@@ -11,29 +11,29 @@ use std::fmt;
 pub struct FieldPath(String);
 
 impl FieldPath {
-    /// Starts at a field of the object.
+    /// The path of a field of the object.
     pub fn new(field: &str) -> Self {
         Self(field.to_owned())
     }
 
-    /// The root, which prints as nothing.
+    /// The root, which prints as the empty text.
     pub const fn root() -> Self {
         Self(String::new())
     }
 
-    /// A field of the value here.
+    /// The path of a field of this value.
     #[must_use]
     pub fn child(&self, field: &str) -> Self {
         if self.0.is_empty() { Self(field.to_owned()) } else { Self(format!("{}.{field}", self.0)) }
     }
 
-    /// An element of the list here.
+    /// The path of an element of this list.
     #[must_use]
     pub fn index(&self, at: usize) -> Self {
         Self(format!("{}[{at}]", self.0))
     }
 
-    /// An entry of the map here.
+    /// The path of an entry of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
@@ -51,10 +51,10 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is wrong with a field (`field.ErrorType`).
+/// The rule that a field breaks (`field.ErrorType`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
-    /// The value refers to something that is not there.
+    /// The value refers to an object that does not exist.
     NotFound(Value),
     /// A value is needed.
     Required,
@@ -62,38 +62,37 @@ pub enum FieldErrorKind {
     Duplicate(Value),
     /// The value breaks a rule.
     Invalid(Value),
-    /// The value breaks a rule, and is shown in these words: in the original it is a structure of
-    /// the program, whose form no client ever sent.
-    InvalidShown(String),
+    /// The value breaks a rule and is printed as this text: in upstream it is a Go struct, not JSON.
+    InvalidText(String),
     /// The value is not one of those listed.
     NotSupported(Value, Vec<String>),
     /// The value may not be set here.
     Forbidden,
-    /// Longer than so many bytes; none if the bound is not known.
+    /// The value is longer than this number of bytes; none if the limit is unknown.
     TooLong(Option<u64>),
-    /// More than so many entries: how many there are, how many may be.
+    /// Too many entries: their number, the maximum.
     TooMany(u64, u64),
-    /// Fewer than so many entries: how many there are, how many must be.
+    /// Too few entries: their number, the minimum.
     TooFew(u64, u64),
-    /// The value has another type; the text is the type found.
+    /// The value has another type: the type found.
     TypeInvalid(String),
-    /// Something failed while checking.
+    /// The check itself failed.
     Internal,
-    /// As the kind named, of a value that is printed in a form that is not its JSON: structs of the
-    /// original under their Go names, or nothing at all.
+    /// As the given kind, for a value that is not printed as JSON: a Go struct of upstream, or no
+    /// value at all.
     Printed(PrintedKind, Option<String>),
-    /// Not one error but how many more there are, which nobody keeps.
-    LeftOut(usize),
+    /// No error itself, but the number of errors that the list omits.
+    Omitted(usize),
 }
 
-/// The kinds whose values [`FieldErrorKind::Printed`] shows in a form of their own.
+/// The kinds of [`FieldErrorKind::Printed`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PrintedKind {
     /// As [`FieldErrorKind::Invalid`].
     Invalid,
     /// As [`FieldErrorKind::Duplicate`].
     Duplicate,
-    /// As [`FieldErrorKind::NotSupported`], with what is.
+    /// As [`FieldErrorKind::NotSupported`], with the supported values.
     NotSupported(Vec<String>),
 }
 
@@ -104,7 +103,7 @@ impl FieldErrorKind {
             Self::NotFound(_) => "FieldValueNotFound",
             Self::Required => "FieldValueRequired",
             Self::Duplicate(_) => "FieldValueDuplicate",
-            Self::Invalid(_) | Self::InvalidShown(_) | Self::TooFew(..) | Self::LeftOut(_) => {
+            Self::Invalid(_) | Self::InvalidText(_) | Self::TooFew(..) | Self::Omitted(_) => {
                 "FieldValueInvalid"
             }
             Self::NotSupported(..) => "FieldValueNotSupported",
@@ -127,9 +126,9 @@ impl FieldErrorKind {
 pub struct FieldError {
     /// Path of the field.
     pub field: String,
-    /// What is wrong.
+    /// The broken rule and the value.
     pub kind: FieldErrorKind,
-    /// The words after the kind's own; may be empty.
+    /// The text after that of the kind; may be empty.
     pub detail: String,
 }
 
@@ -165,15 +164,15 @@ impl FieldError {
         Self::new(field, FieldErrorKind::NotSupported(value.into(), allowed), "")
     }
 
-    /// Several errors in one line: each text once, in brackets unless it is the only one.
+    /// Several errors in one line, without repetitions; in brackets unless there is one.
     pub fn join(errors: &[Self]) -> String {
         if let [one] = errors {
             return one.to_string();
         }
         let mut texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        // There may be as many as a value has parts.
-        let mut seen = HashSet::with_capacity(texts.len());
-        texts.retain(|text| seen.insert(text.clone()));
+        // A set, because there may be as many errors as the value has parts.
+        let mut distinct = HashSet::with_capacity(texts.len());
+        texts.retain(|text| distinct.insert(text.clone()));
         match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -187,7 +186,7 @@ impl FieldError {
             FieldErrorKind::Required => "Required value".to_owned(),
             FieldErrorKind::Duplicate(value) => format!("Duplicate value: {}", go_value(value)),
             FieldErrorKind::Invalid(value) => format!("Invalid value: {}", go_value(value)),
-            FieldErrorKind::InvalidShown(text) => format!("Invalid value: {text}"),
+            FieldErrorKind::InvalidText(text) => format!("Invalid value: {text}"),
             FieldErrorKind::NotSupported(value, allowed) => {
                 format!("Unsupported value: {}: {}", go_value(value), supported(allowed))
             }
@@ -223,8 +222,8 @@ impl FieldError {
                 format!("Invalid value: {}", mainstay_gocompat::quote(found))
             }
             FieldErrorKind::Internal => "Internal error".to_owned(),
-            FieldErrorKind::LeftOut(1) => "Invalid value: 1 more error is left out".to_owned(),
-            FieldErrorKind::LeftOut(count) => {
+            FieldErrorKind::Omitted(1) => "Invalid value: 1 more error is left out".to_owned(),
+            FieldErrorKind::Omitted(count) => {
                 format!("Invalid value: {count} more errors are left out")
             }
         };
@@ -260,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_may_be_printed_in_a_form_of_their_own() {
+    fn printed_values_replace_the_json() {
         let field = FieldPath::new("a");
         let kinds = [
             (PrintedKind::Invalid, None, "a: Invalid value: why"),

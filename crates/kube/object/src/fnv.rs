@@ -1,7 +1,7 @@
-//! FNV hashes and the letters that Kubernetes makes names of.
+//! FNV hashes and the alphabet of generated names.
 //!
-//! Several names are API because clients look them up by a hash in them: ReplicaSet suffixes, RBAC
-//! names of OLM, annotation keys on CRDs. They all use Go's `hash/fnv`.
+//! Clients find several objects by a hash in their name: ReplicaSets, RBAC of OLM, annotation keys
+//! on CRDs. All of these hashes are Go's `hash/fnv`.
 
 /// 32-bit FNV-1a.
 pub const fn fnv32a(data: &[u8]) -> u32 {
@@ -27,7 +27,7 @@ pub const fn fnv64a(data: &[u8]) -> u64 {
     hash
 }
 
-/// Letters of generated names: no vowels and no look-alikes (`k8s.io/apimachinery/pkg/util/rand`).
+/// Letters of generated names, without vowels and look-alikes (`k8s.io/apimachinery/pkg/util/rand`).
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Encodes a text with the letters of generated names, as `rand.SafeEncodeString` does: one letter
@@ -39,7 +39,7 @@ pub fn safe_encode(text: &str) -> String {
 /// `count` random letters for a generated name.
 ///
 /// # Panics
-/// If the operating system has no randomness to give, which no caller could survive either.
+/// If the operating system provides no random bytes.
 pub fn random_suffix(count: usize) -> String {
     let mut bytes = vec![0; count];
     #[expect(clippy::expect_used, reason = "a system without randomness cannot run TLS either")]
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_values_of_fnv() {
+    fn hashes_match_the_fnv_reference_values() {
         assert_eq!(fnv32a(b""), 0x811c_9dc5);
         assert_eq!(fnv32a(b"a"), 0xe40c_292c);
         assert_eq!(fnv64a(b"a"), 0xaf63_dc4c_8601_ec8c);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_keeps_the_length_and_uses_safe_letters() {
+    fn safe_encode_keeps_the_length_and_uses_the_alphabet() {
         assert_eq!(safe_encode("0"), "4");
         assert_eq!(safe_encode("12345").len(), 5);
         assert!(random_suffix(40).bytes().all(|b| ALPHABET.contains(&b)));

@@ -1,4 +1,4 @@
-//! Built-in kinds that our own code names.
+//! Constants for the built-in kinds that this project's code uses.
 
 use crate::Resource;
 

@@ -1,11 +1,14 @@
-//! Kubernetes objects without Go types: the vocabulary that server, controllers and tools share.
+//! Untyped Kubernetes objects: the types that server, controllers and tools share.
 //!
-//! An [`Object`] is a JSON object with accessors for what every Kubernetes object has. Nothing here
-//! knows a particular kind, does I/O or needs a runtime; a kind is a [`Resource`] value, built in
-//! or made from a custom resource definition.
+//! An [`Object`] is a JSON object with accessors for the fields of every Kubernetes object. A kind
+//! is a [`Resource`] value, built in or made from a CustomResourceDefinition. An API error is a
+//! [`Status`], the error type that each client of a Kubernetes API reads.
 //!
-//! Data flow: bytes ─► [`Object`] ─► accessors and [`selector`]s ─► decisions; every refusal is a
-//! [`Status`], the one error type that clients of a Kubernetes API understand.
+//! ```text
+//! bytes ─► Object ─► accessors, selectors ─► decision, or a Status
+//! ```
+//!
+//! This crate has no code for a particular kind, does no I/O and needs no runtime.
 
 mod field;
 mod meta;
@@ -29,4 +32,4 @@ pub use meta::{NamespacedName, OwnerReference};
 pub use object::{NotAnObject, Object, value_at};
 pub use objects::Objects;
 pub use resource::{Gvk, Resource, Scope};
-pub use status::{Cause, Details, Reason, Status};
+pub use status::{Reason, Status, StatusCause, StatusDetails};

@@ -1,4 +1,4 @@
-//! Names and owners.
+//! Namespaced names and owner references.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct NamespacedName {
 }
 
 impl NamespacedName {
-    /// Builds one from its two parts.
+    /// A name from its two parts.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -24,7 +24,7 @@ impl NamespacedName {
         Self::new("", name)
     }
 
-    /// The namespace as clients take it: none for cluster-scoped objects.
+    /// The namespace; none for cluster-scoped objects.
     pub fn namespace(&self) -> Option<&str> {
         (!self.namespace.is_empty()).then_some(&*self.namespace)
     }
@@ -50,7 +50,7 @@ pub struct OwnerReference {
     pub kind: String,
     /// Name of the owner, in the same namespace or cluster-scoped.
     pub name: String,
-    /// Uid of the owner: another object of the same name is not the owner.
+    /// Uid of the owner: a later object of the same name is not the owner.
     pub uid: String,
     /// Whether this owner is the managing controller; at most one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
-//! The rules for metadata that hold for every object, also for one inside of another.
+//! Validation of object metadata for all kinds, embedded objects included.
 //!
-//! Names have rules of their own for each kind and stay with the kinds.
+//! The rules for names differ between kinds and are elsewhere (`mainstay_kinds::Strategy`).
 
 use crate::names;
 use crate::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
@@ -15,7 +15,7 @@ fn fields(value: Option<&Value>) -> impl Iterator<Item = (&str, &str)> {
     fields.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
 }
 
-/// What is wrong with `labels`; `path` is theirs.
+/// The errors of `labels`, which are at `path`.
 pub fn labels(labels: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     let mut found = FieldErrors::default();
     for (key, value) in fields(labels) {
@@ -26,7 +26,7 @@ pub fn labels(labels: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     found.into_vec()
 }
 
-/// What is wrong with `annotations`; `path` is theirs.
+/// The errors of `annotations`, which are at `path`.
 pub fn annotations(annotations: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     let mut found = FieldErrors::default();
     let mut size = 0;
@@ -42,7 +42,7 @@ pub fn annotations(annotations: Option<&Value>, path: &FieldPath) -> Vec<FieldEr
     found.into_vec()
 }
 
-/// What is wrong with `ownerReferences`; `path` is theirs. The original names no index.
+/// The errors of `ownerReferences`, which are at `path`. Upstream names no index.
 pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     let mut found = FieldErrors::default();
     let all = owners.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -64,7 +64,7 @@ pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
             }
         }
         if api_version == "v1" && text("kind") == "Event" {
-            let kind = FieldErrorKind::InvalidShown(shown(owner));
+            let kind = FieldErrorKind::InvalidText(print_owner(owner));
             let why = "/v1, Kind=Event is disallowed from being an owner";
             found.push(FieldError::new(path, kind, why));
         }
@@ -75,8 +75,8 @@ pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
         match &controller {
             Some(first) => {
                 found.push_with(|| {
-                    let all: Vec<String> = all.iter().map(shown).collect();
-                    let kind = FieldErrorKind::InvalidShown(format!("[{}]", all.join(",")));
+                    let all: Vec<String> = all.iter().map(print_owner).collect();
+                    let kind = FieldErrorKind::InvalidText(format!("[{}]", all.join(",")));
                     let why = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
@@ -89,8 +89,8 @@ pub fn owners(owners: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     found.into_vec()
 }
 
-/// An owner as messages show it: in the order of the program's fields.
-fn shown(owner: &Value) -> String {
+/// An owner reference as messages print it: in the order of the Go struct's fields.
+fn print_owner(owner: &Value) -> String {
     let mut out = String::from("{");
     for field in ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"] {
         if let Some(value) = owner.get(field).filter(|value| !value.is_null()) {
@@ -106,7 +106,7 @@ fn shown(owner: &Value) -> String {
     out
 }
 
-/// What is wrong with `finalizers`, as far as it is for every kind; `path` is theirs.
+/// The errors of `finalizers` that hold for every kind; `path` is their path.
 pub fn finalizers(finalizers: Option<&Value>, path: &FieldPath) -> Vec<FieldError> {
     let mut found = FieldErrors::default();
     let all = finalizers.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -114,20 +114,23 @@ pub fn finalizers(finalizers: Option<&Value>, path: &FieldPath) -> Vec<FieldErro
         let problems = names::qualified_name(finalizer);
         found.extend(problems.into_iter().map(|why| FieldError::invalid(path, finalizer, why)));
     }
-    if ["orphan", "foregroundDeletion"].iter().all(|name| all.iter().any(|known| known == name)) {
+    if ["orphan", "foregroundDeletion"]
+        .iter()
+        .all(|name| all.iter().any(|finalizer| finalizer == name))
+    {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
         found.push(FieldError::invalid(path, all.to_vec(), why));
     }
     found.into_vec()
 }
 
-/// What is wrong with the metadata of an object inside of another, which may have any name that
-/// can stand in a URL, or none; `path` is the metadata's.
+/// The errors of the metadata of an embedded object, which is at `path`. Its name may be missing or
+/// any text that can be a URL segment.
 pub fn embedded(metadata: &Map<String, Value>, path: &FieldPath) -> Vec<FieldError> {
     let mut found = Vec::new();
     let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
     for (field, name) in [("generateName", text("generateName")), ("name", text("name"))] {
-        // A prefix is held against fewer rules: it may be `.`.
+        // Fewer rules hold for a prefix: it may be `.`.
         let exempt = field == "generateName" && matches!(name, "." | "..");
         let problems = if exempt { Vec::new() } else { names::path_segment(name) };
         let at = path.child(field);
@@ -170,7 +173,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_rule_is_told_in_the_words_of_the_original() {
+    fn each_rule_has_the_message_of_upstream() {
         let metadata = json!({
             "name": "a/b", "namespace": "A", "generation": -1, "labels": {"a/b/c": "x"},
             "annotations": {"B": "good"}, "finalizers": ["orphan", "foregroundDeletion"],

@@ -8,8 +8,8 @@ use std::fmt;
 
 /// A Kubernetes object as JSON, with accessors for what every object has.
 ///
-/// Reading never fails: a field of the wrong type reads as absent, because validation is the
-/// server's work and has happened before anybody reads. Keys are kept in Go's (sorted) order.
+/// Accessors never fail: a field of the wrong type reads as absent, because the server validates an
+/// object before it is read. Keys are in Go's (sorted) order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Object(Map<String, Value>);
@@ -59,7 +59,7 @@ impl Object {
         &self.0
     }
 
-    /// The fields, to change.
+    /// The fields, mutable.
     pub const fn fields_mut(&mut self) -> &mut Map<String, Value> {
         &mut self.0
     }
@@ -103,12 +103,13 @@ impl Object {
         self.get(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// The part at a path read as a Rust type; none if absent, null or of another shape.
+    /// The value at a path read as a Rust type; none if absent, null or of another type.
     pub fn part<T: DeserializeOwned>(&self, path: &[&str]) -> Option<T> {
         T::deserialize(self.get(path)?).ok()
     }
 
-    /// Sets the value at a path, making objects on the way (a non-object on the way is replaced).
+    /// Sets the value at a path. Missing parents become objects; a parent that is no object is
+    /// replaced.
     pub fn set(&mut self, path: &[&str], value: Value) {
         let Some((last, parents)) = path.split_last() else { return };
         let mut fields = &mut self.0;
@@ -184,12 +185,12 @@ impl Object {
         self.str(&["metadata", "creationTimestamp"])?.parse().ok()
     }
 
-    /// `metadata.deletionTimestamp`: set once deletion was asked for and finalizers hold it.
+    /// `metadata.deletionTimestamp`: set while finalizers or a grace period delay the deletion.
     pub fn deletion_timestamp(&self) -> Option<jiff::Timestamp> {
         self.str(&["metadata", "deletionTimestamp"])?.parse().ok()
     }
 
-    /// Whether deletion was asked for.
+    /// Whether the object has a deletion timestamp.
     pub fn is_terminating(&self) -> bool {
         self.str(&["metadata", "deletionTimestamp"]).is_some()
     }
@@ -237,7 +238,7 @@ impl Object {
         self.array(&["metadata", "finalizers"]).iter().filter_map(Value::as_str)
     }
 
-    /// `metadata.ownerReferences`; entries of another shape are left out.
+    /// `metadata.ownerReferences` without malformed entries.
     pub fn owner_references(&self) -> Vec<OwnerReference> {
         self.array(&["metadata", "ownerReferences"])
             .iter()
@@ -287,16 +288,17 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_read_as_absent() {
-        let odd = object(json!({"metadata": {"name": 7, "labels": ["a"], "finalizers": "x"}}));
-        assert_eq!(odd.name(), "");
-        assert_eq!(odd.label("a"), None);
-        assert_eq!(odd.finalizers().count(), 0);
-        assert_eq!(odd.labels().count(), 0);
+    fn fields_of_a_wrong_type_read_as_absent() {
+        let malformed =
+            object(json!({"metadata": {"name": 7, "labels": ["a"], "finalizers": "x"}}));
+        assert_eq!(malformed.name(), "");
+        assert_eq!(malformed.label("a"), None);
+        assert_eq!(malformed.finalizers().count(), 0);
+        assert_eq!(malformed.labels().count(), 0);
     }
 
     #[test]
-    fn set_makes_the_objects_on_the_way() {
+    fn set_creates_missing_parents() {
         let mut sample = object(json!({"spec": 1}));
         sample.set(&["spec", "a", "b"], json!(2));
         assert_eq!(sample.to_value(), json!({"spec": {"a": {"b": 2}}}));
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_and_conditions_are_found_by_their_marks() {
+    fn controller_owner_and_conditions_are_found() {
         let sample = object(json!({
             "metadata": {"ownerReferences": [
                 {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"},

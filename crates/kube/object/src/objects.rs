@@ -1,4 +1,4 @@
-//! Read access to decoded objects: what rules that look at other objects need of a store.
+//! Read access to stored objects, for rules of one object that depend on others.
 
 use crate::Object;
 
@@ -8,6 +8,6 @@ pub trait Objects: Sync {
     /// empty for cluster-scoped kinds.
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Object>;
 
-    /// All objects of a kind, of one namespace or of all.
+    /// All objects of a kind in one namespace, or in all.
     fn list(&self, resource: &str, namespace: Option<&str>) -> Vec<Object>;
 }

@@ -1,4 +1,4 @@
-//! What names a kind: group, version, kind, plural and scope.
+//! Group, version, kind, plural and scope: the identity of a kind.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ pub struct Gvk {
 }
 
 impl Gvk {
-    /// Builds one from its three parts.
+    /// A GVK from its three parts.
     pub fn new(
         group: impl Into<String>,
         version: impl Into<String>,
@@ -38,7 +38,7 @@ impl Gvk {
 }
 
 impl fmt::Display for Gvk {
-    /// Go's form, which clients see in messages: `apps/v1, Kind=Deployment`.
+    /// Go's format, which messages contain: `apps/v1, Kind=Deployment`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, Kind={}", self.api_version(), self.kind)
     }
@@ -62,7 +62,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// A kind as clients address it: enough to build every URL of its objects.
+/// A kind as clients address it, with all parts of the URLs of its objects.
 ///
 /// Constants for built-in kinds are in [`crate::known`]; custom kinds are built at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -143,7 +143,7 @@ impl Resource {
         Gvk::new(self.group.as_ref(), self.version.as_ref(), self.kind.as_ref())
     }
 
-    /// `plural.group`, or the plural alone for the core group: how messages name a resource.
+    /// `plural.group`, or the plural alone for the core group, as in messages.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() {
             self.plural.clone().into_owned()
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_core_group_has_no_prefix() {
+    fn the_core_group_is_not_part_of_names_and_paths() {
         let pods = Resource::namespaced("", "v1", "Pod", "pods");
         assert_eq!(pods.api_version(), "v1");
         assert_eq!(pods.group_resource(), "pods");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_kinds_ignore_a_namespace_in_the_path() {
+    fn paths_of_cluster_scoped_kinds_have_no_namespace() {
         let crds = Resource::cluster("g.io", "v1", "Thing", "things");
         assert_eq!(crds.object_path(Some("a"), "b"), "/apis/g.io/v1/things/b");
         assert_eq!(crds.gvk().to_string(), "g.io/v1, Kind=Thing");

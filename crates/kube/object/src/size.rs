@@ -1,30 +1,32 @@
-//! How long a value is as JSON, counted without writing it.
+//! Size limits of objects, and the length of a value as JSON.
+//!
+//! The length is counted without building the text.
 
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How long an object may be in a store, unless its options say otherwise: the limit of etcd.
-pub const USUAL_OBJECT: usize = 3 << 19;
-/// The shortest limit that options may say: what the objects of a cluster need.
-pub const SMALLEST_OBJECT: usize = 64 << 10;
-/// The longest limit that options may say. Work that makes an object grow stops not far beyond it.
-pub const LARGEST_OBJECT: usize = 8 << 20;
+/// The default limit of a stored object in bytes: that of etcd.
+pub const DEFAULT_OBJECT_BYTES: usize = 3 << 19;
+/// The smallest limit that options may set: the objects of a cluster need it.
+pub const MIN_OBJECT_BYTES: usize = 64 << 10;
+/// The largest limit that options may set. Defaulting stops not far beyond it.
+pub const MAX_OBJECT_BYTES: usize = 8 << 20;
 
-/// How many bytes of defaults an object may get: no less than any store of this process takes, so
-/// that an object whose defaults stop here is refused there.
-static GROWTH: AtomicUsize = AtomicUsize::new(USUAL_OBJECT);
+/// The most bytes of defaults that an object gets: the largest limit of a store in this process, so
+/// that a store refuses an object whose defaults are incomplete.
+static DEFAULTS_LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_OBJECT_BYTES);
 
-/// Says that a store takes objects of so many bytes.
-pub fn allow_growth(limit: usize) {
-    GROWTH.fetch_max(limit, Ordering::Relaxed);
+/// Raises the limit for defaults to the object limit of a store, in bytes.
+pub fn raise_defaults_limit(limit: usize) {
+    DEFAULTS_LIMIT.fetch_max(limit, Ordering::Relaxed);
 }
 
-/// After how many bytes of defaults nothing more is filled in. Defaults of elements multiply, and
-/// would fill the memory before anybody could see how large the object became.
-pub fn growth() -> usize {
-    GROWTH.load(Ordering::Relaxed).saturating_add(1)
+/// The number of bytes after which defaulting stops. Defaults of elements multiply, and would fill
+/// the memory before the size of the object is checked.
+pub fn defaults_limit() -> usize {
+    DEFAULTS_LIMIT.load(Ordering::Relaxed).saturating_add(1)
 }
 
 /// Counts bytes, up to a limit.
@@ -48,15 +50,15 @@ impl io::Write for Counter {
     }
 }
 
-/// How many bytes a value has as JSON.
+/// The number of bytes of a value as JSON.
 pub fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
     let mut counter = Counter { bytes: 0, limit: usize::MAX };
-    // Counting does not fail, and neither do values, whose keys are texts.
+    // Neither the counter nor a value whose keys are strings fails.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.bytes
 }
 
-/// Whether a value has more bytes as JSON than a limit. What is far longer takes no longer to count.
+/// Whether a value has more bytes as JSON than a limit. The count stops at the limit.
 pub fn exceeds(value: &Value, limit: usize) -> bool {
     let mut counter = Counter { bytes: 0, limit };
     serde_json::to_writer(&mut counter, value).is_err()
@@ -68,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_length_is_that_of_the_text() {
+    fn json_length_equals_the_length_of_the_text() {
         for value in [json!(null), json!({"a": ["é\n", 1.5, {}], "\"": true}), json!("x")] {
             let length = value.to_string().len();
             assert_eq!(json_length(&value), length);

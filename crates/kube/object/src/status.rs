@@ -1,6 +1,6 @@
-//! `metav1.Status`: the one error type of a Kubernetes API.
+//! `metav1.Status`: the error type of a Kubernetes API.
 //!
-//! Texts are API: `kubectl` prints them, clients match on reasons and causes. The constructors
+//! Texts are API: `kubectl` prints them, and clients match on reasons and causes. The constructors
 //! follow `k8s.io/apimachinery/pkg/api/errors`.
 
 use crate::FieldErrors;
@@ -8,14 +8,14 @@ use crate::field::FieldError;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
-/// Machine-readable reason of a refusal (`metav1.StatusReason`).
+/// Machine-readable reason of an error (`metav1.StatusReason`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// 400: the request cannot be read.
+    /// 400: the request is malformed.
     BadRequest,
-    /// 401: who asks is not known.
+    /// 401: the request has no known user.
     Unauthorized,
-    /// 403: who asks may not do this.
+    /// 403: the user lacks the permission.
     Forbidden,
     /// 404.
     NotFound,
@@ -25,17 +25,17 @@ pub enum Reason {
     NotAcceptable,
     /// 409: an object of this name exists.
     AlreadyExists,
-    /// 409: the object changed meanwhile, or a precondition does not hold.
+    /// 409: the object was modified, or a precondition does not hold.
     Conflict,
-    /// 410: the asked-for history is gone and will not come back.
+    /// 410: the requested resource was removed for good.
     Gone,
     /// 410: the revision or continue token is too old; list again.
     Expired,
     /// 413.
     RequestEntityTooLarge,
-    /// 415: the body's type cannot be read.
+    /// 415: the media type of the body is not supported.
     UnsupportedMediaType,
-    /// 422: the object breaks rules; the causes say which.
+    /// 422: the object is invalid; the causes list the fields.
     Invalid,
     /// 429.
     TooManyRequests,
@@ -45,7 +45,7 @@ pub enum Reason {
     ServiceUnavailable,
     /// 504.
     Timeout,
-    /// A reason that another server sent and this list does not have.
+    /// Another reason, sent by another server.
     Unknown,
 }
 
@@ -88,7 +88,7 @@ impl Reason {
 
 /// One entry of `details.causes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct StatusCause {
     /// Machine-readable kind, such as `FieldValueInvalid`.
     pub reason: String,
     /// Text.
@@ -99,27 +99,26 @@ pub struct Cause {
 
 /// `details` of a [`Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Details {
+pub struct StatusDetails {
     /// Name of the object.
     pub name: String,
     /// API group.
     pub group: String,
-    /// Kind (for `Invalid`) or plural (for everything else), as the original does.
+    /// Kind (for `Invalid`) or plural (for all other reasons), as in upstream.
     pub kind: String,
     /// Uid of the object.
     pub uid: String,
-    /// Why, one entry for each reason.
-    pub causes: Vec<Cause>,
-    /// After how many seconds trying again makes sense; zero for never.
+    /// The causes, such as field errors.
+    pub causes: Vec<StatusCause>,
+    /// Seconds after which the client may retry; zero for none.
     pub retry_after_seconds: u32,
-    /// The reason where it is none of [`Reason`]'s: a webhook may give any.
+    /// A reason of a webhook that is not in [`Reason`]; else empty.
     pub foreign_reason: String,
-    /// Whether `details` are written even if nothing is in them, as the original does where its
-    /// router refuses.
+    /// Whether empty `details` are written, as upstream's router does.
     pub written_if_empty: bool,
 }
 
-/// A refusal by a Kubernetes API.
+/// An error of a Kubernetes API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// HTTP status code.
@@ -128,17 +127,17 @@ pub struct Status {
     pub reason: Reason,
     /// Text for people.
     pub message: String,
-    /// What it is about.
-    pub details: Box<Details>,
+    /// The object, the causes, and when to retry.
+    pub details: Box<StatusDetails>,
 }
 
 impl Status {
-    /// A refusal with a reason and a message; the code follows from the reason.
+    /// An error with a reason and a message; the code follows from the reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { code: reason.code(), reason, message: message.into(), details: Box::default() }
     }
 
-    /// Writes `details` even if nothing is in them.
+    /// Makes `details` written even if they are empty.
     #[must_use]
     pub fn with_empty_details(mut self) -> Self {
         self.details.written_if_empty = true;
@@ -157,7 +156,7 @@ impl Status {
     /// Adds a cause.
     #[must_use]
     pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
-        self.details.causes.push(Cause {
+        self.details.causes.push(StatusCause {
             reason: reason.to_owned(),
             message: message.into(),
             field: field.to_owned(),
@@ -165,7 +164,7 @@ impl Status {
         self
     }
 
-    /// Adds the hint to try again after so many seconds.
+    /// Asks the client to retry after this number of seconds.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.details.retry_after_seconds = seconds;
@@ -221,7 +220,7 @@ impl Status {
         )
     }
 
-    /// 403; `why` is the rule that forbids.
+    /// 403; `why` is the rule that forbids the request.
     pub fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let resource = group_resource(group, plural);
         let message = match (resource.is_empty(), name.is_empty()) {
@@ -235,14 +234,14 @@ impl Status {
     /// 422; every error becomes a cause. `kind` is the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = group_resource(group, kind);
-        let errors = FieldErrors::summed(errors);
+        let errors = FieldErrors::merge_omitted(errors);
         let text = FieldError::join(&errors);
         let mut status =
             Self::new(Reason::Invalid, format!("{qualified} {name:?} is invalid: {text}"))
                 .about(group, kind, name);
         status.details.causes = errors
             .iter()
-            .map(|error| Cause {
+            .map(|error| StatusCause {
                 reason: error.kind.reason().to_owned(),
                 message: error.body(),
                 field: error.field.clone(),
@@ -271,16 +270,16 @@ impl Status {
         .about(group, plural, "")
     }
 
-    /// 410: the revision asked for is older than the history kept.
+    /// 410: the requested revision is older than the stored history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(Reason::Expired, message)
     }
 
-    /// 500. The original's message begins in the same way, and people search for it.
+    /// 500. The message begins as in upstream, because people search for it.
     pub fn internal(error: impl fmt::Display) -> Self {
         let mut status =
             Self::new(Reason::InternalError, format!("Internal error occurred: {error}"));
-        status.details.causes.push(Cause {
+        status.details.causes.push(StatusCause {
             reason: String::new(),
             message: error.to_string(),
             field: String::new(),
@@ -288,22 +287,22 @@ impl Status {
         status
     }
 
-    /// Whether the object is not there.
+    /// Whether the reason is `NotFound`.
     pub fn is_not_found(&self) -> bool {
         self.reason == Reason::NotFound
     }
 
-    /// Whether the object changed meanwhile.
+    /// Whether the reason is `Conflict`.
     pub fn is_conflict(&self) -> bool {
         self.reason == Reason::Conflict
     }
 
-    /// Whether the name is taken.
+    /// Whether the reason is `AlreadyExists`.
     pub fn is_already_exists(&self) -> bool {
         self.reason == Reason::AlreadyExists
     }
 
-    /// The object that travels: `kind: Status`.
+    /// The JSON object: `kind: Status`.
     pub fn to_value(&self) -> Value {
         let mut out = json!({
             "apiVersion": "v1",
@@ -362,7 +361,7 @@ impl Status {
         let empty = Value::Null;
         let details = value.get("details").unwrap_or(&empty);
         let causes = details.get("causes").and_then(Value::as_array).into_iter().flatten();
-        let causes = causes.map(|cause| Cause {
+        let causes = causes.map(|cause| StatusCause {
             reason: text(cause, "reason"),
             message: text(cause, "message"),
             field: text(cause, "field"),
@@ -371,7 +370,7 @@ impl Status {
             code: u16::try_from(number(value, "code")).unwrap_or(500),
             reason: Reason::parse(&text(value, "reason")),
             message: text(value, "message"),
-            details: Box::new(Details {
+            details: Box::new(StatusDetails {
                 name: text(details, "name"),
                 group: text(details, "group"),
                 kind: text(details, "kind"),
@@ -407,7 +406,7 @@ mod tests {
     use crate::field::FieldPath;
 
     #[test]
-    fn texts_are_those_that_clients_know() {
+    fn messages_are_those_of_upstream() {
         let status = Status::not_found("apps", "deployments", "x");
         assert_eq!(status.message, "deployments.apps \"x\" not found");
         assert_eq!(status.code, 404);
@@ -419,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn several_field_errors_stand_in_brackets() {
+    fn several_field_errors_are_joined_in_brackets() {
         let spec = FieldPath::new("spec");
         let errors = [
             FieldError::required(&spec.child("a"), ""),
@@ -435,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_survives_the_wire() {
+    fn a_status_round_trips_through_json() {
         let status = Status::invalid(
             "",
             "Pod",

@@ -1,39 +1,39 @@
-//! Connecting to what others wrote into objects: each address is judged right before it is dialled.
+//! Dialling of addresses from objects, each checked right before it is dialled.
 //!
 //! ```text
-//! text of an object ─► address, or name ─► its addresses ─► judged in canonical form ─► connection
+//! text of an object ─► address, or name ─► its addresses ─► check in canonical form ─► connection
 //! ```
 //!
-//! A name is resolved once, and what it resolved to is judged and dialled: a name that leads to another
-//! place at the second look (DNS rebinding) leads nowhere else here. Objects that were stored before their
-//! addresses were judged, or written past validation, are judged here all the same.
+//! A name is resolved once, and the resulting addresses are checked and dialled, which prevents DNS
+//! rebinding. The check also covers objects that validation did not see, or that were stored before
+//! it existed.
 
 use mainstay_formats::destination::{parse_legacy, special_range};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use tokio::net::{TcpStream, lookup_host};
 
-/// Whose word it is that leads to an address.
+/// Author of an address: decides which addresses are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// That of a user of some namespace: endpoints, names behind Services, redirects. It leads to no
-    /// loopback and no link-local address.
+pub enum AddressAuthor {
+    /// A user of a namespace: endpoints, external names of Services, redirects. Loopback and link-local
+    /// addresses are not allowed.
     User,
-    /// That of an administrator, who wrote the URL into a cluster-wide configuration: it leads anywhere, as
-    /// in Kubernetes.
+    /// An administrator, in the URL of a cluster-scoped configuration. All addresses are allowed, as in
+    /// Kubernetes.
     Administrator,
 }
 
 /// Connects to a host by its address or name.
-pub async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> = match parse_legacy(host.trim_matches(['[', ']'])) {
+pub async fn dial(host: &str, port: u16, author: AddressAuthor) -> io::Result<TcpStream> {
+    let addresses: Vec<SocketAddr> = match parse_old(host.trim_matches(['[', ']'])) {
         Some(address) => vec![SocketAddr::new(address, port)],
         None => lookup_host((host, port)).await?.collect(),
     };
     let mut failure = None;
     for address in addresses {
-        if origin == Origin::User
-            && let Err(error) = judge(address.ip())
+        if author == AddressAuthor::User
+            && let Err(error) = check_address(address.ip())
         {
             failure = Some(error);
             continue;
@@ -43,13 +43,13 @@ pub async fn dial(host: &str, port: u16, origin: Origin) -> io::Result<TcpStream
             Err(error) => failure = Some(error),
         }
     }
-    let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    Err(failure.unwrap_or_else(none))
+    let no_address = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    Err(failure.unwrap_or_else(no_address))
 }
 
-/// Refuses an address to which nobody is led by what a user wrote.
-pub fn judge(address: IpAddr) -> io::Result<()> {
-    match special_range(address) {
+/// Refuses an address that a user may not write.
+pub fn check_address(address: IpAddr) -> io::Result<()> {
+    match special(address) {
         None => Ok(()),
         Some(why) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -58,8 +58,8 @@ pub fn judge(address: IpAddr) -> io::Result<()> {
     }
 }
 
-/// What Go's client says of a dial that failed; none for a name that has no address.
-pub fn failure(error: &io::Error) -> Option<String> {
+/// The text of Go's client for a failed dial; none for a name without an address.
+pub fn dial_error_text(error: &io::Error) -> Option<String> {
     Some(match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
         io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
@@ -77,7 +77,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[tokio::test]
-    async fn what_a_user_wrote_leads_to_no_loopback_address_in_whatever_form() {
+    async fn users_cannot_dial_loopback_addresses_in_any_notation() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in [
@@ -102,16 +102,16 @@ mod tests {
             "fe80::1%lo",
         ] {
             if host == "0177.0.0.1" {
-                // Decimal in Kubernetes, and an address like any other: 177.0.0.1.
-                assert_eq!(parse_legacy(host), Some(IpAddr::from([177, 0, 0, 1])));
+                // Decimal in Kubernetes, so an ordinary address: 177.0.0.1.
+                assert_eq!(parse_old(host), Some(IpAddr::from([177, 0, 0, 1])));
                 continue;
             }
-            let error = dial(host, port, Origin::User).await.unwrap_err();
+            let error = dial(host, port, AddressAuthor::User).await.unwrap_err();
             let refused = error.to_string().starts_with("address not allowed: ");
-            // What no resolver knows is nowhere.
-            assert!(refused || failure(&error).is_none(), "{host}: {error}");
+            // A resolver may not know the other notations.
+            assert!(refused || dial_error_text(&error).is_none(), "{host}: {error}");
         }
-        dial("127.0.0.1", port, Origin::Administrator).await.unwrap();
-        dial("localhost", port, Origin::Administrator).await.unwrap();
+        dial("127.0.0.1", port, AddressAuthor::Administrator).await.unwrap();
+        dial("localhost", port, AddressAuthor::Administrator).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Why a call has no response, in the words of Go's client.
+//! Errors of outbound calls, with the texts of Go's client.
 
 use super::redirect::RedirectError;
 use super::{BackendError, ServiceError};
@@ -11,60 +11,60 @@ pub enum CallError {
     /// No response came.
     #[error("{method} {url:?}: {reason}")]
     Exchange {
-        /// The method as Go shows it.
+        /// The method as Go prints it.
         method: String,
         /// The URL.
         url: String,
-        /// Why none came.
+        /// The reason.
         reason: ExchangeError,
     },
-    /// The response that came cannot be taken.
+    /// The response cannot be read.
     #[error(transparent)]
-    Response(#[from] ReadError),
+    Response(#[from] ReadResponseError),
 }
 
 /// No response came.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// The time limit of the call is over.
+    /// The timeout of the call expired.
     #[error("context deadline exceeded")]
     Timeout,
-    /// Each response redirects elsewhere.
+    /// Too many responses are redirects.
     #[error("stopped after {limit} redirects")]
     TooManyRedirects {
         /// How many redirects are followed.
         limit: usize,
     },
-    /// A response redirects to where no call is made.
+    /// The target of a redirect is not valid.
     #[error(transparent)]
     Redirect(#[from] RedirectError),
-    /// The request cannot be written.
+    /// The request cannot be built.
     #[error(transparent)]
     BuildRequest(#[from] http::Error),
     /// The Service has no endpoint.
     #[error(transparent)]
     ResolveService(#[from] ServiceError),
-    /// The in-process backend has no response.
+    /// The in-process backend failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// The simulated pod takes no connections.
+    /// The simulated pod refuses connections.
     #[error("dial tcp {ip}: connect: connection refused")]
     SimulatedPod {
         /// The address of the pod.
         ip: String,
     },
-    /// There are no settings of TLS for the CA bundle.
+    /// The CA bundle gives no TLS configuration.
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
-    /// A certificate cannot have the name of the server.
+    /// The name of the server is not valid in a certificate.
     #[error(transparent)]
     ServerName(#[from] InvalidDnsNameError),
-    /// The address takes no connection.
+    /// The address cannot be dialled.
     #[error("dial tcp {address}: {reason}")]
     Dial {
         /// Host and port.
         address: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The host has no address.
@@ -73,7 +73,7 @@ pub enum ExchangeError {
         /// The host.
         host: String,
     },
-    /// The server is not trusted, or ends the handshake.
+    /// The TLS handshake failed, for instance because the server is not trusted.
     #[error("{0}")]
     Handshake(String),
     /// The connection cannot be used for HTTP.
@@ -84,16 +84,16 @@ pub enum ExchangeError {
     Broken(#[from] BrokenConnection),
 }
 
-/// A response that came cannot be taken.
+/// A response cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// It is larger than the caller allows.
+pub enum ReadResponseError {
+    /// The body is larger than the caller allows.
     #[error("the answer has more than {limit} bytes")]
     TooLarge {
-        /// How many bytes are allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The connection broke before its end.
+    /// The connection broke before the end of the body.
     #[error("unexpected error when reading response body. Please retry. Original error: {0}")]
     Broken(BrokenConnection),
 }
@@ -101,30 +101,30 @@ pub enum ReadError {
 /// A connection broke.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokenConnection {
-    /// It was closed before a response.
+    /// The server closed it before a response.
     #[error("EOF")]
     Eof,
-    /// It was closed in the middle.
+    /// The server closed it within a response.
     #[error("unexpected EOF")]
     UnexpectedEof,
-    /// It was reset.
+    /// The server reset it.
     #[error("read: connection reset by peer")]
     Reset,
-    /// It brings no HTTP.
+    /// The response is not HTTP.
     #[error("net/http: HTTP/1.x transport connection broken: malformed HTTP response")]
     Malformed,
-    /// It broke otherwise.
+    /// Another error of HTTP.
     #[error(transparent)]
     Http(hyper::Error),
 }
 
-/// There are no settings of TLS.
+/// A TLS configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {
-    /// The authorities of a CA bundle cannot be used.
+    /// The certificates of a CA bundle cannot be used.
     #[error(transparent)]
     Verifier(#[from] VerifierBuilderError),
-    /// The library refuses the settings.
+    /// The library refuses the configuration.
     #[error(transparent)]
     Config(#[from] rustls::Error),
 }

@@ -3,41 +3,41 @@
 //! ```text
 //! clientConfig ─► Service ─► endpoint ─┬─► on the host: TLS connection, kept for the next call
 //!              └► URL ─────────────────┤
-//!                                      ├─► a native handler of this process
-//!                                      └─► a simulated pod, which answers for itself
+//!                                      ├─► an in-process backend
+//!                                      └─► a simulated pod, with a built-in response
 //! ```
 //!
-//! Addresses are judged right before they are dialled ([`dial`]): what a user of a namespace wrote leads
-//! to no loopback and no link-local address, and neither does a redirect.
+//! Addresses are checked right before they are dialled ([`dial`]): neither an address that a user of
+//! a namespace wrote nor a redirect leads to a loopback or link-local address.
 //!
-//! One call has one time limit for everything: resolving, connecting, sending, reading. Answers are
-//! read up to a limit of their caller's. Redirects are followed a few times, over HTTPS only, to who
-//! is signed for by the same authorities. HTTP/1.1 is spoken.
+//! One timeout covers a whole call: resolving, connecting, sending, reading. The caller sets the
+//! largest response body. Redirects are followed a few times, over HTTPS only, and the same CA bundle
+//! verifies each server. The protocol is HTTP/1.1.
 
 pub mod dial;
 mod error;
-mod native;
+mod in_process;
 mod pool;
 mod redirect;
 mod response_value;
 mod service_resolver;
 mod tls;
 
-pub use error::{BrokenConnection, CallError, ExchangeError, ReadError, TlsConfigError};
-pub use native::{BackendError, NativeBackend};
+pub use error::{BrokenConnection, CallError, ExchangeError, ReadResponseError, TlsConfigError};
+pub use in_process::{BackendError, InProcessBackend};
 pub use redirect::RedirectError;
 pub use response_value::{ResponseError, response_value};
-pub use service_resolver::{ServiceError, Target, service};
-pub use tls::{Bundle, bundle_text, insecure_client};
+pub use service_resolver::{ServiceEndpoint, ServiceError, resolve_service};
+pub use tls::{CaBundle, ca_bundle_pem, insecure_client};
 
 use bytes::Bytes;
-use dial::Origin;
+use dial::AddressAuthor;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request};
+use in_process::InProcessBackends;
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_store::Store;
-use native::Natives;
 use pool::Pool;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -46,15 +46,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The longest that anything is waited for, whatever the caller wants.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The longest timeout of a call, whatever the caller sets.
+const MAX_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How often a call that is put off is made again.
+/// How often a call is repeated after a `Retry-After`.
 const RETRIES: usize = 10;
-/// How often a call is made when each answer sends it elsewhere.
-const REDIRECTS: usize = 10;
+/// How many redirects a call follows.
+const MAX_REDIRECTS: usize = 10;
 
-/// Seconds of a `Retry-After`; none if it is no whole number. What is below zero is at once.
+/// Seconds of a `Retry-After`; none if it is no whole number. A negative number counts as zero.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let seconds: i64 = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(u64::try_from(seconds).unwrap_or(0))
@@ -64,16 +64,16 @@ fn location(headers: &HeaderMap) -> String {
     headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// Where something is, and who signs for it.
+/// Destination of a call, and the CA bundle that verifies the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClientConfig {
     /// URL or Service.
     pub destination: Destination,
-    /// PEM of the authorities; empty if none is named.
+    /// PEM of the CA bundle; empty for none.
     pub ca: Arc<str>,
 }
 
-/// Where something is.
+/// Destination of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Destination {
     /// A URL.
@@ -85,9 +85,9 @@ pub enum Destination {
         /// Path.
         path: String,
         /// Author of the URL.
-        origin: Origin,
+        author: AddressAuthor,
     },
-    /// Behind a Service.
+    /// A Service.
     Service {
         /// Namespace of the Service.
         namespace: String,
@@ -100,13 +100,13 @@ pub enum Destination {
     },
 }
 
-/// A `clientConfig` leads nowhere.
+/// A `clientConfig` has no valid destination.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientConfigError {
-    /// It names neither a Service nor a URL.
+    /// The `clientConfig` has neither a Service nor a URL.
     #[error("webhook configuration must have either service or URL")]
     NoDestination,
-    /// Its URL is none.
+    /// The URL is invalid.
     #[error("Unparsable URL: {0}")]
     Url(#[from] http::uri::InvalidUri),
 }
@@ -115,39 +115,38 @@ impl ClientConfig {
     /// Reads a `clientConfig` that has been validated.
     ///
     /// # Errors
-    /// If it leads nowhere.
+    /// If it has no valid destination.
     pub fn read(value: &Value) -> Result<Self, ClientConfigError> {
         let bundle = value.get("caBundle").and_then(Value::as_str).unwrap_or_default();
-        let ca = bundle_text(bundle);
+        let ca = ca_bundle_pem(bundle);
         let text = |value: &Value, field: &str| {
             value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         if let Some(service) = value.get("service").filter(|service| service.is_object()) {
             let port = service.get("port").and_then(Value::as_u64).unwrap_or(443);
-            let place = Destination::Service {
+            let destination = Destination::Service {
                 namespace: text(service, "namespace"),
                 name: text(service, "name"),
                 port: u16::try_from(port).unwrap_or(443),
-                path: joined(&text(service, "path")),
+                path: join_path(&text(service, "path")),
             };
-            return Ok(Self { destination: place, ca });
+            return Ok(Self { destination, ca });
         }
         let url = text(value, "url");
         if url.is_empty() {
             return Err(ClientConfigError::NoDestination);
         }
         let uri: http::Uri = url.parse()?;
-        let place = Destination::Url {
+        let destination = Destination::Url {
             host: uri.host().unwrap_or_default().to_owned(),
             port: uri.port_u16().unwrap_or(443),
-            path: joined(uri.path()),
-            origin: Origin::Administrator,
+            path: join_path(uri.path()),
+            author: AddressAuthor::Administrator,
         };
-        // What the URL leaves out is left out of what is said of it, too.
-        Ok(Self { destination: place, ca })
+        Ok(Self { destination, ca })
     }
 
-    /// Name and port as a URL has them.
+    /// Host and port as in a URL; a URL without a port has none here either.
     fn authority(&self) -> String {
         match &self.destination {
             Destination::Url { host, port: 443, .. } => host.clone(),
@@ -158,7 +157,7 @@ impl ClientConfig {
         }
     }
 
-    /// Who must be in the certificate.
+    /// The name that the certificate must have.
     fn server_name(&self) -> String {
         match &self.destination {
             Destination::Url { host, .. } => host.trim_matches(['[', ']']).to_owned(),
@@ -172,8 +171,8 @@ impl ClientConfig {
     }
 }
 
-/// A path as Go's `path.Join` makes it from its parts.
-fn joined(path: &str) -> String {
+/// A path as Go's `path.Join` normalizes it.
+fn join_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len() + 1);
     for segment in path.split('/').filter(|segment| !matches!(*segment, "" | ".")) {
         out.push('/');
@@ -182,29 +181,29 @@ fn joined(path: &str) -> String {
     if out.is_empty() { "/".to_owned() } else { out }
 }
 
-/// A call.
+/// A request of a call.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct OutboundRequest {
     /// The method.
     pub method: Method,
-    /// What follows the path of the configuration, with `?`; may be empty.
+    /// Query with `?`, which follows the path of the `clientConfig`; may be empty.
     pub query: String,
-    /// JSON; empty for none.
+    /// JSON body; empty for none.
     pub body: Bytes,
-    /// How long all of it may take.
+    /// Timeout of the whole call.
     pub timeout: Duration,
-    /// Bytes of the answer's body, at most.
+    /// The most bytes of the response body.
     pub limit: usize,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct OutboundResponse {
     /// HTTP status code.
     pub code: u16,
     /// `Content-Type`; empty if there is none.
     pub content_type: String,
-    /// Seconds after which it may be asked again, if it says so.
+    /// Seconds of `Retry-After`, if present.
     pub retry_after: Option<u64>,
     /// `Location`; empty if there is none.
     pub location: String,
@@ -212,177 +211,195 @@ pub struct Answered {
     pub body: Bytes,
 }
 
-impl Answered {
-    /// Where it sends whoever asked, if it does.
-    fn redirects(&self) -> Option<&str> {
-        let elsewhere = matches!(self.code, 301 | 302 | 303 | 307 | 308);
-        Some(&*self.location).filter(|location| elsewhere && !location.is_empty())
+impl OutboundResponse {
+    /// The target of a redirect.
+    fn redirect_location(&self) -> Option<&str> {
+        let is_redirect = matches!(self.code, 301 | 302 | 303 | 307 | 308);
+        Some(&*self.location).filter(|location| is_redirect && !location.is_empty())
     }
 
-    /// How long to wait until the same is asked once more, if that is wanted.
-    fn wants_patience(&self) -> Option<Duration> {
-        let busy = self.code == 429 || self.code >= 500;
-        busy.then(|| self.retry_after.map(Duration::from_secs)).flatten()
+    /// How long to wait before the request is repeated, if the response asks for that.
+    fn retry_delay(&self) -> Option<Duration> {
+        let is_retryable = self.code == 429 || self.code >= 500;
+        is_retryable.then(|| self.retry_after.map(Duration::from_secs)).flatten()
     }
 }
 
-/// Calls others. One per server; connections are kept for the next call.
+/// Client for outbound calls. One per server; it keeps connections for later calls.
 #[derive(Debug)]
 pub struct Outbound {
     store: Store,
     pool: Pool,
-    natives: Natives,
-    /// Whether simulated pods answer nobody, whatever their annotations say.
+    backends: InProcessBackends,
+    /// Whether simulated pods refuse connections, whatever their annotations say.
     silent: AtomicBool,
-    /// Whether endpoints may be on this machine.
-    at_home: AtomicBool,
+    /// Whether endpoints of Services may be addresses of this machine.
+    allows_local_endpoints: AtomicBool,
 }
 
 impl Outbound {
-    /// A caller without connections, which resolves Services from the store.
+    /// A client without connections, which resolves Services from the store.
     pub fn new(store: Store, clock: Clock) -> Self {
         Self {
             store,
             pool: Pool::new(clock),
-            natives: Natives::default(),
+            backends: InProcessBackends::default(),
             silent: AtomicBool::default(),
-            at_home: AtomicBool::default(),
+            allows_local_endpoints: AtomicBool::default(),
         }
     }
 
-    /// Has simulated pods answer nobody from now on.
-    pub fn silence(&self) {
+    /// Makes all simulated pods refuse connections from now on.
+    pub fn silence_simulated_pods(&self) {
         self.silent.store(true, Ordering::Relaxed);
     }
 
-    /// Lets endpoints of Services lead to this machine's own addresses from now on.
+    /// Allows endpoints of Services at this machine's own addresses from now on.
     pub fn allow_local_endpoints(&self) {
-        self.at_home.store(true, Ordering::Relaxed);
+        self.allows_local_endpoints.store(true, Ordering::Relaxed);
     }
 
-    /// Whose word an endpoint of a Service is.
-    pub fn endpoints(&self) -> Origin {
-        if self.at_home.load(Ordering::Relaxed) { Origin::Administrator } else { Origin::User }
+    /// The author that counts for endpoints of Services.
+    pub fn endpoint_author(&self) -> AddressAuthor {
+        if self.allows_local_endpoints.load(Ordering::Relaxed) {
+            AddressAuthor::Administrator
+        } else {
+            AddressAuthor::User
+        }
     }
 
-    /// Whether a simulated pod answers at all.
-    pub fn answers(&self, pod: &Object) -> bool {
-        !self.silent.load(Ordering::Relaxed) && native::answers(pod)
+    /// Whether a simulated pod accepts connections.
+    pub fn pod_answers(&self, pod: &Object) -> bool {
+        !self.silent.load(Ordering::Relaxed) && in_process::pod_answers(pod)
     }
 
-    /// Puts a handler of this process behind a Service: it answers whatever is sent there.
-    pub fn put_native(&self, namespace: &str, service: &str, backend: Arc<dyn NativeBackend>) {
-        self.natives.put(namespace, service, backend);
+    /// Puts an in-process backend behind a Service: it gets all requests to the Service.
+    pub fn put_backend(&self, namespace: &str, service: &str, backend: Arc<dyn InProcessBackend>) {
+        self.backends.put(namespace, service, backend);
     }
 
-    /// The handler of this process behind a Service, if there is one.
-    pub fn native(&self, namespace: &str, service: &str) -> Option<Arc<dyn NativeBackend>> {
-        self.natives.get(namespace, service)
+    /// The in-process backend behind a Service, if any.
+    pub fn backend(&self, namespace: &str, service: &str) -> Option<Arc<dyn InProcessBackend>> {
+        self.backends.get(namespace, service)
     }
 
-    /// Makes a call. A POST that is put off (429 or 5xx with `Retry-After` in seconds) is made again,
-    /// ten times at most and within the same time limit, as Kubernetes' client does.
+    /// Makes a call. A POST that gets 429 or 5xx with `Retry-After` in seconds is repeated, ten times
+    /// at most and within the same timeout, as Kubernetes' client does.
     ///
     /// # Errors
-    /// If no response comes, or none that can be taken.
-    pub async fn call(&self, config: &ClientConfig, call: Call) -> Result<Answered, CallError> {
-        let shown = shown_method(&call.method);
-        let url = format!("https://{}{}{}", config.authority(), config.path(), call.query);
-        let timeout = call.timeout.min(PATIENCE);
-        let failed = |reason| CallError::Exchange { method: shown, url, reason };
-        let patient = async {
+    /// If there is no response, or the response cannot be read.
+    pub async fn call(
+        &self,
+        config: &ClientConfig,
+        request: OutboundRequest,
+    ) -> Result<OutboundResponse, CallError> {
+        let method = go_method_name(&request.method);
+        let url = format!("https://{}{}{}", config.authority(), config.path(), request.query);
+        let timeout = request.timeout.min(MAX_TIMEOUT);
+        let failed = |reason| CallError::Exchange { method, url, reason };
+        let with_retries = async {
             for _ in 0..RETRIES {
-                let answered = self.follow(config, call.clone()).await?;
-                match answered.wants_patience().filter(|_| call.method == Method::POST) {
-                    None => return Ok(answered),
+                let response = self.follow_redirects(config, request.clone()).await?;
+                match response.retry_delay().filter(|_| request.method == Method::POST) {
+                    None => return Ok(response),
                     Some(wait) => tokio::time::sleep(wait).await,
                 }
             }
-            self.follow(config, call).await
+            self.follow_redirects(config, request).await
         };
-        let answered = tokio::time::timeout(timeout, patient).await;
-        match answered {
-            Ok(Ok(answered)) => Ok(answered),
-            Ok(Err(Failure::Exchange(error))) => Err(failed(error)),
-            Ok(Err(Failure::Read(error))) => Err(error.into()),
+        match tokio::time::timeout(timeout, with_retries).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(NoResponse::Exchange(error))) => Err(failed(error)),
+            Ok(Err(NoResponse::Read(error))) => Err(error.into()),
             Err(_) => Err(failed(ExchangeError::Timeout)),
         }
     }
 
-    /// Makes a call where it is wanted.
-    async fn follow(&self, config: &ClientConfig, mut call: Call) -> Result<Answered, Failure> {
+    /// Sends a request, and again to the target of each redirect.
+    async fn follow_redirects(
+        &self,
+        config: &ClientConfig,
+        mut request: OutboundRequest,
+    ) -> Result<OutboundResponse, NoResponse> {
         let mut config = Cow::Borrowed(config);
-        for _ in 0..REDIRECTS {
-            let answered = self.exchange(&config, call.clone()).await?;
-            let Some(location) = answered.redirects() else { return Ok(answered) };
+        for _ in 0..MAX_REDIRECTS {
+            let response = self.exchange(&config, request.clone()).await?;
+            let Some(location) = response.redirect_location() else { return Ok(response) };
             let (next, query) =
                 redirect::target(&config, location).map_err(ExchangeError::Redirect)?;
             config = Cow::Owned(next);
-            call.query = query;
-            if !matches!(answered.code, 307 | 308) && call.method != Method::HEAD {
-                call.method = Method::GET;
-                call.body = Bytes::new();
+            request.query = query;
+            if !matches!(response.code, 307 | 308) && request.method != Method::HEAD {
+                request.method = Method::GET;
+                request.body = Bytes::new();
             }
         }
-        Err(ExchangeError::TooManyRedirects { limit: REDIRECTS }.into())
+        Err(ExchangeError::TooManyRedirects { limit: MAX_REDIRECTS }.into())
     }
 
-    async fn exchange(&self, config: &ClientConfig, call: Call) -> Result<Answered, Failure> {
-        let limit = call.limit;
-        let request = request_of(config, call).map_err(ExchangeError::BuildRequest)?;
+    /// Sends a request once.
+    async fn exchange(
+        &self,
+        config: &ClientConfig,
+        request: OutboundRequest,
+    ) -> Result<OutboundResponse, NoResponse> {
+        let limit = request.limit;
+        let request = http_request(config, request).map_err(ExchangeError::BuildRequest)?;
         let target = match &config.destination {
-            Destination::Url { host, port, origin, .. } => {
+            Destination::Url { host, port, author, .. } => {
                 let host = host.trim_matches(['[', ']']);
-                return self.pool.send(config, (host, *port, *origin), request, limit).await;
+                return self.pool.send(config, (host, *port, *author), request, limit).await;
             }
             Destination::Service { namespace, name, port, .. } => {
-                if let Some(backend) = self.natives.get(namespace, name) {
-                    return native::ask(&*backend, request, limit).await;
+                if let Some(backend) = self.backends.get(namespace, name) {
+                    return in_process::call(&*backend, request, limit).await;
                 }
-                service(&self.store, namespace, name, *port)
+                resolve_service(&self.store, namespace, name, *port)
                     .map_err(ExchangeError::ResolveService)?
             }
         };
         match target {
-            Target::Host(host, port) => {
-                let origin = self.endpoints();
-                self.pool.send(config, (&host, port, origin), request, limit).await
+            ServiceEndpoint::Host(host, port) => {
+                let author = self.endpoint_author();
+                self.pool.send(config, (&host, port, author), request, limit).await
             }
-            Target::Pod(pod) if self.answers(&pod) => Ok(native::simulated(&request)),
-            Target::Pod(pod) => Err(native::refused(&pod).into()),
+            ServiceEndpoint::Pod(pod) if self.pod_answers(&pod) => {
+                Ok(in_process::simulated_response(&request))
+            }
+            ServiceEndpoint::Pod(pod) => Err(in_process::refused_connection(&pod).into()),
         }
     }
 }
 
-/// Why there is no answer.
+/// There is no response.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
-    /// None came.
+enum NoResponse {
+    /// No response came.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// What came cannot be taken.
+    /// The response cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] ReadResponseError),
 }
 
-/// How Go's client shows a method in its errors.
-fn shown_method(method: &Method) -> String {
-    let mut shown = String::new();
+/// A method as Go's client prints it in errors.
+fn go_method_name(method: &Method) -> String {
+    let mut name = String::new();
     for (at, letter) in method.as_str().chars().enumerate() {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = if at == 0 {
-            write!(shown, "{letter}")
+            write!(name, "{letter}")
         } else {
-            write!(shown, "{}", letter.to_ascii_lowercase())
+            write!(name, "{}", letter.to_ascii_lowercase())
         };
     }
-    shown
+    name
 }
 
-fn request_of(config: &ClientConfig, call: Call) -> http::Result<Request<Bytes>> {
-    let path = format!("{}{}", config.path(), call.query);
+fn http_request(config: &ClientConfig, request: OutboundRequest) -> http::Result<Request<Bytes>> {
+    let path = format!("{}{}", config.path(), request.query);
     let mut request = Request::builder()
-        .method(call.method)
+        .method(request.method)
         .uri(path)
         .header(HOST, config.authority())
         .header(ACCEPT, "application/json, */*")
@@ -390,7 +407,7 @@ fn request_of(config: &ClientConfig, call: Call) -> http::Result<Request<Bytes>>
             USER_AGENT,
             concat!("kube-apiserver-admission/mainstay-", env!("CARGO_PKG_VERSION")),
         )
-        .body(call.body)?;
+        .body(request.body)?;
     if !request.body().is_empty() {
         let length = request.body().len().into();
         let headers = request.headers_mut();

@@ -1,13 +1,13 @@
-//! Connections to backends, kept for the next call.
+//! Connection pool for outbound calls.
 //!
-//! A connection serves one call at a time. Few are kept for each backend, and none for long. A kept
-//! one may have been closed by the other side meanwhile: a call that notices this before anything
-//! was answered is made again on a new connection, once.
+//! A connection serves one call at a time. The pool keeps few idle connections for each backend, and
+//! none for long. The server may close an idle connection: a request that fails there before a
+//! response is sent again on another connection, finally on a new one.
 
-use super::dial::{Origin, dial, failure};
-use super::error::{BrokenConnection, ExchangeError, ReadError};
-use super::tls::{self, Settings};
-use super::{Answered, ClientConfig, Failure};
+use super::dial::{AddressAuthor, dial, dial_error_text};
+use super::error::{BrokenConnection, ExchangeError, ReadResponseError};
+use super::tls::{self, TlsConfigs};
+use super::{ClientConfig, NoResponse, OutboundResponse};
 use bytes::{Bytes, BytesMut};
 use http::Request;
 use http::header::CONTENT_TYPE;
@@ -23,122 +23,126 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 
-/// Connections that are kept to one backend.
-const KEPT: usize = 16;
-/// Backends to which connections are kept.
-const BACKENDS: usize = 256;
-/// How long a connection waits for its next call.
-const IDLE: Duration = Duration::from_secs(30);
-/// Bytes of an answer's head.
-const HEAD: usize = 64 * 1024;
+/// The most idle connections to one backend.
+const MAX_IDLE: usize = 16;
+/// The most backends with idle connections.
+const MAX_BACKENDS: usize = 256;
+/// How long an idle connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The most bytes of a response's head.
+const MAX_HEAD: usize = 64 * 1024;
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Who is connected: where, under which name, trusted by whom.
+/// The key of a connection: address, server name, CA bundle.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Backend {
     host: String,
     port: u16,
-    /// Whose word leads there: a connection that an administrator may have is not for others.
-    origin: Origin,
+    /// The author of the address: users get no connection that only an administrator may make.
+    author: AddressAuthor,
     name: String,
     ca: Arc<str>,
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     sender: Sender,
-    /// Of the clock's time.
-    until: Duration,
+    /// The end of its idle timeout, in the clock's time.
+    expires: Duration,
 }
 
-/// The connections that nobody uses just now.
+/// The idle connections.
 #[derive(Debug)]
 pub(super) struct Pool {
     clock: Clock,
-    settings: Settings,
-    idle: Mutex<HashMap<Backend, Vec<Idle>>>,
+    tls: TlsConfigs,
+    idle: Mutex<HashMap<Backend, Vec<IdleConnection>>>,
 }
 
 impl Pool {
     pub(super) fn new(clock: Clock) -> Self {
-        Self { clock, settings: Settings::default(), idle: Mutex::default() }
+        Self { clock, tls: TlsConfigs::default(), idle: Mutex::default() }
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the response.
     pub(super) async fn send(
         &self,
         config: &ClientConfig,
-        (host, port, origin): (&str, u16, Origin),
+        (host, port, author): (&str, u16, AddressAuthor),
         request: Request<Bytes>,
         limit: usize,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<OutboundResponse, NoResponse> {
         let backend = Backend {
             host: host.to_owned(),
             port,
-            origin,
+            author,
             name: config.server_name(),
             ca: config.ca.clone(),
         };
         while let Some(sender) = self.take(&backend) {
-            match self.ask(&backend, sender, copied(&request), limit).await {
-                Err(Lost::BeforeAnAnswer(_)) => {}
-                Err(Lost::For(failure)) => return Err(failure),
-                Ok(answered) => return Ok(answered),
+            match self.exchange(&backend, sender, request.clone().map(Full::new), limit).await {
+                Err(ExchangeFailure::BeforeResponse(_)) => {}
+                Err(ExchangeFailure::Other(error)) => return Err(error),
+                Ok(response) => return Ok(response),
             }
         }
         let sender = self.connect(&backend).await?;
-        match self.ask(&backend, sender, request.map(Full::new), limit).await {
-            Err(Lost::BeforeAnAnswer(broken)) => Err(ExchangeError::Broken(broken).into()),
-            Err(Lost::For(failure)) => Err(failure),
-            Ok(answered) => Ok(answered),
+        match self.exchange(&backend, sender, request.map(Full::new), limit).await {
+            Err(ExchangeFailure::BeforeResponse(broken)) => {
+                Err(ExchangeError::Broken(broken).into())
+            }
+            Err(ExchangeFailure::Other(error)) => Err(error),
+            Ok(response) => Ok(response),
         }
     }
 
     fn take(&self, backend: &Backend) -> Option<Sender> {
         let mut idle = self.idle.lock();
-        let kept = idle.get_mut(backend)?;
-        while let Some(one) = kept.pop() {
-            if one.sender.is_ready() && self.clock.elapsed() < one.until {
-                return Some(one.sender);
+        let connections = idle.get_mut(backend)?;
+        while let Some(connection) = connections.pop() {
+            if connection.sender.is_ready() && self.clock.elapsed() < connection.expires {
+                return Some(connection.sender);
             }
         }
         None
     }
 
-    fn keep(&self, backend: &Backend, sender: Sender) {
+    fn put(&self, backend: &Backend, sender: Sender) {
         let now = self.clock.elapsed();
         let mut idle = self.idle.lock();
-        if idle.len() >= BACKENDS {
-            idle.retain(|_, kept| kept.iter().any(|one| now < one.until));
-            if idle.len() >= BACKENDS {
+        if idle.len() >= MAX_BACKENDS {
+            idle.retain(|_, connections| {
+                connections.iter().any(|connection| now < connection.expires)
+            });
+            if idle.len() >= MAX_BACKENDS {
                 return;
             }
         }
-        let kept = idle.entry(backend.clone()).or_default();
-        kept.retain(|one| !one.sender.is_closed() && now < one.until);
-        if kept.len() < KEPT {
-            kept.push(Idle { sender, until: now + IDLE });
+        let connections = idle.entry(backend.clone()).or_default();
+        connections.retain(|connection| !connection.sender.is_closed() && now < connection.expires);
+        if connections.len() < MAX_IDLE {
+            connections.push(IdleConnection { sender, expires: now + IDLE_TIMEOUT });
         }
     }
 
     async fn connect(&self, backend: &Backend) -> Result<Sender, ExchangeError> {
-        let settings = self.settings.of(&backend.ca)?;
+        let config = self.tls.get_or_build(&backend.ca)?;
         let name = ServerName::try_from(backend.name.clone())?;
         let address = format!("{}:{}", backend.host, backend.port);
-        let stream = dial(&backend.host, backend.port, backend.origin)
+        let stream = dial(&backend.host, backend.port, backend.author)
             .await
-            .map_err(|error| not_connected(address, &backend.host, &error))?;
-        // Requests leave as they are.
+            .map_err(|error| dial_error(address, &backend.host, &error))?;
+        // Small requests leave at once. A failure of the option is harmless.
         let _ = stream.set_nodelay(true);
-        let connector = TlsConnector::from(settings);
+        let connector = TlsConnector::from(config);
         let stream = connector
             .connect(name, stream)
             .await
-            .map_err(|error| handshake(&error, &backend.name))?;
+            .map_err(|error| handshake_error(&error, &backend.name))?;
         let (sender, connection) =
-            http1::Builder::new().max_buf_size(HEAD).handshake(TokioIo::new(stream)).await?;
-        // It ends with its sender.
+            http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await?;
+        // The task ends with the sender.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to a webhook ended");
@@ -147,80 +151,79 @@ impl Pool {
         Ok(sender)
     }
 
-    async fn ask(
+    async fn exchange(
         &self,
         backend: &Backend,
         mut sender: Sender,
         request: Request<Full<Bytes>>,
         limit: usize,
-    ) -> Result<Answered, Lost> {
+    ) -> Result<OutboundResponse, ExchangeFailure> {
         let response = sender.send_request(request).await.map_err(|error| {
-            // Whether the connection was closed well is not told before an answer.
-            Lost::BeforeAnAnswer(match broken(error) {
+            // Go reports EOF here, whether or not TLS was closed properly.
+            ExchangeFailure::BeforeResponse(match broken_connection(error) {
                 BrokenConnection::UnexpectedEof => BrokenConnection::Eof,
                 other => other,
             })
         })?;
         let (parts, mut body) = response.into_parts();
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let mut read = BytesMut::new();
+        let mut content = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame =
-                frame.map_err(|error| Lost::For(ReadError::Broken(broken(error)).into()))?;
+            let frame = frame.map_err(|error| {
+                ExchangeFailure::Other(ReadResponseError::Broken(broken_connection(error)).into())
+            })?;
             if let Some(data) = frame.data_ref() {
-                if read.len() + data.len() > limit {
-                    return Err(Lost::For(ReadError::TooLarge { limit }.into()));
+                if content.len() + data.len() > limit {
+                    return Err(ExchangeFailure::Other(
+                        ReadResponseError::TooLarge { limit }.into(),
+                    ));
                 }
-                read.extend_from_slice(data);
+                content.extend_from_slice(data);
             }
         }
-        let answered = Answered {
+        let response = OutboundResponse {
             code: parts.status.as_u16(),
             content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
             retry_after: super::retry_after(&parts.headers),
             location: super::location(&parts.headers),
-            body: read.freeze(),
+            body: content.freeze(),
         };
-        // It is ready a moment after the body's end.
+        // The sender becomes ready a moment after the end of the body.
         if sender.ready().await.is_ok() {
-            self.keep(backend, sender);
+            self.put(backend, sender);
         }
-        Ok(answered)
+        Ok(response)
     }
 }
 
-/// Why a connection brought nothing.
-enum Lost {
-    /// It was closed before the head of an answer came.
-    BeforeAnAnswer(BrokenConnection),
-    /// For another reason.
-    For(Failure),
+/// A request on one connection has no response.
+enum ExchangeFailure {
+    /// The connection broke before the head of a response.
+    BeforeResponse(BrokenConnection),
+    /// Another failure.
+    Other(NoResponse),
 }
 
-fn copied(request: &Request<Bytes>) -> Request<Full<Bytes>> {
-    request.clone().map(Full::new)
-}
-
-/// A failed connection in Go's words.
-fn not_connected(address: String, host: &str, error: &io::Error) -> ExchangeError {
-    match failure(error) {
+/// The error of a failed dial.
+fn dial_error(address: String, host: &str, error: &io::Error) -> ExchangeError {
+    match dial_error_text(error) {
         Some(reason) => ExchangeError::Dial { address, reason },
         None => ExchangeError::LookUp { host: host.to_owned() },
     }
 }
 
-fn handshake(error: &io::Error, name: &str) -> ExchangeError {
+fn handshake_error(error: &io::Error, name: &str) -> ExchangeError {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match (tls, error.kind()) {
-        (Some(tls), _) => ExchangeError::Handshake(tls::refusal(tls, name)),
+        (Some(tls), _) => ExchangeError::Handshake(tls::handshake_text(tls, name)),
         (None, io::ErrorKind::UnexpectedEof) => BrokenConnection::Eof.into(),
         (None, io::ErrorKind::ConnectionReset) => BrokenConnection::Reset.into(),
         (None, _) => ExchangeError::Handshake(error.to_string()),
     }
 }
 
-/// What Go says of an exchange that failed.
-fn broken(error: hyper::Error) -> BrokenConnection {
+/// The error that Go reports for a failed exchange.
+fn broken_connection(error: hyper::Error) -> BrokenConnection {
     if error.is_incomplete_message() {
         return BrokenConnection::Eof;
     }

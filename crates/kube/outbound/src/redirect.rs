@@ -1,18 +1,18 @@
-//! Where a redirect leads.
+//! Targets of redirects.
 
-use super::dial::Origin;
-use super::{ClientConfig, Destination, joined};
+use super::dial::AddressAuthor;
+use super::{ClientConfig, Destination, join_path};
 
-/// A `Location` is no place that is called.
+/// A `Location` is no valid target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectError {
-    /// It has no host.
+    /// The location has no host.
     #[error("failed to parse Location header {location:?}")]
     Malformed {
         /// The location.
         location: String,
     },
-    /// It is not reached over HTTPS.
+    /// The location is not HTTPS.
     #[error("redirected to {location:?}, which is not HTTPS")]
     NotHttps {
         /// The location.
@@ -20,11 +20,11 @@ pub enum RedirectError {
     },
 }
 
-/// The place that a `Location` means for whoever was called at another one, and its query with `?`
-/// (which may be empty). Who signs stays the same.
+/// The target of a `Location` in a response from `from`, and its query with `?` (may be empty). The
+/// CA bundle stays the same.
 ///
 /// # Errors
-/// It is no place that is called.
+/// The `Location` is no valid target.
 pub(super) fn target(
     from: &ClientConfig,
     location: &str,
@@ -35,34 +35,34 @@ pub(super) fn target(
         None => (location, String::new()),
     };
     let absolute = rest.strip_prefix("https:").unwrap_or(rest).strip_prefix("//");
-    if let Some(elsewhere) = absolute {
-        let (authority, path) = elsewhere.split_at(elsewhere.find('/').unwrap_or(elsewhere.len()));
-        let same = authority == from.authority()
+    if let Some(rest) = absolute {
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let is_same = authority == from.authority()
             || authority.strip_suffix(":443").is_some_and(|host| host == from.authority());
-        if same {
-            return Ok((with_path(from, joined(path)), query));
+        if is_same {
+            return Ok((with_path(from, join_path(path)), query));
         }
-        let wrong = || RedirectError::Malformed { location: location.to_owned() };
-        let authority: http::uri::Authority = authority.parse().map_err(|_| wrong())?;
-        let place = Destination::Url {
+        let malformed = || RedirectError::Malformed { location: location.to_owned() };
+        let authority: http::uri::Authority = authority.parse().map_err(|_| malformed())?;
+        let destination = Destination::Url {
             host: authority.host().to_owned(),
             port: authority.port_u16().unwrap_or(443),
-            path: joined(path),
-            // Whoever answers says so, not who wrote the URL.
-            origin: Origin::User,
+            path: join_path(path),
+            // The responding server wrote this address, not the author of the `clientConfig`.
+            author: AddressAuthor::User,
         };
-        return Ok((ClientConfig { destination: place, ca: from.ca.clone() }, query));
+        return Ok((ClientConfig { destination, ca: from.ca.clone() }, query));
     }
     if rest.split('/').next().is_some_and(|first| first.contains(':')) {
         return Err(RedirectError::NotHttps { location: location.to_owned() });
     }
     let path = if rest.starts_with('/') {
-        joined(rest)
+        join_path(rest)
     } else if rest.is_empty() {
         from.path().to_owned()
     } else {
         let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        joined(&format!("{folder}/{rest}"))
+        join_path(&format!("{folder}/{rest}"))
     };
     Ok((with_path(from, path), query))
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_location_is_read_from_where_it_was_said() {
+    fn a_location_is_relative_to_the_called_url() {
         let service = ClientConfig {
             destination: Destination::Service {
                 namespace: "n".to_owned(),

@@ -1,22 +1,22 @@
-//! Values of webhook responses, and what a response without one says.
+//! Values of webhook responses, and the errors of responses without one.
 
-use crate::Answered;
+use crate::OutboundResponse;
 use mainstay_http::yaml::{YamlBodyError, first_document};
 use mainstay_schema::strict::{self, JsonError};
 use serde_json::Value;
 
-/// A response has no value; the texts are those of Kubernetes' client.
+/// A response has no value; the messages are those of Kubernetes' client.
 #[derive(Debug, thiserror::Error)]
 pub enum ResponseError {
-    /// The response is no success: the message of its `Status`, or what its code means.
+    /// The response is no success: the message of its `Status`, or a text for its code.
     #[error("{0}")]
     Failure(String),
     /// The response is empty.
     #[error("0-length response with status code: {code} and content type: {media}")]
     Empty {
-        /// Its code.
+        /// Its status code.
         code: u16,
-        /// Its type.
+        /// Its media type.
         media: String,
     },
     /// The response is no JSON.
@@ -27,20 +27,19 @@ pub enum ResponseError {
     ParseYaml(YamlBodyError),
 }
 
-/// The value of an answer, or why it has none, in the words of Kubernetes' client: whatever the
-/// answer's type says, it is JSON or YAML.
-pub fn response_value(answered: &Answered) -> Result<Value, ResponseError> {
-    let body = &answered.body;
-    if !(200..=206).contains(&answered.code) {
-        let text = status_text(body).unwrap_or_else(|| unexpected(answered));
+/// The value of a response, which is JSON or YAML whatever its media type.
+pub fn response_value(response: &OutboundResponse) -> Result<Value, ResponseError> {
+    let body = &response.body;
+    if !(200..=206).contains(&response.code) {
+        let text = status_text(body).unwrap_or_else(|| failure_message(response));
         return Err(ResponseError::Failure(text));
     }
     if body.is_empty() {
-        let media = match answered.content_type.as_str() {
+        let media = match response.content_type.as_str() {
             "" => "application/json",
             media => media,
         };
-        return Err(ResponseError::Empty { code: answered.code, media: media.to_owned() });
+        return Err(ResponseError::Empty { code: response.code, media: media.to_owned() });
     }
     let is_json = body.trim_ascii_start().first() == Some(&b'{');
     if is_json {
@@ -59,19 +58,19 @@ fn status_text(body: &[u8]) -> Option<String> {
     is_failure.then(|| text("message").to_owned())
 }
 
-/// What is said of an answer that is no success.
-fn unexpected(answered: &Answered) -> String {
-    /// Bytes of a body that are shown.
-    const SHOWN: usize = 2048;
-    let media = answered.content_type.split(';').next().unwrap_or_default().trim();
+/// The message for a response that is no success.
+fn failure_message(response: &OutboundResponse) -> String {
+    /// Bytes of the body in a message.
+    const MAX_BODY: usize = 2048;
+    let media = response.content_type.split(';').next().unwrap_or_default().trim();
     let is_text = media.is_empty() || media.starts_with("text/");
-    let body = &answered.body[..answered.body.len().min(SHOWN)];
+    let body = &response.body[..response.body.len().min(MAX_BODY)];
     let text = if is_text {
         String::from_utf8_lossy(body).trim().to_owned()
     } else {
         "unknown".to_owned()
     };
-    match answered.code {
+    match response.code {
         409 => "the server reported a conflict".to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
         400 => "the server rejected our request for an unknown reason".to_owned(),

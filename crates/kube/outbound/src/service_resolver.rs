@@ -1,33 +1,32 @@
-//! From a Service to the endpoint that is called.
+//! Service resolver: selects the endpoint of a Service that a call uses.
 //!
-//! Endpoints that are ready are taken first. One that stands for a pod is that pod: the nodes are
-//! simulated, so nothing listens at its address. Every other endpoint is an address of the host or
-//! its network.
+//! Ready endpoints come first. An endpoint of a pod resolves to the pod, because nodes are simulated
+//! and nothing listens at its address. Each other endpoint is an address of the host or its network.
 
 use mainstay_object::Object;
 use mainstay_object::selector::LabelSelector;
 use mainstay_store::Store;
 use serde_json::Value;
 
-/// What is called.
+/// An endpoint of a Service.
 #[derive(Debug)]
-pub enum Target {
+pub enum ServiceEndpoint {
     /// A host and port.
     Host(String, u16),
     /// A simulated pod.
     Pod(Box<Object>),
 }
 
-/// A Service leads nowhere, in the words of the original where it looks for endpoints.
+/// A Service has no endpoint; the messages are those of upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
-    /// There is none of the name.
+    /// The Service does not exist.
     #[error("service {name:?} not found")]
     NotFound {
         /// The name.
         name: String,
     },
-    /// It does not have the port.
+    /// The Service does not have the port.
     #[error("no service port {port} found for service {name:?}")]
     NoPort {
         /// Its name.
@@ -35,7 +34,7 @@ pub enum ServiceError {
         /// The port.
         port: u16,
     },
-    /// Nothing is behind it.
+    /// The Service has no endpoint.
     #[error("no endpoints available for service {name:?}")]
     NoEndpoints {
         /// Its name.
@@ -43,13 +42,13 @@ pub enum ServiceError {
     },
 }
 
-/// The endpoint of a Service's port.
-pub fn service(
+/// The endpoint for a port of a Service.
+pub fn resolve_service(
     store: &Store,
     namespace: &str,
     name: &str,
     port: u16,
-) -> Result<Target, ServiceError> {
+) -> Result<ServiceEndpoint, ServiceError> {
     let service_name = || name.to_owned();
     let Some(stored) = store.find("services", namespace, name) else {
         return Err(ServiceError::NotFound { name: service_name() });
@@ -57,21 +56,23 @@ pub fn service(
     let service = stored.object();
     if service.str(&["spec", "type"]) == Some("ExternalName") {
         let host = service.str(&["spec", "externalName"]).unwrap_or_default();
-        return Ok(Target::Host(host.to_owned(), port));
+        return Ok(ServiceEndpoint::Host(host.to_owned(), port));
     }
     let ports = service.array(&["spec", "ports"]);
-    let named = |one: &&Value| one.get("port").and_then(Value::as_u64) == Some(u64::from(port));
-    let Some(wanted) = ports.iter().find(named) else {
+    let has_number = |service_port: &&Value| {
+        service_port.get("port").and_then(Value::as_u64) == Some(u64::from(port))
+    };
+    let Some(service_port) = ports.iter().find(has_number) else {
         return Err(ServiceError::NoPort { name: service_name(), port });
     };
-    let port_name = wanted.get("name").and_then(Value::as_str).unwrap_or_default();
-    of_slices(store, namespace, name, port_name)
-        .or_else(|| of_endpoints(store, namespace, name, port_name))
-        .or_else(|| of_pods(store, namespace, &service))
+    let port_name = service_port.get("name").and_then(Value::as_str).unwrap_or_default();
+    from_slices(store, namespace, name, port_name)
+        .or_else(|| from_endpoints(store, namespace, name, port_name))
+        .or_else(|| from_pods(store, namespace, &service))
         .ok_or_else(|| ServiceError::NoEndpoints { name: service_name() })
 }
 
-/// A pod that an endpoint stands for, if it does.
+/// The pod that an endpoint refers to, if any.
 fn pod_of(store: &Store, namespace: &str, endpoint: &Value) -> Option<Object> {
     let reference = endpoint.get("targetRef")?;
     if reference.get("kind").and_then(Value::as_str) != Some("Pod") {
@@ -81,61 +82,69 @@ fn pod_of(store: &Store, namespace: &str, endpoint: &Value) -> Option<Object> {
     store.find("pods", namespace, name).map(|stored| stored.object())
 }
 
-fn number_of(ports: &[Value], name: &str) -> Option<u16> {
-    let named =
+fn port_number(ports: &[Value], name: &str) -> Option<u16> {
+    let has_name =
         |port: &&Value| port.get("name").and_then(Value::as_str).unwrap_or_default() == name;
-    let number = ports.iter().find(named)?.get("port").and_then(Value::as_u64)?;
+    let number = ports.iter().find(has_name)?.get("port").and_then(Value::as_u64)?;
     u16::try_from(number).ok()
 }
 
-fn of_slices(store: &Store, namespace: &str, name: &str, port: &str) -> Option<Target> {
+fn from_slices(store: &Store, namespace: &str, name: &str, port: &str) -> Option<ServiceEndpoint> {
     const LABEL: &str = "kubernetes.io/service-name";
-    let mut unready = None;
+    let mut serving = None;
     for stored in store.list("discovery.k8s.io/endpointslices", Some(namespace)).iter() {
         let slice = stored.object();
         if !slice.labels().any(|(key, value)| key == LABEL && value == name) {
             continue;
         }
-        let Some(number) = number_of(slice.array(&["ports"]), port) else { continue };
+        let Some(number) = port_number(slice.array(&["ports"]), port) else { continue };
         for endpoint in slice.array(&["endpoints"]) {
             let Some(address) = endpoint.pointer("/addresses/0").and_then(Value::as_str) else {
                 continue;
             };
-            let target = || match pod_of(store, namespace, endpoint) {
-                Some(pod) => Target::Pod(Box::new(pod)),
-                None => Target::Host(address.to_owned(), number),
+            let resolve = || match pod_of(store, namespace, endpoint) {
+                Some(pod) => ServiceEndpoint::Pod(Box::new(pod)),
+                None => ServiceEndpoint::Host(address.to_owned(), number),
             };
             if endpoint.pointer("/conditions/ready").and_then(Value::as_bool).unwrap_or(true) {
-                return Some(target());
+                return Some(resolve());
             }
-            let serving = endpoint.pointer("/conditions/serving").and_then(Value::as_bool);
-            if serving == Some(true) && unready.is_none() {
-                unready = Some(target());
+            let is_serving = endpoint.pointer("/conditions/serving").and_then(Value::as_bool);
+            if is_serving == Some(true) && serving.is_none() {
+                serving = Some(resolve());
             }
         }
     }
-    unready
+    serving
 }
 
-fn of_endpoints(store: &Store, namespace: &str, name: &str, port: &str) -> Option<Target> {
+fn from_endpoints(
+    store: &Store,
+    namespace: &str,
+    name: &str,
+    port: &str,
+) -> Option<ServiceEndpoint> {
     let endpoints = store.find("endpoints", namespace, name)?.object();
     for subset in endpoints.array(&["subsets"]) {
         let ports = subset.get("ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let Some(number) = number_of(ports, port) else { continue };
-        let first = subset.get("addresses").and_then(Value::as_array).and_then(|all| all.first());
+        let Some(number) = port_number(ports, port) else { continue };
+        let first = subset
+            .get("addresses")
+            .and_then(Value::as_array)
+            .and_then(|addresses| addresses.first());
         let Some(address) = first else { continue };
         if let Some(pod) = pod_of(store, namespace, address) {
-            return Some(Target::Pod(Box::new(pod)));
+            return Some(ServiceEndpoint::Pod(Box::new(pod)));
         }
         if let Some(ip) = address.get("ip").and_then(Value::as_str) {
-            return Some(Target::Host(ip.to_owned(), number));
+            return Some(ServiceEndpoint::Host(ip.to_owned(), number));
         }
     }
     None
 }
 
-/// A ready pod that the Service selects: its endpoints come a moment after it.
-fn of_pods(store: &Store, namespace: &str, service: &Object) -> Option<Target> {
+/// A ready pod that the Service selects. Endpoints of a new pod appear a moment after it.
+fn from_pods(store: &Store, namespace: &str, service: &Object) -> Option<ServiceEndpoint> {
     let pairs = service.get(&["spec", "selector"]).and_then(Value::as_object)?;
     if pairs.is_empty() {
         return None;
@@ -143,11 +152,13 @@ fn of_pods(store: &Store, namespace: &str, service: &Object) -> Option<Target> {
     let pairs = pairs.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
     let selector = LabelSelector::from_pairs(pairs);
     let pods = store.list("pods", Some(namespace));
-    let ready = |pod: &Object| {
+    let is_ready = |pod: &Object| {
         let conditions = pod.array(&["status", "conditions"]);
         !pod.is_terminating()
-            && conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+            && conditions
+                .iter()
+                .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     };
-    let mut found = pods.iter().filter(|pod| pod.matches(&selector)).map(|pod| pod.object());
-    found.find(ready).map(|pod| Target::Pod(Box::new(pod)))
+    let mut selected = pods.iter().filter(|pod| pod.matches(&selector)).map(|pod| pod.object());
+    selected.find(is_ready).map(|pod| ServiceEndpoint::Pod(Box::new(pod)))
 }

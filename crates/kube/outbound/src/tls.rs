@@ -1,7 +1,7 @@
-//! Whom to trust: the authorities of a `caBundle`, and nobody else.
+//! TLS configuration of outbound calls: only the CAs of a `caBundle` are trusted.
 //!
-//! As in Go, a certificate that is itself in the bundle is trusted, whether it may sign others or
-//! not. Refusals are told in Go's words.
+//! As in Go, a server certificate that is in the bundle itself is trusted, whether or not it may sign
+//! others. Errors have Go's texts.
 
 use super::error::TlsConfigError;
 use base64::Engine as _;
@@ -18,36 +18,39 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Bundles whose settings are kept.
-const KEPT: usize = 64;
+/// The most CA bundles with a cached configuration.
+const MAX_CACHED: usize = 64;
 
-/// The settings of bundles that were used.
+/// Cache of TLS configurations by CA bundle.
 #[derive(Debug, Default)]
-pub(super) struct Settings(Mutex<HashMap<Arc<str>, Arc<ClientConfig>>>);
+pub(super) struct TlsConfigs(Mutex<HashMap<Arc<str>, Arc<ClientConfig>>>);
 
-impl Settings {
-    /// The settings that trust a bundle.
-    pub(super) fn of(&self, bundle: &Arc<str>) -> Result<Arc<ClientConfig>, TlsConfigError> {
+impl TlsConfigs {
+    /// The configuration that trusts a CA bundle.
+    pub(super) fn get_or_build(
+        &self,
+        bundle: &Arc<str>,
+    ) -> Result<Arc<ClientConfig>, TlsConfigError> {
         if let Some(found) = self.0.lock().get(bundle) {
             return Ok(found.clone());
         }
-        let made = settings(bundle)?;
-        let mut kept = self.0.lock();
-        if kept.len() >= KEPT {
-            kept.clear();
+        let config = client_config(bundle)?;
+        let mut configs = self.0.lock();
+        if configs.len() >= MAX_CACHED {
+            configs.clear();
         }
-        kept.insert(bundle.clone(), made.clone());
-        Ok(made)
+        configs.insert(bundle.clone(), config.clone());
+        Ok(config)
     }
 }
 
-/// The text of a bundle, which objects have in Base64.
-pub fn bundle_text(encoded: &str) -> Arc<str> {
+/// The PEM text of a `caBundle`, which is Base64 in objects.
+pub fn ca_bundle_pem(encoded: &str) -> Arc<str> {
     let bytes = STANDARD.decode(encoded).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into()
 }
 
-/// The certificates of a PEM text; what is none is passed over.
+/// The certificates of a PEM text; other blocks are ignored.
 fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     x509_parser::pem::Pem::iter_from_buffer(pem.as_bytes())
         .filter_map(Result::ok)
@@ -56,28 +59,28 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
         .collect()
 }
 
-fn settings(bundle: &str) -> Result<Arc<ClientConfig>, TlsConfigError> {
-    let mut config = mainstay_tls::judged(Bundle::new(bundle)?)?.with_no_client_auth();
+fn client_config(bundle: &str) -> Result<Arc<ClientConfig>, TlsConfigError> {
+    let mut config = mainstay_tls::judged(CaBundle::new(bundle)?)?.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// TLS settings of a client that takes any certificate and shows none: what proxies to pods are.
+/// TLS configuration of a client that accepts any certificate and sends none, for proxies to pods.
 pub fn insecure_client() -> Result<Arc<ClientConfig>, TlsConfigError> {
     let config = mainstay_tls::judged(Anybody)?;
     Ok(Arc::new(config.with_no_client_auth()))
 }
 
-/// Who judges certificates by a bundle.
+/// Verifier of server certificates by a CA bundle.
 #[derive(Debug)]
-pub struct Bundle {
-    /// None if nobody is trusted to sign.
+pub struct CaBundle {
+    /// None if the bundle has no usable certificate.
     chains: Option<Arc<WebPkiServerVerifier>>,
     trusted: Vec<CertificateDer<'static>>,
 }
 
-impl Bundle {
-    /// The certificates of a PEM text are trusted.
+impl CaBundle {
+    /// A verifier that trusts the certificates of a PEM text.
     pub fn new(bundle: &str) -> Result<Self, VerifierBuilderError> {
         let trusted = certificates(bundle);
         let mut roots = RootCertStore::empty();
@@ -86,18 +89,19 @@ impl Bundle {
             None
         } else {
             let roots = Arc::new(roots);
-            let made = WebPkiServerVerifier::builder_with_provider(roots, mainstay_tls::provider());
-            Some(made.build()?)
+            let builder =
+                WebPkiServerVerifier::builder_with_provider(roots, mainstay_tls::provider());
+            Some(builder.build()?)
         };
         Ok(Self { chains, trusted })
     }
 }
 
-impl Judge for Bundle {
+impl Judge for CaBundle {
     fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
         let Shown { certificate, intermediates, name, ocsp, now } = *shown;
-        if self.trusted.iter().any(|one| one.as_ref() == certificate.as_ref()) {
-            in_time(certificate, now)?;
+        if self.trusted.iter().any(|trusted| trusted.as_ref() == certificate.as_ref()) {
+            check_validity(certificate, now)?;
             return verify_server_name(&ParsedCertificate::try_from(certificate)?, name);
         }
         let Some(chains) = &self.chains else { return Err(CertificateError::UnknownIssuer.into()) };
@@ -105,7 +109,7 @@ impl Judge for Bundle {
     }
 }
 
-fn in_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
+fn check_validity(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
         return Err(CertificateError::BadEncoding.into());
     };
@@ -120,8 +124,8 @@ fn in_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error>
     Ok(())
 }
 
-/// A failed handshake in Go's words.
-pub(super) fn refusal(error: &Error, name: &str) -> String {
+/// Go's text for a failed handshake.
+pub(super) fn handshake_text(error: &Error, name: &str) -> String {
     let x509 = match error {
         Error::InvalidCertificate(why) => match why {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -129,7 +133,7 @@ pub(super) fn refusal(error: &Error, name: &str) -> String {
             }
             CertificateError::NotValidForName => format!("certificate is not valid for {name}"),
             CertificateError::NotValidForNameContext { presented, .. } => {
-                wrong_name(name, presented)
+                name_mismatch(name, presented)
             }
             CertificateError::Expired
             | CertificateError::ExpiredContext { .. }
@@ -147,12 +151,13 @@ pub(super) fn refusal(error: &Error, name: &str) -> String {
     format!("tls: failed to verify certificate: x509: {x509}")
 }
 
-/// `presented` are names as the verifier shows them: `DnsName("a.b")`, `IpAddress(10.0.0.1)`.
-fn wrong_name(name: &str, presented: &[String]) -> String {
+/// `presented` are names as the verifier prints them: `DnsName("a.b")`, `IpAddress(10.0.0.1)`.
+fn name_mismatch(name: &str, presented: &[String]) -> String {
     let is_address = name.parse::<IpAddr>().is_ok();
-    let wanted = if is_address { "IpAddress(" } else { "DnsName(" };
-    let inner = presented.iter().filter_map(|one| one.strip_prefix(wanted)?.strip_suffix(')'));
-    let valid: Vec<&str> = inner.map(|one| one.trim_matches('"')).collect();
+    let prefix = if is_address { "IpAddress(" } else { "DnsName(" };
+    let inner =
+        presented.iter().filter_map(|printed| printed.strip_prefix(prefix)?.strip_suffix(')'));
+    let valid: Vec<&str> = inner.map(|name| name.trim_matches('"')).collect();
     match (is_address, valid.is_empty()) {
         (true, true) => {
             format!("cannot validate certificate for {name} because it doesn't contain any IP SANs")

@@ -13,7 +13,7 @@
 //! replace as lists.
 
 use crate::{PatchError, depth};
-use mainstay_schema::builtin::{Definition, Field, Shape, Type};
+use mainstay_schema::builtin::{FieldDefinition, FieldType, JsonForm, TypeDefinition};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -36,7 +36,7 @@ type Fields = Map<String, Value>;
 pub fn strategic_merge(
     target: &Value,
     patch: &Value,
-    definition: &Definition,
+    definition: &TypeDefinition,
 ) -> Result<Value, PatchError> {
     if depth::exceeds(patch, depth::MAX_DEPTH) {
         return Err(malformed(&depth::refusal()));
@@ -61,9 +61,9 @@ pub fn strategic_merge(
 /// What is known of the type of an object.
 #[derive(Clone, Copy)]
 enum Known<'a> {
-    Definition(&'a Definition),
+    Definition(&'a TypeDefinition),
     /// A map: every field has this type.
-    Map(&'a Type),
+    Map(&'a FieldType),
     Nothing,
 }
 
@@ -77,15 +77,15 @@ struct Rule<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(ty: &'a Type) -> Self {
+    fn of(ty: &'a FieldType) -> Self {
         match ty {
-            Type::Object(_) => match ty.definition() {
-                Some(definition) if definition.shape() == Shape::Object => {
+            FieldType::Object(_) => match ty.definition() {
+                Some(definition) if definition.json_form() == JsonForm::Object => {
                     Known::Definition(definition)
                 }
                 _ => Known::Nothing,
             },
-            Type::Map(element) => Known::Map(element),
+            FieldType::Map(element) => Known::Map(element),
             _ => Known::Nothing,
         }
     }
@@ -103,7 +103,7 @@ impl<'a> Known<'a> {
                 Ok(Rule::of(field))
             }
             Known::Map(element) => Ok(plain(match element {
-                Type::List(element) => Known::of(element),
+                FieldType::List(element) => Known::of(element),
                 other => Known::of(other),
             })),
             Known::Nothing => Ok(plain(Known::Nothing)),
@@ -112,9 +112,9 @@ impl<'a> Known<'a> {
 }
 
 impl<'a> Rule<'a> {
-    fn of(field: &'a Field) -> Self {
+    fn of(field: &'a FieldDefinition) -> Self {
         let inner = match &field.ty {
-            Type::List(element) => Known::of(element),
+            FieldType::List(element) => Known::of(element),
             other => Known::of(other),
         };
         Self {

@@ -129,7 +129,7 @@ fn named_kinds(spec: &Value, kinds: &Kinds) -> Vec<std::sync::Arc<KindRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_kinds::Registry;
+    use mainstay_kinds::KindRegistry;
 
     fn warnings(spec: &Value) -> Vec<String> {
         let found = expression_warnings(spec, &Registry::new(|_| &mainstay_kinds::Plain).kinds());

@@ -29,7 +29,7 @@ pub(super) fn object_type(row: &KindRow) -> Option<Type> {
 
 /// The fields of a definition of the built-in API.
 #[derive(Debug)]
-struct BuiltInFields(&'static Definition);
+struct BuiltInFields(&'static TypeDefinition);
 
 impl FieldResolver for BuiltInFields {
     fn field(&self, owner: &str, field: &str) -> Option<Type> {
@@ -69,10 +69,10 @@ fn definition_type(definition: &'static Definition, type_name: &str) -> Option<T
             name: type_name.into(),
             fields: Arc::new(BuiltInFields(definition)),
         })),
-        Shape::Time | Shape::MicroTime => Some(Type::Timestamp),
-        Shape::IntOrString => Some(Type::Dyn),
-        Shape::ParsedText => Some(Type::String),
-        Shape::Any | Shape::Quantity => None,
+        JsonForm::Time | JsonForm::MicroTime => Some(Type::Timestamp),
+        JsonForm::IntOrString => Some(Type::Dyn),
+        JsonForm::ParsedText => Some(Type::String),
+        JsonForm::Any | JsonForm::Quantity => None,
     }
 }
 

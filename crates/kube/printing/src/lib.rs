@@ -24,7 +24,7 @@ pub use age::human;
 use builtin::Printer;
 use jiff::Timestamp;
 use mainstay_jsonpath::{Template, text_of};
-use mainstay_kinds::{KindRow, PrinterColumn, Source};
+use mainstay_kinds::{KindRow, KindSource, PrinterColumn};
 use mainstay_object::Object;
 use row::Row;
 use serde_json::{Value, json};
@@ -68,8 +68,10 @@ pub fn table(
 /// A `Table` of the `Scale` of an object of this kind.
 pub fn scale_table(row: &KindRow, scale: &Object, options: &TableOptions<'_>) -> Value {
     let columns = match row.source {
-        Source::BuiltIn(_) => Columns::BuiltIn(builtin::printer("autoscaling", "Scale"), "Scale"),
-        Source::Custom(_) => Columns::declared(&*SCALE),
+        KindSource::BuiltIn(_) => {
+            Columns::BuiltIn(builtin::printer("autoscaling", "Scale"), "Scale")
+        }
+        KindSource::Custom(_) => Columns::declared(&*SCALE),
     };
     let metadata = json!({"resourceVersion": scale.resource_version()});
     made(&columns, std::slice::from_ref(scale), metadata, options)
@@ -165,7 +167,7 @@ enum Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn of(row: &'a KindRow) -> Self {
-        let Source::Custom(custom) = &row.source else {
+        let KindSource::Custom(custom) = &row.source else {
             return Self::BuiltIn(builtin::printer(&row.group, &row.kind), &row.kind);
         };
         let columns = custom.columns();

@@ -1,7 +1,7 @@
 //! Tables compared with those of a kube-apiserver 1.35 for the same objects.
 
 use super::*;
-use mainstay_kinds::{Plain, Registry};
+use mainstay_kinds::{DefaultStrategy, KindRegistry};
 
 const NOW: &str = "2026-11-21T15:04:00Z";
 
@@ -24,7 +24,7 @@ fn is_relative(cell: &Value) -> bool {
 #[test]
 fn tables_are_those_of_the_original() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("testdata/tables.json")).unwrap();
-    let kinds = Registry::new(|_| &Plain).kinds();
+    let kinds = KindRegistry::new(|_| &DefaultStrategy).kinds();
     let mut failures = Vec::new();
     for case in &cases {
         let field = |name: &str| case[name].as_str().unwrap();
@@ -130,7 +130,7 @@ fn a_column_that_cannot_be_read_is_empty() {
 
 #[test]
 fn rows_contain_the_requested_object() {
-    let kinds = Registry::new(|_| &Plain).kinds();
+    let kinds = KindRegistry::new(|_| &DefaultStrategy).kinds();
     let row = kinds.find("", "v1", "configmaps").unwrap();
     let object = Object::from_value(json!({
         "apiVersion": "v1",

@@ -1,21 +1,21 @@
-//! The form in which Go writes objects of built-in kinds: which empty values an answer shows.
+//! Go's JSON form of built-in objects: the empty values that a response contains.
 //!
-//! The original keeps structs, not JSON. What is empty in a struct is written or not by what its
-//! field says, whoever sent what: an empty text that may be left out is gone, a status that nobody
-//! set is `{}`, a list that must be said is null. Objects have this form from the moment they are
-//! decoded ([`crate::strict::decode`]) and get it again after the server changed them ([`complete`]).
+//! Upstream stores Go structs, not JSON. The tags of a struct field decide whether its empty value is
+//! written, whatever a client sent: an `omitempty` string disappears, an unset status is `{}`, a list
+//! without `omitempty` is null. Decoding ([`crate::strict::decode`]) gives objects this form, and
+//! [`complete`] restores it after the server changed them.
 //!
-//! Empty lists that must be said are null once they are stored ([`store`]), because protobuf loses
-//! the difference; definitions and API services are stored as JSON and reviews not at all, so that
-//! theirs stay. Until then they are what was sent: who sends an empty list owns it.
+//! A stored empty list without `omitempty` becomes null ([`nullify_empty_lists`]), because protobuf
+//! loses the difference. CRDs and APIServices are stored as JSON, and reviews are not stored, so
+//! theirs stay. Before it is stored, a list stays as sent: the sender of an empty list owns it.
 
-use crate::builtin::{Definition, Field, Shape, Type, Written};
+use crate::builtin::{FieldDefinition, FieldType, JsonForm, OmitRule, TypeDefinition};
 use serde_json::{Map, Value};
 
-/// Gives the fields of an object of a built-in kind Go's form: drops what is empty and may be left
-/// out, adds what is always written. Types are not looked at; what does not fit stays.
-pub fn complete(definition: &Definition, fields: &mut Map<String, Value>) {
-    if definition.shape() != Shape::Object {
+/// Gives the fields of a built-in object Go's form: drops empty values that Go omits, adds fields that
+/// Go always writes. Types are not checked; a value of a wrong type stays.
+pub fn complete(definition: &TypeDefinition, fields: &mut Map<String, Value>) {
+    if definition.json_form() != JsonForm::Object {
         return;
     }
     fields.retain(|name, value| {
@@ -24,24 +24,24 @@ pub fn complete(definition: &Definition, fields: &mut Map<String, Value>) {
             return false;
         }
         complete_value(&field.ty, value);
-        settle(field, value)
+        is_written(field, value)
     });
-    fill(definition, fields);
+    add_always_written(definition, fields);
 }
 
-fn complete_value(ty: &Type, value: &mut Value) {
+fn complete_value(ty: &FieldType, value: &mut Value) {
     match (ty, value) {
-        (Type::Object(_), Value::Object(fields)) => {
+        (FieldType::Object(_), Value::Object(fields)) => {
             if let Some(definition) = ty.definition() {
                 complete(definition, fields);
             }
         }
-        (Type::List(element), Value::Array(items)) if holds_objects(element) => {
+        (FieldType::List(element), Value::Array(items)) if holds_objects(element) => {
             for item in items {
                 complete_value(element, item);
             }
         }
-        (Type::Map(element), Value::Object(entries)) if holds_objects(element) => {
+        (FieldType::Map(element), Value::Object(entries)) if holds_objects(element) => {
             for entry in entries.values_mut() {
                 complete_value(element, entry);
             }
@@ -50,65 +50,69 @@ fn complete_value(ty: &Type, value: &mut Value) {
     }
 }
 
-fn holds_objects(element: &Type) -> bool {
-    matches!(element, Type::Object(_) | Type::List(_) | Type::Map(_))
+fn holds_objects(element: &FieldType) -> bool {
+    matches!(element, FieldType::Object(_) | FieldType::List(_) | FieldType::Map(_))
 }
 
-/// Makes null of the empty lists of an object of a built-in kind in Go's form that do not stay empty
-/// lists when they are stored.
-pub fn store(definition: &Definition, fields: &mut Map<String, Value>) {
-    if definition.shape() != Shape::Object || keeps_empty_lists(definition) {
+/// Replaces the empty lists of a built-in object in Go's form by null, if its kind is stored as
+/// protobuf.
+pub fn nullify_empty_lists(definition: &TypeDefinition, fields: &mut Map<String, Value>) {
+    if definition.json_form() != JsonForm::Object || keeps_empty_lists(definition) {
         return;
     }
     for (name, value) in fields {
         if let Some(field) = definition.field(name) {
-            store_value(&field.ty, value);
+            nullify_in_value(&field.ty, value);
         }
     }
 }
 
-fn store_value(ty: &Type, value: &mut Value) {
+fn nullify_in_value(ty: &FieldType, value: &mut Value) {
     match (ty, value) {
-        (Type::Object(_), Value::Object(fields)) => {
+        (FieldType::Object(_), Value::Object(fields)) => {
             if let Some(definition) = ty.definition() {
-                store(definition, fields);
+                nullify_empty_lists(definition, fields);
             }
         }
-        (Type::List(_), list @ Value::Array(_)) if list.as_array().is_some_and(Vec::is_empty) => {
+        (FieldType::List(_), list @ Value::Array(_))
+            if list.as_array().is_some_and(Vec::is_empty) =>
+        {
             *list = Value::Null;
         }
-        (Type::List(element), Value::Array(items)) if holds_objects(element) => {
+        (FieldType::List(element), Value::Array(items)) if holds_objects(element) => {
             for item in items {
-                store_value(element, item);
+                nullify_in_value(element, item);
             }
         }
-        (Type::Map(element), Value::Object(entries)) if matches!(**element, Type::Object(_)) => {
+        (FieldType::Map(element), Value::Object(entries))
+            if matches!(**element, FieldType::Object(_)) =>
+        {
             for entry in entries.values_mut() {
-                store_value(element, entry);
+                nullify_in_value(element, entry);
             }
         }
         _ => {}
     }
 }
 
-/// Whether a value that is not null is written.
-pub(crate) fn settle(field: &Field, value: &Value) -> bool {
-    let empty = match (&field.ty, value) {
-        (Type::List(_), Value::Array(items)) => items.is_empty(),
-        (Type::Map(_), Value::Object(entries)) => entries.is_empty(),
+/// Whether Go writes a value that is not null.
+pub(crate) fn is_written(field: &FieldDefinition, value: &Value) -> bool {
+    let is_empty = match (&field.ty, value) {
+        (FieldType::List(_), Value::Array(items)) => items.is_empty(),
+        (FieldType::Map(_), Value::Object(entries)) => entries.is_empty(),
         _ if field.pointer => false,
-        (Type::String | Type::Bytes, Value::String(text)) => text.is_empty(),
-        (Type::Int32 | Type::Int64 | Type::Double, Value::Number(number)) => {
+        (FieldType::String | FieldType::Bytes, Value::String(text)) => text.is_empty(),
+        (FieldType::Int32 | FieldType::Int64 | FieldType::Double, Value::Number(number)) => {
             number.as_f64() == Some(0.0)
         }
-        (Type::Boolean, Value::Bool(value)) => !*value,
+        (FieldType::Boolean, Value::Bool(value)) => !*value,
         _ => false,
     };
-    !empty || field.written == Written::Always
+    !is_empty || field.omit == OmitRule::Never
 }
 
-/// Whether objects of the type's package are not stored as protobuf.
-fn keeps_empty_lists(owner: &Definition) -> bool {
+/// Whether objects of the type's package are not stored as protobuf, so that empty lists stay.
+fn keeps_empty_lists(owner: &TypeDefinition) -> bool {
     let packages = [
         "apiextensions-apiserver.",
         "kube-aggregator.",
@@ -118,9 +122,9 @@ fn keeps_empty_lists(owner: &Definition) -> bool {
     packages.iter().any(|package| owner.name().starts_with(package))
 }
 
-/// Whether a decoded value is an empty list that differs from an absent one until [`complete`]:
-/// defaults of autoscalers and generations of network policies look at what was sent.
-pub(crate) fn tells_empty(owner: &Definition, value: &Value) -> bool {
+/// Whether a decoded value is an empty list that must stay until [`complete`]: defaulting of
+/// autoscalers and generations of NetworkPolicies distinguish it from an absent one.
+pub(crate) fn is_significant_empty_list(owner: &TypeDefinition, value: &Value) -> bool {
     let owners = [
         ".HPAScalingRules",
         ".NetworkPolicyEgressRule",
@@ -131,10 +135,13 @@ pub(crate) fn tells_empty(owner: &Definition, value: &Value) -> bool {
     is_empty && owners.iter().any(|name| owner.name().ends_with(name))
 }
 
-/// Adds the fields that are always written; returns how many were not there.
-pub(crate) fn fill(definition: &Definition, fields: &mut Map<String, Value>) -> usize {
+/// Adds the missing fields that Go always writes; returns their number.
+pub(crate) fn add_always_written(
+    definition: &TypeDefinition,
+    fields: &mut Map<String, Value>,
+) -> usize {
     let mut added = 0;
-    for field in definition.always_there() {
+    for field in definition.always_written() {
         if !fields.contains_key(&*field.name) {
             let value = if field.pointer { Value::Null } else { zero(&field.ty) };
             fields.insert(field.name.to_string(), value);
@@ -144,25 +151,27 @@ pub(crate) fn fill(definition: &Definition, fields: &mut Map<String, Value>) -> 
     added
 }
 
-/// What Go writes for the zero value of a type.
-pub(crate) fn zero(ty: &Type) -> Value {
+/// The JSON of the zero value of a type.
+pub(crate) fn zero(ty: &FieldType) -> Value {
     match ty {
-        Type::String => "".into(),
-        Type::Int32 | Type::Int64 | Type::Double => 0.into(),
-        Type::Boolean => false.into(),
-        Type::Bytes | Type::List(_) | Type::Map(_) => Value::Null,
-        Type::Object(_) => {
+        FieldType::String => "".into(),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => 0.into(),
+        FieldType::Boolean => false.into(),
+        FieldType::Bytes | FieldType::List(_) | FieldType::Map(_) => Value::Null,
+        FieldType::Object(_) => {
             let Some(definition) = ty.definition() else { return Value::Null };
-            match definition.shape() {
-                Shape::Object => {
+            match definition.json_form() {
+                JsonForm::Object => {
                     let mut fields = Map::new();
-                    fill(definition, &mut fields);
+                    add_always_written(definition, &mut fields);
                     Value::Object(fields)
                 }
-                Shape::Quantity => "0".into(),
-                Shape::IntOrString => 0.into(),
-                Shape::ParsedText => definition.text_of_none().into(),
-                Shape::FreeObject | Shape::Any | Shape::Time | Shape::MicroTime => Value::Null,
+                JsonForm::Quantity => "0".into(),
+                JsonForm::IntOrString => 0.into(),
+                JsonForm::ParsedText => definition.zero_text().into(),
+                JsonForm::FreeObject | JsonForm::Any | JsonForm::Time | JsonForm::MicroTime => {
+                    Value::Null
+                }
             }
         }
     }

@@ -1,11 +1,14 @@
-//! What Kubernetes types look like: built-in kinds, custom resource definitions, their documents.
+//! Schemas of Kubernetes: built-in types, CustomResourceDefinitions, OpenAPI documents.
 //!
-//! Seven subjects: [`builtin`] kinds and their types as one generated table; [`strict`] decoding of
-//! objects of those types and JSON as Go writes them ([`gojson`]); [`structural`] schemas, which prune,
-//! default and validate custom objects, also by rules that are expressions; custom resource definitions
-//! themselves ([`crd`]); where [`webhook`]s are reached; and [`openapi`] documents of kinds.
+//! * [`builtin`]: built-in kinds, and their Go types in one generated table.
+//! * [`strict`]: decoding of objects of these types, with Go's errors.
+//! * [`form`], [`gojson`], [`protobuf`]: the encodings of these types.
+//! * [`structural`]: structural schemas, which prune, default and validate custom objects.
+//! * [`crd`]: parsing and validation of CustomResourceDefinitions.
+//! * [`webhook`]: validation of the destinations of webhooks.
+//! * [`openapi`]: OpenAPI documents of kinds.
 //!
-//! Nothing here stores, serves or waits: it is plain functions of plain values.
+//! All of it is pure functions: no storage, no I/O.
 
 mod paths;
 mod trail;

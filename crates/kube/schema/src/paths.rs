@@ -1,38 +1,38 @@
-//! Paths into schemas, as `selectableFields` and the `fieldPath` of rules write them.
+//! Simple JSON paths into schemas: `selectableFields`, and the `fieldPath` of validation rules.
 
 use serde_json::Value;
 
-/// A path leads nowhere.
+/// A path names no field of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
-    /// It ends too early.
+    /// The path ends too early.
     #[error("unexpected end of JSON path")]
     End,
-    /// It has brackets where there must be none.
+    /// Brackets are not allowed in this path.
     #[error("array notation is not allowed")]
     Brackets,
-    /// Something else than a quoted text stands in brackets.
+    /// Brackets contain no quoted string.
     #[error("expected single quoted string but got {found}")]
     NoText {
-        /// What stands there.
+        /// The text found.
         found: String,
     },
-    /// A part begins as none does.
+    /// A part begins with neither `[` nor `.`.
     #[error("expected [ or . but got: {found}")]
     NoPart {
-        /// What stands there.
+        /// The text found.
         found: String,
     },
     /// A bracket is not closed.
     #[error("expected ] but got {found}")]
     NotClosed {
-        /// What stands there.
+        /// The text found.
         found: String,
     },
-    /// A text in brackets has an escape that there is not.
+    /// A quoted string has an unknown escape.
     #[error("invalid string literal: invalid escape char \\{found}")]
     Escape {
-        /// The letter behind the backslash.
+        /// The character after the backslash.
         found: char,
     },
     /// The schema has no such field.
@@ -40,22 +40,22 @@ pub(crate) enum PathError {
     NoField,
 }
 
-/// Follows a path such as `.spec.color` or `.labels['a.b']` through a schema: the path in its
-/// plain form, and the schema of the field.
+/// Resolves a path such as `.spec.color` or `.labels['a.b']` in a schema. Returns the canonical path
+/// and the schema of the field.
 ///
 /// # Errors
-/// If the path leads nowhere.
+/// If the path names no field.
 pub(crate) fn resolve<'a>(
     path: &str,
     schema: &'a Value,
-    arrays: bool,
+    allow_brackets: bool,
 ) -> Result<(String, &'a Value), PathError> {
     let mut tokens = Tokens { rest: path };
-    let mut found = String::new();
-    let mut at = schema;
+    let mut canonical = String::new();
+    let mut current = schema;
     while let Some(token) = tokens.next() {
         let name = match token {
-            "[" if !arrays => return Err(PathError::Brackets),
+            "[" if !allow_brackets => return Err(PathError::Brackets),
             "[" => {
                 let text = tokens.next().ok_or(PathError::End)?;
                 let inner = text
@@ -67,7 +67,7 @@ pub(crate) fn resolve<'a>(
             "." => tokens.next().ok_or(PathError::End)?.to_owned(),
             other => return Err(PathError::NoPart { found: other.to_owned() }),
         };
-        at = step(at, &name, &mut found).ok_or(PathError::NoField)?;
+        current = resolve_field(current, &name, &mut canonical).ok_or(PathError::NoField)?;
         if token == "[" {
             let close = tokens.next().ok_or(PathError::End)?;
             if close != "]" {
@@ -75,23 +75,24 @@ pub(crate) fn resolve<'a>(
             }
         }
     }
-    Ok((found, at))
+    Ok((canonical, current))
 }
 
-fn step<'a>(at: &'a Value, name: &str, found: &mut String) -> Option<&'a Value> {
-    let properties = at.get("properties").and_then(Value::as_object);
+/// The schema of a field; appends its name to the canonical path.
+fn resolve_field<'a>(schema: &'a Value, name: &str, canonical: &mut String) -> Option<&'a Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
     if let Some(properties) = properties.filter(|properties| !properties.is_empty()) {
-        if !found.is_empty() {
-            found.push('.');
+        if !canonical.is_empty() {
+            canonical.push('.');
         }
-        found.push_str(name);
+        canonical.push_str(name);
         return properties.get(name);
     }
-    let below = at.get("additionalProperties").filter(|below| !below.is_null())?;
-    found.push('[');
-    found.push_str(name);
-    found.push(']');
-    Some(below)
+    let values = schema.get("additionalProperties").filter(|values| !values.is_null())?;
+    canonical.push('[');
+    canonical.push_str(name);
+    canonical.push(']');
+    Some(values)
 }
 
 fn unescape(text: &str) -> Result<String, PathError> {
@@ -118,7 +119,7 @@ fn unescape(text: &str) -> Result<String, PathError> {
     Ok(out)
 }
 
-/// `.`, `[`, `]`, quoted texts, and what stands between them.
+/// Tokens of a path: `.`, `[`, `]`, quoted strings, names.
 struct Tokens<'a> {
     rest: &'a str,
 }
@@ -151,7 +152,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_path_leads_to_a_field_or_says_why_not() {
+    fn a_path_resolves_to_a_field_or_an_error() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "string"},
             "m": {"type": "object", "additionalProperties": {"type": "integer"}},

@@ -1,12 +1,11 @@
-//! Decoding as Go would: what the API says of fields it does not know, says twice, or cannot hold.
+//! Strict decoding: unknown fields, duplicate fields and type errors of built-in objects, as in Go.
 //!
-//! The original decodes built-in kinds into Go structs, which drops unknown fields and nulls,
-//! refuses values of wrong types, and writes times and quantities in one form. [`decode`] does the
-//! same to a JSON value, along a [`Definition`]. What is unknown is returned, because
-//! `fieldValidation` decides whether that is an error, a warning or nothing. Repeated keys are
-//! visible only while the bytes are read, so [`parse`] notes them.
+//! Upstream decodes built-in kinds into Go structs. That drops unknown fields and nulls, rejects values
+//! of wrong types, and normalizes times and quantities. [`decode`] does the same to a JSON value, by a
+//! [`TypeDefinition`]. It returns the unknown fields, because `fieldValidation` decides whether they
+//! are errors, warnings or ignored. Duplicate keys exist only in the text, so [`parse`] collects them.
 //!
-//! What it leaves has the form in which Go writes it, see [`crate::form`].
+//! The decoded value has Go's form, see [`crate::form`].
 //!
 //! ```text
 //! bytes ─ parse ─► value + duplicates ─ decode ─► clean value + unknown fields ─► findings ─► message
@@ -15,83 +14,89 @@
 mod error;
 mod findings;
 mod parse;
-mod place;
+mod position;
 mod syntax;
 
-pub use error::{Context, DecodeError, JsonError, TimeError};
+pub use error::{Context, JsonError, TimeError, UnmarshalError};
 pub use findings::{findings, findings_in_records};
-pub use parse::{Parsed, parse, parse_merging};
+pub use parse::{ParsedJson, parse, parse_merging};
 
-use crate::builtin::{self, Definition, Shape, Type};
+use crate::builtin::{self, FieldType, JsonForm, TypeDefinition};
 use crate::form;
 use crate::trail::{Step, Trail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_gocompat::Base64Error;
-use place::{Place, Words};
+use position::{DecoderKind, Position};
 use serde_json::Value;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// More findings than this are not reported, as in the original.
-const MOST_FINDINGS: usize = 100;
+/// The most findings that are reported, as in upstream.
+const MAX_FINDINGS: usize = 100;
 
-/// The text of a refusal: `strict decoding error: unknown field "a", duplicate field "b"`.
+/// The error message for findings: `strict decoding error: unknown field "a", duplicate field "b"`.
 pub fn message(findings: &[String]) -> String {
     format!("strict decoding error: {}", findings.join(", "))
 }
 
-/// A finding of an unknown field, for a path that pruning returned.
+/// The finding for the path of an unknown field.
 pub fn unknown_field(path: &str) -> String {
-    format!("unknown field {}", go_quoted(path))
+    format!("unknown field {}", quote_path(path))
 }
 
-/// A text in quotes, as Go quotes what is plain; paths of fields nearly always are.
-fn go_quoted(text: &str) -> String {
+/// A text in quotes, as Go quotes printable text; paths of fields nearly always are printable.
+fn quote_path(text: &str) -> String {
     format!("{text:?}").replace("\\'", "'")
 }
 
-/// The text around every refusal to decode a body.
+/// The message of an error that prevents decoding of a body.
 pub fn cannot_be_handled(version: &str, kind: &str, why: impl fmt::Display) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
 }
 
-/// Decodes a value in place: unknown fields and what is empty go, what is always written comes (see
-/// [`crate::form`]), times and quantities get their one form.
+/// Decodes a value in place: drops unknown fields and omitted empty ones, adds fields that are always
+/// written (see [`crate::form`]), normalizes times and quantities.
 ///
 /// Returns the findings of unknown fields (`unknown field "spec.foo"`), in order of their paths.
 ///
 /// # Errors
-/// The first value of a wrong type, in Go's words:
+/// The first value of a wrong type, with Go's message:
 /// `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
-pub fn decode(definition: &Definition, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+pub fn decode(
+    definition: &TypeDefinition,
+    value: &mut Value,
+) -> Result<Vec<String>, UnmarshalError> {
     let paths = decode_below(definition, value, "")?;
     Ok(paths.iter().map(|path| unknown_field(path)).collect())
 }
 
-/// As [`decode`], for what a strategic merge patch made: the original takes that apart without making
-/// it text first, and refuses in other words: `unrecognized type: int32`. Findings are in order of
-/// their texts.
+/// As [`decode`], for the result of a strategic merge patch. Upstream decodes it without encoding it
+/// first, with other messages: `unrecognized type: int32`. Findings are in order of their texts.
 ///
 /// # Errors
 /// The first value of a wrong type.
 pub fn decode_merged(
-    definition: &Definition,
+    definition: &TypeDefinition,
     value: &mut Value,
-) -> Result<Vec<String>, DecodeError> {
+) -> Result<Vec<String>, UnmarshalError> {
     let mut decoder = Decoder::default();
     let trail = Trail::default();
-    decoder.object(definition, value, &Place::root(definition, &trail, Words::Converter))?;
+    decoder.object(
+        definition,
+        value,
+        &Position::root(definition, &trail, DecoderKind::Converter),
+    )?;
     let mut found: Vec<String> = decoder.unknown.iter().map(|path| unknown_field(path)).collect();
     found.sort();
     Ok(found)
 }
 
-/// As [`decode`], for the metadata of an object of which nothing else is known.
+/// As [`decode`], only for the metadata of an object.
 ///
 /// # Errors
 /// The first value of a wrong type.
-pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, DecodeError> {
+pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, UnmarshalError> {
     let metadata = object.get_mut("metadata").filter(|metadata| !metadata.is_null());
     let (Some(metadata), Some(definition)) =
         (metadata, builtin::definition("apimachinery.pkg.apis.meta.v1.ObjectMeta"))
@@ -102,55 +107,55 @@ pub fn decode_metadata(object: &mut Value) -> Result<Vec<String>, DecodeError> {
     Ok(paths.iter().map(|path| unknown_field(path)).collect())
 }
 
-/// As [`decode`], for a part of an object that stands at `path`; returns bare paths.
+/// As [`decode`], for the part of an object at `path`; returns paths, not findings.
 pub(crate) fn decode_below(
-    definition: &Definition,
+    definition: &TypeDefinition,
     value: &mut Value,
     path: &str,
-) -> Result<Vec<String>, DecodeError> {
+) -> Result<Vec<String>, UnmarshalError> {
     let mut decoder = Decoder::default();
     let trail = Trail::below(path);
-    decoder.object(definition, value, &Place::root(definition, &trail, Words::Json))?;
+    decoder.object(definition, value, &Position::root(definition, &trail, DecoderKind::Json))?;
     Ok(decoder.unknown)
 }
 
-/// The findings of unknown fields, without changing the value or looking at types.
-pub fn unknown_fields(definition: &Definition, value: &Value) -> Vec<String> {
+/// The findings of unknown fields, without changing the value or checking types.
+pub fn unknown_fields(definition: &TypeDefinition, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     find_unknown(definition, value, &Trail::default(), &mut found);
     found
 }
 
 fn find_unknown(
-    definition: &Definition,
+    definition: &TypeDefinition,
     value: &Value,
     trail: &Trail<'_>,
     found: &mut Vec<String>,
 ) {
-    let (Shape::Object, Value::Object(fields)) = (definition.shape(), value) else { return };
+    let (JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value) else { return };
     for (key, value) in fields {
         let trail = trail.then(Step::Field(key));
         match definition.field(key) {
             Some(field) => find_unknown_in(&field.ty, value, &trail, found),
-            None if found.len() < MOST_FINDINGS => found.push(unknown_field(&trail.to_string())),
+            None if found.len() < MAX_FINDINGS => found.push(unknown_field(&trail.to_string())),
             None => {}
         }
     }
 }
 
-fn find_unknown_in(ty: &Type, value: &Value, trail: &Trail<'_>, found: &mut Vec<String>) {
+fn find_unknown_in(ty: &FieldType, value: &Value, trail: &Trail<'_>, found: &mut Vec<String>) {
     match (ty, value) {
-        (Type::Object(_), _) => {
+        (FieldType::Object(_), _) => {
             if let Some(definition) = ty.definition() {
                 find_unknown(definition, value, trail, found);
             }
         }
-        (Type::List(element), Value::Array(items)) => {
+        (FieldType::List(element), Value::Array(items)) => {
             for (at, item) in items.iter().enumerate() {
                 find_unknown_in(element, item, &trail.then(Step::Index(at)), found);
             }
         }
-        (Type::Map(element), Value::Object(entries)) => {
+        (FieldType::Map(element), Value::Object(entries)) => {
             for (key, entry) in entries {
                 find_unknown_in(element, entry, &trail.then(Step::Field(key)), found);
             }
@@ -159,102 +164,109 @@ fn find_unknown_in(ty: &Type, value: &Value, trail: &Trail<'_>, found: &mut Vec<
     }
 }
 
-/// The most fields that may be added to an object because they are always written. An object that
-/// can be stored needs a tenth of it; a hostile list of empty objects would grow to hundreds of times
-/// its size.
-const MOST_ADDED: usize = 200_000;
+/// The most fields that decoding adds to an object because they are always written. An object that can
+/// be stored needs a tenth of it; a hostile list of empty objects would grow to hundreds of times its
+/// size.
+const MAX_ADDED: usize = 200_000;
 
 #[derive(Default)]
 struct Decoder {
     unknown: Vec<String>,
-    /// Fields that were added because they are always written.
+    /// The number of added fields.
     added: usize,
 }
 
 impl Decoder {
     fn object(
         &mut self,
-        definition: &Definition,
+        definition: &TypeDefinition,
         value: &mut Value,
-        at: &Place<'_>,
-    ) -> Result<(), DecodeError> {
-        match definition.shape() {
-            Shape::Object => {}
-            Shape::Any => return schema_part(definition, value),
-            Shape::FreeObject => return free(definition, value, at),
-            Shape::Time => return time(value, at, false),
-            Shape::MicroTime => return time(value, at, true),
-            Shape::IntOrString => return int_or_string(value, at),
-            Shape::Quantity => return amount(value),
-            Shape::ParsedText => return parsed_text(definition, value, at),
+        at: &Position<'_>,
+    ) -> Result<(), UnmarshalError> {
+        match definition.json_form() {
+            JsonForm::Object => {}
+            JsonForm::Any => return schema_part(definition, value),
+            JsonForm::FreeObject => return free(definition, value, at),
+            JsonForm::Time => return time(value, at, false),
+            JsonForm::MicroTime => return time(value, at, true),
+            JsonForm::IntOrString => return int_or_string(value, at),
+            JsonForm::Quantity => return quantity(value),
+            JsonForm::ParsedText => return parsed_text(definition, value, at),
         }
         let Value::Object(fields) = value else {
             return Err(at.refuse_struct(value, definition));
         };
-        // Few fields go, so that the others are not moved about for it.
-        let mut gone: Vec<String> = Vec::new();
+        // Few fields are removed, so `retain`, which moves the others, would cost more.
+        let mut dropped: Vec<String> = Vec::new();
         for (key, value) in fields.iter_mut() {
             let trail = at.trail.then(Step::Field(key));
             let Some(field) = definition.field(key) else {
-                if self.unknown.len() < MOST_FINDINGS {
+                if self.unknown.len() < MAX_FINDINGS {
                     self.unknown.push(trail.to_string());
                 }
-                gone.push(key.clone());
+                dropped.push(key.clone());
                 continue;
             };
             if value.is_null() {
-                gone.push(key.clone());
+                dropped.push(key.clone());
                 continue;
             }
             let embedded = at.trail.then(Step::Embedded(&field.embedded));
             let trail =
                 if field.embedded.is_empty() { trail } else { embedded.then(Step::Field(key)) };
             self.value(&field.ty, value, &at.field_of(definition, field, &trail))?;
-            if !form::settle(field, value) && !form::tells_empty(definition, value) {
-                gone.push(key.clone());
+            if !form::is_written(field, value)
+                && !form::is_significant_empty_list(definition, value)
+            {
+                dropped.push(key.clone());
             }
         }
-        for key in gone {
+        for key in dropped {
             fields.remove(&key);
         }
-        self.added += form::fill(definition, fields);
-        if self.added > MOST_ADDED {
-            return Err(DecodeError::TooManyEmptyParts);
+        self.added += form::add_always_written(definition, fields);
+        if self.added > MAX_ADDED {
+            return Err(UnmarshalError::TooManyEmptyParts);
         }
         Ok(())
     }
 
-    fn value(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
+    fn value(
+        &mut self,
+        ty: &FieldType,
+        value: &mut Value,
+        at: &Position<'_>,
+    ) -> Result<(), UnmarshalError> {
         let fits = match (ty, &mut *value) {
-            (Type::Object(_), _) => {
+            (FieldType::Object(_), _) => {
                 return match ty.definition() {
                     Some(definition) => self.object(definition, value, at),
                     None => Ok(()),
                 };
             }
-            (Type::List(element), Value::Array(items)) => {
+            (FieldType::List(element), Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     let trail = at.trail.then(Step::Index(index));
                     self.element(element, item, &at.inside(&trail))?;
                 }
                 return Ok(());
             }
-            (Type::Map(element), Value::Object(entries)) => {
+            (FieldType::Map(element), Value::Object(entries)) => {
                 for (key, entry) in entries.iter_mut() {
                     let trail = at.trail.then(Step::Entry(key));
                     self.element(element, entry, &at.inside(&trail))?;
                 }
                 return Ok(());
             }
-            (Type::Bytes, Value::Array(_)) => return numbers(value, at),
-            (Type::Bytes, Value::String(text)) => {
+            (FieldType::Bytes, Value::Array(_)) => return byte_list(value, at),
+            (FieldType::Bytes, Value::String(text)) => {
                 return bytes(text).map_err(|error| at.refuse_bytes(error));
             }
-            (Type::String, Value::String(_))
-            | (Type::Boolean, Value::Bool(_))
-            | (Type::Double, Value::Number(_)) => true,
-            (Type::Int64, Value::Number(number)) => number.is_i64(),
-            (Type::Int32, Value::Number(number)) => {
+            (FieldType::String, Value::String(_))
+            | (FieldType::Boolean, Value::Bool(_))
+            | (FieldType::Double, Value::Number(_)) => true,
+            (FieldType::Int64, Value::Number(number)) => number.is_i64(),
+            (FieldType::Int32, Value::Number(number)) => {
                 number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
             }
             _ => false,
@@ -262,20 +274,25 @@ impl Decoder {
         if fits { Ok(()) } else { Err(at.refuse_value(value, ty)) }
     }
 
-    /// An element of a list or map: Go makes a null there the zero value; bytes come back from the
-    /// store as none rather than null.
-    fn element(&mut self, ty: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
+    /// An element of a list or map: Go decodes null there as the zero value. The zero of bytes is the
+    /// empty text, because that is how bytes return from the store.
+    fn element(
+        &mut self,
+        ty: &FieldType,
+        value: &mut Value,
+        at: &Position<'_>,
+    ) -> Result<(), UnmarshalError> {
         if value.is_null() {
-            *value = if matches!(ty, Type::Bytes) { "".into() } else { form::zero(ty) };
+            *value = if matches!(ty, FieldType::Bytes) { "".into() } else { form::zero(ty) };
             return Ok(());
         }
         self.value(ty, value, at)
     }
 }
 
-/// The parts of a definition's schema that are one thing or another. The original reads them apart,
-/// so that what is unknown inside is dropped without a word.
-fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), DecodeError> {
+/// The parts of a CRD's schema with alternative types. Upstream decodes them separately, so unknown
+/// fields inside are dropped without a finding.
+fn schema_part(definition: &TypeDefinition, value: &mut Value) -> Result<(), UnmarshalError> {
     let name = definition.short_name();
     let Some(package) = definition.name().strip_suffix(name) else { return Ok(()) };
     let schema = |value: &mut Value| match schema_of(package) {
@@ -285,7 +302,7 @@ fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), DecodeE
     match (name, &mut *value) {
         ("JSON" | "RawMessage", _) | ("JSONSchemaPropsOrBool", Value::Bool(_)) => Ok(()),
         (_, Value::Object(_)) => schema(value),
-        ("JSONSchemaPropsOrBool", _) => Err(DecodeError::NoSchema),
+        ("JSONSchemaPropsOrBool", _) => Err(UnmarshalError::NoSchema),
         ("JSONSchemaPropsOrArray", Value::Array(items)) if !items.is_empty() => {
             items.iter_mut().try_for_each(schema)
         }
@@ -297,16 +314,16 @@ fn schema_part(definition: &Definition, value: &mut Value) -> Result<(), DecodeE
     }
 }
 
-/// The type of schemas of a package; that of the one nearly everybody uses is looked up once.
-fn schema_of(package: &str) -> Option<&'static Definition> {
-    const USUAL: &str = "apiextensions-apiserver.pkg.apis.apiextensions.v1.";
-    static FOUND: OnceLock<Option<&'static Definition>> = OnceLock::new();
+/// The type of schemas of a package; that of the common package is cached.
+fn schema_of(package: &str) -> Option<&'static TypeDefinition> {
+    const COMMON: &str = "apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+    static CACHED: OnceLock<Option<&'static TypeDefinition>> = OnceLock::new();
     let find = || builtin::definition(&format!("{package}JSONSchemaProps"));
-    if package == USUAL { *FOUND.get_or_init(find) } else { find() }
+    if package == COMMON { *CACHED.get_or_init(find) } else { find() }
 }
 
-/// Bytes that are written as a list of numbers, which Go reads as well.
-fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
+/// Bytes as a list of numbers, which Go accepts too.
+fn byte_list(value: &mut Value, at: &Position<'_>) -> Result<(), UnmarshalError> {
     let Value::Array(items) = value else { return Ok(()) };
     let mut bytes = Vec::with_capacity(items.len());
     for item in &*items {
@@ -318,7 +335,7 @@ fn numbers(value: &mut Value, at: &Place<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Bytes as base64. Go skips line ends and bits that are to spare, and writes neither again.
+/// Bytes as base64. Go ignores line breaks and spare bits, and does not write them.
 fn bytes(text: &mut String) -> Result<(), Base64Error> {
     if STANDARD.decode(&*text).is_err() {
         *text = STANDARD.encode(mainstay_gocompat::decode_base64(text)?);
@@ -326,7 +343,7 @@ fn bytes(text: &mut String) -> Result<(), Base64Error> {
     Ok(())
 }
 
-fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), DecodeError> {
+fn time(value: &mut Value, at: &Position<'_>, micro: bool) -> Result<(), UnmarshalError> {
     let Value::String(text) = value else { return Err(at.refuse(value, "string")) };
     let parsed = parse_time(text, micro)?;
     let parsed = parsed.to_zoned(jiff::tz::TimeZone::UTC);
@@ -338,10 +355,10 @@ fn time(value: &mut Value, at: &Place<'_>, micro: bool) -> Result<(), DecodeErro
     Ok(())
 }
 
-/// Reads an RFC 3339 time; the words of the refusal are those of Go's `time` package.
+/// Parses an RFC 3339 time.
 ///
 /// # Errors
-/// The refusal of a text that is no time.
+/// The error of Go's `time` package.
 pub fn parse_rfc3339(text: &str) -> Result<jiff::Timestamp, TimeError> {
     parse_time(text, false)
 }
@@ -353,7 +370,7 @@ fn parse_time(text: &str, micro: bool) -> Result<jiff::Timestamp, TimeError> {
         let (text, rest) = (text.to_owned(), rest.to_owned());
         Err(TimeError::Layout { text, layout, rest, part })
     };
-    // Go walks the layout part by part and names the part at which it stops.
+    // Go compares the text with the parts of the layout and names the first that does not fit.
     let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
     let mut rest = text;
     for part in parts {
@@ -397,8 +414,12 @@ fn out_of_range(text: &str) -> &'static str {
     }
 }
 
-/// What the original keeps as text: any JSON, or an object without known fields.
-fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
+/// Values that upstream keeps as raw JSON: any JSON, or an object without known fields.
+fn free(
+    definition: &TypeDefinition,
+    value: &Value,
+    at: &Position<'_>,
+) -> Result<(), UnmarshalError> {
     let any = matches!(definition.short_name(), "RawExtension" | "FieldsV1");
     if any || value.is_object() {
         return Ok(());
@@ -406,7 +427,7 @@ fn free(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), De
     Err(at.refuse(value, &definition.go_name()))
 }
 
-fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
+fn int_or_string(value: &Value, at: &Position<'_>) -> Result<(), UnmarshalError> {
     match value {
         Value::String(_) => Ok(()),
         Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
@@ -416,14 +437,18 @@ fn int_or_string(value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
     }
 }
 
-/// A type that parses itself is given nulls too.
-fn parsed_text(definition: &Definition, value: &Value, at: &Place<'_>) -> Result<(), DecodeError> {
+/// A type that parses its own text. It gets nulls too.
+fn parsed_text(
+    definition: &TypeDefinition,
+    value: &Value,
+    at: &Position<'_>,
+) -> Result<(), UnmarshalError> {
     let text = if value.is_null() { Some("") } else { value.as_str() };
     let text = text.ok_or_else(|| at.refuse(value, "string"))?;
     Ok(builtin::parse_text(definition, text)?)
 }
 
-fn amount(value: &mut Value) -> Result<(), DecodeError> {
+fn quantity(value: &mut Value) -> Result<(), UnmarshalError> {
     let text = match &*value {
         Value::String(text) => mainstay_quantity::canonical(text.trim()),
         Value::Number(number) => mainstay_quantity::canonical(&number.to_string()),

@@ -1,10 +1,12 @@
-//! Where a walk through a value stands, without allocating until somebody must read it.
+//! Field paths of a traversal, as a linked list on the stack.
+//!
+//! A traversal visits many fields and reports few, so a path is rendered only for an error.
 
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::Value;
 use std::fmt;
 
-/// One step down.
+/// One step of a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step<'a> {
     /// A field of an object: `.name`.
@@ -15,13 +17,13 @@ pub(crate) enum Step<'a> {
     Key(&'a str),
     /// An entry of a map, as strict decoding prints it: `.key`.
     Entry(&'a str),
-    /// An entry of a map, as validation prints it: `.key`, also where nothing is before it.
+    /// An entry of a map, as validation prints it: `.key`, also at the root.
     Value(&'a str),
-    /// Types that what follows is embedded in: only Go's decoder names them.
+    /// Go types that embed the next field: only Go's decoder names them.
     Embedded(&'a str),
 }
 
-/// A chain of steps that lies on the stack of the walk.
+/// A path from the root of a traversal; each step refers to the one above.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trail<'a> {
     above: Option<(&'a Self, Step<'a>)>,
@@ -29,12 +31,12 @@ pub(crate) struct Trail<'a> {
 }
 
 impl<'a> Trail<'a> {
-    /// Begins below a path that is text already; empty for the root.
+    /// The path of a root whose own path is `prefix`; empty for none.
     pub(crate) const fn below(prefix: &'a str) -> Self {
         Self { above: None, prefix }
     }
 
-    /// One step further.
+    /// The path one step below.
     pub(crate) const fn then<'b>(&'b self, step: Step<'b>) -> Trail<'b>
     where
         'a: 'b,
@@ -42,7 +44,7 @@ impl<'a> Trail<'a> {
         Trail { above: Some((self, step)), prefix: "" }
     }
 
-    /// A field.
+    /// The path of a field.
     pub(crate) const fn child<'b>(&'b self, name: &'b str) -> Trail<'b>
     where
         'a: 'b,
@@ -50,7 +52,7 @@ impl<'a> Trail<'a> {
         self.then(Step::Field(name))
     }
 
-    /// An entry of a map.
+    /// The path of an entry of a map.
     pub(crate) const fn key<'b>(&'b self, key: &'b str) -> Trail<'b>
     where
         'a: 'b,
@@ -58,7 +60,7 @@ impl<'a> Trail<'a> {
         self.then(Step::Key(key))
     }
 
-    /// An element of a list.
+    /// The path of an element of a list.
     pub(crate) const fn index<'b>(&'b self, at: usize) -> Trail<'b>
     where
         'a: 'b,
@@ -66,18 +68,18 @@ impl<'a> Trail<'a> {
         self.then(Step::Index(at))
     }
 
-    /// The same as a path of its own.
+    /// The rendered path.
     pub(crate) fn to_path(self) -> FieldPath {
         FieldPath::new(&self.to_string())
     }
 
-    /// Whether this is the very beginning, with nothing before it.
+    /// Whether the path is empty.
     pub(crate) const fn is_root(&self) -> bool {
         self.above.is_none() && self.prefix.is_empty()
     }
 
-    /// The names of fields alone, with dots between: how Go names where decoding failed.
-    pub(crate) fn fields(&self) -> String {
+    /// The names of fields only, separated by dots, as in Go's decoding errors.
+    pub(crate) fn field_names(&self) -> String {
         let mut names = Vec::new();
         let mut at = self;
         while let Some((above, step)) = at.above {
@@ -105,12 +107,12 @@ impl fmt::Display for Trail<'_> {
     }
 }
 
-/// [`FieldError::required`] here.
+/// [`FieldError::required`] at a path.
 pub(crate) fn required(trail: &Trail<'_>, detail: impl Into<String>) -> FieldError {
     FieldError::required(&trail.to_path(), detail)
 }
 
-/// [`FieldError::invalid`] here.
+/// [`FieldError::invalid`] at a path.
 pub(crate) fn invalid(
     trail: &Trail<'_>,
     value: impl Into<Value>,
@@ -119,12 +121,12 @@ pub(crate) fn invalid(
     FieldError::invalid(&trail.to_path(), value, detail)
 }
 
-/// [`FieldError::forbidden`] here.
+/// [`FieldError::forbidden`] at a path.
 pub(crate) fn forbidden(trail: &Trail<'_>, detail: impl Into<String>) -> FieldError {
     FieldError::forbidden(&trail.to_path(), detail)
 }
 
-/// [`FieldError::not_supported`] here.
+/// [`FieldError::not_supported`] at a path.
 pub(crate) fn not_supported(
     trail: &Trail<'_>,
     value: impl Into<Value>,
@@ -145,7 +147,7 @@ mod tests {
         let third = list.then(Step::Index(3));
         let name = third.then(Step::Field("name"));
         assert_eq!(name.to_string(), "spec.list[3].name");
-        assert_eq!(name.fields(), "spec.list.name");
+        assert_eq!(name.field_names(), "spec.list.name");
         assert_eq!(spec.then(Step::Key("a/b")).to_string(), "spec[a/b]");
         assert_eq!(Trail::below("x.y").then(Step::Field("z")).to_string(), "x.y.z");
     }

@@ -1,5 +1,6 @@
-//! Where webhooks are reached: the rules for their URLs, Services and certificates, which
-//! definitions and webhook configurations have in common.
+//! Validation of the `clientConfig` of webhooks: URL, Service and CA bundle.
+//!
+//! CRDs and webhook configurations share these rules.
 
 use base64::Engine as _;
 use mainstay_formats::url::Url;
@@ -7,7 +8,7 @@ use mainstay_object::{FieldError, FieldPath, names};
 
 const FORM: &str = "; desired format: https://host[/path]";
 
-/// What is wrong with a webhook's URL.
+/// The errors of a webhook's URL.
 pub fn check_url(path: &FieldPath, text: &str) -> Vec<FieldError> {
     let url = match Url::parse(text) {
         Ok(url) => url,
@@ -17,29 +18,29 @@ pub fn check_url(path: &FieldPath, text: &str) -> Vec<FieldError> {
         }
     };
     let mut found = Vec::new();
-    let mut wrong = |is_wrong: bool, value: String, detail: String| {
-        if is_wrong {
+    let mut check = |is_invalid: bool, value: String, detail: String| {
+        if is_invalid {
             found.push(FieldError::invalid(path, value, detail));
         }
     };
     let detail = format!("'https' is the only allowed URL scheme{FORM}");
-    wrong(url.scheme() != "https", url.scheme().to_owned(), detail);
-    wrong(url.host().is_empty(), String::new(), format!("host must be specified{FORM}"));
+    check(url.scheme() != "https", url.scheme().to_owned(), detail);
+    check(url.host().is_empty(), String::new(), format!("host must be specified{FORM}"));
     let detail = "user information is not permitted in the URL".to_owned();
-    wrong(url.user().is_some(), url.user().unwrap_or_default(), detail);
+    check(url.user().is_some(), url.user().unwrap_or_default(), detail);
     let detail = "fragments are not permitted in the URL".to_owned();
-    wrong(!url.fragment().is_empty(), url.fragment().into_owned(), detail);
+    check(!url.fragment().is_empty(), url.fragment().into_owned(), detail);
     let detail = "query parameters are not permitted in the URL".to_owned();
-    wrong(!url.raw_query().is_empty(), url.raw_query().to_owned(), detail);
+    check(!url.raw_query().is_empty(), url.raw_query().to_owned(), detail);
     found
 }
 
 /// Whether a text is a URL with a scheme and a host.
-pub(crate) fn names_a_host(text: &str) -> bool {
+pub(crate) fn is_absolute_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| !url.scheme().is_empty() && !url.host().is_empty())
 }
 
-/// What is wrong with a reference to a webhook's Service.
+/// The errors of a reference to a webhook's Service.
 pub fn check_service(
     field: &FieldPath,
     namespace: &str,
@@ -59,38 +60,38 @@ pub fn check_service(
     }
     let Some(path) = path.filter(|path| !matches!(*path, "" | "/")) else { return found };
     let field = field.child("path");
-    let mut wrong = |detail: String| found.push(FieldError::invalid(&field, path, detail));
+    let mut report = |detail: String| found.push(FieldError::invalid(&field, path, detail));
     if path == "//" {
-        wrong("segment[0] may not be empty".to_owned());
+        report("segment[0] may not be empty".to_owned());
         return found;
     }
     if !path.starts_with('/') {
-        wrong("must start with a '/'".to_owned());
+        report("must start with a '/'".to_owned());
     }
-    // The first character goes, whatever it is.
-    let mut steps = path.chars();
-    steps.next();
-    let steps = steps.as_str();
-    for (at, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
-        if step.is_empty() {
-            wrong(format!("segment[{at}] may not be empty"));
+    // As in upstream, the first character is skipped, whatever it is.
+    let mut segments = path.chars();
+    segments.next();
+    let segments = segments.as_str();
+    for (at, segment) in segments.strip_suffix('/').unwrap_or(segments).split('/').enumerate() {
+        if segment.is_empty() {
+            report(format!("segment[{at}] may not be empty"));
             continue;
         }
-        for problem in names::dns1123_subdomain(step) {
-            wrong(format!("segment[{at}]: {problem}"));
+        for problem in names::dns1123_subdomain(segment) {
+            report(format!("segment[{at}]: {problem}"));
         }
     }
     found
 }
 
-/// What is wrong with the certificates that a webhook is trusted by: base64 of PEM.
+/// The errors of a webhook's CA bundle: base64 of PEM.
 ///
-/// The form of PEM is checked, and that each certificate is one whole DER sequence; what is in it
-/// is not.
+/// The check covers the PEM form, and that each certificate is one complete DER sequence. It does not
+/// parse the content.
 pub fn check_ca_bundle(path: &FieldPath, bundle: &str) -> Vec<FieldError> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(bundle).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let mut any = false;
+    let mut has_certificate = false;
     let mut rest = &*text;
     let mut problem = None;
     while let Some((_, block)) = rest.split_once("-----BEGIN ") {
@@ -100,13 +101,13 @@ pub fn check_ca_bundle(path: &FieldPath, bundle: &str) -> Vec<FieldError> {
         let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
         let Ok(der) = base64::engine::general_purpose::STANDARD.decode(body) else { continue };
         if kind == "CERTIFICATE" {
-            any = true;
+            has_certificate = true;
             if !is_sequence(&der) {
                 problem = Some("failed to parse certificate: x509: malformed certificate");
             }
         }
     }
-    if !any {
+    if !has_certificate {
         problem = Some("unable to parse bytes as PEM block");
     }
     let error = |problem| {
@@ -116,7 +117,7 @@ pub fn check_ca_bundle(path: &FieldPath, bundle: &str) -> Vec<FieldError> {
     problem.map(error).into_iter().collect()
 }
 
-/// Whether bytes are one DER sequence and nothing else.
+/// Whether bytes are exactly one DER sequence.
 fn is_sequence(der: &[u8]) -> bool {
     let [0x30, length, rest @ ..] = der else { return false };
     if *length < 0x80 {

@@ -1,8 +1,9 @@
-//! The rules of the baseline level, in the order in which they are told.
+//! Rules of the baseline level, in the order of messages.
 
-use crate::lent::{self, HOST_PORTS};
+use crate::host_ports::{self, HOST_PORTS};
 use crate::pod::{
-    Breakers, Pod, Values, containers, each, field, is_true, name, plural, quoted, setting, text,
+    Pod, Values, Violators, containers, each, field, is_true, name, plural, quote_all, setting,
+    text,
 };
 use crate::{Check, Violation};
 use mainstay_gocompat::quote;
@@ -11,20 +12,20 @@ use std::collections::BTreeSet;
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::new(app_armor),
-    Check::new(capabilities).replaced(22),
+    Check::new(capabilities).replaced_in(22),
     Check::new(host_namespaces),
-    Check::new(host_paths).replaced(0),
+    Check::new(host_paths).replaced_in(0),
     Check::new(host_ports),
-    Check::new(hosts_of_probes).since(34),
+    Check::new(probe_hosts).since(34),
     Check::new(privileged),
-    Check::new(proc_mount_unless_own_users).replaced(35),
+    Check::new(proc_mount_without_user_namespace).replaced_in(35),
     Check::new(se_linux),
-    Check::new(seccomp).replaced(19),
+    Check::new(seccomp).replaced_in(19),
     Check::new(sysctls),
     Check::new(windows_host_process),
 ];
 
-/// What containers may add.
+/// Capabilities that containers may add.
 const CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -41,7 +42,7 @@ const CAPABILITIES: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-/// What pods may set, and since when.
+/// Sysctls that pods may set, and the first minor version that allows them.
 const SYSCTLS: [(&str, u64); 12] = [
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -57,21 +58,21 @@ const SYSCTLS: [(&str, u64); 12] = [
     ("net.ipv4.tcp_wmem", 32),
 ];
 
-/// The type of a profile in the settings of a pod or container.
-fn profile<'a>(of: &'a Value, kind: &str) -> Option<&'a str> {
-    setting(of, &[kind]).map(|profile| text(profile, &["type"]))
+/// The type of a profile in a security context.
+fn profile<'a>(holder: &'a Value, kind: &str) -> Option<&'a str> {
+    setting(holder, &[kind]).map(|profile| text(profile, &["type"]))
 }
 
-/// Whether a profile is the runtime's own or one of the node's.
+/// Whether a profile is the default of the runtime or a local one of the node.
 pub(crate) fn is_confined(profile: &str) -> bool {
     matches!(profile, "RuntimeDefault" | "Localhost")
 }
 
 fn app_armor(pod: &Pod<'_>, _: u64) -> Option<Violation> {
-    const OF_CONTAINER: &str = "container.apparmor.security.beta.kubernetes.io/";
+    const CONTAINER_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
     let mut values = Values::new();
-    let breakers = Breakers::find(pod, |one| {
-        let bad = profile(one, "appArmorProfile").filter(|profile| !is_confined(profile));
+    let violators = Violators::find(pod, |holder| {
+        let bad = profile(holder, "appArmorProfile").filter(|profile| !is_confined(profile));
         values.extend(bad);
         bad.is_some()
     });
@@ -80,10 +81,10 @@ fn app_armor(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     };
     let annotations: BTreeSet<String> = pod
         .annotations()
-        .filter(|(key, value)| key.starts_with(OF_CONTAINER) && !allowed(value))
+        .filter(|(key, value)| key.starts_with(CONTAINER_PREFIX) && !allowed(value))
         .map(|(key, value)| format!("{key}={}", quote(value)))
         .collect();
-    let mut setters: Vec<String> = breakers.shown().into_iter().collect();
+    let mut setters: Vec<String> = violators.describe().into_iter().collect();
     if !annotations.is_empty() {
         setters.push(plural("annotation", "annotations", annotations.len()).to_owned());
     }
@@ -96,41 +97,42 @@ fn app_armor(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     let setters = setters.join(" and ");
     Violation::new(
         reason,
-        format!("{setters} must not set AppArmor profile type to {}", quoted(bad)),
+        format!("{setters} must not set AppArmor profile type to {}", quote_all(bad)),
     )
 }
 
 fn capabilities(pod: &Pod<'_>, _: u64) -> Option<Violation> {
-    let (breakers, added) = adders(pod, |one| CAPABILITIES.contains(&one));
-    let who = (!breakers.is_empty()).then(|| containers(&breakers))?;
+    let (violators, added) =
+        forbidden_capabilities(pod, |capability| CAPABILITIES.contains(&capability));
+    let who = (!violators.is_empty()).then(|| containers(&violators))?;
     let detail =
-        format!("{who} must not include {} in securityContext.capabilities.add", quoted(added));
+        format!("{who} must not include {} in securityContext.capabilities.add", quote_all(added));
     Violation::new("non-default capabilities", detail)
 }
 
-/// The containers that add capabilities which are not allowed, and these.
-pub(crate) fn adders<'a>(
+/// The containers that add forbidden capabilities, and these capabilities.
+pub(crate) fn forbidden_capabilities<'a>(
     pod: &Pod<'a>,
     allowed: impl Fn(&str) -> bool,
 ) -> (Vec<&'a str>, Values<'a>) {
     let mut values = Values::new();
-    let breakers = pod.containers().filter(|container| {
+    let violators = pod.containers().filter(|container| {
         let added = each(container, &["securityContext", "capabilities", "add"]);
-        let mut bad = added.filter_map(Value::as_str).filter(|one| !allowed(one)).peekable();
-        let breaks = bad.peek().is_some();
+        let mut bad = added.filter_map(Value::as_str).filter(|name| !allowed(name)).peekable();
+        let violates = bad.peek().is_some();
         values.extend(bad);
-        breaks
+        violates
     });
-    let breakers = breakers.map(name).collect();
-    (breakers, values)
+    let violators = violators.map(name).collect();
+    (violators, values)
 }
 
 fn host_namespaces(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     let shared = ["hostNetwork", "hostPID", "hostIPC"];
-    let shared = shared.into_iter().filter(|one| is_true(pod.spec, &[one]));
-    let shared: Vec<String> = shared.map(|one| format!("{one}=true")).collect();
-    let free = mainstay_fault::is_on("namespaces-of-hosts-are-free");
-    if shared.is_empty() || free {
+    let shared = shared.into_iter().filter(|field| is_true(pod.spec, &[field]));
+    let shared: Vec<String> = shared.map(|field| format!("{field}=true")).collect();
+    let is_skipped = mainstay_fault::is_on("namespaces-of-hosts-are-free");
+    if shared.is_empty() || is_skipped {
         None
     } else {
         Violation::new("host namespaces", shared.join(", "))
@@ -145,41 +147,41 @@ fn host_paths(pod: &Pod<'_>, _: u64) -> Option<Violation> {
         return None;
     }
     let word = plural("volume", "volumes", names.len());
-    Violation::new("hostPath volumes", format!("{word} {}", quoted(names)))
+    Violation::new("hostPath volumes", format!("{word} {}", quote_all(names)))
 }
 
 fn host_ports(pod: &Pod<'_>, _: u64) -> Option<Violation> {
-    // In the order of texts, as the original has it.
+    // Ports are sorted as texts, as in upstream.
     let mut ports = BTreeSet::new();
-    let mut breakers = Vec::new();
+    let mut violators = Vec::new();
     for container in pod.containers() {
-        let taken = each(container, &["ports"]);
-        let taken = taken.filter_map(|port| field(port, &["hostPort"])?.as_i64());
-        let taken: Vec<String> =
-            taken.filter(|port| *port != 0).map(|port| port.to_string()).collect();
-        if !taken.is_empty() {
-            breakers.push(name(container));
+        let used = each(container, &["ports"]);
+        let used = used.filter_map(|port| field(port, &["hostPort"])?.as_i64());
+        let used: Vec<String> =
+            used.filter(|port| *port != 0).map(|port| port.to_string()).collect();
+        if !used.is_empty() {
+            violators.push(name(container));
         }
-        ports.extend(taken);
+        ports.extend(used);
     }
-    let used = |who: String, many: usize, ports: BTreeSet<String>| {
+    let describe = |who: String, many: usize, ports: BTreeSet<String>| {
         let uses = plural("uses", "use", many);
         let word = plural("hostPort", "hostPorts", ports.len());
         let ports: Vec<String> = ports.into_iter().collect();
         format!("{who} {uses} {word} {}", ports.join(", "))
     };
     let of_containers =
-        (!breakers.is_empty()).then(|| used(containers(&breakers), breakers.len(), ports));
-    // What the original does not know: ports of the machine that a simulated pod is lent.
-    let lent = pod.annotation(HOST_PORTS).into_iter().flat_map(lent::host_ports);
-    let lent: BTreeSet<String> = lent.map(|(_, host)| host.to_string()).collect();
-    let of_pod =
-        (!lent.is_empty()).then(|| used(format!("annotation {}", quote(HOST_PORTS)), 1, lent));
+        (!violators.is_empty()).then(|| describe(containers(&violators), violators.len(), ports));
+    // Not in upstream: ports of this machine that are mapped to a simulated pod.
+    let mapped = pod.annotation(HOST_PORTS).into_iter().flat_map(host_ports::host_ports);
+    let mapped: BTreeSet<String> = mapped.map(|(_, host)| host.to_string()).collect();
+    let of_pod = (!mapped.is_empty())
+        .then(|| describe(format!("annotation {}", quote(HOST_PORTS)), 1, mapped));
     let details: Vec<String> = of_containers.into_iter().chain(of_pod).collect();
     if details.is_empty() { None } else { Violation::new("hostPort", details.join("; ")) }
 }
 
-fn hosts_of_probes(pod: &Pod<'_>, _: u64) -> Option<Violation> {
+fn probe_hosts(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     const HANDLERS: [&[&str]; 5] = [
         &["livenessProbe"],
         &["readinessProbe"],
@@ -188,29 +190,30 @@ fn hosts_of_probes(pod: &Pod<'_>, _: u64) -> Option<Violation> {
         &["lifecycle", "preStop"],
     ];
     let mut hosts = Values::new();
-    let mut breakers = Values::new();
+    let mut violators = Values::new();
     for container in pod.containers() {
         let handlers = HANDLERS.iter().filter_map(|path| field(container, path));
-        let asked = handlers.flat_map(|handler| {
+        let found = handlers.flat_map(|handler| {
             [text(handler, &["httpGet", "host"]), text(handler, &["tcpSocket", "host"])]
         });
-        for host in asked.filter(|host| !host.is_empty()) {
+        for host in found.filter(|host| !host.is_empty()) {
             hosts.insert(host);
-            breakers.insert(name(container));
+            violators.insert(name(container));
         }
     }
-    if breakers.is_empty() {
+    if violators.is_empty() {
         return None;
     }
-    let breakers: Vec<&str> = breakers.into_iter().collect();
-    let uses = plural("uses", "use", breakers.len());
+    let violators: Vec<&str> = violators.into_iter().collect();
+    let uses = plural("uses", "use", violators.len());
     let word = plural("probe or lifecycle host", "probe or lifecycle hosts", hosts.len());
-    let detail = format!("{} {uses} {word} {}", containers(&breakers), quoted(hosts));
+    let detail = format!("{} {uses} {word} {}", containers(&violators), quote_all(hosts));
     Violation::new("probe or lifecycle host", detail)
 }
 
 fn privileged(pod: &Pod<'_>, _: u64) -> Option<Violation> {
-    let bad = pod.containers().filter(|one| is_true(one, &["securityContext", "privileged"]));
+    let bad =
+        pod.containers().filter(|container| is_true(container, &["securityContext", "privileged"]));
     let bad: Vec<&str> = bad.map(name).collect();
     if bad.is_empty() {
         return None;
@@ -219,8 +222,8 @@ fn privileged(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     Violation::new("privileged", detail)
 }
 
-fn proc_mount_unless_own_users(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    if minor >= 35 && pod.has_own_users() {
+fn proc_mount_without_user_namespace(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
+    if minor >= 35 && pod.has_user_namespace() {
         return None;
     }
     proc_mount(pod, minor)
@@ -228,19 +231,19 @@ fn proc_mount_unless_own_users(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
 
 pub(crate) fn proc_mount(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     let mut values = Values::new();
-    let mut breakers = Vec::new();
+    let mut violators = Vec::new();
     for container in pod.containers() {
         let mount = setting(container, &["procMount"]).and_then(Value::as_str);
         if let Some(bad) = mount.filter(|mount| *mount != "Default") {
             values.insert(bad);
-            breakers.push(name(container));
+            violators.push(name(container));
         }
     }
-    if breakers.is_empty() {
+    if violators.is_empty() {
         return None;
     }
-    let who = containers(&breakers);
-    let detail = format!("{who} must not set securityContext.procMount to {}", quoted(values));
+    let who = containers(&violators);
+    let detail = format!("{who} must not set securityContext.procMount to {}", quote_all(values));
     Violation::new("procMount", detail)
 }
 
@@ -252,21 +255,21 @@ fn se_linux(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
     };
     let mut types = Values::new();
     let (mut user, mut role) = (false, false);
-    let breakers = Breakers::find(pod, |one| {
-        let Some(options) = setting(one, &["seLinuxOptions"]) else { return false };
+    let violators = Violators::find(pod, |holder| {
+        let Some(options) = setting(holder, &["seLinuxOptions"]) else { return false };
         let kind = text(options, &["type"]);
         let sets = |field: &str| !text(options, &[field]).is_empty();
-        let (wrong_type, sets_user, sets_role) = (!allowed(kind), sets("user"), sets("role"));
-        if wrong_type {
+        let (forbidden_type, sets_user, sets_role) = (!allowed(kind), sets("user"), sets("role"));
+        if forbidden_type {
             types.insert(kind);
         }
         user |= sets_user;
         role |= sets_role;
-        wrong_type || sets_user || sets_role
+        forbidden_type || sets_user || sets_role
     });
-    let who = breakers.shown()?;
+    let who = violators.describe()?;
     let types = (!types.is_empty())
-        .then(|| format!("{} {}", plural("type", "types", types.len()), quoted(types)));
+        .then(|| format!("{} {}", plural("type", "types", types.len()), quote_all(types)));
     let user = user.then(|| "user may not be set".to_owned());
     let role = role.then(|| "role may not be set".to_owned());
     let what: Vec<String> = types.into_iter().chain(user).chain(role).collect();
@@ -274,18 +277,19 @@ fn se_linux(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
     Violation::new("seLinuxOptions", detail)
 }
 
-/// Profiles are annotations before 1.19.
+/// Before 1.19, annotations set the profiles.
 fn seccomp(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    const POD_KEY: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const CONTAINER_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     if minor >= 19 {
         return unconfined(pod);
     }
     let allowed = |value: &str| {
         matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/")
     };
-    let of_containers = pod.containers().map(|one| format!("{OF_CONTAINER}{}", name(one)));
-    let keys = std::iter::once(OF_POD.to_owned()).chain(of_containers);
+    let of_containers =
+        pod.containers().map(|container| format!("{CONTAINER_PREFIX}{}", name(container)));
+    let keys = std::iter::once(POD_KEY.to_owned()).chain(of_containers);
     let bad: BTreeSet<String> = keys
         .filter_map(|key| {
             let value = pod.annotation(&key).filter(|value| !allowed(value))?;
@@ -300,22 +304,22 @@ fn seccomp(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
     Violation::new("seccompProfile", format!("forbidden {word} {}", bad.join(", ")))
 }
 
-/// Profiles that are set and confine nothing.
+/// Seccomp profiles that do not confine.
 pub(crate) fn unconfined(pod: &Pod<'_>) -> Option<Violation> {
     let mut values = Values::new();
-    let breakers = Breakers::find(pod, |one| {
-        let bad = profile(one, "seccompProfile").filter(|profile| !is_confined(profile));
+    let violators = Violators::find(pod, |holder| {
+        let bad = profile(holder, "seccompProfile").filter(|profile| !is_confined(profile));
         values.extend(bad);
         bad.is_some()
     });
-    let who = breakers.shown()?;
+    let who = violators.describe()?;
     let detail =
-        format!("{who} must not set securityContext.seccompProfile.type to {}", quoted(values));
+        format!("{who} must not set securityContext.seccompProfile.type to {}", quote_all(values));
     Violation::new("seccompProfile", detail)
 }
 
 fn sysctls(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    let allowed = |name: &str| SYSCTLS.iter().any(|(one, since)| *one == name && minor >= *since);
+    let allowed = |name: &str| SYSCTLS.iter().any(|(safe, since)| *safe == name && minor >= *since);
     let set = each(pod.spec, &["securityContext", "sysctls"]).map(name);
     let bad: Vec<&str> = set.filter(|name| !allowed(name)).collect();
     if bad.is_empty() { None } else { Violation::new("forbidden sysctls", bad.join(", ")) }
@@ -323,7 +327,7 @@ fn sysctls(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
 
 fn windows_host_process(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     let path = ["securityContext", "windowsOptions", "hostProcess"];
-    let who = Breakers::find(pod, |one| is_true(one, &path)).shown()?;
+    let who = Violators::find(pod, |holder| is_true(holder, &path)).describe()?;
     let detail = format!("{who} must not set securityContext.windowsOptions.hostProcess=true");
     Violation::new("hostProcess", detail)
 }

@@ -1,43 +1,43 @@
-//! The Pod Security Standards: what a pod may ask of its node, by level and version.
+//! Pod Security Standards: the checks of a pod by level and version.
 //!
-//! Functions of plain objects, for whoever admits writes:
+//! Pure functions, for admission:
 //!
-//! * [`Policy::of_labels`]: what a namespace's labels enforce, warn of and write down.
-//! * [`violations`]: what of a pod a standard does not allow, in the original's words.
-//! * [`host_ports`]: which ports of this machine the annotation of a simulated pod lends it. They are host ports
-//!   for every standard: here, and nowhere else, the annotation is read.
+//! * [`NamespacePolicy::from_labels`]: the standards that a namespace's labels enforce, audit and warn of.
+//! * [`violations`]: the rules of a standard that a pod violates, with upstream's messages.
+//! * [`host_ports`]: the ports of this machine that the annotation of a simulated pod maps. Each
+//!   standard treats them as host ports; this crate alone parses the annotation.
 //!
-//! The rules and texts are those of `k8s.io/pod-security-admission` of Kubernetes 1.35.
+//! The rules and messages are those of `k8s.io/pod-security-admission` of Kubernetes 1.35.
 
 mod baseline;
-mod lent;
+mod host_ports;
 mod pod;
 mod restricted;
 
-pub use lent::{HOST_PORTS, host_port, host_ports};
+pub use host_ports::{HOST_PORTS, host_port, host_ports};
 use mainstay_object::{FieldError, FieldPath, Object};
 use pod::Pod;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// What the labels of namespaces begin with, and the annotations of the audit log.
+/// The prefix of the labels of namespaces and of the audit annotations.
 pub const PREFIX: &str = "pod-security.kubernetes.io/";
-/// The last minor version in which a rule changed; later ones are the same.
-const LAST: u64 = 35;
+/// The last minor version in which a rule changed.
+const LAST_CHANGE: u64 = 35;
 
-/// How much a standard forbids, from nothing to the most.
+/// Level of a standard, from the least strict to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum SecurityLevel {
     /// Nothing is forbidden.
     #[default]
     Privileged,
-    /// Known ways out of a container are forbidden.
+    /// Known privilege escalations are forbidden.
     Baseline,
-    /// What hardening guides ask for is required.
+    /// Hardening best practices are required.
     Restricted,
 }
 
-impl Level {
+impl SecurityLevel {
     /// The name in labels.
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,38 +54,38 @@ impl Level {
     }
 }
 
-/// The version of Kubernetes that a standard is taken from.
+/// The version of Kubernetes whose rules a standard has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// Whatever the server's own is.
+pub enum StandardVersion {
+    /// The server's version.
     #[default]
     Latest,
-    /// `v1.` and this.
+    /// `v1.` and this minor version.
     Minor(u64),
 }
 
-impl Version {
+impl StandardVersion {
     fn parse(text: &str) -> Option<Self> {
         if text == "latest" {
             return Some(Self::Latest);
         }
         let minor = text.strip_prefix("v1.")?;
         let digits = minor.bytes().all(|byte| byte.is_ascii_digit());
-        let plain = digits && (minor == "0" || !minor.starts_with('0'));
-        let number: i64 = plain.then(|| minor.parse().ok()).flatten()?;
+        let is_canonical = digits && (minor == "0" || !minor.starts_with('0'));
+        let number: i64 = is_canonical.then(|| minor.parse().ok()).flatten()?;
         u64::try_from(number).ok().map(Self::Minor)
     }
 
-    /// The minor version whose rules hold.
+    /// The minor version whose rules apply.
     fn minor(self) -> u64 {
         match self {
-            Self::Latest => LAST,
-            Self::Minor(minor) => minor.min(LAST),
+            Self::Latest => LAST_CHANGE,
+            Self::Minor(minor) => minor.min(LAST_CHANGE),
         }
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for StandardVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Latest => f.write_str("latest"),
@@ -94,13 +94,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// A level as a version has it.
+/// A level with the rules of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standard {
-    /// How much is forbidden.
-    pub level: Level,
-    /// As which version has it.
-    pub version: Version,
+    /// The level.
+    pub level: SecurityLevel,
+    /// The version.
+    pub version: StandardVersion,
 }
 
 impl fmt::Display for Standard {
@@ -109,31 +109,33 @@ impl fmt::Display for Standard {
     }
 }
 
-/// What holds in a namespace.
+/// The standards of a namespace, by mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
-    /// Pods that violate it are refused.
+pub struct NamespacePolicy {
+    /// Pods that violate it are rejected.
     pub enforce: Standard,
-    /// Violations are written into the audit log.
+    /// Violations become audit annotations.
     pub audit: Standard,
-    /// Clients are warned of violations.
+    /// Violations become warnings for the client.
     pub warn: Standard,
 }
 
-impl Policy {
-    /// Whether nothing is looked at.
+impl NamespacePolicy {
+    /// Whether each mode has the privileged level.
     pub fn is_privileged(&self) -> bool {
-        [self.enforce, self.audit, self.warn].iter().all(|one| one.level == Level::Privileged)
+        [self.enforce, self.audit, self.warn]
+            .iter()
+            .all(|mode| mode.level == SecurityLevel::Privileged)
     }
 
-    /// What the labels of a namespace say, and what is wrong with them. Of a level that cannot be read
-    /// the strictest is enforced, and nothing is warned of or written down.
-    pub fn of_labels(namespace: &Object) -> (Self, Vec<FieldError>) {
-        let mut reader = Reader { namespace, errors: Vec::new() };
+    /// The policy in the labels of a namespace, and the errors of the labels. An invalid level enforces
+    /// the strictest one, and disables audit and warnings.
+    pub fn from_labels(namespace: &Object) -> (Self, Vec<FieldError>) {
+        let mut reader = LabelReader { namespace, errors: Vec::new() };
         let mut policy = Self::default();
         let enforce = reader.level("enforce");
         if let Some(level) = enforce {
-            policy.enforce.level = level.unwrap_or(Level::Restricted);
+            policy.enforce.level = level.unwrap_or(SecurityLevel::Restricted);
         }
         if let Some(version) = reader.version("enforce-version") {
             policy.enforce.version = version;
@@ -152,7 +154,7 @@ impl Policy {
         if let Some(version) = warn_version {
             policy.warn.version = version;
         }
-        // Who is refused pods is warned of the templates that make them, unless a label says otherwise.
+        // The enforced level also warns of pod templates, unless a label sets the warnings.
         if warn.is_none()
             && let Some(Ok(level)) = enforce
             && level > policy.warn.level
@@ -166,16 +168,17 @@ impl Policy {
     }
 }
 
-/// A level that there is not.
+/// The value of a label is no level.
 #[derive(Clone, Copy)]
-struct Unreadable;
+struct InvalidLevel;
 
-struct Reader<'a> {
+/// Parser of the labels of a namespace.
+struct LabelReader<'a> {
     namespace: &'a Object,
     errors: Vec<FieldError>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LabelReader<'a> {
     fn label(&self, name: &str) -> Option<(&'a str, FieldPath)> {
         let key = format!("{PREFIX}{name}");
         let value = self.namespace.label(&key)?;
@@ -183,20 +186,20 @@ impl<'a> Reader<'a> {
     }
 
     /// None without the label.
-    fn level(&mut self, name: &str) -> Option<Result<Level, Unreadable>> {
+    fn level(&mut self, name: &str) -> Option<Result<SecurityLevel, InvalidLevel>> {
         let (value, path) = self.label(name)?;
-        let level = Level::parse(value);
+        let level = SecurityLevel::parse(value);
         if level.is_none() {
             let why = "must be one of privileged, baseline, restricted";
             self.errors.push(FieldError::invalid(&path, value, why));
         }
-        Some(level.ok_or(Unreadable))
+        Some(level.ok_or(InvalidLevel))
     }
 
-    /// None without the label; the latest if it cannot be read.
-    fn version(&mut self, name: &str) -> Option<Version> {
+    /// None without the label; the latest version for an invalid value.
+    fn version(&mut self, name: &str) -> Option<StandardVersion> {
         let (value, path) = self.label(name)?;
-        let version = Version::parse(value);
+        let version = StandardVersion::parse(value);
         if version.is_none() {
             let why = r#"must be "latest" or "v1.x""#;
             self.errors.push(FieldError::invalid(&path, value, why));
@@ -205,17 +208,17 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Something that a standard does not allow.
+/// A rule of a standard that a pod violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What is not allowed, in a few words.
+    /// The forbidden setting, in a few words.
     pub reason: String,
-    /// Where it is; may be empty.
+    /// The containers and values; may be empty.
     pub detail: String,
 }
 
 impl Violation {
-    #[expect(clippy::unnecessary_wraps, reason = "it is what a rule returns")]
+    #[expect(clippy::unnecessary_wraps, reason = "the return type of a rule")]
     fn new(reason: impl Into<String>, detail: impl Into<String>) -> Option<Self> {
         Some(Self { reason: reason.into(), detail: detail.into() })
     }
@@ -228,46 +231,46 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Violations in a row, as refusals and warnings have them.
-pub fn joined(violations: &[Violation]) -> String {
+/// Violations in one line, as in rejections and warnings.
+pub fn join_violations(violations: &[Violation]) -> String {
     let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
     texts.join(", ")
 }
 
-/// The reasons of violations in a row.
-pub fn reasons(violations: &[Violation]) -> String {
-    let texts: Vec<&str> = violations.iter().map(|one| one.reason.as_str()).collect();
+/// The reasons of violations in one line.
+pub fn join_reasons(violations: &[Violation]) -> String {
+    let texts: Vec<&str> = violations.iter().map(|violation| violation.reason.as_str()).collect();
     texts.join(", ")
 }
 
-/// A rule: what it finds in a pod, as a minor version has it.
-type Rule = fn(&Pod<'_>, u64) -> Option<Violation>;
+/// A rule: the violation of a pod by the rules of a minor version.
+type CheckPod = fn(&Pod<'_>, u64) -> Option<Violation>;
 
-/// A rule of a level, and when it holds.
+/// A rule of a level, and the versions that have it.
 struct Check {
-    rule: Rule,
-    /// The first minor version that has it.
+    rule: CheckPod,
+    /// The first minor version with the rule.
     since: u64,
-    /// The first minor version in which the restricted level has a stricter one in its place.
-    replaced: u64,
+    /// The first minor version in which a stricter rule of the restricted level replaces it.
+    replaced_in: u64,
 }
 
 impl Check {
-    const fn new(rule: Rule) -> Self {
-        Self { rule, since: 0, replaced: u64::MAX }
+    const fn new(rule: CheckPod) -> Self {
+        Self { rule, since: 0, replaced_in: u64::MAX }
     }
 
     const fn since(self, since: u64) -> Self {
         Self { since, ..self }
     }
 
-    const fn replaced(self, replaced: u64) -> Self {
-        Self { replaced, ..self }
+    const fn replaced_in(self, replaced_in: u64) -> Self {
+        Self { replaced_in, ..self }
     }
 }
 
-/// What of a pod a standard does not allow. `metadata` and `spec` are the pod's, or those of a
-/// template; the order is the original's.
+/// The violations of a pod, in upstream's order. `metadata` and `spec` are those of the pod or of a
+/// pod template.
 pub fn violations(
     standard: Standard,
     metadata: Option<&Map<String, Value>>,
@@ -275,13 +278,14 @@ pub fn violations(
 ) -> Vec<Violation> {
     let pod = Pod::new(metadata, spec);
     let minor = standard.version.minor();
-    let strict = standard.level == Level::Restricted;
-    let basic = baseline::CHECKS.iter().filter(|check| !(strict && minor >= check.replaced));
-    let more = if strict { restricted::CHECKS } else { &[] };
+    let is_restricted = standard.level == SecurityLevel::Restricted;
+    let baseline =
+        baseline::CHECKS.iter().filter(|check| !(is_restricted && minor >= check.replaced_in));
+    let restricted = if is_restricted { restricted::CHECKS } else { &[] };
     let checks: Vec<&Check> = match standard.level {
-        Level::Privileged => return Vec::new(),
-        Level::Baseline | Level::Restricted => basic.chain(more).collect(),
+        SecurityLevel::Privileged => return Vec::new(),
+        SecurityLevel::Baseline | SecurityLevel::Restricted => baseline.chain(restricted).collect(),
     };
-    let held = checks.into_iter().filter(|check| minor >= check.since);
-    held.filter_map(|check| (check.rule)(&pod, minor)).collect()
+    let applicable = checks.into_iter().filter(|check| minor >= check.since);
+    applicable.filter_map(|check| (check.rule)(&pod, minor)).collect()
 }

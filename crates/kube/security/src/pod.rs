@@ -1,4 +1,4 @@
-//! A pod as the rules look at it, and words that they share.
+//! Pod accessors and message parts that the rules share.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -9,13 +9,13 @@ pub(crate) struct Pod<'a> {
     pub(crate) spec: &'a Value,
 }
 
-/// A field that is there and not null.
+/// A field that is present and not null.
 pub(crate) fn field<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     let found = path.iter().try_fold(value, |value, key| value.get(key))?;
     (!found.is_null()).then_some(found)
 }
 
-/// A text; empty without one.
+/// The text of a field; empty if absent.
 pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     field(value, path).and_then(Value::as_str).unwrap_or_default()
 }
@@ -37,7 +37,7 @@ impl<'a> Pod<'a> {
         Self { metadata, spec }
     }
 
-    /// All containers: those that start first, those that run, those that were added.
+    /// Init containers, containers and ephemeral containers.
     pub(crate) fn containers(&self) -> impl Iterator<Item = &'a Value> {
         let spec = self.spec;
         let lists = ["initContainers", "containers", "ephemeralContainers"];
@@ -51,50 +51,55 @@ impl<'a> Pod<'a> {
     }
 
     pub(crate) fn annotation(&self, key: &str) -> Option<&'a str> {
-        self.annotations().find(|(one, _)| *one == key).map(|(_, value)| value)
+        self.annotations().find(|(other, _)| *other == key).map(|(_, value)| value)
     }
 
-    pub(crate) fn is_of_windows(&self) -> bool {
+    pub(crate) fn is_windows(&self) -> bool {
         text(self.spec, &["os", "name"]) == "windows"
     }
 
-    /// Whether users in the pod are others than on the node: some rules do not matter then.
-    pub(crate) fn has_own_users(&self) -> bool {
+    /// Whether the pod has a user namespace of its own (`hostUsers: false`), which relaxes some rules.
+    pub(crate) fn has_user_namespace(&self) -> bool {
         field(self.spec, &["hostUsers"]).and_then(Value::as_bool) == Some(false)
     }
 
-    /// A part of the security settings of the pod itself.
+    /// A field of the pod's security context.
     pub(crate) fn setting(&self, path: &[&str]) -> Option<&'a Value> {
         setting(self.spec, path)
     }
 }
 
-/// A part of the security settings of a container, or of a pod.
-pub(crate) fn setting<'a>(of: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    field(field(of, &["securityContext"])?, path)
+/// A field of the security context of a container or a pod.
+pub(crate) fn setting<'a>(holder: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    field(field(holder, &["securityContext"])?, path)
 }
 
 pub(crate) fn name(container: &Value) -> &str {
     text(container, &["name"])
 }
 
-/// Who breaks a rule: the pod itself, containers.
+/// The holders of security contexts that violate a rule: the pod itself, containers.
 #[derive(Default)]
-pub(crate) struct Breakers<'a> {
+pub(crate) struct Violators<'a> {
     pub(crate) pod: bool,
     pub(crate) containers: Vec<&'a str>,
 }
 
-impl<'a> Breakers<'a> {
-    /// Holds the pod's own settings and those of every container against a rule.
-    pub(crate) fn find(pod: &Pod<'a>, mut breaks: impl FnMut(&'a Value) -> bool) -> Self {
-        let itself = breaks(pod.spec);
-        let containers = pod.containers().filter(|one| breaks(one)).map(name).collect();
-        Self { pod: itself, containers }
+impl<'a> Violators<'a> {
+    /// Checks the security context of the pod and of each container.
+    pub(crate) fn find(pod: &Pod<'a>, mut violates: impl FnMut(&'a Value) -> bool) -> Self {
+        Self {
+            pod: violates(pod.spec),
+            containers: pod
+                .containers()
+                .filter(|container| violates(container))
+                .map(name)
+                .collect(),
+        }
     }
 
-    /// `pod and containers "a", "b"`; none if nobody breaks the rule.
-    pub(crate) fn shown(&self) -> Option<String> {
+    /// `pod and containers "a", "b"`; none without violators.
+    pub(crate) fn describe(&self) -> Option<String> {
         let containers = (!self.containers.is_empty()).then(|| containers(&self.containers));
         let pod = self.pod.then(|| "pod".to_owned());
         let parts: Vec<String> = pod.into_iter().chain(containers).collect();
@@ -102,22 +107,22 @@ impl<'a> Breakers<'a> {
     }
 }
 
-/// One word for one, another for several.
-pub(crate) const fn plural<'w>(one: &'w str, several: &'w str, count: usize) -> &'w str {
-    if count == 1 { one } else { several }
+/// The singular for one, the plural for another number.
+pub(crate) const fn plural<'w>(singular: &'w str, plural: &'w str, count: usize) -> &'w str {
+    if count == 1 { singular } else { plural }
 }
 
 /// `container "a"`, `containers "a", "b"`.
 pub(crate) fn containers(names: &[&str]) -> String {
-    format!("{} {}", plural("container", "containers", names.len()), quoted(names))
+    format!("{} {}", plural("container", "containers", names.len()), quote_all(names))
 }
 
-/// Texts between quotation marks; what is in them stays as it is.
-pub(crate) fn quoted<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+/// Texts in quotation marks, without escaping.
+pub(crate) fn quote_all<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     let texts: Vec<String> =
         texts.into_iter().map(|text| format!("\"{}\"", text.as_ref())).collect();
     texts.join(", ")
 }
 
-/// The values that break a rule, each once, in order.
+/// The values that violate a rule, without repetitions, in order.
 pub(crate) type Values<'a> = BTreeSet<&'a str>;

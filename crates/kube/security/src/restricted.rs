@@ -1,8 +1,8 @@
-//! The rules of the restricted level, told after those of the baseline that it keeps.
+//! Rules of the restricted level, which follow the baseline rules that it keeps.
 
-use crate::baseline::{adders, is_confined, proc_mount, unconfined};
+use crate::baseline::{forbidden_capabilities, is_confined, proc_mount, unconfined};
 use crate::pod::{
-    Breakers, Pod, Values, containers, each, field, name, plural, quoted, setting, text,
+    Pod, Values, Violators, containers, each, field, name, plural, quote_all, setting, text,
 };
 use crate::{Check, Violation};
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new(seccomp).since(19),
 ];
 
-/// Volumes that a pod may have.
+/// Allowed types of volumes.
 const VOLUMES: [&str; 9] = [
     "configMap",
     "csi",
@@ -30,8 +30,8 @@ const VOLUMES: [&str; 9] = [
     "secret",
 ];
 
-/// Those that it may not have and that are known by a name.
-const OTHER_VOLUMES: [&str; 21] = [
+/// Known forbidden types of volumes.
+const FORBIDDEN_VOLUMES: [&str; 21] = [
     "hostPath",
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -55,18 +55,18 @@ const OTHER_VOLUMES: [&str; 21] = [
     "storageos",
 ];
 
-/// Rules about users and rights of Linux do not hold for pods of Windows since 1.25.
-fn does_not_matter(pod: &Pod<'_>, minor: u64) -> bool {
-    minor >= 25 && pod.is_of_windows()
+/// Since 1.25, rules about Linux users and capabilities do not apply to Windows pods.
+fn is_exempt_windows(pod: &Pod<'_>, minor: u64) -> bool {
+    minor >= 25 && pod.is_windows()
 }
 
-/// Rules about the user do not hold since 1.35 where it is another one on the node.
-fn has_own_users(pod: &Pod<'_>, minor: u64) -> bool {
-    minor >= 35 && pod.has_own_users()
+/// Since 1.35, rules about users do not apply to pods with a user namespace.
+fn is_exempt_user_namespace(pod: &Pod<'_>, minor: u64) -> bool {
+    minor >= 35 && pod.has_user_namespace()
 }
 
 fn privilege_escalation(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    if does_not_matter(pod, minor) {
+    if is_exempt_windows(pod, minor) {
         return None;
     }
     let allows = |container: &&Value| {
@@ -83,22 +83,23 @@ fn privilege_escalation(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
 }
 
 fn capabilities(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    if does_not_matter(pod, minor) {
+    if is_exempt_windows(pod, minor) {
         return None;
     }
     let keeps = |container: &&Value| {
         let dropped = each(container, &["securityContext", "capabilities", "drop"]);
-        !dropped.into_iter().any(|one| one == "ALL")
+        !dropped.into_iter().any(|capability| capability == "ALL")
     };
     let keepers: Vec<&str> = pod.containers().filter(keeps).map(name).collect();
-    let (breakers, added) = adders(pod, |one| one == "NET_BIND_SERVICE");
+    let (violators, added) =
+        forbidden_capabilities(pod, |capability| capability == "NET_BIND_SERVICE");
     let mut details = Vec::new();
     if !keepers.is_empty() {
         let who = containers(&keepers);
         details.push(format!(r#"{who} must set securityContext.capabilities.drop=["ALL"]"#));
     }
-    if !breakers.is_empty() {
-        let (who, added) = (containers(&breakers), quoted(added));
+    if !violators.is_empty() {
+        let (who, added) = (containers(&violators), quote_all(added));
         let detail = format!("{who} must not include {added} in securityContext.capabilities.add");
         details.push(detail);
     }
@@ -117,7 +118,7 @@ fn volumes(pod: &Pod<'_>, _: u64) -> Option<Violation> {
             continue;
         }
         names.push(name(volume));
-        kinds.insert(OTHER_VOLUMES.into_iter().find(has).unwrap_or("unknown"));
+        kinds.insert(FORBIDDEN_VOLUMES.into_iter().find(has).unwrap_or("unknown"));
     }
     if names.is_empty() {
         return None;
@@ -125,23 +126,23 @@ fn volumes(pod: &Pod<'_>, _: u64) -> Option<Violation> {
     let word = plural("volume", "volumes", names.len());
     let uses = plural("uses", "use", names.len());
     let what = plural("restricted volume type", "restricted volume types", kinds.len());
-    let detail = format!("{word} {} {uses} {what} {}", quoted(names), quoted(kinds));
+    let detail = format!("{word} {} {uses} {what} {}", quote_all(names), quote_all(kinds));
     Violation::new("restricted volume types", detail)
 }
 
 fn non_root(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
-    if has_own_users(pod, minor) {
+    if is_exempt_user_namespace(pod, minor) {
         return None;
     }
-    let set = |of: &Value| setting(of, &["runAsNonRoot"]).and_then(Value::as_bool);
-    if let Some(who) = Breakers::find(pod, |one| set(one) == Some(false)).shown() {
+    let value = |holder: &Value| setting(holder, &["runAsNonRoot"]).and_then(Value::as_bool);
+    if let Some(who) = Violators::find(pod, |holder| value(holder) == Some(false)).describe() {
         let detail = format!("{who} must not set securityContext.runAsNonRoot=false");
         return Violation::new(REASON, detail);
     }
-    let unset = pod.containers().filter(|one| set(one).is_none());
+    let unset = pod.containers().filter(|container| value(container).is_none());
     let unset: Vec<&str> = unset.map(name).collect();
-    if set(pod.spec) == Some(true) || unset.is_empty() {
+    if value(pod.spec) == Some(true) || unset.is_empty() {
         return None;
     }
     let who = containers(&unset);
@@ -149,24 +150,25 @@ fn non_root(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
 }
 
 fn user(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    if has_own_users(pod, minor) {
+    if is_exempt_user_namespace(pod, minor) {
         return None;
     }
-    let is_root = |one: &Value| setting(one, &["runAsUser"]).and_then(Value::as_i64) == Some(0);
-    let who = Breakers::find(pod, is_root).shown()?;
+    let is_root =
+        |holder: &Value| setting(holder, &["runAsUser"]).and_then(Value::as_i64) == Some(0);
+    let who = Violators::find(pod, is_root).describe()?;
     Violation::new("runAsUser=0", format!("{who} must not set runAsUser=0"))
 }
 
 fn seccomp(pod: &Pod<'_>, minor: u64) -> Option<Violation> {
-    if does_not_matter(pod, minor) {
+    if is_exempt_windows(pod, minor) {
         return None;
     }
     if let Some(bad) = unconfined(pod) {
         return Some(bad);
     }
-    let of = |one: &Value| setting(one, &["seccompProfile"]).is_some();
+    let has_profile = |container: &Value| setting(container, &["seccompProfile"]).is_some();
     let set = pod.setting(&["seccompProfile"]).map(|profile| text(profile, &["type"]));
-    let unset = pod.containers().filter(|one| !of(one));
+    let unset = pod.containers().filter(|container| !has_profile(container));
     let unset: Vec<&str> = unset.map(name).collect();
     if set.is_some_and(is_confined) || unset.is_empty() {
         return None;

@@ -31,7 +31,7 @@ impl Options {
             history: History::default(),
             views: Views::default(),
             batch: Batch::default(),
-            max_object_bytes: size::USUAL_OBJECT,
+            max_object_bytes: size::DEFAULT_OBJECT_BYTES,
             snapshot_after: 16 << 20,
         }
     }

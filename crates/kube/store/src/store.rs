@@ -70,7 +70,7 @@ impl Store {
         mut engine: Box<dyn Engine>,
         options: Options,
     ) -> Result<(Self, Recovery), OpenError> {
-        mainstay_object::size::allow_growth(options.max_object_bytes);
+        mainstay_object::size::raise_defaults_limit(options.max_object_bytes);
         let mut loader = Loader::new(options.history, options.clock.elapsed());
         let recovery = engine.load(&mut loader)?;
         let (index, pool) = loader.finish();

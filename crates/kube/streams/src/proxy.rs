@@ -27,8 +27,8 @@ use mainstay_formats::destination::parse_legacy;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
-use mainstay_outbound::dial::judge;
-use mainstay_outbound::{BackendError, NativeBackend, TlsConfigError};
+use mainstay_outbound::dial::check_address;
+use mainstay_outbound::{BackendError, InProcessBackend, TlsConfigError};
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use serde_json::Value;
 use std::io;
@@ -118,7 +118,7 @@ enum Way {
     /// An address.
     Host(IpAddr, u16),
     /// A handler of this process.
-    Backend(Arc<dyn NativeBackend>),
+    Backend(Arc<dyn InProcessBackend>),
 }
 
 /// `[scheme:]name[:port]`, as paths name what is reached.
@@ -177,7 +177,7 @@ fn of_service(request: &StreamRequest<'_>) -> Result<To, Status> {
     let unavailable = |why: String| Status::new(Reason::ServiceUnavailable, why);
     let namespace = request.path.namespace.as_str();
     let store = request.store;
-    if let Some(backend) = request.outbound.native(namespace, name) {
+    if let Some(backend) = request.outbound.backend(namespace, name) {
         let authority = format!("{name}.{namespace}.svc");
         return Ok(To { tls, authority, way: Way::Backend(backend) });
     }
@@ -208,7 +208,7 @@ fn of_service(request: &StreamRequest<'_>) -> Result<To, Status> {
         for one in list(subset, "addresses") {
             if let Some((ip, way)) = endpoint(request, &one, number) {
                 if matches!(way, Way::Host(..)) {
-                    judge(ip).map_err(|error| Status::bad_request(error.to_string()))?;
+                    check_address(ip).map_err(|error| Status::bad_request(error.to_string()))?;
                 }
                 return Ok(To { tls, authority: authority(ip, number), way });
             }

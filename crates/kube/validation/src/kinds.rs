@@ -12,8 +12,8 @@ pub(super) use index::strategy;
 
 use super::rules::{self, Errors, walk_object};
 use super::{
-    Context, Deletion, Dependents, KindRow, Metadata, ResetFields, StatusMetadata, check, core,
-    pods, services, warnings, workloads,
+    Context, Deletion, Dependents, KindRow, MetadataChecks, ResetFields, StatusMetadata, check,
+    core, pods, services, warnings, workloads,
 };
 use mainstay_object::{Object, Status, names};
 use serde_json::Value;
@@ -80,7 +80,7 @@ const DEFAULT: KindStrategy = KindStrategy {
     field_aliases: &[],
     unknown_field: None,
     status_metadata: StatusMetadata::Free,
-    reset_fields: |metadata| Some(ResetFields::usual(metadata)),
+    reset_fields: |metadata| Some(ResetFields::for_status_metadata(metadata)),
     kept_on_update: &[],
     counts_as_change: |_| false,
     defaults_after_validation: false,
@@ -182,7 +182,7 @@ strategies! {
             "status.podIPs",
             "status.nominatedNodeName",
         ],
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: pods::default_pod,
         prepare_create: pods::create_pod,
         prepare_update: pods::update_pod,
@@ -268,7 +268,7 @@ strategies! {
         storage_prefix: Some("services/endpoints"),
 
         creates_on_update: true,
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: core::default_endpoints,
         field_rules: check::ENDPOINTS,
         validate_update: Some(check::endpoints_update),
@@ -291,7 +291,7 @@ strategies! {
     VOLUME = KindStrategy {
         deletion: RETURNS_OBJECT,
 
-        metadata: Metadata::WholeTwice,
+        metadata: MetadataChecks::WholeTwice,
         default: core::default_volume,
         prepare_create: core::create_volume,
         field_rules: check::VOLUME,
@@ -302,7 +302,7 @@ strategies! {
     VOLUME_CLAIM = KindStrategy {
         deletion: RETURNS_OBJECT,
 
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: core::default_volume_claim,
         prepare_create: |object, _| {
             core::normalize_claim(object, None);
@@ -328,7 +328,7 @@ strategies! {
     };
     LIMITS = KindStrategy {
         creates_on_update: true,
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: core::default_limits,
         prepare_create: |object, _| {
             core::generate_limit_range_name(object);

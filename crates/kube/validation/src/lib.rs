@@ -25,7 +25,8 @@ pub use self::api_services::local_condition;
 pub use self::check::access_review;
 
 use mainstay_kinds::{
-    Context, Deletion, Dependents, KindRow, Metadata, ResetFields, StatusMetadata, Strategy, Target,
+    Context, Deletion, Dependents, KindRow, MetadataChecks, ResetFields, StatusMetadata, Strategy,
+    WriteTarget,
 };
 use mainstay_object::Gvk;
 

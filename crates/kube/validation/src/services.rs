@@ -267,7 +267,7 @@ fn allocate(
     if !needs_address && !needs_ports {
         return Ok(());
     }
-    let mut guard = context.reservations.open(old);
+    let mut guard = context.reservations.begin(old);
     if needs_address {
         let requested = text_in(spec, "clusterIP").to_owned();
         match allocate_address(&mut guard, &requested, seed) {

@@ -1,7 +1,7 @@
 //! Go JSON: values as the Go types of upstream encode them. Names of generated roles, hash labels and the
 //! manifests inside InstallPlans derive from it. The types are those of [`mainstay_schema::builtin`].
 
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use serde_json::Value;
 
 /// A Go type whose JSON form is part of names and hashes.
@@ -65,7 +65,7 @@ impl GoType {
     }
 
     /// The definition of the type in [`builtin`]. A test checks that each type has one.
-    fn definition(self) -> Option<&'static Definition> {
+    fn definition(self) -> Option<&'static TypeDefinition> {
         builtin::definition(self.name())
     }
 }

@@ -130,14 +130,16 @@ fn component(name: &str) -> Value {
     builtin::definition(name).map_or(Value::Bool(true), of_definition)
 }
 
-fn of_definition(definition: &Definition) -> Value {
-    match definition.shape() {
-        Shape::Object => {}
-        Shape::FreeObject => return json!({"type": "object"}),
-        Shape::Any => return json!({}),
-        Shape::Time | Shape::MicroTime => return json!({"type": "string", "format": "date-time"}),
-        Shape::ParsedText => return json!({"type": "string"}),
-        Shape::IntOrString | Shape::Quantity => {
+fn of_definition(definition: &TypeDefinition) -> Value {
+    match definition.json_form() {
+        JsonForm::Object => {}
+        JsonForm::FreeObject => return json!({"type": "object"}),
+        JsonForm::Any => return json!({}),
+        JsonForm::Time | JsonForm::MicroTime => {
+            return json!({"type": "string", "format": "date-time"});
+        }
+        JsonForm::ParsedText => return json!({"type": "string"}),
+        JsonForm::IntOrString | JsonForm::Quantity => {
             return json!({"oneOf": [{"type": "string"}, {"type": "number"}]});
         }
     }
@@ -157,23 +159,23 @@ fn of_definition(definition: &Definition) -> Value {
     schema
 }
 
-fn of_type(ty: &Type) -> Value {
+fn of_type(ty: &FieldType) -> Value {
     match ty {
-        Type::String => json!({"type": "string"}),
-        Type::Bytes => json!({"type": "string", "format": "byte"}),
-        Type::Int32 => json!({"type": "integer", "format": "int32"}),
-        Type::Int64 => json!({"type": "integer", "format": "int64"}),
-        Type::Double => json!({"type": "number", "format": "double"}),
-        Type::Boolean => json!({"type": "boolean"}),
-        Type::List(element) => json!({"type": "array", "items": of_type(element)}),
-        Type::Map(element) => {
+        FieldType::String => json!({"type": "string"}),
+        FieldType::Bytes => json!({"type": "string", "format": "byte"}),
+        FieldType::Int32 => json!({"type": "integer", "format": "int32"}),
+        FieldType::Int64 => json!({"type": "integer", "format": "int64"}),
+        FieldType::Double => json!({"type": "number", "format": "double"}),
+        FieldType::Boolean => json!({"type": "boolean"}),
+        FieldType::List(element) => json!({"type": "array", "items": of_type(element)}),
+        FieldType::Map(element) => {
             let element = match &**element {
-                Type::Object(reference) => reference_to(reference.name()),
+                FieldType::Object(reference) => reference_to(reference.name()),
                 other => of_type(other),
             };
             json!({"type": "object", "additionalProperties": element})
         }
-        Type::Object(reference) => json!({"allOf": [reference_to(reference.name())]}),
+        FieldType::Object(reference) => json!({"allOf": [reference_to(reference.name())]}),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::decode_error::FromUnstructuredError;
 use mainstay_gocompat::values::memory_kind;
-use mainstay_schema::builtin::{self, Definition, Field, Type};
+use mainstay_schema::builtin::{self, FieldDefinition, FieldType, TypeDefinition};
 use mainstay_schema::gojson;
 use serde_json::{Map, Number, Value};
 
@@ -103,7 +103,7 @@ fn with_field(
 /// `name` is the named scalar type of a field of `owner`, if it has one.
 fn type_error(
     value: &Value,
-    ty: &'static Type,
+    ty: &'static FieldType,
     name: Option<&str>,
     owner: &'static Definition,
 ) -> Option<FromUnstructuredError> {

@@ -11,7 +11,7 @@ use crate::{go_field, types};
 use mainstay_formats::names;
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
-use mainstay_schema::builtin::{self, Definition, Shape};
+use mainstay_schema::builtin::{self, JsonForm, TypeDefinition};
 use mainstay_schema::gojson::DeclaredType;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -278,8 +278,8 @@ fn is_zero(value: &Value, kind: &DeclaredType) -> bool {
     builtin::definition(name).is_none_or(|definition| is_zero_object(value, definition))
 }
 
-fn is_zero_object(value: &Value, definition: &Definition) -> bool {
-    match (definition.shape(), value) {
+fn is_zero_object(value: &Value, definition: &TypeDefinition) -> bool {
+    match (definition.json_form(), value) {
         (_, Value::Null) => true,
         // A release is a list; a version is zero if it is 0.0.0.
         (Shape::ParsedText, Value::String(text)) => mainstay_version::parse_tolerant(text)

@@ -17,7 +17,7 @@ pub(crate) fn read(value: &Arc<Value>, kind: &DeclaredType) -> Result<Arc<Value>
         return Ok(value.clone());
     }
     let mut value = Value::clone(value);
-    gojson::texts_where_expected(&mut value, kind);
+    gojson::convert_scalars_to_text(&mut value, kind);
     gojson::check(&value, kind)?;
     Ok(Arc::new(value))
 }

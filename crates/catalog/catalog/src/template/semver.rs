@@ -113,7 +113,7 @@ pub(super) async fn render<E>(
 impl Template {
     fn read(text: &[u8]) -> Result<Self, SemverError> {
         let mut value = document(text)?;
-        gojson::texts_where_expected(&mut value, &Field::Struct(&SHAPE));
+        gojson::convert_scalars_to_text(&mut value, &Field::Struct(&SHAPE));
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),

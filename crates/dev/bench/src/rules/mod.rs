@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use definitions::Rule;
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::crd::{self, CustomResourceDefinition};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 /// A rule, compiled by both engines, and its objects.
 struct RuleComparison {
     rule: Rule,
-    ours: Definition,
+    ours: CustomResourceDefinition,
     theirs: kube_cel::CompiledSchema,
     objects: Vec<Value>,
     /// The number of valid objects.
@@ -118,8 +118,8 @@ fn creation(all: &[Rule], arguments: &Arguments) -> Result<Table> {
         let start = clock.elapsed();
         black_box(crd::validate(black_box(&object)));
         let after = clock.elapsed();
-        let ready = Definition::read(&object);
-        black_box(ready.version("v1").and_then(crd::Version::rules));
+        let ready = CustomResourceDefinition::read(&object);
+        black_box(ready.version("v1").and_then(crd::CrdVersion::rules));
         validated.push(Figure::time(after.saturating_sub(start)));
         compiled.push(Figure::time(clock.elapsed().saturating_sub(start)));
     }
@@ -254,7 +254,7 @@ fn comparison(
     validator: &kube_cel::Validator,
     objects: usize,
 ) -> Result<Option<RuleComparison>> {
-    let ours = Definition::read(&definition(std::iter::once(&rule))?);
+    let ours = CustomResourceDefinition::read(&definition(std::iter::once(&rule))?);
     let theirs = kube_cel::compile_schema(&json!({
         "type": "object",
         "properties": { "spec": {
@@ -283,7 +283,7 @@ fn comparison(
     Ok(Some(RuleComparison { rule, ours, theirs, objects, right }))
 }
 
-fn is_right(definition: &Definition, object: &Value) -> bool {
+fn is_right(definition: &CustomResourceDefinition, object: &Value) -> bool {
     let Some(version) = definition.version("v1") else { return false };
     let (Some(rules), Some(object)) = (version.rules(), object.as_object()) else { return false };
     rules.evaluate(&version.schema, object, None).errors.is_empty()

@@ -85,7 +85,7 @@ impl LabelMatcher for RequestLabels<'_, '_> {
 pub(crate) fn request_variable(attributes: &AdmissionAttributes<'_>, row: &KindRow) -> Value {
     let kind = |row: &KindRow| {
         let kind = match row.subresource(attributes.subresource) {
-            Some(subresource) => subresource.speaks.clone(),
+            Some(subresource) => subresource.gvk.clone(),
             None => row.gvk(),
         };
         json!({"group": kind.group, "version": kind.version, "kind": kind.kind})

@@ -367,7 +367,7 @@ fn kind_change_error(attributes: &AdmissionAttributes<'_>, value: Value) -> Stri
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         );
     }
-    if let Err(error) = decode::patched_below(&gvk, value) {
+    if let Err(error) = decode::decode_subresource_patch(&gvk, value) {
         return error.to_string();
     }
     let expected = attributes.kind();
@@ -439,7 +439,7 @@ async fn apply_patch(
         }
         decoded
     } else {
-        decode::patched_below(&attributes.kind(), value)
+        decode::decode_subresource_patch(&attributes.kind(), value)
     };
     decoded.map_err(Status::internal)
 }

@@ -2,7 +2,7 @@
 
 use http::header::InvalidHeaderValue;
 use mainstay_outbound::ServiceError;
-use mainstay_outbound::dial::failure;
+use mainstay_outbound::dial::dial_error_text;
 use rustls::client::VerifierBuilderError;
 use rustls::pki_types::InvalidDnsNameError;
 use std::io;

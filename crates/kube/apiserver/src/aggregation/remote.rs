@@ -1,7 +1,7 @@
 //! Remote group-versions, as their `APIService` objects describe them.
 
 use mainstay_object::Object;
-use mainstay_outbound::bundle_text;
+use mainstay_outbound::ca_bundle_pem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -46,7 +46,7 @@ impl Remote {
             namespace: text(service, "namespace"),
             service: text(service, "name"),
             port: u16::try_from(port).ok()?,
-            ca: bundle_text(&text(spec, "caBundle")),
+            ca: ca_bundle_pem(&text(spec, "caBundle")),
             insecure: spec.get("insecureSkipTLSVerify") == Some(&Value::Bool(true)),
             available: condition(object).is_some_and(|condition| condition["status"] == "True"),
             group_priority: object.i64(&["spec", "groupPriorityMinimum"]).unwrap_or_default(),

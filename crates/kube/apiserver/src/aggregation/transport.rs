@@ -17,7 +17,7 @@ use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_outbound::dial::dial;
-use mainstay_outbound::{Bundle, Target, service as resolve};
+use mainstay_outbound::{CaBundle, ServiceEndpoint, resolve_service as resolve};
 use mainstay_tls::Anybody;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -70,9 +70,9 @@ pub(super) fn endpoint(server: &ApiServer, remote: &Remote) -> Result<Endpoint, 
         return Err(SendError::ExternalName);
     }
     match resolve(&server.store, namespace, service, *port)? {
-        Target::Host(host, port) => Ok(Endpoint::Host(host, port)),
-        Target::Pod(pod) if server.outbound.answers(&pod) => Ok(Endpoint::Pod(pod)),
-        Target::Pod(pod) => {
+        ServiceEndpoint::Host(host, port) => Ok(Endpoint::Host(host, port)),
+        ServiceEndpoint::Pod(pod) if server.outbound.pod_answers(&pod) => Ok(Endpoint::Pod(pod)),
+        ServiceEndpoint::Pod(pod) => {
             let ip = pod.str(&["status", "podIP"]).unwrap_or_default().to_owned();
             Err(SendError::SilentPod { ip, port: *port })
         }
@@ -285,7 +285,7 @@ fn tls_config(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, 
     let builder = if remote.insecure {
         mainstay_tls::judged(Anybody)
     } else {
-        mainstay_tls::judged(Bundle::new(&remote.ca)?)
+        mainstay_tls::judged(CaBundle::new(&remote.ca)?)
     };
     let builder = builder?;
     let mut config = match server.aggregation.front_proxy.get() {

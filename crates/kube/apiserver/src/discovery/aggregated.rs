@@ -1,6 +1,6 @@
 //! Aggregated discovery: all groups, versions, kinds and subresources in one response.
 
-use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Source, Subresource};
+use mainstay_kinds::{Group, GroupVersion, KindRow, KindSource, Kinds, Subresource};
 use mainstay_object::{Gvk, Scope};
 use serde::Serialize;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn response_kind<'a>(
     kind: &'a str,
 ) -> ResponseKind<'a> {
     let own = group == &*row.group && version == &*row.version;
-    if own && matches!(row.source, Source::BuiltIn(_)) {
+    if own && matches!(row.source, KindSource::BuiltIn(_)) {
         ResponseKind { group: "", version: "", kind }
     } else {
         ResponseKind { group, version, kind }

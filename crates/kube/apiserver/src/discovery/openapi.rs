@@ -236,7 +236,7 @@ fn render_with_aggregated(
 }
 
 fn document_of(kinds: &Kinds) -> Value {
-    let mut found: Vec<&crd::Definition> = Vec::new();
+    let mut found: Vec<&crd::CustomResourceDefinition> = Vec::new();
     for custom in kinds.rows().filter_map(|row| row.custom()) {
         if !found.iter().any(|candidate| candidate.name == custom.definition.name) {
             found.push(&custom.definition);

@@ -11,7 +11,7 @@ use super::subresource::Subresource;
 use super::update;
 use super::updated_object::{UpdatedObject, VersionCheck};
 use super::{create, decode};
-use mainstay_conversion::decode::DecodeError;
+use mainstay_conversion::decode::DecodeObjectError;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_patch::managed;

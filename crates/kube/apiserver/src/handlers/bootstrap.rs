@@ -240,7 +240,7 @@ async fn ensure_row(
                 }
             }
         };
-        let storing = reservations.storing();
+        let commit = reservations.begin_commit();
         let outcome = match (&change, &stored) {
             (Some((object, expect)), _) => {
                 let expect = *expect;
@@ -254,7 +254,7 @@ async fn ensure_row(
             }
             (None, None) => Ok(true),
         };
-        storing.answered();
+        commit.finish();
         match outcome {
             Ok(true) => return Ok(()),
             // Each conflict means that another write succeeded, so the loop ends.

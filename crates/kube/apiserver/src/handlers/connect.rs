@@ -84,8 +84,7 @@ async fn connect_options(request: &Request<'_>, subresource: &str) -> Result<Obj
 }
 
 fn read(request: &Request<'_>, subresource: &str) -> Result<Object, Status> {
-    let kind =
-        request.row.subresource(subresource).map(|subresource| subresource.speaks.kind.clone());
+    let kind = request.row.subresource(subresource).map(|subresource| subresource.gvk.kind.clone());
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), "v1".into());
     fields.insert("kind".to_owned(), kind.unwrap_or_default().into());

@@ -9,11 +9,11 @@ use super::write::{self, WriteOutcome};
 use super::{crds, decode, events, meta, response};
 use http::StatusCode;
 use mainstay_admission::{self as admission, AdmissionRequest, Operation};
-use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::decode::DecodedObject;
 use mainstay_conversion::forms;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
-use mainstay_kinds::Target;
+use mainstay_kinds::WriteTarget;
 use mainstay_object::{Object, Status};
 use mainstay_store::{CommitError, Expect};
 
@@ -28,10 +28,10 @@ pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status>
 /// Creates a decoded object.
 pub(super) async fn create(
     request: &Request<'_>,
-    decoded: Decoded,
+    decoded: DecodedObject,
     options: &WriteOptions,
 ) -> Result<ApiResponse, Status> {
-    let Decoded { mut object, warnings } = decoded;
+    let DecodedObject { mut object, warnings } = decoded;
     write::check_size(request, &request.key_of(object.name()), &object)?;
     meta::drop_duplicate_owners(request, &mut object, false);
     let sent = object.remove(&MANAGED_FIELDS);
@@ -76,7 +76,7 @@ pub(super) async fn store(
         admission::validate(review, &mut object, None).await?;
         write::apply_storage_schema(row, &mut object);
         let mut warnings = warnings.clone();
-        let target = Target { group: &row.group, subresource: "" };
+        let target = WriteTarget { group: &row.group, subresource: "" };
         warnings.extend(row.strategy.warnings(&object, None, target));
         if crds::is_crd(row) {
             warnings.extend(crds::warnings(&object, None));

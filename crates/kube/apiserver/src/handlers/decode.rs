@@ -21,7 +21,9 @@ use self::error::{cannot_handle, no_kind, unrecognized};
 use self::media::Media;
 use super::request::Request;
 use bytes::Bytes;
-use mainstay_conversion::decode::{DecodeError, Decoded, built_in, typed};
+use mainstay_conversion::decode::{
+    DecodeObjectError, DecodedObject, decode_built_in, decode_object,
+};
 use mainstay_http::yaml;
 use mainstay_object::{Gvk, Object, Status};
 use mainstay_schema::builtin;
@@ -72,7 +74,7 @@ struct ParsedBody {
 pub(super) fn object(
     request: &Request<'_>,
     validation: FieldValidation,
-) -> Result<Decoded, Status> {
+) -> Result<DecodedObject, Status> {
     let gvk = request.row.gvk();
     if request.row.custom().is_none() {
         return built_in_object(request, &gvk, validation);
@@ -83,8 +85,8 @@ pub(super) fn object(
     let decoded = match version_error {
         None => typed(&request.row, body.value),
         Some(_) => strict::decode_metadata(&mut body.value)
-            .map(|warnings| Decoded { object: Object::default(), warnings })
-            .map_err(DecodeError::from),
+            .map(|warnings| DecodedObject { object: Object::default(), warnings })
+            .map_err(DecodeObjectError::from),
     };
     let mut decoded = decoded.map_err(|error| cannot_handle(&gvk, error))?;
     let mut findings = findings_of(body.repeated, body.media);
@@ -108,7 +110,7 @@ pub(super) fn built_in_object(
     kind::identify(&mut body.value, gvk, &request.body)?;
     let definition = builtin::definition_of(gvk);
     let (object, unknown) =
-        built_in(definition, body.value).map_err(|error| cannot_handle(gvk, error))?;
+        decode_built_in(definition, body.value).map_err(|error| cannot_handle(gvk, error))?;
     let findings = match (body.media, definition) {
         (Media::Json, Some(definition)) if !unknown.is_empty() || !body.repeated.is_empty() => {
             strict::findings(definition, &body.text)
@@ -120,7 +122,7 @@ pub(super) fn built_in_object(
         }
     };
     warn(request, validation, gvk, findings)?;
-    Ok(Decoded { object, warnings: Vec::new() })
+    Ok(DecodedObject { object, warnings: Vec::new() })
 }
 
 /// The findings of the parser; YAML reports all duplicate keys as one.

@@ -8,14 +8,14 @@ use super::subresource::{self, Subresource};
 use super::updated_object::{UpdatedObject, VersionCheck};
 use crate::server::ApiServer;
 use mainstay_conversion::forms;
-use mainstay_conversion::webhook::{ConvertError, Converter};
-use mainstay_kinds::{Custom, KindRow, Kinds, Source};
+use mainstay_conversion::webhook::{ConvertObjectsError, Converter};
+use mainstay_kinds::{CustomVersion, KindRow, KindSource, Kinds};
 use mainstay_object::{Gvk, NotAnObject, Object, Reason, Status};
 use mainstay_patch::apply::{
     ConversionError, Duplicates, Filter, PathElement, TypeRef, Versions, validate,
 };
 use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::{crd, form};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -363,11 +363,11 @@ impl KindVersions<'_> {
                 let api_version = api_version.to_owned();
                 return Err(VersionError::UnknownVersion { api_version });
             }
-            Source::Custom(_) if self.converter().is_some() => {
+            KindSource::Custom(_) if self.converter().is_some() => {
                 return self.webhook.lock().convert(object, api_version);
             }
-            Source::Custom(_) => object.set(&["apiVersion"], api_version.into()),
-            Source::BuiltIn(_) => {
+            KindSource::Custom(_) => object.set(&["apiVersion"], api_version.into()),
+            KindSource::BuiltIn(_) => {
                 let missing = |version: &str| VersionError::NoKind {
                     kind: self.row.kind.to_string(),
                     api_version: version.to_owned(),
@@ -390,7 +390,7 @@ impl Versions for KindVersions<'_> {
 
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
         match &self.row.source {
-            Source::BuiltIn(_) if *self.row.api_version == *api_version => {
+            KindSource::BuiltIn(_) if *self.row.api_version == *api_version => {
                 self.row.definition().map(TypeRef::builtin)
             }
             Source::BuiltIn(_) => {
@@ -404,7 +404,7 @@ impl Versions for KindVersions<'_> {
     }
 }
 
-fn version_of<'a>(custom: &'a Custom, api_version: &str) -> Option<&'a crd::Version> {
+fn version_of<'a>(custom: &'a CustomVersion, api_version: &str) -> Option<&'a crd::CrdVersion> {
     let definition = &custom.definition;
     let is_version =
         |version: &&crd::Version| definition.gvk(&version.name).api_version() == api_version;
@@ -414,7 +414,7 @@ fn version_of<'a>(custom: &'a Custom, api_version: &str) -> Option<&'a crd::Vers
 /// A built-in kind without storage, which has one version.
 struct SingleVersion<'a> {
     gvk: &'a Gvk,
-    definition: Option<&'static Definition>,
+    definition: Option<&'static TypeDefinition>,
 }
 
 impl Versions for SingleVersion<'_> {
@@ -428,7 +428,7 @@ impl Versions for SingleVersion<'_> {
     }
 }
 
-fn scale_type() -> Option<&'static Definition> {
+fn scale_type() -> Option<&'static TypeDefinition> {
     builtin::definition_of(&gvk())
 }
 
@@ -530,13 +530,13 @@ fn with_paths<T>(row: &KindRow, action: impl FnOnce(&ReplicasPaths<'_>) -> T) ->
     let paths_by_version: Vec<(String, Vec<PathElement>)> = match &row.source {
         Source::Custom(custom) => {
             let definition = &custom.definition;
-            let in_version = |version: &crd::Version| {
+            let in_version = |version: &crd::CrdVersion| {
                 let path = version.scale.as_ref().map(|scale| elements(&scale.spec_replicas));
                 (definition.gvk(&version.name).api_version(), path.unwrap_or_default())
             };
             definition.versions.iter().map(in_version).collect()
         }
-        Source::BuiltIn(_) => {
+        KindSource::BuiltIn(_) => {
             let path = elements(spec_path(row));
             vec![((*row.api_version).to_owned(), path)]
         }

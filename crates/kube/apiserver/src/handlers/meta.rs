@@ -3,8 +3,8 @@
 use super::request::Request;
 use super::subresource::Subresource;
 use crate::server::ApiServer;
-use mainstay_kinds::Metadata;
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::MetadataChecks;
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::fnv::{random_suffix, random_uid};
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status, metadata, names};
 use mainstay_patch::managed;
@@ -315,7 +315,7 @@ fn mask_trailing_dash(prefix: &str) -> String {
 /// Whether the rules of core kinds apply. kube-apiserver serves CRDs and APIServices separately,
 /// with fewer rules.
 fn has_core_rules(row: &KindRow) -> bool {
-    matches!(row.source, Source::BuiltIn(_))
+    matches!(row.source, KindSource::BuiltIn(_))
         && !matches!(
             &*row.group,
             "apiextensions.k8s.io" | "apiregistration.k8s.io" | "admissionregistration.k8s.io"

@@ -10,9 +10,9 @@ use super::{apply, decode};
 use http::header::CONTENT_TYPE;
 use mainstay_http::header_text;
 use mainstay_http::response::ApiResponse;
-use mainstay_kinds::Source;
+use mainstay_kinds::KindSource;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::strict::{self, JsonError};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(super) struct Patch {
 enum PatchKind {
     Json,
     Merge,
-    Strategic(&'static Definition),
+    Strategic(&'static TypeDefinition),
 }
 
 impl Patch {
@@ -141,7 +141,7 @@ impl Patch {
         let decoded = if is_strategic {
             mainstay_conversion::decode::merged(row, value)
         } else {
-            mainstay_conversion::decode::typed(row, value)
+            mainstay_conversion::decode::decode_object(row, value)
         };
         let decoded = decoded.map_err(|error| invalid_patch(&error.to_string()))?;
         let findings = self.findings.iter().cloned().chain(decoded.warnings).collect();
@@ -176,7 +176,7 @@ pub(super) async fn answer(
     }
     let row = &request.row;
     let gvk = row.gvk();
-    let builtin = matches!(row.source, Source::BuiltIn(_)).then_some(&gvk);
+    let builtin = matches!(row.source, KindSource::BuiltIn(_)).then_some(&gvk);
     let (patch, options) = Patch::read(request, builtin)?;
     let outcome = update::apply(request, subresource, &options, |current, _| {
         let object = patch.patched_object(request, current)?;

@@ -247,7 +247,7 @@ impl WatchStream {
             }
             WatchItem::Event(event) => {
                 let object =
-                    conversion::spoken(&server.outbound, row, event.object.clone()).await?;
+                    conversion::convert_stored(&server.outbound, row, event.object.clone()).await?;
                 let previous = match &event.previous {
                     Some(previous) => {
                         Some(conversion::spoken(&server.outbound, row, previous.clone()).await?)

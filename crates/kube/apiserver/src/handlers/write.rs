@@ -8,8 +8,8 @@ use super::subresource::{self, Subresource};
 use super::{crds, meta};
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
-use mainstay_kinds::{KindRow, Source};
-use mainstay_kinds::{Metadata, Target};
+use mainstay_kinds::{KindRow, KindSource};
+use mainstay_kinds::{MetadataChecks, WriteTarget};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Status};
 use mainstay_schema::crd;
 use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
@@ -120,7 +120,7 @@ pub(super) fn normalize(row: &KindRow, object: &mut Object) {
     if row.custom().is_some() {
         mainstay_schema::structural::whole_numbers(object.fields_mut());
     } else if let Some(definition) = row.definition() {
-        mainstay_schema::form::store(definition, object.fields_mut());
+        mainstay_schema::form::nullify_empty_lists(definition, object.fields_mut());
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn normalize(row: &KindRow, object: &mut Object) {
 /// fields that were sent.
 pub(super) fn apply_storage_schema(row: &KindRow, object: &mut Object) {
     if let Some(custom) = row.custom()
-        && !custom.looks_as_stored()
+        && !custom.has_stored_schema()
     {
         // Readers would get the pruned and defaulted object anyway.
         let mut value = std::mem::take(object).into_value();
@@ -214,9 +214,9 @@ pub(super) async fn put(
     let guard = (expect == Expect::Absent && !key.namespace.is_empty())
         .then(|| Guard::namespace(key.namespace.clone()));
     let change = Change::Put { key, object: &object, expect, guard };
-    let storing = request.reservations.storing();
+    let commit = request.reservations.begin_commit();
     let outcome = server.store.commit(change).await;
-    storing.answered();
+    commit.finish();
     match outcome {
         Ok(stored) => {
             if let Some(admission) = admission {
@@ -243,7 +243,7 @@ pub(super) async fn put_converted(
     if dry_run {
         return Ok(put(request, key, object, expect, dry_run).await);
     }
-    let object = conversion::to_storage(&server.outbound, row, object).await?;
+    let object = conversion::convert_to_storage(&server.outbound, row, object).await?;
     Ok(match put(request, key, object, expect, dry_run).await {
         Ok(WriteOutcome::Stored(stored)) => {
             Ok(WriteOutcome::Stored(conversion::spoken(&server.outbound, row, stored).await?))

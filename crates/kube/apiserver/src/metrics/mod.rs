@@ -14,7 +14,7 @@ use http::{Method, StatusCode};
 use mainstay_exposition::Page;
 use mainstay_http::path::Target;
 use mainstay_http::query::Query;
-use mainstay_kinds::Registry;
+use mainstay_kinds::KindRegistry;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -138,7 +138,7 @@ impl Metrics {
     /// Begins to count a request.
     pub(crate) fn begin(
         &self,
-        registry: &Registry,
+        registry: &KindRegistry,
         readiness: &Readiness,
         info: &RequestSummary<'_>,
         head: &RequestHead,
@@ -159,7 +159,7 @@ impl Metrics {
 }
 
 fn series(
-    registry: &Registry,
+    registry: &KindRegistry,
     readiness: &Readiness,
     info: &RequestSummary<'_>,
     head: &RequestHead,

@@ -157,16 +157,16 @@ fn collect_invalid_bodies(
     around: &dyn Fn(Value) -> Value,
     into: &mut Vec<Value>,
 ) {
-    use mainstay_schema::builtin::{Shape, Type};
+    use mainstay_schema::builtin::{FieldType, JsonForm};
     for field in definition.fields() {
         let name = field.name.to_string();
         let wrong = match &field.ty {
-            Type::String => json!([1]),
-            Type::List(_) => json!("x"),
-            Type::Object(_)
+            FieldType::String => json!([1]),
+            FieldType::List(_) => json!("x"),
+            FieldType::Object(_)
                 if matches!(
-                    field.ty.definition().map(mainstay_schema::builtin::Definition::shape),
-                    Some(Shape::FreeObject | Shape::Any)
+                    field.ty.definition().map(mainstay_schema::builtin::TypeDefinition::json_form),
+                    Some(JsonForm::FreeObject | JsonForm::Any)
                 ) =>
             {
                 continue;
@@ -176,7 +176,7 @@ fn collect_invalid_bodies(
         let here = |value: Value| around(json!({ name.clone(): value }));
         into.push(here(wrong));
         let (inner, listed) = match &field.ty {
-            Type::List(element) => (element.definition(), true),
+            FieldType::List(element) => (element.definition(), true),
             ty => (ty.definition(), false),
         };
         if let (Some(inner), true) = (inner, depth > 1) {

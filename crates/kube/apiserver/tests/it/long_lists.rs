@@ -4,7 +4,7 @@
 use crate::harness::{Api, MAPS, config_map, map as map_path};
 use http::Method;
 use mainstay_object::Scope;
-use mainstay_schema::builtin::{self, Definition, Type, definition_of};
+use mainstay_schema::builtin::{self, FieldType, TypeDefinition, definition_of};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -23,11 +23,11 @@ type Way<'a> = &'a dyn Fn(Value) -> Value;
 
 /// Visits every list below a definition once.
 fn visit(
-    definition: &'static Definition,
+    definition: &'static TypeDefinition,
     depth: usize,
     known: &mut BTreeSet<(String, String)>,
     way: Way<'_>,
-    found: &mut dyn FnMut(&Type, Way<'_>),
+    found: &mut dyn FnMut(&FieldType, Way<'_>),
 ) {
     for field in definition.fields() {
         let name = field.name.to_string();
@@ -36,11 +36,11 @@ fn visit(
         }
         let here = |value: Value| way(json!({ name.clone(): value }));
         let (inner, listed) = match &field.ty {
-            Type::List(element) => {
+            FieldType::List(element) => {
                 found(element, &here);
                 (element.definition(), "list")
             }
-            Type::Map(element) => (element.definition(), "map"),
+            FieldType::Map(element) => (element.definition(), "map"),
             ty => (ty.definition(), ""),
         };
         let (Some(inner), true) = (inner, depth > 0) else { continue };
@@ -56,14 +56,18 @@ fn visit(
 /// An element; `at` makes all of its distinguishing fields unique.
 fn element(ty: &Type, at: usize) -> Value {
     match ty {
-        Type::String => format!("a{at}").into(),
-        Type::Int32 | Type::Int64 => at.into(),
-        Type::Object(_) => {
+        FieldType::String => format!("a{at}").into(),
+        FieldType::Int32 | FieldType::Int64 => at.into(),
+        FieldType::Object(_) => {
             let mut fields = Map::new();
-            for field in ty.definition().map_or(&[][..], Definition::fields).iter().take(8) {
+            for field in ty.definition().map_or(&[][..], TypeDefinition::fields).iter().take(8) {
                 match &field.ty {
-                    Type::String => fields.insert(field.name.to_string(), format!("a{at}").into()),
-                    Type::Int32 | Type::Int64 => fields.insert(field.name.to_string(), at.into()),
+                    FieldType::String => {
+                        fields.insert(field.name.to_string(), format!("a{at}").into())
+                    }
+                    FieldType::Int32 | FieldType::Int64 => {
+                        fields.insert(field.name.to_string(), at.into())
+                    }
                     _ => None,
                 };
             }

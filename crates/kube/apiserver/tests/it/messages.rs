@@ -6,7 +6,7 @@ use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use mainstay_http::Body;
 use mainstay_object::Gvk;
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::{protobuf, strict};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const GO: &str = "application/vnd.kubernetes.protobuf,application/json";
 const GO_METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const MESSAGE: &str = "application/vnd.kubernetes.protobuf";
 
-fn definition(api_version: &str, kind: &str) -> &'static Definition {
+fn definition(api_version: &str, kind: &str) -> &'static TypeDefinition {
     let meta = || builtin::definition(&format!("apimachinery.pkg.apis.meta.v1.{kind}"));
     builtin::definition_of(&Gvk::from_api_version(api_version, kind)).or_else(meta).unwrap()
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use mainstay_apiserver::{ApiService, audit};
 use mainstay_auth::Identity;
-use mainstay_outbound::{BackendError, NativeBackend};
+use mainstay_outbound::{BackendError, InProcessBackend};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +55,7 @@ fn allowed(review: &Value) -> Value {
         "response": {"uid": review["request"]["uid"], "allowed": true}})
 }
 
-async fn api(backend: impl NativeBackend) -> Api {
+async fn api(backend: impl InProcessBackend) -> Api {
     let api = Api::new().await;
     api.server.put_native_backend("default", "hook", Arc::new(backend));
     api.post(CONFIGURATIONS, &configuration()).await.ok();

@@ -1,4 +1,4 @@
-//! Events: `events.k8s.io/v1` and the core form that is stored.
+//! Conversion of events between `events.k8s.io/v1` and the core version, which is stored.
 
 use mainstay_object::Object;
 
@@ -13,19 +13,19 @@ const NAMES: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
-/// To the core form.
+/// Converts an event to the core version.
 pub(super) fn to_core(event: &mut Object) {
     for (new, core) in NAMES {
         rename(event, new, core);
     }
 }
 
-/// From the core form.
+/// Converts an event from the core version.
 pub(super) fn from_core(event: &mut Object) {
     for (new, core) in NAMES {
         rename(event, core, new);
     }
-    // The core form writes these out even when they are empty.
+    // The core version has these fields even when they are empty.
     for field in ["reportingController", "reportingInstance"] {
         if event.str(&[field]) == Some("") {
             event.fields_mut().remove(field);
@@ -39,8 +39,7 @@ fn rename(event: &mut Object, from: &str, to: &str) {
     }
 }
 
-/// The core name of a field that a selector names in the words of `events.k8s.io/v1`; none for
-/// what only the core group calls so.
+/// The core name of a selectable field of `events.k8s.io/v1`; none for a name of the core version.
 pub fn core_field(path: &str) -> Option<String> {
     match path {
         "reason" | "type" => Some(path.to_owned()),

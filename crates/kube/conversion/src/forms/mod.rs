@@ -1,18 +1,18 @@
-//! Stored form and versions of a kind: conversion without a webhook.
+//! Conversion between the storage version and served versions of a kind, without webhooks.
 //!
-//! Versions of a custom kind differ in their name and in what their schemas know (conversion `None`;
-//! for webhooks see [`crate::webhook`]):
-//! fields that the other version does not have are lost on the way. Where the schemas are the same,
-//! one substitution on the encoded bytes makes one from the other. Of the built-in kinds two are stored in another
-//! form than some clients speak: events, whose two API groups name the same fields differently, and
-//! autoscaling/v1, which has one metric where v2 has a list.
+//! Versions of a custom kind with conversion `None` differ in name and schema; fields that the other
+//! version does not have are lost. If the schemas are equal, one substitution in the encoded bytes
+//! converts an object. Two built-in kinds have a served version that differs from the stored one:
+//! events, whose two API groups name the same fields differently, and autoscaling/v1, which has one
+//! metric where v2 has a list.
 //!
-//! A definition may get another schema, or another stored version, while there are objects. These
-//! stay as they are until somebody writes them; until then reading them fills in what they lack and
-//! drops what is not known any more.
-//! What was written under the present definition is known by its revision, and served as it lies
-//! in the store. Nothing is remembered of the others: they are few, and a client that cares writes
-//! them. A write that overlaps the change of its definition may miss the new defaults.
+//! A CRD may get another schema or storage version while objects exist. An object stays as stored
+//! until a client writes it; until then each read sets its missing defaults and prunes its unknown
+//! fields. The revision of an object tells whether it was stored under the present CRD; then it is
+//! served without these steps. The converted objects are not cached: they are few. A write that
+//! overlaps the change of its CRD may miss the new defaults.
+//!
+//! Conversion by webhooks is in [`crate::webhook`].
 
 mod events;
 mod scalers;
@@ -20,24 +20,24 @@ mod scalers;
 pub use events::core_field as event_field;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use mainstay_kinds::{Custom, KindRow, Source};
+use mainstay_kinds::{CustomVersion, KindRow, KindSource};
 use mainstay_object::Object;
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_store::Stored;
 use serde_json::Value;
 
-/// Whether what is stored is what clients of this version read.
+/// Whether the row's version is the storage version.
 pub fn is_identity(row: &KindRow) -> bool {
     row.api_version == row.storage_api_version
 }
 
-/// Turns an object of the row's version into the stored form.
+/// Converts an object from the row's version to the storage version.
 pub fn to_storage(row: &KindRow, object: &mut Object) {
     if is_identity(row) {
         return;
     }
     object.set(&["apiVersion"], (*row.storage_api_version).into());
-    if matches!(row.source, Source::BuiltIn(_)) {
+    if matches!(row.source, KindSource::BuiltIn(_)) {
         match &*row.storage {
             "events" => events::to_core(object),
             "autoscaling/horizontalpodautoscalers" => scalers::to_v2(object),
@@ -46,50 +46,50 @@ pub fn to_storage(row: &KindRow, object: &mut Object) {
     }
 }
 
-/// Turns a stored object into the row's version.
+/// Converts a stored object to the row's version.
 pub fn from_storage(row: &KindRow, object: &mut Object) {
     if is_identity(row) {
         return;
     }
     object.set(&["apiVersion"], (*row.api_version).into());
     match &row.source {
-        Source::BuiltIn(_) => {
+        KindSource::BuiltIn(_) => {
             match &*row.storage {
                 "events" => events::from_core(object),
                 "autoscaling/horizontalpodautoscalers" => scalers::to_v1(object),
                 _ => {}
             }
-            complete_as(row.definition(), object);
+            normalize(row.definition(), object);
         }
-        Source::Custom(custom) if !custom.looks_as_stored() => {
-            in_value(object, |value| drop(custom.version().schema.prune(value)));
+        KindSource::Custom(custom) if !custom.has_stored_schema() => {
+            update_value(object, |value| drop(custom.version().schema.prune(value)));
         }
-        Source::Custom(_) => {}
+        KindSource::Custom(_) => {}
     }
 }
 
-/// Does something with an object as a value.
-fn in_value(object: &mut Object, act: impl FnOnce(&mut Value)) {
+/// Changes an object as a JSON value.
+fn update_value(object: &mut Object, change: impl FnOnce(&mut Value)) {
     let mut value = std::mem::take(object).into_value();
-    act(&mut value);
-    // What went in as an object comes out as one.
+    change(&mut value);
+    // Each change keeps an object an object.
     *object = Object::from_value(value).unwrap_or_default();
 }
 
-/// Gives an object of a built-in kind, in the stored form, what the original always writes and takes
-/// what it never does; see [`mainstay_schema::form`].
+/// Normalizes empty fields of a built-in object in the storage version, as Go writes them; see
+/// [`mainstay_schema::form`].
 pub fn complete(row: &KindRow, object: &mut Object) {
-    if matches!(row.source, Source::Custom(_)) {
+    if matches!(row.source, KindSource::Custom(_)) {
         return;
     }
     if is_identity(row) {
-        complete_as(row.definition(), object);
+        normalize(row.definition(), object);
     } else {
-        complete_as(builtin::definition_of(&object.gvk()), object);
+        normalize(builtin::definition_of(&object.gvk()), object);
     }
 }
 
-fn complete_as(definition: Option<&Definition>, object: &mut Object) {
+fn normalize(definition: Option<&TypeDefinition>, object: &mut Object) {
     if let Some(definition) = definition {
         mainstay_schema::form::complete(definition, object.fields_mut());
     }
@@ -97,33 +97,34 @@ fn complete_as(definition: Option<&Definition>, object: &mut Object) {
 
 /// A stored object, decoded, in the row's version.
 pub fn object(row: &KindRow, stored: &Stored) -> Object {
-    decoded(row, &stored.bytes(), stored.revision)
+    decode(row, &stored.bytes(), stored.revision)
 }
 
-/// A stored object, decoded, in the form that is stored now.
+/// A stored object, decoded, in the present storage version.
 pub fn stored_form(row: &KindRow, stored: &Stored) -> Object {
     let mut object = stored.object();
     if is_outdated(row, stored.start(), stored.revision) {
-        renew(row, &mut object);
-        rename(row, &row.storage_api_version, &mut object);
+        reread(row, &mut object);
+        convert_custom(row, &row.storage_api_version, &mut object);
     }
     object
 }
 
-/// A stored object, encoded, in the row's version; shared when that is the stored form.
+/// A stored object, encoded, in the row's version. The bytes are shared with the store if that is the
+/// storage version.
 pub fn bytes(row: &KindRow, stored: &Stored) -> Bytes {
-    encoded(row, &stored.bytes(), stored.revision)
+    encode(row, &stored.bytes(), stored.revision)
 }
 
-/// Writes a stored object as an item of a list in the row's version: items of built-in kinds leave
-/// out what the list says for all of them, `apiVersion` and `kind`.
+/// Writes a stored object as an item of a list in the row's version. Items of built-in kinds have no
+/// `apiVersion` and `kind`.
 pub fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
     if row.custom().is_some() {
         return out.put_slice(&bytes(row, stored));
     }
     if is_identity(row)
         && let bytes = stored.bytes()
-        && let Some([between, rest]) = untyped(row, &bytes, stored.slot())
+        && let Some([between, rest]) = without_type(row, &bytes, stored.slot())
     {
         out.put_u8(b'{');
         out.put_slice(between);
@@ -135,17 +136,16 @@ pub fn put_item(row: &KindRow, stored: &Stored, out: &mut BytesMut) {
     out.put_slice(object.to_value().to_string().as_bytes());
 }
 
-/// The text of an object without its braces' first and without `apiVersion` and `kind`, in two
-/// pieces; none if `apiVersion` is not its first field, which is rare. The digits of the revision
-/// are at `slot`.
-fn untyped<'a>(row: &KindRow, bytes: &'a [u8], slot: usize) -> Option<[&'a [u8]; 2]> {
+/// The text of an object without the opening brace, `apiVersion` and `kind`, in two pieces; none if
+/// `apiVersion` is not its first field, which is rare. The digits of the revision are at `slot`.
+fn without_type<'a>(row: &KindRow, bytes: &'a [u8], slot: usize) -> Option<[&'a [u8]; 2]> {
     let typed = bytes.strip_prefix(HEAD)?.strip_prefix(row.storage_api_version.as_bytes())?;
     if !typed.starts_with(b"\",") {
         return None;
     }
     let start = HEAD.len() + row.storage_api_version.len() + br#"","#.len();
-    // Kinds without fields that sort before it have it here; the others have it just before the
-    // metadata, in which no such text can stand outside of a string.
+    // `kind` is here unless another field sorts before it. Then it is just before the metadata, and
+    // no such text occurs between outside of a string.
     let kind = format!("\"kind\":\"{}\",", row.kind);
     if bytes.get(start..)?.starts_with(kind.as_bytes()) {
         return Some([&[], &bytes[start + kind.len()..]]);
@@ -156,76 +156,76 @@ fn untyped<'a>(row: &KindRow, bytes: &'a [u8], slot: usize) -> Option<[&'a [u8];
 }
 
 /// Bytes stored at a revision, decoded, in the row's version.
-pub fn decoded(row: &KindRow, bytes: &[u8], written: u64) -> Object {
-    // Stored bytes were encoded from an object.
+pub fn decode(row: &KindRow, bytes: &[u8], written: u64) -> Object {
+    // Stored bytes are the JSON of an object.
     let mut object: Object = serde_json::from_slice(bytes).unwrap_or_default();
     if is_outdated(row, bytes, written) {
-        renew(row, &mut object);
-        rename(row, &row.api_version, &mut object);
+        reread(row, &mut object);
+        convert_custom(row, &row.api_version, &mut object);
     } else {
         from_storage(row, &mut object);
     }
     object
 }
 
-/// Whether bytes stored at a revision have the metadata that the row's version shows.
+/// Whether bytes stored at a revision have the same metadata in the row's version.
 pub fn has_metadata_as_stored(row: &KindRow, bytes: &[u8], written: u64) -> bool {
-    let is_plain = is_identity(row) || row.custom().is_some_and(Custom::looks_as_stored);
-    is_plain && !is_outdated(row, bytes, written)
+    let is_unchanged =
+        is_identity(row) || row.custom().is_some_and(CustomVersion::has_stored_schema);
+    is_unchanged && !is_outdated(row, bytes, written)
 }
 
 /// Bytes stored at a revision, encoded, in the row's version.
-pub fn encoded(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
+pub fn encode(row: &KindRow, bytes: &Bytes, written: u64) -> Bytes {
     let outdated = is_outdated(row, bytes, written);
     if is_identity(row) && !outdated {
         return bytes.clone();
     }
-    if row.custom().is_some_and(Custom::looks_as_stored)
+    if row.custom().is_some_and(CustomVersion::has_stored_schema)
         && !outdated
-        && let Some(substituted) = substitute(row, bytes)
+        && let Some(replaced) = replace_api_version(row, bytes)
     {
-        return substituted;
+        return replaced;
     }
-    decoded(row, bytes, written).to_value().to_string().into()
+    decode(row, bytes, written).to_value().to_string().into()
 }
 
-/// Whether bytes were stored before the definition of their kind became what it is, so that they
-/// may lack defaults, have fields that are not known any more, or name a version that objects are
-/// no longer stored in.
+/// Whether bytes were stored under an earlier CRD: they may lack defaults, have unknown fields, or
+/// have a former storage version.
 pub fn is_outdated(row: &KindRow, bytes: &[u8], written: u64) -> bool {
     let Some(custom) = row.custom().filter(|custom| written < custom.since()) else { return false };
     let current = bytes
         .strip_prefix(HEAD)
         .and_then(|rest| rest.strip_prefix(row.storage_api_version.as_bytes()))
         .is_some_and(|rest| rest.first() == Some(&b'"'));
-    !current || custom.storage_schema().changes_what_is_stored()
+    !current || custom.storage_schema().may_change_stored()
 }
 
-/// Makes an outdated object what the version that it was stored in says of it now.
-fn renew(row: &KindRow, object: &mut Object) {
+/// Sets defaults and prunes an outdated object by the present schema of its version.
+fn reread(row: &KindRow, object: &mut Object) {
     let Some(custom) = row.custom() else { return };
     let version =
         object.api_version().rsplit('/').next().and_then(|name| custom.definition.version(name));
     let schema = version.map_or(custom.storage_schema(), |version| &*version.schema);
-    in_value(object, |value| schema.reread(value));
+    update_value(object, |value| schema.reread(value));
 }
 
-/// Turns an object of a custom kind, in whichever version, into another version.
-fn rename(row: &KindRow, api_version: &str, object: &mut Object) {
+/// Converts an object of a custom kind to another version.
+fn convert_custom(row: &KindRow, api_version: &str, object: &mut Object) {
     let Some(custom) = row.custom().filter(|_| object.api_version() != api_version) else { return };
     object.set(&["apiVersion"], api_version.into());
     let name = api_version.rsplit('/').next().unwrap_or_default();
     if let Some(version) = custom.definition.version(name) {
-        in_value(object, |value| drop(version.schema.prune(value)));
+        update_value(object, |value| drop(version.schema.prune(value)));
     }
 }
 
-/// How objects begin whose first field in order is `apiVersion`.
+/// The beginning of an object whose first field is `apiVersion`.
 const HEAD: &[u8] = br#"{"apiVersion":""#;
 
-/// Replaces the `apiVersion` at the front of the bytes; none if something else stands there, which
-/// a custom kind with a field that sorts before it may cause.
-fn substitute(row: &KindRow, bytes: &[u8]) -> Option<Bytes> {
+/// Replaces the `apiVersion` at the beginning of the bytes; none if a field of the custom kind sorts
+/// before it.
+fn replace_api_version(row: &KindRow, bytes: &[u8]) -> Option<Bytes> {
     let rest = bytes.strip_prefix(HEAD)?.strip_prefix(row.storage_api_version.as_bytes())?;
     if rest.first() != Some(&b'"') {
         return None;
@@ -236,11 +236,11 @@ fn substitute(row: &KindRow, bytes: &[u8]) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_kinds::Registry;
+    use mainstay_kinds::KindRegistry;
     use serde_json::json;
 
-    fn there_and_back(group: &str, plural: &str, value: Value) -> (Object, Object) {
-        let registry = Registry::new(|_| &mainstay_kinds::Plain);
+    fn convert_to_storage_and_back(group: &str, plural: &str, value: Value) -> (Object, Object) {
+        let registry = KindRegistry::new(|_| &mainstay_kinds::DefaultStrategy);
         let row = registry.find(group, "v1", plural).unwrap();
         let mut object = Object::from_value(value).unwrap();
         to_storage(&row, &mut object);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_both_groups_are_one_object() {
+    fn an_event_converts_between_both_groups() {
         let event = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
             "regarding": {"kind": "Pod", "name": "p"}, "note": "text", "reason": "R",
@@ -259,7 +259,7 @@ mod tests {
             "deprecatedLastTimestamp": null,
             "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
         });
-        let (stored, back) = there_and_back("events.k8s.io", "events", event.clone());
+        let (stored, back) = convert_to_storage_and_back("events.k8s.io", "events", event.clone());
         assert_eq!(stored.api_version(), "v1");
         assert_eq!(stored.str(&["involvedObject", "name"]), Some("p"));
         assert_eq!(stored.str(&["message"]), Some("text"));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_metric_of_the_old_autoscaler_is_one_of_the_new() {
+    fn the_metric_of_autoscaling_v1_is_an_entry_of_v2() {
         let scaler = json!({
             "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
             "metadata": {"name": "h"},
@@ -279,7 +279,7 @@ mod tests {
             "status": {"currentReplicas": 0, "desiredReplicas": 0},
         });
         let (stored, back) =
-            there_and_back("autoscaling", "horizontalpodautoscalers", scaler.clone());
+            convert_to_storage_and_back("autoscaling", "horizontalpodautoscalers", scaler.clone());
         assert_eq!(stored.api_version(), "autoscaling/v2");
         assert_eq!(
             stored.get(&["spec", "metrics"]),

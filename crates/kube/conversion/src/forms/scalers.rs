@@ -1,7 +1,7 @@
-//! Autoscalers: `autoscaling/v1`, which knows one metric, and v2, which is stored.
+//! Conversion of autoscalers between `autoscaling/v1` and v2, which is stored.
 //!
-//! Metrics and behaviour that v1 cannot say travel in the annotations that the original uses for
-//! them, so that reading in v1 and writing back loses nothing.
+//! v1 has one metric. Other metrics and the behavior are kept in upstream's annotations, so a client
+//! that reads and writes v1 loses nothing.
 
 use mainstay_object::Object;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// From v1 to v2.
+/// Converts from v1 to v2.
 pub(super) fn to_v2(scaler: &mut Object) {
     let mut metrics = Vec::new();
     if let Some(percent) = scaler.remove(&["spec", "targetCPUUtilizationPercentage"]) {
@@ -29,7 +29,7 @@ pub(super) fn to_v2(scaler: &mut Object) {
     }
 }
 
-/// From v2 to v1.
+/// Converts from v2 to v1.
 pub(super) fn to_v1(scaler: &mut Object) {
     if let Some(Value::Array(metrics)) = scaler.remove(&["spec", "metrics"]) {
         let mut others = Vec::new();

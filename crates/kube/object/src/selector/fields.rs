@@ -1,4 +1,4 @@
-//! Selectors on the fields that a kind lets clients select by.
+//! Field selectors, on the fields that a kind makes selectable.
 
 use super::SelectorError;
 
@@ -20,10 +20,10 @@ pub struct FieldTerm {
 }
 
 impl FieldSelector {
-    /// Reads the query form; `\` escapes `,`, `=` and itself in values.
+    /// Parses the query form; `\` escapes `,`, `=` and itself in values.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut parts = split_unescaped(text);
-        // The original reads them in this order, which decides what it complains of first.
+        // Upstream parses terms in this order, which decides the first error.
         parts.sort_unstable();
         let mut terms = Vec::new();
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
@@ -46,17 +46,21 @@ impl FieldSelector {
         &self.terms
     }
 
-    /// Whether no term is made.
+    /// Whether there is no term.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// The value that `path` must equal, if the selector says so.
+    /// The value that the selector requires at `path`, if any.
     pub fn required(&self, path: &str) -> Option<&str> {
-        self.terms.iter().find(|t| !t.negated && t.path == path).map(|t| t.value.as_str())
+        self.terms
+            .iter()
+            .find(|term| !term.negated && term.path == path)
+            .map(|term| term.value.as_str())
     }
 
-    /// Whether the values that `field` finds satisfy every term; an absent field is the empty string.
+    /// Whether the values that `field` returns satisfy every term; an absent field is the empty
+    /// string.
     pub fn matches_with(&self, field: impl Fn(&str) -> String) -> bool {
         self.terms.iter().all(|term| (field(&term.path) == term.value) != term.negated)
     }
@@ -80,27 +84,29 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A term at its first operator.
+/// Splits a term at its first operator.
 fn split_term(term: &str) -> Option<(&str, &str, &str)> {
     term.char_indices().find_map(|(at, _)| {
-        let operator = ["!=", "==", "="].into_iter().find(|one| term[at..].starts_with(one))?;
+        let operator =
+            ["!=", "==", "="].into_iter().find(|operator| term[at..].starts_with(operator))?;
         Some((&term[..at], operator, &term[at + operator.len()..]))
     })
 }
 
 fn unescape(value: &str) -> Result<String, SelectorError> {
-    let refuse = |what: String| Err(SelectorError(format!("invalid field selector: {what}")));
+    let invalid =
+        |problem: String| Err(SelectorError(format!("invalid field selector: {problem}")));
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
                 Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
-                Some(other) => return refuse(format!("invalid escape sequence: \\{other}")),
-                None => return refuse("invalid escape sequence: \\".to_owned()),
+                Some(other) => return invalid(format!("invalid escape sequence: \\{other}")),
+                None => return invalid("invalid escape sequence: \\".to_owned()),
             },
-            // The original prints the number of the character.
-            ',' | '=' => return refuse(format!("unescaped character in value: {}", c as u32)),
+            // Upstream prints the number of the character.
+            ',' | '=' => return invalid(format!("unescaped character in value: {}", c as u32)),
             c => out.push(c),
         }
     }

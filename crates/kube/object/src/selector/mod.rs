@@ -1,4 +1,4 @@
-//! Label and field selectors: parsing with the API's messages, and matching.
+//! Label and field selectors: parsing, with the messages of the API, and matching.
 
 mod fields;
 mod query;
@@ -9,7 +9,7 @@ use crate::{FieldError, FieldPath, Object, names};
 use serde_json::Value;
 use std::fmt;
 
-/// A selector that cannot be read, in the words of `k8s.io/apimachinery`.
+/// A selector cannot be parsed; the text is that of `k8s.io/apimachinery`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(pub String);
@@ -25,7 +25,7 @@ pub enum Requirement {
     In(String, Values),
     /// The label is absent or has none of the values.
     NotIn(String, Values),
-    /// The label is there.
+    /// The label is present.
     Exists(String),
     /// The label is absent.
     NotExists(String),
@@ -36,7 +36,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    /// The label that it is about.
+    /// The key of the label.
     pub fn key(&self) -> &str {
         match self {
             Self::Equals(key, _)
@@ -80,8 +80,8 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// The values of `in` and `notin`, sorted, as they are printed. There may be as many as a request has
-/// room for, and each object of a list is looked up among them.
+/// The values of `in` and `notin`, sorted as they are printed. A request may have many of them, and
+/// each object of a list is compared with them, so a lookup is a binary search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Vec<String>);
 
@@ -92,7 +92,7 @@ impl Values {
     }
 
     fn contains(&self, value: &str) -> bool {
-        self.0.binary_search_by(|known| known.as_str().cmp(value)).is_ok()
+        self.0.binary_search_by(|other| other.as_str().cmp(value)).is_ok()
     }
 }
 
@@ -117,16 +117,16 @@ impl LabelSelector {
     /// Matches objects that carry all these labels.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let pairs = pairs.into_iter();
-        Self::of(pairs.map(|(key, value)| Requirement::Equals(key.into(), value.into())).collect())
+        Self::new(pairs.map(|(key, value)| Requirement::Equals(key.into(), value.into())).collect())
     }
 
-    /// Reads the query form: `a=b,c!=d,e in (f,g),!h,i>3`.
+    /// Parses the query form: `a=b,c!=d,e in (f,g),!h,i>3`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        query::parse(text).map(Self::of)
+        query::parse(text).map(Self::new)
     }
 
-    /// The original sorts by key, which shows wherever a selector is printed.
-    fn of(mut requirements: Vec<Requirement>) -> Self {
+    /// Upstream sorts requirements by key, which a printed selector shows.
+    fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key().cmp(b.key()));
         Self { requirements }
     }
@@ -160,12 +160,12 @@ impl LabelSelector {
                     )));
                 }
             };
-            requirements.push(checked(key, operator, values)?);
+            requirements.push(optional_requirement(key, operator, values)?);
         }
-        Ok(Self::of(requirements))
+        Ok(Self::new(requirements))
     }
 
-    /// Whether no requirement is made.
+    /// Whether there is no requirement.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -180,7 +180,7 @@ impl LabelSelector {
         self.matches_with(|key| object.label(key))
     }
 
-    /// Whether labels looked up by `label` satisfy every requirement.
+    /// Whether the labels that `label` returns satisfy every requirement.
     pub fn matches_with<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(&label))
     }
@@ -210,17 +210,17 @@ enum Operator {
     Less,
 }
 
-/// Makes a requirement of its parts, or says which rules they break.
+/// A requirement from its parts, or the rules that they break.
 fn requirement(
     key: &str,
     operator: Operator,
     values: Vec<String>,
 ) -> Result<Requirement, SelectorError> {
-    checked(key, operator, Some(values))
+    optional_requirement(key, operator, Some(values))
 }
 
-/// The same; values that are absent are told from none.
-fn checked(
+/// As [`requirement`]; `values` is none if the selector has no such field.
+fn optional_requirement(
     key: &str,
     operator: Operator,
     values: Option<Vec<String>>,
@@ -228,9 +228,9 @@ fn checked(
     let given = values.as_ref().map_or(Value::Null, |values| values.clone().into());
     let values = values.unwrap_or_default();
     let mut errors: Vec<FieldError> = Vec::new();
-    let wrong = names::qualified_name(key);
-    if !wrong.is_empty() {
-        errors.push(FieldError::invalid(&FieldPath::new("key"), key, wrong.join("; ")));
+    let problems = names::qualified_name(key);
+    if !problems.is_empty() {
+        errors.push(FieldError::invalid(&FieldPath::new("key"), key, problems.join("; ")));
     }
     let path = FieldPath::new("values");
     let why = match operator {
@@ -258,22 +258,22 @@ fn checked(
         }
     }
     for (at, value) in values.iter().enumerate() {
-        let wrong = names::label_value(value);
-        if !wrong.is_empty() {
+        let problems = names::label_value(value);
+        if !problems.is_empty() {
             let path = path.index(at).key(key);
-            errors.push(FieldError::invalid(&path, value.as_str(), wrong.join("; ")));
+            errors.push(FieldError::invalid(&path, value.as_str(), problems.join("; ")));
         }
     }
     if !errors.is_empty() {
         return Err(SelectorError(FieldError::join(&errors)));
     }
     let key = key.to_owned();
-    let mut one = values;
+    let mut values = values;
     Ok(match operator {
-        Operator::Equals => Requirement::Equals(key, one.pop().unwrap_or_default()),
-        Operator::NotEquals => Requirement::NotEquals(key, one.pop().unwrap_or_default()),
-        Operator::In => Requirement::In(key, Values::new(one)),
-        Operator::NotIn => Requirement::NotIn(key, Values::new(one)),
+        Operator::Equals => Requirement::Equals(key, values.pop().unwrap_or_default()),
+        Operator::NotEquals => Requirement::NotEquals(key, values.pop().unwrap_or_default()),
+        Operator::In => Requirement::In(key, Values::new(values)),
+        Operator::NotIn => Requirement::NotIn(key, Values::new(values)),
         Operator::Exists => Requirement::Exists(key),
         Operator::NotExists => Requirement::NotExists(key),
         Operator::Greater => Requirement::Greater(key, bound),

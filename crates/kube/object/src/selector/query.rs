@@ -1,26 +1,27 @@
-//! The query form of label selectors, token by token as the original reads it: its messages name
-//! the token that stands in the way.
+//! Parser for the query form of label selectors.
+//!
+//! It reads token by token, as upstream does, because messages name the unexpected token.
 
 use super::{Operator, Requirement, SelectorError, requirement};
 use crate::names;
 
-/// The operators that a message lists where one is missing.
+/// The operators that a message lists when one is missing.
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
-    /// A key or a value, also `in` and `notin` where an operator makes no sense.
+    /// A key or a value, also `in` and `notin` where no operator is expected.
     Word,
     /// One of `= == != < > ! ( ) ,`.
     Symbol,
     End,
 }
 
-type Item<'a> = (Token, &'a str);
+type TokenText<'a> = (Token, &'a str);
 
-/// Reads every requirement, in the order written.
+/// Parses all requirements, in the order of the text.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
-    // A zero byte ends the text, as it does in the original.
+    // A zero byte ends the text, as in upstream.
     let mut reader = Reader { rest: text.split('\0').next().unwrap_or_default() };
     let mut requirements = Vec::new();
     loop {
@@ -28,25 +29,26 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
             (Token::Word, _) | (Token::Symbol, "!") => {}
             (Token::End, _) => return Ok(requirements),
             (Token::Symbol, other) => {
-                return found(other, ", expected: !, identifier, or 'end of string'");
+                return unexpected(other, ", expected: !, identifier, or 'end of string'");
             }
         }
-        let one = reader.requirement();
+        let requirement = reader.requirement();
         requirements.push(
-            one.map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
+            requirement
+                .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
         );
         match reader.next() {
             (Token::End, _) => return Ok(requirements),
             (Token::Symbol, ",") => match reader.peek() {
                 (Token::Word, _) | (Token::Symbol, "!") => {}
-                (_, other) => return found(other, ", expected: identifier after ','"),
+                (_, other) => return unexpected(other, ", expected: identifier after ','"),
             },
-            (_, other) => return found(other, ", expected: ',' or 'end of string'"),
+            (_, other) => return unexpected(other, ", expected: ',' or 'end of string'"),
         }
     }
 }
 
-fn found<T>(token: &str, expected: &str) -> Result<T, SelectorError> {
+fn unexpected<T>(token: &str, expected: &str) -> Result<T, SelectorError> {
     Err(SelectorError(format!("found '{token}'{expected}")))
 }
 
@@ -56,7 +58,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// The next token and what follows it.
-    fn split(&self) -> (Item<'a>, &'a str) {
+    fn split(&self) -> (TokenText<'a>, &'a str) {
         let text = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let is_symbol = |c: char| "=!(),><".contains(c);
         let Some(first) = text.chars().next() else { return ((Token::End, ""), "") };
@@ -65,16 +67,16 @@ impl<'a> Reader<'a> {
             let (symbol, rest) = text.split_at(if pair { 2 } else { 1 });
             return ((Token::Symbol, symbol), rest);
         }
-        let ends = |c: char| is_symbol(c) || matches!(c, ' ' | '\t' | '\r' | '\n');
-        let (word, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));
+        let ends_word = |c: char| is_symbol(c) || matches!(c, ' ' | '\t' | '\r' | '\n');
+        let (word, rest) = text.split_at(text.find(ends_word).unwrap_or(text.len()));
         ((Token::Word, word), rest)
     }
 
-    fn peek(&self) -> Item<'a> {
+    fn peek(&self) -> TokenText<'a> {
         self.split().0
     }
 
-    fn next(&mut self) -> Item<'a> {
+    fn next(&mut self) -> TokenText<'a> {
         let (item, rest) = self.split();
         self.rest = rest;
         item
@@ -86,12 +88,14 @@ impl<'a> Reader<'a> {
         if negated {
             token = self.next();
         }
-        let (Token::Word, key) = token else { return found(token.1, ", expected: identifier") };
-        let wrong = names::qualified_name(key);
-        if !wrong.is_empty() {
-            // The original has no path for the key here, and prints that.
-            let wrong = wrong.join("; ");
-            return Err(SelectorError(format!("<nil>: Invalid value: {key:?}: {wrong}")));
+        let (Token::Word, key) = token else {
+            return unexpected(token.1, ", expected: identifier");
+        };
+        let problems = names::qualified_name(key);
+        if !problems.is_empty() {
+            // Upstream has no path for the key here, and prints `<nil>`.
+            let problems = problems.join("; ");
+            return Err(SelectorError(format!("<nil>: Invalid value: {key:?}: {problems}")));
         }
         if negated {
             return requirement(key, Operator::NotExists, Vec::new());
@@ -115,11 +119,11 @@ impl<'a> Reader<'a> {
             "!=" => Operator::NotEquals,
             ">" => Operator::Greater,
             "<" => Operator::Less,
-            other => return found(other, &format!(", expected: {OPERATORS}")),
+            other => return unexpected(other, &format!(", expected: {OPERATORS}")),
         })
     }
 
-    /// The one value behind `=` and its like; none is the empty one.
+    /// The value after `=`, `==`, `!=`, `<` or `>`; empty if missing.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             (Token::End, _) | (Token::Symbol, ",") => Ok(String::new()),
@@ -127,7 +131,7 @@ impl<'a> Reader<'a> {
                 self.next();
                 Ok(word.to_owned())
             }
-            (Token::Symbol, other) => found(other, ", expected: identifier"),
+            (Token::Symbol, other) => unexpected(other, ", expected: identifier"),
         }
     }
 
@@ -135,21 +139,21 @@ impl<'a> Reader<'a> {
     fn values(&mut self) -> Result<Vec<String>, SelectorError> {
         match self.next() {
             (Token::Symbol, "(") => {}
-            (_, other) => return found(other, " expected: '('"),
+            (_, other) => return unexpected(other, " expected: '('"),
         }
         let mut values = match self.peek() {
             (Token::Word, _) | (Token::Symbol, ",") => self.list()?,
             (Token::Symbol, ")") => vec![String::new()],
-            (_, other) => return found(other, ", expected: ',', ')' or identifier"),
+            (_, other) => return unexpected(other, ", expected: ',', ')' or identifier"),
         };
-        // What comes here is the parenthesis that the list stopped at.
+        // The closing parenthesis, at which the list ended.
         self.next();
         values.sort_unstable();
         values.dedup();
         Ok(values)
     }
 
-    /// The values up to the closing parenthesis; between two commas stands the empty one.
+    /// The values up to the closing parenthesis; there is an empty one between two commas.
     fn list(&mut self) -> Result<Vec<String>, SelectorError> {
         let mut values = Vec::new();
         loop {
@@ -159,7 +163,7 @@ impl<'a> Reader<'a> {
                     match self.peek() {
                         (Token::Symbol, ",") => {}
                         (Token::Symbol, ")") => return Ok(values),
-                        (_, other) => return found(other, ", expected: ',' or ')'"),
+                        (_, other) => return unexpected(other, ", expected: ',' or ')'"),
                     }
                 }
                 (Token::Symbol, ",") => {
@@ -175,7 +179,7 @@ impl<'a> Reader<'a> {
                         _ => {}
                     }
                 }
-                (_, other) => return found(other, ", expected: ',', or identifier"),
+                (_, other) => return unexpected(other, ", expected: ',', or identifier"),
             }
         }
     }

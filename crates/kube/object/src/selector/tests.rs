@@ -1,4 +1,4 @@
-//! Both selectors: what matches, and the original's words for what cannot be read.
+//! Label and field selectors: matching, and upstream's messages for malformed selectors.
 
 use super::*;
 use serde_json::json;
@@ -9,7 +9,7 @@ fn matches(selector: &str, labels: &Value) -> bool {
 }
 
 #[test]
-fn every_operator_of_the_query_form() {
+fn each_operator_of_the_query_form_matches_labels() {
     let labels = json!({"a": "1", "b": "x", "g.io/c": "", "in": "notin"});
     for yes in [
         "",
@@ -42,7 +42,7 @@ fn every_operator_of_the_query_form() {
 }
 
 #[test]
-fn a_malformed_label_selector_names_the_token_in_the_way() {
+fn the_error_of_a_label_selector_names_the_unexpected_token() {
     let rows = [
         ("a=1,", "found '', expected: identifier after ','"),
         ("a,,b", "found ',', expected: identifier after ','"),
@@ -72,7 +72,7 @@ fn a_malformed_label_selector_names_the_token_in_the_way() {
 }
 
 #[test]
-fn keys_and_values_obey_the_rules_of_labels() {
+fn keys_and_values_must_be_valid_for_labels() {
     for (text, start) in [
         ("-a=1", "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must"),
         ("a=b/c", "unable to parse requirement: values[0][a]: Invalid value: \"b/c\": a valid"),
@@ -84,7 +84,7 @@ fn keys_and_values_obey_the_rules_of_labels() {
 }
 
 #[test]
-fn printing_is_sorted_and_reads_back() {
+fn a_printed_selector_is_sorted_and_parses_again() {
     let selector = LabelSelector::parse("z, b in (2,1),a=1,d!=x,!c,e notin (x)").unwrap();
     assert_eq!(selector.to_string(), "a=1,b in (1,2),!c,d!=x,e notin (x),z");
     let again = LabelSelector::parse(&selector.to_string()).unwrap();
@@ -92,15 +92,15 @@ fn printing_is_sorted_and_reads_back() {
 }
 
 #[test]
-fn the_object_form() {
+fn a_label_selector_parses_from_an_object() {
     let selector = LabelSelector::from_value(&json!({
         "matchLabels": {"b": "1"},
         "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}, {"key": "c", "operator": "DoesNotExist"}],
     }))
     .unwrap();
     assert_eq!(selector.to_string(), "a in (x),b=1,!c");
-    let wrong = json!({"matchExpressions": [{"key": "b", "operator": "Near"}]});
-    assert!(LabelSelector::from_value(&wrong).is_err());
+    let unknown = json!({"matchExpressions": [{"key": "b", "operator": "Near"}]});
+    assert!(LabelSelector::from_value(&unknown).is_err());
     let why = "for 'in', 'notin' operators, values set can't be empty";
     let absent = json!({"matchExpressions": [{"key": "b", "operator": "In"}]});
     let error = LabelSelector::from_value(&absent).unwrap_err();
@@ -111,7 +111,7 @@ fn the_object_form() {
 }
 
 #[test]
-fn field_selectors_unescape_values() {
+fn values_of_field_selectors_are_unescaped() {
     let selector = FieldSelector::parse(r"metadata.name=a\,b,spec.x!=1").unwrap();
     assert_eq!(selector.required("metadata.name"), Some("a,b"));
     let with = |x: &str| {
@@ -122,7 +122,7 @@ fn field_selectors_unescape_values() {
 }
 
 #[test]
-fn a_malformed_field_selector_is_refused_in_the_original_words() {
+fn the_error_of_a_field_selector_is_that_of_upstream() {
     for (text, message) in [
         ("nonsense", "invalid selector: 'nonsense'; can't understand 'nonsense'"),
         ("b=1,a", "invalid selector: 'b=1,a'; can't understand 'a'"),
@@ -137,18 +137,18 @@ fn a_malformed_field_selector_is_refused_in_the_original_words() {
 }
 
 #[test]
-fn many_values_are_searched_by_halves_and_printed_in_order() {
+fn many_values_are_found_by_binary_search_and_printed_in_order() {
     let values: Vec<String> = (0..100_000).rev().map(|at| format!("v{at:05}")).collect();
     let of = |operator: &str| {
         let expression = json!({"key": "a", "operator": operator, "values": values});
         LabelSelector::from_value(&json!({"matchExpressions": [expression]})).unwrap()
     };
     let (within, without) = (of("In"), of("NotIn"));
-    // From first to last that would be ten thousand million comparisons.
+    // A linear search would take ten thousand million comparisons.
     for value in values.iter().map(String::as_str).chain(["", "v", "v000000", "v99999x"]) {
-        let known = value.len() == 6;
-        assert_eq!(within.matches_with(|_| Some(value)), known, "{value}");
-        assert_eq!(without.matches_with(|_| Some(value)), !known, "{value}");
+        let expected = value.len() == 6;
+        assert_eq!(within.matches_with(|_| Some(value)), expected, "{value}");
+        assert_eq!(without.matches_with(|_| Some(value)), !expected, "{value}");
     }
     let printed = within.to_string();
     assert!(printed.starts_with("a in (v00000,v00001,") && printed.ends_with(",v99999)"));

@@ -16,7 +16,7 @@
 //!   their schema says of those.
 //! - In a free value, objects are granular and lists atomic.
 
-use mainstay_schema::builtin::{self, Definition, Shape, Type, Written};
+use mainstay_schema::builtin::{self, FieldType, JsonForm, OmitRule, TypeDefinition};
 use mainstay_schema::structural::{self, Schema};
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -34,11 +34,11 @@ enum Kind<'a> {
     /// No value may be here.
     Nothing,
     /// A built-in definition; whether it is atomic, if a field says so.
-    Definition(&'a Definition, Option<bool>),
+    Definition(&'a TypeDefinition, Option<bool>),
     /// A field of a built-in definition.
-    Field(&'a builtin::Field),
+    Field(&'a builtin::FieldDefinition),
     /// A built-in type inside another.
-    Inner(&'a Type),
+    Inner(&'a FieldType),
     /// A structural schema.
     Structural { schema: &'a Schema, preserving: bool, whole: bool },
     /// A text.
@@ -87,7 +87,7 @@ pub(super) struct MapType<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Fields<'a> {
     None,
-    Definition(&'a Definition),
+    Definition(&'a TypeDefinition),
     Structural { schema: &'a Schema, preserving: bool, whole: bool },
 }
 
@@ -104,7 +104,7 @@ impl<'a> TypeRef<'a> {
     pub(super) const NOTHING: Self = Self(Kind::Nothing);
 
     /// A built-in type.
-    pub const fn builtin(definition: &'a Definition) -> Self {
+    pub const fn builtin(definition: &'a TypeDefinition) -> Self {
         Self(Kind::Definition(definition, None))
     }
 
@@ -139,7 +139,7 @@ impl<'a> TypeRef<'a> {
             Kind::Deduced => true,
             Kind::Inner(_) | Kind::Structural { .. } | Kind::Text => {
                 self.resolve().scalar == Some(Scalar::Any)
-                    && !matches!(self.0, Kind::Inner(Type::Object(_)))
+                    && !matches!(self.0, Kind::Inner(FieldType::Object(_)))
             }
             Kind::Nothing | Kind::Definition(..) | Kind::Field(_) | Kind::Atomic => false,
         }
@@ -246,60 +246,64 @@ impl<'a> MapType<'a> {
 
 /// The default of a built-in field. The documents of the API have one for every scalar that Go writes
 /// even if it is zero.
-fn default_of(field: &builtin::Field) -> Option<&Value> {
+fn default_of(field: &builtin::FieldDefinition) -> Option<&Value> {
     static EMPTY: Value = Value::String(String::new());
     static FALSE: Value = Value::Bool(false);
     static ZERO: LazyLock<Value> = LazyLock::new(|| 0.into());
     field.default.as_ref().or_else(|| {
-        if field.pointer || field.written != Written::Always {
+        if field.pointer || field.omit != OmitRule::Never {
             return None;
         }
         match field.ty {
-            Type::String => Some(&EMPTY),
-            Type::Boolean => Some(&FALSE),
-            Type::Int32 | Type::Int64 | Type::Double => Some(&ZERO),
-            Type::Bytes | Type::List(_) | Type::Map(_) | Type::Object(_) => None,
+            FieldType::String => Some(&EMPTY),
+            FieldType::Boolean => Some(&FALSE),
+            FieldType::Int32 | FieldType::Int64 | FieldType::Double => Some(&ZERO),
+            FieldType::Bytes | FieldType::List(_) | FieldType::Map(_) | FieldType::Object(_) => {
+                None
+            }
         }
     })
 }
 
-fn of_definition(definition: &Definition, atomic: Option<bool>) -> Atom<'_> {
+fn of_definition(definition: &TypeDefinition, atomic: Option<bool>) -> Atom<'_> {
     let atomic = atomic.unwrap_or(definition.is_atomic());
-    match definition.shape() {
-        Shape::FreeObject if definition.name() == RAW_EXTENSION => Atom::free(true),
-        Shape::Object if !definition.fields().is_empty() => {
+    match definition.json_form() {
+        JsonForm::FreeObject if definition.name() == RAW_EXTENSION => Atom::free(true),
+        JsonForm::Object if !definition.fields().is_empty() => {
             Atom::map(atomic, Fields::Definition(definition), TypeRef::NOTHING)
         }
-        Shape::Object | Shape::FreeObject => Atom::map(atomic, Fields::None, TypeRef::deduced()),
-        Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::ParsedText => {
+        JsonForm::Object | JsonForm::FreeObject => {
+            Atom::map(atomic, Fields::None, TypeRef::deduced())
+        }
+        JsonForm::Time | JsonForm::MicroTime | JsonForm::Quantity | JsonForm::ParsedText => {
             Atom::scalar(Scalar::Any)
         }
-        Shape::Any | Shape::IntOrString => Atom::free(false),
+        JsonForm::Any | JsonForm::IntOrString => Atom::free(false),
     }
 }
 
-fn of_field(field: &builtin::Field) -> Atom<'_> {
+fn of_field(field: &builtin::FieldDefinition) -> Atom<'_> {
     let atomic_list = matches!(field.list_type, None | Some(builtin::ListType::Atomic));
     let atomic = (field.atomic || field.granular).then_some(field.atomic);
     of_type(&field.ty, atomic, atomic_list, &field.list_map_keys)
 }
 
 fn of_type<'a>(
-    ty: &'a Type,
+    ty: &'a FieldType,
     atomic_map: Option<bool>,
     atomic_list: bool,
     keys: &'a [Box<str>],
 ) -> Atom<'a> {
     match ty {
-        Type::String | Type::Bytes => Atom::scalar(Scalar::String),
-        Type::Int32 | Type::Int64 | Type::Double => Atom::scalar(Scalar::Numeric),
-        Type::Boolean => Atom::scalar(Scalar::Boolean),
-        Type::List(element) => Atom::list(atomic_list, keys, TypeRef(Kind::Inner(element))),
-        Type::Map(element) => {
+        FieldType::String | FieldType::Bytes => Atom::scalar(Scalar::String),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => Atom::scalar(Scalar::Numeric),
+        FieldType::Boolean => Atom::scalar(Scalar::Boolean),
+        FieldType::List(element) => Atom::list(atomic_list, keys, TypeRef(Kind::Inner(element))),
+        FieldType::Map(element) => {
             let element = TypeRef(Kind::Inner(element));
             Atom::map(atomic_map.unwrap_or_default(), Fields::None, element)
         }
-        Type::Object(_) => ty
+        FieldType::Object(_) => ty
             .definition()
             .map_or_else(|| Atom::free(false), |definition| of_definition(definition, atomic_map)),
     }

@@ -1,12 +1,12 @@
 //! Strategic merge patch against what a Kubernetes 1.35 API server answered (`recorded/`).
 
 use mainstay_patch::{PatchError, strategic_merge};
-use mainstay_schema::builtin::{Definition, definition};
+use mainstay_schema::builtin::{TypeDefinition, definition};
 use mainstay_schema::strict;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn deployment() -> &'static Definition {
+fn deployment() -> &'static TypeDefinition {
     definition("api.apps.v1.Deployment").unwrap()
 }
 

@@ -1,8 +1,8 @@
-//! How messages of Go name the types of the table.
+//! Go's names of the types of the table, as messages contain them.
 
-use super::{Definition, Type};
+use super::{FieldType, TypeDefinition};
 
-impl Definition {
+impl TypeDefinition {
     /// The last part of the package of the Go type, such as `v1`.
     pub(crate) fn go_package(&self) -> &str {
         self.name().rsplit('.').nth(1).unwrap_or_default()
@@ -14,10 +14,10 @@ impl Definition {
     }
 }
 
-/// Go's name of the type of a field of `owner`; `name` is the name of its scalar or of the whole, where
-/// it has one ([`Field::type_name`](super::Field::type_name)).
-pub fn spelled_type(ty: &Type, name: Option<&str>, owner: &Definition) -> String {
-    let full = |name: &str| {
+/// Go's name of the type of a field of `owner`. `name` is its
+/// [`type_name`](super::FieldDefinition::type_name).
+pub fn go_type_name(ty: &FieldType, name: Option<&str>, owner: &TypeDefinition) -> String {
+    let qualify = |name: &str| {
         if name.contains('.') || name == "int" {
             name.to_owned()
         } else {
@@ -25,20 +25,22 @@ pub fn spelled_type(ty: &Type, name: Option<&str>, owner: &Definition) -> String
         }
     };
     match (ty, name) {
-        (Type::List(_) | Type::Map(_), Some(whole)) if whole.starts_with('*') => full(&whole[1..]),
-        (Type::List(element), name) => format!("[]{}", spelled_type(element, name, owner)),
-        (Type::Map(element), name) => {
-            format!("map[string]{}", spelled_type(element, name, owner))
+        (FieldType::List(_) | FieldType::Map(_), Some(whole)) if whole.starts_with('*') => {
+            qualify(&whole[1..])
         }
-        (Type::Object(reference), _) => {
-            reference.definition().map(Definition::go_name).unwrap_or_default()
+        (FieldType::List(element), name) => format!("[]{}", go_type_name(element, name, owner)),
+        (FieldType::Map(element), name) => {
+            format!("map[string]{}", go_type_name(element, name, owner))
         }
-        (_, Some(name)) => full(name),
-        (Type::String, None) => "string".to_owned(),
-        (Type::Bytes, None) => "[]uint8".to_owned(),
-        (Type::Int32, None) => "int32".to_owned(),
-        (Type::Int64, None) => "int64".to_owned(),
-        (Type::Double, None) => "float64".to_owned(),
-        (Type::Boolean, None) => "bool".to_owned(),
+        (FieldType::Object(reference), _) => {
+            reference.definition().map(TypeDefinition::go_name).unwrap_or_default()
+        }
+        (_, Some(name)) => qualify(name),
+        (FieldType::String, None) => "string".to_owned(),
+        (FieldType::Bytes, None) => "[]uint8".to_owned(),
+        (FieldType::Int32, None) => "int32".to_owned(),
+        (FieldType::Int64, None) => "int64".to_owned(),
+        (FieldType::Double, None) => "float64".to_owned(),
+        (FieldType::Boolean, None) => "bool".to_owned(),
     }
 }

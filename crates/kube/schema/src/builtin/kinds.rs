@@ -1,13 +1,12 @@
-//! Which kinds exist: what discovery shows of Kubernetes 1.35, one readable row for each.
+//! Rows of the built-in kinds of Kubernetes 1.35, as discovery lists them.
 //!
-//! Rows are in the order in which a real server lists them: group by group in the order of its
-//! priorities, inside a group-version by plural. The rows are written by hand (a real server's
-//! aggregated discovery is what they are compared with); what the types look like inside is
-//! generated, see [`super::table`].
+//! The order is that of a real server: by group priority, inside a group-version by plural. The rows
+//! are written by hand and compared with a real server's aggregated discovery. The definitions of
+//! the types are generated, see [`super::table`].
 
 use mainstay_object::{Gvk, Resource, Scope};
 
-/// A built-in kind: everything that discovery and routing need to know of it.
+/// A built-in kind, with all data for discovery and routing.
 #[derive(Debug)]
 pub struct BuiltinKind {
     /// API group; empty for the core group.
@@ -29,25 +28,24 @@ pub struct BuiltinKind {
     /// Verbs, in discovery's (alphabetical) order. Without `list` nothing is stored.
     pub verbs: &'static [&'static str],
     /// Subresources, in discovery's (alphabetical) order.
-    pub subresources: &'static [Subresource],
-    /// Where objects are stored: `group/plural`, or the plural alone for the core group. Events of
-    /// both groups are the same objects and share one place.
+    pub subresources: &'static [BuiltinSubresource],
+    /// The store's name of the kind: `group/plural`, or the plural alone for the core group. Events of
+    /// both groups are the same stored objects.
     pub storage: &'static str,
 }
 
 /// A subresource of a built-in kind.
 #[derive(Debug)]
-pub struct Subresource {
+pub struct BuiltinSubresource {
     /// Name: the last segment of the URL.
     pub name: &'static str,
-    /// Group of the kind it speaks. Discovery leaves group and version empty when it is the
-    /// group-version of the resource; here they are always filled in when the kind is another.
+    /// Kind of its objects.
     pub kind: SubresourceKind,
     /// Verbs, in discovery's (alphabetical) order.
     pub verbs: &'static [&'static str],
 }
 
-/// What kind of object a subresource takes and gives.
+/// The kind of a subresource's objects.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SubresourceKind {
     /// The kind of the resource itself.
@@ -59,7 +57,7 @@ pub enum SubresourceKind {
 }
 
 impl BuiltinKind {
-    /// Kind of lists: the kind with `List` behind it, as for every built-in kind.
+    /// Kind of lists: the kind and `List`, as for each built-in kind.
     pub fn list_kind(&self) -> String {
         format!("{}List", self.kind)
     }
@@ -85,7 +83,7 @@ impl BuiltinKind {
     }
 
     /// The subresource of this name.
-    pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
+    pub fn subresource(&self, name: &str) -> Option<&'static BuiltinSubresource> {
         self.subresources.iter().find(|row| row.name == name)
     }
 
@@ -99,14 +97,14 @@ impl BuiltinKind {
         self
     }
 
-    const fn subresources(mut self, rows: &'static [Subresource]) -> Self {
+    const fn subresources(mut self, rows: &'static [BuiltinSubresource]) -> Self {
         self.subresources = rows;
         self
     }
 }
 
-impl Subresource {
-    /// Group, version and kind that it speaks, for a resource of the given kind.
+impl BuiltinSubresource {
+    /// Group, version and kind of the subresource of a given kind.
     pub fn gvk(&self, of: &BuiltinKind) -> Gvk {
         match self.kind {
             SubresourceKind::Own => of.gvk(),
@@ -128,19 +126,19 @@ const GET: &[&str] = &["get"];
 const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
 const UPDATE: &[&str] = &["update"];
 
-const STATUS: Subresource = own("status", CHANGE);
-const SCALE: Subresource = foreign("scale", "autoscaling", "v1", "Scale", CHANGE);
+const STATUS: BuiltinSubresource = own("status", CHANGE);
+const SCALE: BuiltinSubresource = foreign("scale", "autoscaling", "v1", "Scale", CHANGE);
 
-const fn own(name: &'static str, verbs: &'static [&'static str]) -> Subresource {
-    Subresource { name, kind: SubresourceKind::Own, verbs }
+const fn own(name: &'static str, verbs: &'static [&'static str]) -> BuiltinSubresource {
+    BuiltinSubresource { name, kind: SubresourceKind::Own, verbs }
 }
 
 const fn sibling(
     name: &'static str,
     kind: &'static str,
     verbs: &'static [&'static str],
-) -> Subresource {
-    Subresource { name, kind: SubresourceKind::Sibling(kind), verbs }
+) -> BuiltinSubresource {
+    BuiltinSubresource { name, kind: SubresourceKind::Sibling(kind), verbs }
 }
 
 const fn foreign(
@@ -149,8 +147,8 @@ const fn foreign(
     version: &'static str,
     kind: &'static str,
     verbs: &'static [&'static str],
-) -> Subresource {
-    Subresource { name, kind: SubresourceKind::Foreign(group, version, kind), verbs }
+) -> BuiltinSubresource {
+    BuiltinSubresource { name, kind: SubresourceKind::Foreign(group, version, kind), verbs }
 }
 
 #[derive(Clone, Copy)]
@@ -209,8 +207,7 @@ const DISCOVERY: (&str, &str) = ("discovery.k8s.io", "v1");
 const RESOURCE: (&str, &str) = ("resource.k8s.io", "v1");
 const FLOWCONTROL: (&str, &str) = ("flowcontrol.apiserver.k8s.io", "v1");
 
-/// All rows; see the module for their order. Left as it stands by rustfmt, so
-/// that it reads as a table.
+/// All rows; see the module for their order. Not formatted by rustfmt, so that it reads as a table.
 #[rustfmt::skip]
 pub(super) static KINDS: &[BuiltinKind] = &[
     row(CORE, "bindings", names("Binding", "bindings", "binding"), Scope::Namespaced, CREATE),

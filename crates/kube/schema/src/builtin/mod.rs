@@ -1,9 +1,8 @@
-//! Built-in kinds of Kubernetes 1.35: rows for discovery, and what their types look like inside.
+//! Built-in kinds of Kubernetes 1.35: rows for discovery, and definitions of their Go types.
 //!
-//! The rows are constants ([`kinds`]). The types ([`definition`]) come from one generated table
-//! that lies deflated in the binary, one part for each Go package of types and one for its
-//! descriptions; a part is inflated when somebody first asks for a type of it. A server that nobody
-//! asks pays nothing.
+//! The rows are constants ([`kinds`]). The types ([`definition`]) come from one generated table. The
+//! binary has it compressed, in one part for the types and one for the descriptions of each Go
+//! package. The first use of a type decompresses its part, so unused packages cost nothing.
 
 mod go_name;
 mod kinds;
@@ -11,12 +10,13 @@ pub(crate) mod table;
 mod text;
 pub(crate) mod texts;
 
-pub use go_name::spelled_type;
-pub use kinds::{BuiltinKind, Subresource, SubresourceKind};
+pub use go_name::go_type_name;
+pub use kinds::{BuiltinKind, BuiltinSubresource, SubresourceKind};
 pub use table::{
-    Definition, Field, ListType, Reference, Shape, Type, Written, definition, definition_name,
+    FieldDefinition, FieldType, JsonForm, ListType, OmitRule, TypeDefinition, TypeReference,
+    definition, definition_name,
 };
-pub use text::{ReleaseError, TextError, parse_text};
+pub use text::{ParseReleaseError, ParseTextError, parse_text};
 
 use mainstay_object::Gvk;
 
@@ -35,8 +35,8 @@ pub fn resource(group: &str, version: &str, plural: &str) -> Option<&'static Bui
     kinds().iter().find(|row| row.plural == plural && row.group == group && row.version == version)
 }
 
-/// The type of a built-in kind's objects; also of kinds that only subresources speak, such as
-/// `Scale`, and of list kinds.
-pub fn definition_of(gvk: &Gvk) -> Option<&'static Definition> {
+/// The type of a built-in kind's objects, also of list kinds and of kinds that only subresources
+/// have, such as `Scale`.
+pub fn definition_of(gvk: &Gvk) -> Option<&'static TypeDefinition> {
     definition(&definition_name(&gvk.group, &gvk.version, &gvk.kind)?)
 }

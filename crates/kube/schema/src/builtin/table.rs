@@ -1,22 +1,23 @@
-//! The generated table of types, `table.bin`, which `cargo xtask schema` writes.
+//! Table of Go types: reads `table.bin`, which `cargo xtask schema` generates.
 //!
-//! The file begins with a directory, one line for each Go package of types: name, packed and plain
-//! length of its types, packed and plain length of its texts. An empty line ends it; the deflated
-//! parts follow in the directory's order.
+//! The file begins with a directory, one line for each Go package: name, compressed and plain length
+//! of its types, compressed and plain length of its texts. An empty line ends the directory; the
+//! deflated parts follow in its order.
 //!
-//! The types of a package are lines too. `=Pod` begins a definition, with a letter behind it when
-//! its JSON form is not an object with known fields, and `atomic` when server-side apply takes the
-//! whole as one value. Then follows one line for each field in order of names: name (with `!` when
-//! required), type, options. Types are letters: `s`tring, b`y`tes, `i`nt32, int6`4` as `l`,
-//! `d`ouble, `b`oolean, `[` and `{` for list and map of what follows, `@Name` for a definition.
-//! Options: `t` tags on the wire with dots between, `e` the types it is embedded in, `g` Go's form (`p`ointer, `a`lways written,
-//! left out when `z`ero), `n` Go's name of a type, `lt` list type, `k` list map keys, `mt` map type,
-//! `mk` patch merge key, `ps` patch strategies, `d` default, `o` position in the order of declaration of
-//! a type whose fields are not declared in the order of their tags.
+//! The types of a package are lines. `=Pod` begins a definition. Then comes a letter if its JSON form
+//! is not an object with known fields, and `atomic` if server-side apply treats the whole as one
+//! value. One line for each field follows, in order of names: name (with `!` if required), type,
+//! options. Types are letters: `s`tring, b`y`tes, `i`nt32, int6`4` as `l`, `d`ouble, `b`oolean, `[`
+//! and `{` for a list and a map of the next type, `@Name` for a definition.
 //!
-//! The texts of a package are one line for each definition and field, in the same order; empty ones
-//! for what no document shows (alpha and beta versions). Behind the description, after a tab, may
-//! stand a JSON merge patch for what documents say of it and nothing else needs: enumerations, unions.
+//! Options: `t` protobuf tags separated by dots, `e` the types that embed the field, `g` Go's form
+//! (`p`ointer, `a`lways written, omitted when `z`ero), `n` Go's name of a type, `lt` list type, `k`
+//! list map keys, `mt` map type, `mk` patch merge key, `ps` patch strategies, `d` default, `o`
+//! position in the order of declaration, if that is not the order of the tags.
+//!
+//! The texts of a package are one line for each definition and field, in the same order. A line is
+//! empty if no document contains the type (alpha and beta versions). A tab and a JSON merge patch
+//! may follow the description: additions to the OpenAPI schema, such as enumerations and unions.
 
 use crate::protobuf::Layout;
 use flate2::read::DeflateDecoder;
@@ -26,29 +27,29 @@ use std::sync::OnceLock;
 
 static TABLE: &[u8] = include_bytes!("table.bin");
 
-/// A type of the built-in API.
+/// A Go type of the built-in API.
 #[derive(Debug)]
-pub struct Definition {
+pub struct TypeDefinition {
     name: Box<str>,
-    shape: Shape,
+    json_form: JsonForm,
     atomic: bool,
-    fields: Vec<Field>,
-    /// The first letter of each field.
+    fields: Vec<FieldDefinition>,
+    /// The first byte of each field's name.
     initials: Vec<u8>,
-    /// Positions of the fields that are written even if they are empty.
-    written: Vec<u16>,
-    /// Positions of the fields in the order of their declaration. Made when somebody asks.
+    /// Positions of the fields that are always written.
+    always_written: Vec<u16>,
+    /// Positions of the fields in the order of their declaration, computed at the first use.
     declared: OnceLock<Box<[u16]>>,
     /// Line of its description in the texts of its package.
     pub(super) line: usize,
-    /// Made when the first message of the type is written.
+    /// Computed when the first protobuf message of the type is written.
     layout: OnceLock<Layout>,
 }
 
-/// What a [`Definition`] looks like in JSON.
+/// The JSON form of a [`TypeDefinition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// An object with the fields of [`Definition::fields`].
+pub enum JsonForm {
+    /// An object with the fields of [`TypeDefinition::fields`].
     Object,
     /// An object with any fields.
     FreeObject,
@@ -62,79 +63,78 @@ pub enum Shape {
     IntOrString,
     /// A quantity such as `100m` or `2Gi`, as text or number.
     Quantity,
-    /// A text that its Go type parses itself: versions and releases of operators.
+    /// A text that the Go type parses itself: versions and releases of operators.
     ParsedText,
 }
 
-/// A field of a [`Definition`].
+/// A field of a [`TypeDefinition`].
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent markers of the Go sources")]
-pub struct Field {
+pub struct FieldDefinition {
     /// JSON name.
     pub name: Box<str>,
     /// Type of the value.
-    pub ty: Type,
-    /// Whether the API's documents call it required.
+    pub ty: FieldType,
+    /// Whether the OpenAPI document requires the field.
     pub required: bool,
-    /// How server-side apply sees a list; none when the value is no list.
+    /// How server-side apply treats a list; none if the value is no list.
     pub list_type: Option<ListType>,
-    /// Keys of the elements of a list that is a map.
+    /// Keys of the elements of a list of type map.
     pub list_map_keys: Vec<Box<str>>,
-    /// Whether server-side apply takes the whole object as one value.
+    /// Whether server-side apply treats the whole object as one value.
     pub atomic: bool,
-    /// Whether server-side apply takes the fields of the object one by one, although its type is
-    /// one value elsewhere.
+    /// Whether server-side apply merges the fields of the object, although its type is atomic
+    /// elsewhere.
     pub granular: bool,
-    /// Key by which strategic merge patch knows elements; none for lists of scalars.
+    /// Key by which strategic merge patch identifies elements; none for lists of scalars.
     pub patch_merge_key: Option<Box<str>>,
     /// Whether strategic merge patch merges the list instead of replacing it.
     pub patch_merge: bool,
     /// Whether strategic merge patch replaces an object instead of merging it.
     pub patch_replace: bool,
-    /// Whether strategic merge patch understands `$retainKeys` in the value
+    /// Whether strategic merge patch supports `$retainKeys` in the value
     /// (`patchStrategy: retainKeys`).
     pub patch_retain_keys: bool,
-    /// What the server fills in.
+    /// The default.
     pub default: Option<Value>,
-    /// Where it stands in a protobuf message: its tag, behind the tags of the messages in which it is
-    /// embedded. Empty for `apiVersion` and `kind`, which stand in the envelope.
+    /// Protobuf tags: those of the embedding messages, then its own. Empty for `apiVersion` and
+    /// `kind`, which are in the envelope.
     pub tags: Box<[u32]>,
-    /// Go's names of the types in which it is embedded, with dots between; usually empty.
+    /// Go's names of the types that embed the field, separated by dots; usually empty.
     pub embedded: Box<str>,
-    /// Whether Go holds a pointer, for which absent and zero are two things.
+    /// Whether the Go field is a pointer, which distinguishes absent from zero.
     pub pointer: bool,
-    /// When an object that Go writes has the field.
-    pub written: Written,
-    /// Go's name of the type where it is no plain one; of a list or a map the name of what it holds,
-    /// or with `*` before it that of the whole. Without a package it is in the owner's.
+    /// When Go omits the field from the JSON of an object.
+    pub omit: OmitRule,
+    /// Go's name of a named scalar type. For a list or map, the name of the element type, or that of
+    /// the whole after a `*`. A name without a package is in the owner's package.
     pub type_name: Option<Box<str>>,
-    /// Position in the order of declaration, where that is not the order of the tags.
+    /// Position in the order of declaration, if that is not the order of the tags.
     declared_at: Option<u16>,
 }
 
-/// When Go writes a field.
+/// When Go omits a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// Always, empty or not.
-    Always,
-    /// Unless it is a scalar that is zero, an absent pointer or an empty list or map (`omitempty`).
-    /// An empty struct is written.
-    UnlessEmpty,
-    /// Unless it is zero, structs too (`omitzero`).
-    UnlessZero,
+pub enum OmitRule {
+    /// Never: written even when it is empty.
+    Never,
+    /// A zero scalar, a nil pointer, an empty list or map (`omitempty`). An empty struct is written.
+    IfEmpty,
+    /// A zero value, structs included (`omitzero`).
+    IfZero,
 }
 
-impl Field {
-    /// Whether the field is there even when nothing is in it.
-    fn is_always_there(&self) -> bool {
-        let whole = !self.pointer && matches!(self.ty, Type::Object(_));
-        self.written == Written::Always || (whole && self.written == Written::UnlessEmpty)
+impl FieldDefinition {
+    /// Whether Go writes the field even when it is empty.
+    fn is_always_written(&self) -> bool {
+        let is_struct = !self.pointer && matches!(self.ty, FieldType::Object(_));
+        self.omit == OmitRule::Never || (is_struct && self.omit == OmitRule::IfEmpty)
     }
 }
 
-/// Type of a value.
+/// Type of a field or an element.
 #[derive(Debug)]
-pub enum Type {
+pub enum FieldType {
     /// Text.
     String,
     /// Bytes: base64 in JSON.
@@ -151,18 +151,18 @@ pub enum Type {
     List(Box<Self>),
     /// Map from names to values of one type.
     Map(Box<Self>),
-    /// Another definition.
-    Object(Box<Reference>),
+    /// A defined type.
+    Object(Box<TypeReference>),
 }
 
-/// The name of a definition, which is looked up once.
+/// A reference to a definition by name, resolved once.
 #[derive(Debug)]
-pub struct Reference {
+pub struct TypeReference {
     name: Box<str>,
-    found: OnceLock<&'static Definition>,
+    found: OnceLock<&'static TypeDefinition>,
 }
 
-impl Reference {
+impl TypeReference {
     fn new(name: String) -> Self {
         Self { name: name.into(), found: OnceLock::new() }
     }
@@ -173,7 +173,7 @@ impl Reference {
     }
 
     /// The definition.
-    pub fn definition(&self) -> Option<&'static Definition> {
+    pub fn definition(&self) -> Option<&'static TypeDefinition> {
         if let Some(found) = self.found.get() {
             return Some(found);
         }
@@ -182,14 +182,14 @@ impl Reference {
     }
 }
 
-/// `x-kubernetes-list-type`: how server-side apply sees a list.
+/// `x-kubernetes-list-type`: how server-side apply treats a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
     /// One value.
     Atomic,
     /// A set of scalars.
     Set,
-    /// A map: elements are known by [`Field::list_map_keys`].
+    /// A map with the keys [`FieldDefinition::list_map_keys`].
     Map,
 }
 
@@ -204,7 +204,7 @@ impl ListType {
     }
 }
 
-impl Definition {
+impl TypeDefinition {
     /// The name in OpenAPI documents without the leading `io.k8s.`, such as `api.core.v1.Pod`.
     pub fn name(&self) -> &str {
         &self.name
@@ -215,31 +215,31 @@ impl Definition {
         self.name.rsplit('.').next().unwrap_or_default()
     }
 
-    /// What values look like.
-    pub const fn shape(&self) -> Shape {
-        self.shape
+    /// The JSON form of values.
+    pub const fn json_form(&self) -> JsonForm {
+        self.json_form
     }
 
-    /// What a type that parses itself ([`Shape::ParsedText`]) writes where nothing was read.
-    pub fn text_of_none(&self) -> &'static str {
+    /// The text of the zero value of a type that parses itself ([`JsonForm::ParsedText`]).
+    pub fn zero_text(&self) -> &'static str {
         if self.short_name() == "OperatorVersion" { "0.0.0" } else { "" }
     }
 
-    /// Whether server-side apply takes the whole object as one value.
+    /// Whether server-side apply treats the whole object as one value.
     pub const fn is_atomic(&self) -> bool {
         self.atomic
     }
 
     /// The fields, in order of their names.
-    pub fn fields(&self) -> &[Field] {
+    pub fn fields(&self) -> &[FieldDefinition] {
         &self.fields
     }
 
-    /// The fields in the order in which Go declares, and so writes, them.
-    pub fn declared_fields(&self) -> impl Iterator<Item = &Field> {
+    /// The fields in the order of their Go declaration, in which Go writes them.
+    pub fn declared_fields(&self) -> impl Iterator<Item = &FieldDefinition> {
         let declared = self.declared.get_or_init(|| {
             let mut positions: Vec<u16> = (0..).take(self.fields.len()).collect();
-            // `kind` and `apiVersion` have no tags and stand first.
+            // `kind` and `apiVersion` have no tags and come first.
             positions.sort_by_key(|at| {
                 let field = &self.fields[usize::from(*at)];
                 (field.declared_at, &field.tags, &*field.name == "apiVersion")
@@ -249,20 +249,19 @@ impl Definition {
         declared.iter().filter_map(|at| self.fields.get(usize::from(*at)))
     }
 
-    /// The fields that are there even when nothing is in them: what Go writes always, and structs
-    /// that are no pointers.
-    pub(crate) fn always_there(&self) -> impl Iterator<Item = &Field> {
-        self.written.iter().filter_map(|at| self.fields.get(usize::from(*at)))
+    /// The fields that Go writes even when they are empty, structs that are no pointers included.
+    pub(crate) fn always_written(&self) -> impl Iterator<Item = &FieldDefinition> {
+        self.always_written.iter().filter_map(|at| self.fields.get(usize::from(*at)))
     }
 
     /// The field of this JSON name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&FieldDefinition> {
         self.position(name).map(|at| &self.fields[at])
     }
 
-    /// The position of the field of this JSON name in [`Definition::fields`].
+    /// The position of the field of this JSON name in [`TypeDefinition::fields`].
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        // Few fields begin with the same letter, and they stand together.
+        // Fields with the same initial are few and adjacent.
         let initial = name.bytes().next()?;
         let first = memchr::memchr(initial, &self.initials)?;
         let same = self.initials[first..].iter().take_while(|other| **other == initial).count();
@@ -270,15 +269,15 @@ impl Definition {
         Some(first + found)
     }
 
-    /// The form of its protobuf messages.
+    /// The layout of its protobuf messages.
     pub(crate) fn layout(&self) -> &Layout {
         self.layout.get_or_init(|| Layout::of(self))
     }
 }
 
-impl Type {
-    /// The definition, when the value is one.
-    pub fn definition(&self) -> Option<&'static Definition> {
+impl FieldType {
+    /// The definition of a defined type.
+    pub fn definition(&self) -> Option<&'static TypeDefinition> {
         match self {
             Self::Object(reference) => reference.definition(),
             _ => None,
@@ -294,25 +293,26 @@ impl Type {
     }
 }
 
-/// A part of the table.
+/// A Go package of the table.
 #[derive(Debug)]
 pub(super) struct Package {
     name: &'static str,
-    types: Packed,
-    pub(super) texts: Packed,
-    definitions: OnceLock<Vec<Definition>>,
+    types: CompressedText,
+    pub(super) texts: CompressedText,
+    definitions: OnceLock<Vec<TypeDefinition>>,
 }
 
+/// A deflated part of the table, and its plain length.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packed {
+pub(super) struct CompressedText {
     bytes: &'static [u8],
     length: usize,
 }
 
-impl Packed {
+impl CompressedText {
     pub(super) fn inflate(self) -> String {
         let mut text = String::with_capacity(self.length);
-        // A table that cannot be read is a table without types; a test holds that it can.
+        // A corrupt table has no types; a test checks that it is not corrupt.
         if DeflateDecoder::new(self.bytes).read_to_string(&mut text).is_err() {
             text.clear();
         }
@@ -321,7 +321,7 @@ impl Packed {
 }
 
 impl Package {
-    fn definitions(&self) -> &[Definition] {
+    fn definitions(&self) -> &[TypeDefinition] {
         self.definitions.get_or_init(|| read_types(self.name, &self.types.inflate()))
     }
 }
@@ -339,41 +339,41 @@ fn read_directory(table: &'static [u8]) -> Option<Vec<Package>> {
         let mut words = line.split(' ');
         let name = words.next()?;
         let mut part = || {
-            let (packed, length) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            let (bytes, behind) = rest.split_at_checked(packed)?;
-            rest = behind;
-            Some(Packed { bytes, length })
+            let (compressed, length) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            let (bytes, tail) = rest.split_at_checked(compressed)?;
+            rest = tail;
+            Some(CompressedText { bytes, length })
         };
         found.push(Package { name, types: part()?, texts: part()?, definitions: OnceLock::new() });
     }
     Some(found)
 }
 
-fn read_types(package: &str, text: &str) -> Vec<Definition> {
-    let mut found: Vec<Definition> = Vec::new();
+fn read_types(package: &str, text: &str) -> Vec<TypeDefinition> {
+    let mut found: Vec<TypeDefinition> = Vec::new();
     for (line, content) in text.lines().enumerate() {
         if let Some(head) = content.strip_prefix('=') {
             let mut words = head.split(' ');
-            let mut definition = Definition {
+            let mut definition = TypeDefinition {
                 name: format!("{package}.{}", words.next().unwrap_or_default()).into(),
-                shape: Shape::Object,
+                json_form: JsonForm::Object,
                 atomic: false,
                 fields: Vec::new(),
                 initials: Vec::new(),
-                written: Vec::new(),
+                always_written: Vec::new(),
                 declared: OnceLock::new(),
                 line,
                 layout: OnceLock::new(),
             };
             for word in words {
                 match word {
-                    "t" => definition.shape = Shape::Time,
-                    "u" => definition.shape = Shape::MicroTime,
-                    "x" => definition.shape = Shape::IntOrString,
-                    "q" => definition.shape = Shape::Quantity,
-                    "s" => definition.shape = Shape::ParsedText,
-                    "o" => definition.shape = Shape::FreeObject,
-                    "a" => definition.shape = Shape::Any,
+                    "t" => definition.json_form = JsonForm::Time,
+                    "u" => definition.json_form = JsonForm::MicroTime,
+                    "x" => definition.json_form = JsonForm::IntOrString,
+                    "q" => definition.json_form = JsonForm::Quantity,
+                    "s" => definition.json_form = JsonForm::ParsedText,
+                    "o" => definition.json_form = JsonForm::FreeObject,
+                    "a" => definition.json_form = JsonForm::Any,
                     "atomic" => definition.atomic = true,
                     _ => {}
                 }
@@ -381,29 +381,29 @@ fn read_types(package: &str, text: &str) -> Vec<Definition> {
             found.push(definition);
         } else if let Some(definition) = found.last_mut() {
             let field = read_field(package, content);
-            if field.is_always_there() {
-                definition.written.extend(u16::try_from(definition.fields.len()));
+            if field.is_always_written() {
+                definition.always_written.extend(u16::try_from(definition.fields.len()));
             }
             definition.fields.push(field);
         }
     }
     for definition in &mut found {
         definition.fields.shrink_to_fit();
-        let initial = |field: &Field| field.name.bytes().next().unwrap_or_default();
+        let initial = |field: &FieldDefinition| field.name.bytes().next().unwrap_or_default();
         definition.initials = definition.fields.iter().map(initial).collect();
-        definition.written.shrink_to_fit();
+        definition.always_written.shrink_to_fit();
     }
     found
 }
 
-fn read_field(package: &str, line: &str) -> Field {
+fn read_field(package: &str, line: &str) -> FieldDefinition {
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default();
     let ty = read_type(package, words.next().unwrap_or_default());
-    let mut field = Field {
+    let mut field = FieldDefinition {
         name: name.trim_end_matches('!').into(),
         required: name.ends_with('!'),
-        list_type: matches!(ty, Type::List(_)).then_some(ListType::Atomic),
+        list_type: matches!(ty, FieldType::List(_)).then_some(ListType::Atomic),
         ty,
         list_map_keys: Vec::new(),
         atomic: false,
@@ -416,7 +416,7 @@ fn read_field(package: &str, line: &str) -> Field {
         tags: Box::default(),
         embedded: Box::default(),
         pointer: false,
-        written: Written::UnlessEmpty,
+        omit: OmitRule::IfEmpty,
         type_name: None,
         declared_at: None,
     };
@@ -427,9 +427,9 @@ fn read_field(package: &str, line: &str) -> Field {
             ("g", letters) => {
                 field.pointer = letters.contains('p');
                 if letters.contains('a') {
-                    field.written = Written::Always;
+                    field.omit = OmitRule::Never;
                 } else if letters.contains('z') {
-                    field.written = Written::UnlessZero;
+                    field.omit = OmitRule::IfZero;
                 }
             }
             ("o", at) => field.declared_at = at.parse().ok(),
@@ -448,7 +448,7 @@ fn read_field(package: &str, line: &str) -> Field {
             }
             ("d", text) => {
                 field.default = Some(match field.ty {
-                    Type::String | Type::Object(_) => text.into(),
+                    FieldType::String | FieldType::Object(_) => text.into(),
                     _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
                 });
             }
@@ -458,21 +458,23 @@ fn read_field(package: &str, line: &str) -> Field {
     field
 }
 
-fn read_type(package: &str, letters: &str) -> Type {
+fn read_type(package: &str, letters: &str) -> FieldType {
     let mut rest = letters.chars();
     match rest.next() {
-        Some('y') => Type::Bytes,
-        Some('i') => Type::Int32,
-        Some('l') => Type::Int64,
-        Some('d') => Type::Double,
-        Some('b') => Type::Boolean,
-        Some('[') => Type::List(Box::new(read_type(package, rest.as_str()))),
-        Some('{') => Type::Map(Box::new(read_type(package, rest.as_str()))),
+        Some('y') => FieldType::Bytes,
+        Some('i') => FieldType::Int32,
+        Some('l') => FieldType::Int64,
+        Some('d') => FieldType::Double,
+        Some('b') => FieldType::Boolean,
+        Some('[') => FieldType::List(Box::new(read_type(package, rest.as_str()))),
+        Some('{') => FieldType::Map(Box::new(read_type(package, rest.as_str()))),
         Some('@') if rest.as_str().contains('.') => {
-            Type::Object(Box::new(Reference::new(rest.as_str().to_owned())))
+            FieldType::Object(Box::new(TypeReference::new(rest.as_str().to_owned())))
         }
-        Some('@') => Type::Object(Box::new(Reference::new(format!("{package}.{}", rest.as_str())))),
-        _ => Type::String,
+        Some('@') => {
+            FieldType::Object(Box::new(TypeReference::new(format!("{package}.{}", rest.as_str()))))
+        }
+        _ => FieldType::String,
     }
 }
 
@@ -483,7 +485,7 @@ pub(super) fn package(name: &str) -> Option<&'static Package> {
 }
 
 /// The definition of this name, with or without the leading `io.k8s.`.
-pub fn definition(name: &str) -> Option<&'static Definition> {
+pub fn definition(name: &str) -> Option<&'static TypeDefinition> {
     let name = name.strip_prefix("io.k8s.").unwrap_or(name);
     let package = package(name.rsplit_once('.')?.0)?;
     let definitions = package.definitions();
@@ -491,7 +493,7 @@ pub fn definition(name: &str) -> Option<&'static Definition> {
     definitions.get(at)
 }
 
-/// Groups of the built-in API that have types and serve none of them.
+/// Groups of the built-in API with types but without served kinds.
 const UNSERVED: [&str; 6] = [
     "admission.k8s.io",
     "apidiscovery.k8s.io",
@@ -501,7 +503,7 @@ const UNSERVED: [&str; 6] = [
     "storagemigration.k8s.io",
 ];
 
-/// The name of the definition of a kind in a built-in group-version, whether or not there is one.
+/// The name of the definition of a kind in a built-in group-version, whether or not it exists.
 pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String> {
     let package = match group {
         "" => "api.core",
@@ -510,8 +512,8 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String>
         "meta.k8s.io" => "apimachinery.pkg.apis.meta",
         "internal.apiserver.k8s.io" => "api.apiserverinternal",
         other => {
-            let known = super::kinds().iter().any(|row| row.group == other);
-            if !known && !UNSERVED.contains(&other) {
+            let is_served = super::kinds().iter().any(|row| row.group == other);
+            if !is_served && !UNSERVED.contains(&other) {
                 return None;
             }
             let first = other.split('.').next().unwrap_or_default();
@@ -521,7 +523,7 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> Option<String>
     Some(format!("{package}.{version}.{kind}"))
 }
 
-/// The whole table as bytes: what documents of built-in kinds are made of.
+/// The bytes of the whole table, for the hash of OpenAPI documents.
 pub(crate) const fn bytes() -> &'static [u8] {
     TABLE
 }
@@ -531,7 +533,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_definition_that_a_field_names_exists() {
+    fn each_definition_that_a_field_refers_to_exists() {
         assert!(packages().len() > 20);
         assert!(packages().is_sorted_by_key(|package| package.name));
         for package in packages() {
@@ -545,8 +547,8 @@ mod tests {
                     while let Some(element) = ty.element() {
                         ty = element;
                     }
-                    if let Type::Object(reference) = ty {
-                        let found = ty.definition().map(Definition::name);
+                    if let FieldType::Object(reference) = ty {
+                        let found = ty.definition().map(TypeDefinition::name);
                         assert_eq!(found, Some(reference.name()), "{}", definition.name);
                     }
                 }
@@ -555,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_of_the_go_sources_arrive() {
+    fn markers_of_the_go_sources_are_in_the_table() {
         let container = definition("io.k8s.api.core.v1.Container").unwrap();
         let ports = container.field("ports").unwrap();
         assert_eq!(ports.patch_merge_key.as_deref(), Some("containerPort"));
@@ -570,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_declared_in_the_order_of_go() {
+    fn declared_fields_have_the_order_of_go() {
         let names = |name: &str| -> Vec<&str> {
             definition(name).unwrap().declared_fields().map(|field| &*field.name).collect()
         };
@@ -585,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_small() {
+    fn the_table_has_less_than_400_kilobytes() {
         assert!(TABLE.len() < 400_000, "{}", TABLE.len());
     }
 }

@@ -1,22 +1,22 @@
-//! Texts that their Go types parse themselves ([`Shape::ParsedText`](super::Shape::ParsedText)).
+//! Parsers for texts that Go types parse themselves ([`JsonForm::ParsedText`](super::Shape::ParsedText)).
 
-use super::Definition;
+use super::TypeDefinition;
 use mainstay_gocompat::quote;
 
-/// Why a type that parses itself refuses a text.
+/// A type that parses itself refuses a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
+pub enum ParseTextError {
     /// The text is no version.
     #[error(transparent)]
     ParseVersion(#[from] mainstay_version::ParseError),
     /// The text is no release.
     #[error(transparent)]
-    ParseRelease(#[from] ReleaseError),
+    ParseRelease(#[from] ParseReleaseError),
 }
 
-/// Why a text is no release: parts of letters, digits and hyphens between dots.
+/// A text is no release: parts of letters, digits and hyphens, separated by dots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReleaseError {
+pub enum ParseReleaseError {
     /// A part is empty.
     #[error("Prerelease is empty")]
     EmptyPart,
@@ -31,11 +31,11 @@ pub enum ReleaseError {
     OutOfRange(String),
 }
 
-/// Checks a text as a type that parses itself does.
+/// Parses a text as its type does.
 ///
 /// # Errors
-/// What the type says of it.
-pub fn parse_text(definition: &Definition, text: &str) -> Result<(), TextError> {
+/// The error of the type.
+pub fn parse_text(definition: &TypeDefinition, text: &str) -> Result<(), ParseTextError> {
     if definition.short_name() == "OperatorRelease" {
         return Ok(text.split('.').try_for_each(check_release_part)?);
     }
@@ -43,19 +43,19 @@ pub fn parse_text(definition: &Definition, text: &str) -> Result<(), TextError> 
     Ok(())
 }
 
-fn check_release_part(part: &str) -> Result<(), ReleaseError> {
+fn check_release_part(part: &str) -> Result<(), ParseReleaseError> {
     let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if part.is_empty() {
-        return Err(ReleaseError::EmptyPart);
+        return Err(ParseReleaseError::EmptyPart);
     }
     if digits && part.len() > 1 && part.starts_with('0') {
-        return Err(ReleaseError::LeadingZeroes(part.to_owned()));
+        return Err(ParseReleaseError::LeadingZeroes(part.to_owned()));
     }
     if !part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Err(ReleaseError::InvalidCharacters(part.to_owned()));
+        return Err(ParseReleaseError::InvalidCharacters(part.to_owned()));
     }
     if digits && part.parse::<u64>().is_err() {
-        return Err(ReleaseError::OutOfRange(part.to_owned()));
+        return Err(ParseReleaseError::OutOfRange(part.to_owned()));
     }
     Ok(())
 }

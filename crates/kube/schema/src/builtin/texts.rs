@@ -1,15 +1,15 @@
-//! What documents say of the types of the table.
+//! Descriptions of the types of the table, for OpenAPI documents.
 
-use super::table::{Definition, package};
+use super::table::{TypeDefinition, package};
 
-/// The descriptions of a package, inflated for as long as somebody makes a document of them.
+/// The descriptions of a package, decompressed while a document is built.
 pub(crate) struct Texts {
     lines: Vec<(String, String)>,
 }
 
 impl Texts {
-    /// Inflates the descriptions of the package that a definition belongs to.
-    pub(crate) fn of(definition: &Definition) -> Self {
+    /// Decompresses the descriptions of a definition's package.
+    pub(crate) fn of(definition: &TypeDefinition) -> Self {
         let name = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
         let text = package(name).map(|package| package.texts.inflate()).unwrap_or_default();
         let parts = |line: &str| {
@@ -19,13 +19,14 @@ impl Texts {
         Self { lines: text.lines().map(parts).collect() }
     }
 
-    /// What the type is for, and the patch of its schema.
-    pub(crate) fn definition(&self, definition: &Definition) -> (&str, &str) {
+    /// The description of a type, and the patch of its schema.
+    pub(crate) fn definition(&self, definition: &TypeDefinition) -> (&str, &str) {
         self.line(definition.line)
     }
 
-    /// What a field is for, by its position in [`Definition::fields`], and the patch of its schema.
-    pub(crate) fn field(&self, definition: &Definition, at: usize) -> (&str, &str) {
+    /// The description of a field and the patch of its schema, by its position in
+    /// [`TypeDefinition::fields`].
+    pub(crate) fn field(&self, definition: &TypeDefinition, at: usize) -> (&str, &str) {
         self.line(definition.line + 1 + at)
     }
 

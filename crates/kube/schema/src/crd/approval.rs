@@ -1,11 +1,11 @@
-//! Approval of APIs in groups of the Kubernetes community.
+//! API approval annotation of CRDs in groups of the Kubernetes community.
 
 use crate::webhook;
 use mainstay_gocompat::quote;
 use mainstay_object::Object;
 
-/// The annotation that says where the approval is, or that there is none.
-pub(super) const APPROVED: &str = "api-approved.kubernetes.io";
+/// The annotation with the URL of the approval, or a reason without one.
+pub(super) const ANNOTATION: &str = "api-approved.kubernetes.io";
 
 /// Whether a group belongs to the Kubernetes community.
 pub fn is_protected(group: &str) -> bool {
@@ -14,44 +14,44 @@ pub fn is_protected(group: &str) -> bool {
     })
 }
 
-/// What the annotation of a definition in a protected group says.
+/// The state of the annotation of a CRD in a protected group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Nothing.
+    /// The annotation is missing.
     Missing,
-    /// Neither a URL nor that there is none.
+    /// The value is neither a URL nor a reason.
     Invalid,
-    /// Where the approval is.
+    /// The value is a URL.
     Approved,
-    /// That there is none.
+    /// The value begins with `unapproved`.
     Bypassed,
 }
 
 impl Approval {
     /// Reads the annotation.
     pub fn of(object: &Object) -> Self {
-        let text = object.annotation(APPROVED).unwrap_or_default();
+        let text = object.annotation(ANNOTATION).unwrap_or_default();
         if text.is_empty() {
             Self::Missing
         } else if text.starts_with("unapproved") {
             Self::Bypassed
-        } else if webhook::names_a_host(text) {
+        } else if webhook::is_absolute_url(text) {
             Self::Approved
         } else {
             Self::Invalid
         }
     }
 
-    /// The words for it.
+    /// The message of the condition and of errors.
     pub fn message(self, object: &Object) -> String {
-        let text = object.annotation(APPROVED).unwrap_or_default();
+        let text = object.annotation(ANNOTATION).unwrap_or_default();
         let see = "see https://github.com/kubernetes/enhancements/pull/1111";
         match self {
             Self::Missing => {
-                format!("protected groups must have approval annotation {APPROVED:?}, {see}")
+                format!("protected groups must have approval annotation {ANNOTATION:?}, {see}")
             }
             Self::Invalid => format!(
-                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \"unapproved\", {see}"
+                "protected groups must have approval annotation {ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", {see}"
             ),
             Self::Approved => format!("approved in {text}"),
             Self::Bypassed => format!("not approved: {}", quote(text)),

@@ -1,11 +1,11 @@
-//! What is wrong with a definition: everything but the metadata that all objects have.
+//! Validation of a CRD, without the common rules for metadata.
 //!
-//! Rules stand in the original's order, which is the order of the causes that clients see.
+//! The order of rules is upstream's, because clients see it in the causes.
 
-use super::approval::{APPROVED, Approval, is_protected};
-use super::hub::{self, Hub, has_status};
+use super::approval::{self, Approval, is_protected};
+use super::internal::{self, InternalVersions, has_status};
 use super::schemas::Schemas;
-use super::{present, shown};
+use super::{go_print, present};
 use crate::{paths, webhook};
 use mainstay_gocompat::is_printable;
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, Object, names};
@@ -15,31 +15,35 @@ use std::collections::{HashMap, HashSet};
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] =
     ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
-const MOST_SELECTABLE: u64 = 8;
+const MAX_SELECTABLE_FIELDS: u64 = 8;
 
-/// All broken rules of spec and status; against what is stored on update.
-pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> Vec<FieldError> {
+/// The errors of spec and status; on update, `old` is the stored CRD.
+pub(super) fn check_all(
+    object: &Object,
+    old: Option<&Object>,
+    schemas: &Schemas,
+) -> Vec<FieldError> {
     let old_versions = versions_by_name(old);
     let mut check = Check { found: FieldErrors::default(), schemas, old, old_versions };
     let spec = FieldPath::new("spec");
     let versions = object.array(&["spec", "versions"]);
-    let hub = Hub::of(versions);
+    let internal = InternalVersions::of(versions);
     check.group(object, &spec);
     let scope = object.str(&["spec", "scope"]).unwrap_or_default();
     check.one_of(scope, &["Cluster", "Namespaced"], &spec.child("scope"));
     let preserves = object.bool(&["spec", "preserveUnknownFields"]) == Some(true);
     let declared = object.get(&["spec", "versions"]).is_some_and(Value::is_array);
-    check.versions(&hub, declared, preserves, &spec);
+    check.versions(&internal, declared, preserves, &spec);
     check.names(object.get(&["spec", "names"]), true, &spec.child("names"));
-    check.shared_parts(&hub, &spec);
+    check.shared_parts(&internal, &spec);
     if let Some(conversion) = object.get(&["spec", "conversion"]) {
         check.conversion(conversion, preserves, &spec.child("conversion"));
     }
     if let Some(old) = old {
-        check.fixed(object, old, &spec);
+        check.check_immutable(object, old, &spec);
     }
     check.status(object);
-    check.stored(object, versions);
+    check.stored_versions(object, versions);
     check.approval(object);
     let preserved =
         old.is_some_and(|crd| crd.bool(&["spec", "preserveUnknownFields"]) == Some(true));
@@ -53,8 +57,8 @@ pub(super) fn all(object: &Object, old: Option<&Object>, schemas: &Schemas) -> V
     check.found.into_vec()
 }
 
-/// The broken rules of a status alone.
-pub(super) fn status(object: &Object) -> Vec<FieldError> {
+/// The errors of a status.
+pub(super) fn check_status(object: &Object) -> Vec<FieldError> {
     let schemas = Schemas::default();
     let mut check = Check {
         found: FieldErrors::default(),
@@ -66,7 +70,7 @@ pub(super) fn status(object: &Object) -> Vec<FieldError> {
     check.found.into_vec()
 }
 
-/// The rule for names, which the original asks for together with the metadata.
+/// The problem of a CRD's name. Upstream checks it together with the metadata.
 pub(super) fn name_problem(object: &Object, name: &str) -> Option<String> {
     let plural = object.str(&["spec", "names", "plural"]).unwrap_or_default();
     let group = object.str(&["spec", "group"]).unwrap_or_default();
@@ -78,14 +82,14 @@ struct Check<'a> {
     found: FieldErrors,
     schemas: &'a Schemas,
     old: Option<&'a Object>,
-    /// The versions of the stored definition; the first of several of one name counts.
+    /// The versions of the stored CRD; the first of several with one name counts.
     old_versions: HashMap<&'a str, &'a Value>,
 }
 
-/// The versions of a definition by their names.
+/// The versions of a CRD by name.
 fn versions_by_name(definition: Option<&Object>) -> HashMap<&str, &Value> {
     let versions = definition.map_or(&[][..], |object| object.array(&["spec", "versions"]));
-    // Backwards, so that the first of several of one name stays.
+    // In reverse, so that the first of several with one name wins.
     versions.iter().rev().map(|version| (str_of(version, "name"), version)).collect()
 }
 
@@ -114,18 +118,18 @@ impl Check<'_> {
         }
     }
 
-    /// A DNS-1035 label; all broken rules in one error.
+    /// Checks a DNS-1035 label; all problems become one error.
     fn label(&mut self, value: &str, path: &FieldPath) {
-        let wrong = names::dns1035_label(value);
-        if !wrong.is_empty() {
-            self.invalid(path, value, wrong.join(","));
+        let problems = names::dns1035_label(value);
+        if !problems.is_empty() {
+            self.invalid(path, value, problems.join(","));
         }
     }
 
     fn kind(&mut self, value: &str, path: &FieldPath) {
-        let wrong = names::dns1035_label(&value.to_lowercase());
-        if !value.is_empty() && !wrong.is_empty() {
-            let rules = wrong.join(",");
+        let problems = names::dns1035_label(&value.to_lowercase());
+        if !value.is_empty() && !problems.is_empty() {
+            let rules = problems.join(",");
             let detail = format!("may have mixed case, but should otherwise match: {rules}");
             self.invalid(path, value, detail);
         }
@@ -134,21 +138,28 @@ impl Check<'_> {
     fn group(&mut self, object: &Object, spec: &FieldPath) {
         let path = spec.child("group");
         let group = object.str(&["spec", "group"]).unwrap_or_default();
-        let wrong = names::dns1123_subdomain(group);
+        let problems = names::dns1123_subdomain(group);
         if group.is_empty() {
             self.required(&path, "");
-        } else if !wrong.is_empty() {
-            self.invalid(&path, group, wrong.join(","));
+        } else if !problems.is_empty() {
+            self.invalid(&path, group, problems.join(","));
         } else if !group.contains('.') {
             self.invalid(&path, group, "should be a domain with at least one dot");
         }
     }
 
-    fn versions(&mut self, hub: &Hub<'_>, declared: bool, preserves: bool, spec: &FieldPath) {
+    fn versions(
+        &mut self,
+        internal: &InternalVersions<'_>,
+        declared: bool,
+        preserves: bool,
+        spec: &FieldPath,
+    ) {
         let path = spec.child("versions");
-        if hub::inner(hub.schema.top()).is_none() {
-            for (at, version) in hub.versions.iter().enumerate() {
-                if hub::inner(hub.schema.own(version, "schema")).is_none() {
+        if internal::openapi_schema(internal.schema.top_level()).is_none() {
+            for (at, version) in internal.versions.iter().enumerate() {
+                if internal::openapi_schema(internal.schema.of_version(version, "schema")).is_none()
+                {
                     let path = path.index(at).child("schema").child("openAPIV3Schema");
                     self.required(&path, "");
                 }
@@ -158,45 +169,51 @@ impl Check<'_> {
             let detail = "must be false in order to use defaults in the schema";
             self.invalid(&spec.child("preserveUnknownFields"), true, detail);
         }
-        for (at, version) in hub.versions.iter().enumerate() {
-            self.version(hub, version, at, &path.index(at));
+        for (at, version) in internal.versions.iter().enumerate() {
+            self.version(internal, version, at, &path.index(at));
         }
-        let mut seen: Vec<&str> =
-            hub.versions.iter().map(|version| str_of(version, "name")).collect();
-        seen.sort_unstable();
-        let mut wrong = |detail: &str| {
-            let kind = FieldErrorKind::InvalidShown(shown::versions(hub, declared));
+        let mut names: Vec<&str> =
+            internal.versions.iter().map(|version| str_of(version, "name")).collect();
+        names.sort_unstable();
+        let mut report = |detail: &str| {
+            let kind = FieldErrorKind::InvalidText(go_print::versions(internal, declared));
             self.found.push(FieldError::new(&path, kind, detail));
         };
-        if seen.windows(2).any(|pair| pair[0] == pair[1]) {
-            wrong("must contain unique version names");
+        if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            report("must contain unique version names");
         }
-        if hub.versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-            wrong("must have exactly one version marked as storage version");
+        if internal.versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+            report("must have exactly one version marked as storage version");
         }
-        // The original keeps the first version in a field of its own as well.
-        let first = hub.versions.first().map_or("", |version| str_of(version, "name"));
+        // Upstream's internal version also has the first version as `spec.version`.
+        let first = internal.versions.first().map_or("", |version| str_of(version, "name"));
         if !first.is_empty() {
             self.label(first, &spec.child("version"));
         }
     }
 
-    fn version(&mut self, hub: &Hub<'_>, version: &Value, at: usize, path: &FieldPath) {
+    fn version(
+        &mut self,
+        internal: &InternalVersions<'_>,
+        version: &Value,
+        at: usize,
+        path: &FieldPath,
+    ) {
         self.label(str_of(version, "name"), &path.child("name"));
         self.deprecation(version, &path.child("deprecationWarning"));
-        let schema = hub.schema.own(version, "schema");
-        if hub::inner(schema).is_some() {
+        let schema = internal.schema.of_version(version, "schema");
+        if internal::openapi_schema(schema).is_some() {
             let path = path.child("schema").child("openAPIV3Schema");
             let unchanged = self.is_unchanged(version);
             self.found.extend(self.schemas.check(at, has_status(version), unchanged, &path));
         }
-        if let Some(own) = hub.subresources.own(version, "subresources") {
+        if let Some(own) = internal.subresources.of_version(version, "subresources") {
             self.subresources(own, &path.child("subresources"));
         }
-        self.columns(hub.columns.own(version, "additionalPrinterColumns"), path);
-        if let Some(fields) = hub.selectable.own(version, "selectableFields") {
+        self.columns(internal.columns.of_version(version, "additionalPrinterColumns"), path);
+        if let Some(fields) = internal.selectable.of_version(version, "selectableFields") {
             let path = path.child("selectableFields");
-            match hub::inner(schema) {
+            match internal::openapi_schema(schema) {
                 Some(schema) => {
                     self.selectable(fields, schema, Some(str_of(version, "name")), &path);
                 }
@@ -209,24 +226,24 @@ impl Check<'_> {
         }
     }
 
-    /// Parts that are the same in all versions are checked once, at the top.
-    fn shared_parts(&mut self, hub: &Hub<'_>, spec: &FieldPath) {
-        let schema = hub.schema.top();
-        if hub::inner(schema).is_some() {
+    /// Checks the shared parts of all versions, at the top level.
+    fn shared_parts(&mut self, internal: &InternalVersions<'_>, spec: &FieldPath) {
+        let schema = internal.schema.top_level();
+        if internal::openapi_schema(schema).is_some() {
             let path = spec.child("validation").child("openAPIV3Schema");
-            let unchanged = hub.versions.first().is_some_and(|first| self.is_unchanged(first));
-            self.found.extend(self.schemas.check(0, hub.any_status(), unchanged, &path));
+            let unchanged = internal.versions.first().is_some_and(|first| self.is_unchanged(first));
+            self.found.extend(self.schemas.check(0, internal.any_status(), unchanged, &path));
         }
-        if let Some(subresources) = hub.subresources.top() {
+        if let Some(subresources) = internal.subresources.top_level() {
             self.subresources(subresources, &spec.child("subresources"));
         }
-        self.columns(hub.columns.top(), spec);
-        if let Some(fields) = hub.selectable.top() {
+        self.columns(internal.columns.top_level(), spec);
+        if let Some(fields) = internal.selectable.top_level() {
             let path = spec.child("selectableFields");
             match schema {
                 Some(schema) => {
                     let nothing = Value::Null;
-                    let schema = hub::inner(Some(schema)).unwrap_or(&nothing);
+                    let schema = internal::openapi_schema(Some(schema)).unwrap_or(&nothing);
                     self.selectable(fields, schema, None, &path);
                 }
                 None => {
@@ -236,35 +253,37 @@ impl Check<'_> {
         }
     }
 
-    /// Whether the stored definition has the very same schema for the version.
+    /// Whether the stored CRD has the same schema for the version.
     fn is_unchanged(&self, version: &Value) -> bool {
         let old = self.old_versions.get(str_of(version, "name"));
         old.is_some_and(|old| old.get("schema") == version.get("schema"))
     }
 
     fn deprecation(&mut self, version: &Value, path: &FieldPath) {
-        let Some(words) = version.get("deprecationWarning").and_then(Value::as_str) else { return };
-        // The original prints what its pointer points to, which is not quoted as texts are.
-        let mut wrong = |detail: &str| {
-            let mut shown = String::new();
-            mainstay_gocompat::values::write_text(words, &mut shown);
-            let kind = FieldErrorKind::InvalidShown(shown);
+        let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else {
+            return;
+        };
+        // Upstream prints the value of a pointer, which is quoted in another way than strings.
+        let mut report = |detail: &str| {
+            let mut printed = String::new();
+            mainstay_gocompat::values::write_text(warning, &mut printed);
+            let kind = FieldErrorKind::InvalidText(printed);
             self.found.push(FieldError::new(path, kind, detail));
         };
         if version["deprecated"] != true {
-            return wrong("can only be set for deprecated versions");
+            return report("can only be set for deprecated versions");
         }
-        if words.len() > 256 {
-            wrong("must be <= 256 characters long");
+        if warning.len() > 256 {
+            report("must be <= 256 characters long");
         }
-        if words.is_empty() {
-            wrong("must not be an empty string");
+        if warning.is_empty() {
+            report("must not be an empty string");
         }
-        if let Some((at, _)) = words.char_indices().find(|(_, letter)| !is_printable(*letter)) {
+        if let Some((at, _)) = warning.char_indices().find(|(_, letter)| !is_printable(*letter)) {
             let detail = format!(
                 "must only contain printable UTF-8 characters; non-printable character found at index {at}"
             );
-            wrong(&detail);
+            report(&detail);
         }
     }
 
@@ -292,11 +311,11 @@ impl Check<'_> {
     }
 
     fn simple_path(&mut self, value: &str, path: &FieldPath) -> bool {
-        let good = value.starts_with('.');
-        if !good {
+        let is_valid = value.starts_with('.');
+        if !is_valid {
             self.invalid(path, value, "must be a simple json path starting with .");
         }
-        good
+        is_valid
     }
 
     fn columns(&mut self, columns: Option<&Value>, path: &FieldPath) {
@@ -334,7 +353,7 @@ impl Check<'_> {
         version: Option<&str>,
         path: &FieldPath,
     ) {
-        let mut seen: HashSet<String> = HashSet::new();
+        let mut distinct: HashSet<String> = HashSet::new();
         for (at, field) in fields.as_array().into_iter().flatten().enumerate() {
             let path = path.index(at).child("jsonPath");
             let json_path = str_of(field, "jsonPath");
@@ -359,19 +378,19 @@ impl Check<'_> {
                     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
                 );
             }
-            if !seen.insert(found) {
+            if !distinct.insert(found) {
                 self.found.push(FieldError::duplicate(&path, json_path));
             }
         }
-        let count = seen.len() as u64;
-        if count > MOST_SELECTABLE && !self.had_as_many(fields, version) {
-            let kind = FieldErrorKind::TooMany(count, MOST_SELECTABLE);
+        let count = distinct.len() as u64;
+        if count > MAX_SELECTABLE_FIELDS && !self.had_same_selectable_fields(fields, version) {
+            let kind = FieldErrorKind::TooMany(count, MAX_SELECTABLE_FIELDS);
             self.found.push(FieldError::new(path, kind, ""));
         }
     }
 
-    /// Whether the stored definition has the very same fields to select by, and too many of them.
-    fn had_as_many(&self, fields: &Value, version: Option<&str>) -> bool {
+    /// Whether the stored CRD has the same selectable fields, which then may be too many.
+    fn had_same_selectable_fields(&self, fields: &Value, version: Option<&str>) -> bool {
         let same = |old: &Value| old.get("selectableFields") == Some(fields);
         match version {
             Some(name) => self.old_versions.get(name).is_some_and(|old| same(old)),
@@ -439,11 +458,11 @@ impl Check<'_> {
         if versions.is_empty() {
             return self.required(&versions_path, "");
         }
-        let mut seen: HashSet<&str> = HashSet::new();
+        let mut distinct: HashSet<&str> = HashSet::new();
         for (at, version) in versions.iter().enumerate() {
             let version = version.as_str().unwrap_or_default();
             let path = versions_path.index(at);
-            if !seen.insert(version) {
+            if !distinct.insert(version) {
                 self.invalid(&path, version, "duplicate version");
                 continue;
             }
@@ -451,7 +470,7 @@ impl Check<'_> {
                 self.invalid(&path, version, problem);
             }
         }
-        if !seen.contains("v1") && !seen.contains("v1beta1") {
+        if !distinct.contains("v1") && !distinct.contains("v1beta1") {
             let detail = "must include at least one of v1, v1beta1";
             self.invalid(&versions_path, versions.to_vec(), detail);
         }
@@ -466,7 +485,7 @@ impl Check<'_> {
             }
             (None, Some(service)) => {
                 let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
-                // The original confuses name and namespace, and clients see what it says.
+                // Upstream swaps name and namespace here, which its errors show.
                 let (name, namespace) = (str_of(service, "name"), str_of(service, "namespace"));
                 let at = service.get("path").and_then(Value::as_str);
                 let path = path.child("service");
@@ -475,13 +494,13 @@ impl Check<'_> {
             _ => self.required(path, "exactly one of url or service is required"),
         }
         let bundle = str_of(client, "caBundle");
-        if !bundle.is_empty() && self.checks_bundle() {
+        if !bundle.is_empty() && self.checks_ca_bundle() {
             self.found.extend(webhook::check_ca_bundle(&path.child("caBundle"), bundle));
         }
     }
 
-    /// Certificates matter once the definition is established, unless they were bad already.
-    fn checks_bundle(&self) -> bool {
+    /// Whether the CA bundle is checked: only for an established CRD whose stored bundle is valid.
+    fn checks_ca_bundle(&self) -> bool {
         let Some(old) = self.old.filter(|old| old.condition("Established") == Some("True")) else {
             return false;
         };
@@ -490,16 +509,16 @@ impl Check<'_> {
         before.is_empty() || webhook::check_ca_bundle(&FieldPath::root(), before).is_empty()
     }
 
-    /// What may never change, or not once the names are established.
-    fn fixed(&mut self, object: &Object, old: &Object, spec: &FieldPath) {
+    /// Checks immutable fields. Some are immutable only once the CRD is established.
+    fn check_immutable(&mut self, object: &Object, old: &Object, spec: &FieldPath) {
         let established = old.condition("Established") == Some("True");
-        let fixed: [(&[&str], bool); 4] = [
+        let immutable: [(&[&str], bool); 4] = [
             (&["scope"], established),
             (&["names", "kind"], established),
             (&["group"], true),
             (&["names", "plural"], true),
         ];
-        for (path, _) in fixed.into_iter().filter(|row| row.1) {
+        for (path, _) in immutable.into_iter().filter(|row| row.1) {
             let full: Vec<&str> = std::iter::once("spec").chain(path.iter().copied()).collect();
             let text = |object: &Object| object.str(&full).unwrap_or_default().to_owned();
             if text(object) != text(old) {
@@ -515,25 +534,27 @@ impl Check<'_> {
         }
     }
 
-    /// The version that objects are stored in must be among those that they may be stored in.
-    fn stored(&mut self, object: &Object, versions: &[Value]) {
+    /// Checks `storedVersions`: it contains the storage version, and each of its versions is in the spec.
+    fn stored_versions(&mut self, object: &Object, versions: &[Value]) {
         let path = FieldPath::new("status").child("storedVersions");
         let stored = object.array(&["status", "storedVersions"]);
         if stored.is_empty() {
             return self.invalid(&path, Value::Null, "must have at least one stored version");
         }
-        let known: HashSet<&Value> = stored.iter().collect();
-        let mut gone: HashSet<&Value> = HashSet::new();
+        let stored_names: HashSet<&Value> = stored.iter().collect();
+        let mut spec_names: HashSet<&Value> = HashSet::new();
         for version in versions {
             let name = &version["name"];
-            if version["storage"] == true && (!known.contains(name) || gone.contains(name)) {
+            if version["storage"] == true
+                && (!stored_names.contains(name) || spec_names.contains(name))
+            {
                 let name = name.as_str().unwrap_or_default();
                 let detail = format!("must have the storage version {name}");
                 self.invalid(&path, stored.to_vec(), detail);
             }
-            gone.insert(name);
+            spec_names.insert(name);
         }
-        for (at, name) in stored.iter().enumerate().filter(|(_, name)| !gone.contains(name)) {
+        for (at, name) in stored.iter().enumerate().filter(|(_, name)| !spec_names.contains(name)) {
             let name = name.as_str().unwrap_or_default();
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
@@ -542,21 +563,21 @@ impl Check<'_> {
         }
     }
 
-    /// Groups of the Kubernetes community need an approval, or the word that they have none.
+    /// Checks the approval annotation, which groups of the Kubernetes community require.
     fn approval(&mut self, object: &Object) {
         if !is_protected(object.str(&["spec", "group"]).unwrap_or_default()) {
             return;
         }
         let approval = Approval::of(object);
-        // Who changes something else is not asked for it again.
+        // An update with the same approval state is not checked again.
         if self.old.is_some_and(|old| Approval::of(old) == approval) {
             return;
         }
-        let path = FieldPath::new("metadata").child("annotations").key(APPROVED);
+        let path = FieldPath::new("metadata").child("annotations").key(approval::ANNOTATION);
         match approval {
             Approval::Missing => self.required(&path, approval.message(object)),
             Approval::Invalid => {
-                let value = object.annotation(APPROVED).unwrap_or_default();
+                let value = object.annotation(approval::ANNOTATION).unwrap_or_default();
                 self.invalid(&path, value, approval.message(object));
             }
             Approval::Approved | Approval::Bypassed => {}

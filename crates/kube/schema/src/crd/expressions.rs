@@ -1,70 +1,70 @@
-//! What is wrong with rules that are expressions, and what they may cost.
+//! Validation of the CEL rules of a CRD: compile errors and estimated costs.
 //!
-//! A rule is compiled with what its schema says of its values. Where a schema further out has rules
-//! too, that one says it: what counts there is what rules see from there, which for the metadata of
-//! an object is less than is declared.
+//! A rule is compiled with the CEL type of its schema. If an outer schema has rules too, the type is
+//! that part of the outer schema's type, which for metadata has fewer fields than declared.
 
-use super::shown;
+use super::go_print;
 use crate::structural::Schema;
-use crate::structural::expressions::{Expression, shape};
+use crate::structural::expressions::{ValidationRule, shape};
 use crate::trail::{self, Trail};
 use mainstay_cel::kubernetes::rules::{RuleCompileError, RuleScope};
 use mainstay_cel::kubernetes::{ShapeKind, ValueShape, limits, names};
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath};
 use serde_json::Value;
 
-/// How many of the most expensive rules are named when all together are too expensive.
-const NAMED: usize = 4;
+/// The number of most expensive rules in errors about the total cost.
+const MAX_REPORTED: usize = 4;
 
-/// A schema that rules may stand in.
+/// A schema that may have rules, with its CEL type.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct RulePosition<'a> {
     schema: &'a Schema,
     root: bool,
-    seen: Seen<'a>,
-    /// How many values there can be, by the bounds of the schemas around; none if one has none.
+    cel_type: CelType<'a>,
+    /// The largest number of values, by the bounds of the outer schemas; none if one has no bound.
     count: Option<u64>,
 }
 
-/// What rules further out see here.
+/// The CEL type of a schema, as outer schemas with rules determine it.
 #[derive(Clone, Copy)]
-enum Seen<'a> {
-    /// There are none.
-    FromNowhere,
-    /// Nothing: the schema has to speak for itself.
-    Nothing,
-    /// No rule sees what is around, so none is possible.
-    Never,
-    Shape(&'a ValueShape),
+enum CelType<'a> {
+    /// No outer schema has rules.
+    Undetermined,
+    /// The outer type does not contain this schema, which determines the type itself.
+    Own,
+    /// The outer schema has no CEL type, so rules are not possible.
+    Impossible,
+    /// The part of the outer type.
+    Shape(&'a Shape),
 }
 
-impl<'a> Place<'a> {
+impl<'a> RulePosition<'a> {
     /// The schema of whole objects.
     pub(super) const fn root(schema: &'a Schema) -> Self {
-        Self { schema, root: true, seen: Seen::FromNowhere, count: Some(1) }
+        Self { schema, root: true, cel_type: CelType::Undetermined, count: Some(1) }
     }
 
-    /// What the schema itself says of its values, where that is what counts.
-    pub(super) fn own_shape(&self) -> Option<ValueShape> {
-        let counts = match self.seen {
-            Seen::FromNowhere => !self.schema.expressions().is_empty(),
-            Seen::Nothing => true,
-            Seen::Never | Seen::Shape(_) => false,
+    /// The CEL type of the schema itself, if that counts.
+    pub(super) fn own_shape(&self) -> Option<Shape> {
+        let counts = match self.cel_type {
+            CelType::Undetermined => !self.schema.expressions().is_empty(),
+            CelType::Own => true,
+            CelType::Impossible | CelType::Shape(_) => false,
         };
         counts.then(|| shape(self.schema, self.root || self.schema.is_embedded_resource()))
     }
 
-    /// The same place with that shape.
-    pub(super) fn with(self, own: Option<&'a ValueShape>) -> Self {
-        let seen = match own {
-            None => self.seen,
-            Some(shape) if shape.is_typed() => Seen::Shape(shape),
-            Some(_) => Seen::Never,
+    /// The same position with the CEL type of the schema itself.
+    pub(super) fn with_own_shape(self, own: Option<&'a Shape>) -> Self {
+        let cel_type = match own {
+            None => self.cel_type,
+            Some(shape) if shape.is_typed() => CelType::Shape(shape),
+            Some(_) => CelType::Impossible,
         };
-        Self { seen, ..self }
+        Self { cel_type, ..self }
     }
 
-    /// The place of a property.
+    /// The position of a property.
     pub(super) fn property(self, name: &str, source: &Value) -> Option<Self> {
         let schema = self.schema.property(name)?;
         let find = |shape: &'a ValueShape| match &shape.kind {
@@ -77,7 +77,7 @@ impl<'a> Place<'a> {
         Some(self.below(schema, find, source))
     }
 
-    /// The place of a map's values.
+    /// The position of a map's values.
     pub(super) fn additional(self, source: &Value) -> Option<Self> {
         let find = |shape: &'a ValueShape| match &shape.kind {
             ShapeKind::Map(values) => Some(&**values),
@@ -86,7 +86,7 @@ impl<'a> Place<'a> {
         Some(self.below(self.schema.additional_properties()?, find, source))
     }
 
-    /// The place of a list's elements.
+    /// The position of a list's elements.
     pub(super) fn items(self, source: &Value) -> Option<Self> {
         let find = |shape: &'a ValueShape| match &shape.kind {
             ShapeKind::List { items, .. } => Some(&**items),
@@ -101,20 +101,21 @@ impl<'a> Place<'a> {
         find: impl FnOnce(&'a ValueShape) -> Option<&'a ValueShape>,
         source: &Value,
     ) -> Self {
-        let seen = match self.seen {
-            Seen::Shape(shape) => {
-                find(shape).filter(|shape| shape.is_typed()).map_or(Seen::Nothing, Seen::Shape)
+        let cel_type = match self.cel_type {
+            CelType::Shape(shape) => {
+                find(shape).filter(|shape| shape.is_typed()).map_or(CelType::Own, CelType::Shape)
             }
-            Seen::Nothing => Seen::FromNowhere,
+            CelType::Own => CelType::Undetermined,
             other => other,
         };
-        let count = self.count.zip(most(source)).map(|(one, other)| one.saturating_mul(other));
-        Self { schema, root: false, seen, count }
+        let count =
+            self.count.zip(max_parts(source)).map(|(outer, parts)| outer.saturating_mul(parts));
+        Self { schema, root: false, cel_type, count }
     }
 }
 
-/// How many parts of each kind a value has at most, if its schema says that.
-fn most(source: &Value) -> Option<u64> {
+/// The largest number of elements or values of a value, if its schema has a bound.
+fn max_parts(source: &Value) -> Option<u64> {
     let bound = |name: &str| {
         let bound = source.get(name).filter(|bound| !bound.is_null())?;
         Some(bound.as_i64().and_then(|bound| u64::try_from(bound).ok()).unwrap_or(0))
@@ -127,19 +128,19 @@ fn most(source: &Value) -> Option<u64> {
     }
 }
 
-/// What all rules of a schema of whole objects may cost.
-pub(super) struct Costs {
+/// The estimated costs of all rules of a schema of whole objects.
+pub(super) struct RuleCosts {
     total: u64,
-    /// The most expensive rules, the worst first.
-    worst: Vec<(FieldPath, u64)>,
-    /// Whether single rules may cost what they like: they did before.
-    forgiven: bool,
+    /// The most expensive rules, in descending order.
+    most_expensive: Vec<(FieldPath, u64)>,
+    /// Whether single rules may exceed the limit, because the schema is unchanged.
+    is_unchanged: bool,
 }
 
-impl Costs {
-    /// None yet. `forgiven`: single rules may cost what they like, because they did before.
-    pub(super) const fn new(forgiven: bool) -> Self {
-        Self { total: 0, worst: Vec::new(), forgiven }
+impl RuleCosts {
+    /// No costs yet. Single rules of an unchanged schema may exceed the limit.
+    pub(super) const fn new(is_unchanged: bool) -> Self {
+        Self { total: 0, most_expensive: Vec::new(), is_unchanged }
     }
 
     fn add(&mut self, path: &Trail<'_>, cost: u64) {
@@ -147,34 +148,37 @@ impl Costs {
         if cost < limits::ESTIMATE_PER_DEFINITION / 100 {
             return;
         }
-        let at = self.worst.partition_point(|other| other.1 >= cost);
-        if at < NAMED {
-            self.worst.insert(at, (path.to_path(), cost));
-            self.worst.truncate(NAMED);
+        let at = self.most_expensive.partition_point(|other| other.1 >= cost);
+        if at < MAX_REPORTED {
+            self.most_expensive.insert(at, (path.to_path(), cost));
+            self.most_expensive.truncate(MAX_REPORTED);
         }
     }
 
-    /// What is said if all rules together are too expensive.
+    /// The errors if the total cost is too high.
     pub(super) fn errors(&self, path: &FieldPath) -> Vec<FieldError> {
         if self.total <= limits::ESTIMATE_PER_DEFINITION
             || mainstay_fault::is_on("rules-cost-nothing-together")
         {
             return Vec::new();
         }
-        let contributed = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let mut errors: Vec<FieldError> =
-            self.worst.iter().map(|(path, _)| FieldError::forbidden(path, contributed)).collect();
+        let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let mut errors: Vec<FieldError> = self
+            .most_expensive
+            .iter()
+            .map(|(path, _)| FieldError::forbidden(path, detail))
+            .collect();
         let all = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         errors.push(FieldError::forbidden(
             path,
-            exceeds(all, self.total, limits::ESTIMATE_PER_DEFINITION),
+            exceeds_message(all, self.total, limits::DEFINITION),
         ));
         errors
     }
 }
 
-fn exceeds(what: &str, cost: u64, limit: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "a factor that people read")]
+fn exceeds_message(subject: &str, cost: u64, limit: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "an approximate factor")]
     let factor = cost as f64 / limit as f64;
     let factor = if factor > 100.0 {
         "more than 100x".to_owned()
@@ -184,62 +188,62 @@ fn exceeds(what: &str, cost: u64, limit: u64) -> String {
         format!("{factor:.1}x")
     };
     format!(
-        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+        "{subject} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
     )
 }
 
-/// Compiles the rules of a schema at `path`. `uncorrelated` is the outermost schema whose parts
-/// cannot be told to be the same before and after a change.
+/// The errors of the rules of a schema at `path`. `uncorrelated` is the outermost schema whose parts
+/// do not correlate with old values.
 pub(super) fn check(
     source: &Value,
-    place: &Place<'_>,
+    position: &RulePosition<'_>,
     uncorrelated: Option<&Trail<'_>>,
     path: &Trail<'_>,
-    costs: &mut Costs,
+    costs: &mut RuleCosts,
 ) -> Vec<FieldError> {
     let path = path.child("x-kubernetes-validations");
-    let scope = match place.seen {
-        Seen::Shape(shape) => RuleScope::new(shape).map(|scope| (shape, scope)),
+    let scope = match position.cel_type {
+        CelType::Shape(shape) => Scope::new(shape).map(|scope| (shape, scope)),
         _ => None,
     };
     let Some((shape, scope)) = scope else {
         let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
         return vec![FieldError::new(&path.to_path(), FieldErrorKind::Internal, detail)];
     };
-    let count = place.count.unwrap_or_else(|| shape.cardinality());
+    let count = position.count.unwrap_or_else(|| shape.cardinality());
     let sources = source.get("x-kubernetes-validations").and_then(Value::as_array);
-    let mut rules = Rules { scope, count, uncorrelated, costs, found: Vec::new() };
+    let mut checker = RuleChecker { scope, count, uncorrelated, costs, found: Vec::new() };
     for (at, (rule, source)) in
-        place.schema.expressions().iter().zip(sources.into_iter().flatten()).enumerate()
+        position.schema.expressions().iter().zip(sources.into_iter().flatten()).enumerate()
     {
-        rules.check(rule, source, &path.index(at));
+        checker.check(rule, source, &path.index(at));
     }
-    rules.found
+    checker.found
 }
 
-struct Rules<'a> {
-    scope: RuleScope<'a>,
+struct RuleChecker<'a> {
+    scope: Scope<'a>,
     count: u64,
     uncorrelated: Option<&'a Trail<'a>>,
-    costs: &'a mut Costs,
+    costs: &'a mut RuleCosts,
     found: Vec<FieldError>,
 }
 
-impl Rules<'_> {
-    fn check(&mut self, rule: &Expression, source: &Value, path: &Trail<'_>) {
+impl RuleChecker<'_> {
+    fn check(&mut self, rule: &ValidationRule, source: &Value, path: &Trail<'_>) {
         let at = path.child("rule");
         let compiled = self.scope.rule(&rule.rule, rule.optional_old);
         let uses_old = match compiled {
             Ok(compiled) => {
                 let cost = compiled.max_cost.saturating_mul(self.count);
-                self.cost("estimated rule cost", cost, &at);
-                if !rule.words.is_empty() {
-                    self.message(rule, source, &path.child("messageExpression"));
+                self.check_cost("estimated rule cost", cost, &at);
+                if !rule.message_expression.is_empty() {
+                    self.check_message_expression(rule, source, &path.child("messageExpression"));
                 }
                 compiled.uses_old_self
             }
             Err(why) => {
-                self.broken(source, &why, &at);
+                self.compile_error(source, &why, &at);
                 false
             }
         };
@@ -262,25 +266,25 @@ impl Rules<'_> {
         }
     }
 
-    fn message(&mut self, rule: &Expression, source: &Value, at: &Trail<'_>) {
-        match self.scope.message(&rule.words, rule.optional_old) {
+    fn check_message_expression(&mut self, rule: &ValidationRule, source: &Value, at: &Trail<'_>) {
+        match self.scope.message(&rule.message_expression, rule.optional_old) {
             Ok(compiled) => {
-                self.cost("estimated messageExpression cost", compiled.max_cost, at);
+                self.check_cost("estimated messageExpression cost", compiled.max_cost, at);
             }
-            Err(why) => self.broken(source, &why, at),
+            Err(why) => self.compile_error(source, &why, at),
         }
     }
 
-    fn cost(&mut self, what: &str, cost: u64, at: &Trail<'_>) {
-        if cost > limits::ESTIMATE_PER_RULE && !self.costs.forgiven {
-            self.found.push(trail::forbidden(at, exceeds(what, cost, limits::ESTIMATE_PER_RULE)));
+    fn check_cost(&mut self, subject: &str, cost: u64, at: &Trail<'_>) {
+        if cost > limits::RULE && !self.costs.is_unchanged {
+            self.found.push(trail::forbidden(at, exceeds_message(subject, cost, limits::RULE)));
         }
         self.costs.add(at, cost);
     }
 
-    /// What cannot be compiled. The original shows the whole rule.
-    fn broken(&mut self, source: &Value, why: &RuleCompileError, at: &Trail<'_>) {
-        let kind = FieldErrorKind::InvalidShown(shown::rule(source));
+    /// Adds a compile error. Upstream prints the whole rule.
+    fn compile_error(&mut self, source: &Value, why: &RuleError, at: &Trail<'_>) {
+        let kind = FieldErrorKind::InvalidText(go_print::rule(source));
         self.found.push(FieldError::new(&at.to_path(), kind, why.to_string()));
     }
 }
@@ -290,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn factors_are_told_as_exactly_as_they_matter() {
+    fn small_factors_are_printed_precisely() {
         for (cost, factor) in [
             (10_000_001, "1.000000x"),
             (14_999_999, "1.500000x"),
@@ -299,14 +303,14 @@ mod tests {
             (1_000_000_001, "more than 100x"),
             (u64::MAX, "more than 100x"),
         ] {
-            let text = exceeds("cost", cost, limits::ESTIMATE_PER_RULE);
+            let text = exceeds_message("cost", cost, limits::RULE);
             assert!(text.contains(&format!("of {factor} (")), "{text}");
         }
     }
 
     #[test]
-    fn the_worst_rules_are_named_the_worst_first() {
-        let mut costs = Costs::new(false);
+    fn the_most_expensive_rules_are_reported_in_descending_order() {
+        let mut costs = RuleCosts::new(false);
         for (name, cost) in [
             ("a", 1),
             ("b", 50_000_000),
@@ -320,6 +324,6 @@ mod tests {
         let errors = costs.errors(&FieldPath::new("root"));
         let fields: Vec<&str> = errors.iter().map(|error| &*error.field).collect();
         assert_eq!(fields, ["d", "b", "e", "c", "root"]);
-        assert!(Costs::new(false).errors(&FieldPath::new("root")).is_empty());
+        assert!(RuleCosts::new(false).errors(&FieldPath::new("root")).is_empty());
     }
 }

@@ -1,20 +1,21 @@
-//! Custom resource definitions: what one says, and what is wrong with it.
+//! CustomResourceDefinitions: defaulting, parsing and validation.
 //!
-//! [`default()`] completes a definition as the API does, [`Definition::parse`] reads it, [`validate`],
-//! [`validate_update`] and [`validate_status`] hold what matters only when somebody writes one.
-//! Conditions, accepted names and stored versions are the server's work.
+//! [`default()`] sets the API's defaults, [`CustomResourceDefinition::parse`] parses a CRD,
+//! [`validate`], [`validate_update`] and [`validate_status`] validate a write.
 //!
-//! Errors name fields as the original does. That is not always where a client wrote them: what is
-//! the same in all versions is checked once, as `spec.validation`, `spec.subresources` and so on.
+//! Errors name fields as upstream does, which is not always where a client wrote them: a part that is
+//! equal in all versions is validated once, as `spec.validation`, `spec.subresources` and so on.
+//!
+//! The server, not this module, maintains conditions, accepted names and stored versions.
 
 mod approval;
 mod check;
 mod expressions;
-mod hub;
+mod go_print;
+mod internal;
 mod rules;
 mod scale;
 mod schemas;
-mod shown;
 mod version;
 
 pub use approval::{Approval, is_protected};
@@ -23,16 +24,16 @@ pub use version::compare_versions;
 use schemas::Schemas;
 
 use crate::structural::Schema;
-use crate::structural::expressions::Compiled;
+use crate::structural::expressions::CompiledRules;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Resource, Scope};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, OnceLock};
 
-/// A custom resource definition, read.
+/// A parsed CustomResourceDefinition.
 #[derive(Clone, Debug)]
-pub struct Definition {
-    /// Name of the definition: `plural.group`.
+pub struct CustomResourceDefinition {
+    /// Name of the CRD: `plural.group`.
     pub name: String,
     /// API group.
     pub group: String,
@@ -46,54 +47,54 @@ pub struct Definition {
     pub singular: String,
     /// Short names.
     pub short_names: Vec<String>,
-    /// Names of groups of resources, such as `all`.
+    /// Categories, such as `all`.
     pub categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub scope: Scope,
-    /// Versions, in the definition's order.
-    pub versions: Vec<Version>,
-    /// `spec.conversion`, as it stands.
+    /// Versions, in the CRD's order.
+    pub versions: Vec<CrdVersion>,
+    /// `spec.conversion`, unparsed.
     pub conversion: Value,
 }
 
-/// One version of a definition.
+/// One version of a CRD.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct CrdVersion {
     /// Name, such as `v1alpha1`.
     pub name: String,
     /// Whether the API serves it.
     pub served: bool,
     /// Whether objects are stored in it.
     pub storage: bool,
-    /// The warning that clients of a deprecated version get.
+    /// The warning for clients of a deprecated version.
     pub deprecation: Option<String>,
-    /// What objects look like. Versions with the same schema share one.
+    /// The structural schema. Versions with the same schema share one.
     pub schema: Arc<Schema>,
-    /// The rules of the schema that are expressions, once somebody asked for them.
-    rules: Arc<OnceLock<Option<Compiled>>>,
-    /// `openAPIV3Schema` as it stands, for documents.
+    /// The compiled CEL rules of the schema.
+    rules: Arc<OnceLock<Option<CompiledRules>>>,
+    /// `openAPIV3Schema`, unparsed, for OpenAPI documents.
     pub source: Arc<Value>,
     /// Whether `/status` exists.
     pub status: bool,
     /// `/scale`, if it exists.
     pub scale: Option<Scale>,
     /// Columns of tables besides the name.
-    pub columns: Vec<Column>,
-    /// JSON paths of fields that may be selected by, such as `.spec.color`.
+    pub columns: Vec<PrinterColumn>,
+    /// JSON paths of selectable fields, such as `.spec.color`.
     pub selectable_fields: Vec<String>,
-    /// Hash of the schema's text, made when first asked for.
+    /// Hash of the schema's text.
     digest: OnceLock<[u8; 32]>,
 }
 
-impl Version {
-    /// The rules of the schema that are expressions; none if there are none. Compiled when first
-    /// asked for, once for all versions that share a schema.
-    pub fn rules(&self) -> Option<&Compiled> {
-        self.rules.get_or_init(|| Compiled::new(&self.schema, true)).as_ref()
+impl CrdVersion {
+    /// The CEL rules of the schema, if any. The first call compiles them, once for all versions that
+    /// share a schema.
+    pub fn rules(&self) -> Option<&CompiledRules> {
+        self.rules.get_or_init(|| CompiledRules::new(&self.schema, true)).as_ref()
     }
 
-    /// Takes over what another definition's version has compiled, if its schema is the same.
-    fn take_over(&mut self, other: &Self) {
+    /// Reuses the compiled rules of another version, if its schema is equal.
+    fn reuse_rules(&mut self, other: &Self) {
         if *self.source == *other.source {
             self.rules.clone_from(&other.rules);
         }
@@ -108,9 +109,9 @@ impl Version {
 /// `subresources.scale`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// JSON path of the wanted number, such as `.spec.replicas`.
+    /// JSON path of the desired number of replicas, such as `.spec.replicas`.
     pub spec_replicas: String,
-    /// JSON path of the present number.
+    /// JSON path of the current number of replicas.
     pub status_replicas: String,
     /// JSON path of the selector as text.
     pub label_selector: Option<String>,
@@ -118,7 +119,7 @@ pub struct Scale {
 
 /// `additionalPrinterColumns[]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct PrinterColumn {
     /// Heading.
     pub name: String,
     /// `integer`, `number`, `string`, `boolean` or `date`.
@@ -127,31 +128,31 @@ pub struct Column {
     pub format: String,
     /// Description; may be empty.
     pub description: String,
-    /// Columns above zero are shown only in wide tables.
+    /// Columns with a priority above zero are part of wide tables only.
     pub priority: i64,
     /// JSON path.
     pub json_path: String,
 }
 
-impl Definition {
-    /// Reads a definition that [`default()`] has completed, and holds it against every rule for
-    /// new ones, except those for the metadata that all objects have.
+impl CustomResourceDefinition {
+    /// Parses and validates a new CRD that [`default()`] has completed, without the common rules for
+    /// metadata.
     ///
     /// # Errors
-    /// Every rule that it breaks, in the original's order.
+    /// All errors, in upstream's order.
     pub fn parse(object: &Object) -> Result<Self, Vec<FieldError>> {
         let schemas = Schemas::read(object.array(&["spec", "versions"]));
         let mut errors: Vec<FieldError> = name_errors(object, object.name(), "name");
-        errors.extend(check::all(object, None, &schemas));
-        if errors.is_empty() { Ok(Self::made(object, &schemas)) } else { Err(errors) }
+        errors.extend(check::check_all(object, None, &schemas));
+        if errors.is_empty() { Ok(Self::from_parts(object, &schemas)) } else { Err(errors) }
     }
 
-    /// Reads a definition that is stored, whatever is wrong with it: it was good when it came.
+    /// Parses a stored CRD without validation: it was valid when it was written.
     pub fn read(object: &Object) -> Self {
-        Self::made(object, &Schemas::read(object.array(&["spec", "versions"])))
+        Self::from_parts(object, &Schemas::read(object.array(&["spec", "versions"])))
     }
 
-    fn made(object: &Object, schemas: &Schemas) -> Self {
+    fn from_parts(object: &Object, schemas: &Schemas) -> Self {
         let name = |field: &str| text(object.get(&["spec", "names", field]));
         let names = |field: &str| texts(object.get(&["spec", "names", field]));
         Self {
@@ -172,13 +173,12 @@ impl Definition {
         }
     }
 
-    /// Takes over what another reading of the definition has compiled, for versions whose schema is
-    /// the same.
+    /// Reuses the compiled rules of an earlier state of the CRD, for versions with an equal schema.
     #[must_use]
-    pub fn after(mut self, before: &Self) -> Self {
+    pub fn with_rules_of(mut self, earlier: &Self) -> Self {
         for version in &mut self.versions {
-            if let Some(old) = before.version(&version.name) {
-                version.take_over(old);
+            if let Some(old) = earlier.version(&version.name) {
+                version.reuse_rules(old);
             }
         }
         self
@@ -190,12 +190,12 @@ impl Definition {
     }
 
     /// The version of this name.
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The version that objects are stored in.
-    pub fn storage_version(&self) -> Option<&Version> {
+    /// The storage version.
+    pub fn storage_version(&self) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.storage)
     }
 
@@ -219,12 +219,12 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// A value that says something: neither null nor an empty list.
+/// A value that is neither null nor an empty list.
 fn present(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
 }
 
-fn versions(object: &Object, schemas: &Schemas) -> Vec<Version> {
+fn versions(object: &Object, schemas: &Schemas) -> Vec<CrdVersion> {
     let sources = object.array(&["spec", "versions"]);
     let group = text(object.get(&["spec", "group"]));
     let kind = text(object.get(&["spec", "names", "kind"]));
@@ -239,7 +239,11 @@ fn versions(object: &Object, schemas: &Schemas) -> Vec<Version> {
         .collect()
 }
 
-fn version(source: &Value, row: &schemas::Row, deprecation: Option<String>) -> Version {
+fn version(
+    source: &Value,
+    row: &schemas::VersionSchema,
+    deprecation: Option<String>,
+) -> CrdVersion {
     let flag = |name: &str| source.get(name).and_then(Value::as_bool).unwrap_or_default();
     let rows = |name: &str| source.get(name).and_then(Value::as_array).into_iter().flatten();
     let scale = source.pointer("/subresources/scale").map(|scale| Scale {
@@ -247,7 +251,7 @@ fn version(source: &Value, row: &schemas::Row, deprecation: Option<String>) -> V
         status_replicas: text(scale.get("statusReplicasPath")),
         label_selector: Some(text(scale.get("labelSelectorPath"))).filter(|path| !path.is_empty()),
     });
-    Version {
+    CrdVersion {
         name: text(source.get("name")),
         served: flag("served"),
         storage: flag("storage"),
@@ -258,7 +262,7 @@ fn version(source: &Value, row: &schemas::Row, deprecation: Option<String>) -> V
         status: source.pointer("/subresources/status").is_some(),
         scale,
         columns: rows("additionalPrinterColumns")
-            .map(|column| Column {
+            .map(|column| PrinterColumn {
                 name: text(column.get("name")),
                 kind: text(column.get("type")),
                 format: text(column.get("format")),
@@ -272,14 +276,14 @@ fn version(source: &Value, row: &schemas::Row, deprecation: Option<String>) -> V
     }
 }
 
-/// The warning of a deprecated version: its own words, or a hint at the best newer version.
+/// The warning of a deprecated version: `deprecationWarning`, or a hint at the best newer version.
 fn deprecation(versions: &[Value], source: &Value, group: &str, kind: &str) -> Option<String> {
     let is = |version: &Value, field: &str| version.get(field) == Some(&Value::Bool(true));
     if !is(source, "deprecated") {
         return None;
     }
-    if let Some(words) = source.get("deprecationWarning").and_then(Value::as_str) {
-        return Some(words.to_owned());
+    if let Some(warning) = source.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(warning.to_owned());
     }
     let name = text(source.get("name"));
     let newer = versions
@@ -287,13 +291,13 @@ fn deprecation(versions: &[Value], source: &Value, group: &str, kind: &str) -> O
         .filter(|version| is(version, "served") && !is(version, "deprecated"))
         .map(|version| text(version.get("name")))
         .filter(|other| compare_versions(other, &name).is_gt())
-        .max_by(|one, other| compare_versions(one, other));
+        .max_by(|a, b| compare_versions(a, b));
     let hint = newer.map(|newer| format!("; use {group}/{newer} {kind}")).unwrap_or_default();
     Some(format!("{group}/{name} {kind} is deprecated{hint}"))
 }
 
-/// Fills in what the API defaults: singular, list kind, conversion, the port of a conversion
-/// webhook, and the stored versions of a definition that has none.
+/// Sets the API's defaults: singular, list kind, conversion, the port of a conversion webhook, and the
+/// stored versions of a CRD without any.
 pub fn default(object: &mut Object) {
     let kind = text(object.get(&["spec", "names", "kind"]));
     let missing = |object: &Object, path: &[&str]| object.str(path).unwrap_or_default().is_empty();
@@ -324,46 +328,45 @@ pub fn default(object: &mut Object) {
     }
 }
 
-/// What is wrong with a new definition: every rule, except those for the metadata that all objects
-/// have. The rule for its name is [`name_errors`].
+/// The errors of a new CRD, without the common rules for metadata. The rule for its name is
+/// [`name_errors`].
 pub fn validate(object: &Object) -> Vec<FieldError> {
-    check::all(object, None, &Schemas::read(object.array(&["spec", "versions"])))
+    check::check_all(object, None, &Schemas::read(object.array(&["spec", "versions"])))
 }
 
-/// The rule for names of definitions, as the original tells of it: `field` is `name` or
-/// `generateName` of the metadata, `name` what stands there.
+/// The error of a CRD's name. `field` is `name` or `generateName`, `name` its value.
 pub fn name_errors(object: &Object, name: &str, field: &str) -> Vec<FieldError> {
     let path = FieldPath::new("metadata").child(field);
     let problem = check::name_problem(object, name);
     problem.into_iter().map(|why| FieldError::invalid(&path, name, why)).collect()
 }
 
-/// What is wrong with the change of a definition: all rules for new ones, what may never change or
-/// not once its names are established, and versions that objects may still be stored in.
+/// The errors of a changed CRD: all rules for new ones, changes of immutable fields (some are
+/// immutable once the CRD is established), and missing stored versions.
 pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
-    check::all(new, Some(old), &Schemas::read(new.array(&["spec", "versions"])))
+    check::check_all(new, Some(old), &Schemas::read(new.array(&["spec", "versions"])))
 }
 
-/// What is wrong with a definition whose status alone is written.
+/// The errors of a write of a CRD's status.
 pub fn validate_status(object: &Object) -> Vec<FieldError> {
-    check::status(object)
+    check::check_status(object)
 }
 
-/// Formats of texts that mean nothing here, as the schemas name them: one for each place, in the
-/// order of the original's walk. Schemas that all versions share are walked once.
+/// The unsupported formats of strings in the schemas, one for each occurrence, in upstream's order. A
+/// schema that all versions share counts once.
 pub fn unknown_formats(object: &Object) -> Vec<String> {
     let versions = object.array(&["spec", "versions"]);
-    let hub = hub::Hub::of(versions);
-    let shared = hub.schema.top().into_iter();
-    let own = versions.iter().filter_map(|version| hub.schema.own(version, "schema"));
+    let internal = internal::InternalVersions::of(versions);
+    let shared = internal.schema.top_level().into_iter();
+    let own = versions.iter().filter_map(|version| internal.schema.of_version(version, "schema"));
     let mut found = Vec::new();
-    for schema in shared.chain(own).filter_map(|schema| hub::inner(Some(schema))) {
+    for schema in shared.chain(own).filter_map(|schema| internal::openapi_schema(Some(schema))) {
         rules::unknown_formats(schema, &mut found);
     }
     found
 }
 
-/// A schema's fields, or none.
+/// The fields of a schema; empty if it is no object.
 fn fields(value: &Value) -> &Map<String, Value> {
     static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     value.as_object().unwrap_or(&EMPTY)

@@ -1,7 +1,7 @@
-//! What a schema in a definition may not have, beyond being structural.
+//! Rules for the schema of a CRD besides being structural.
 
-use super::expressions::{self, Costs, Place};
-use super::{fields, shown};
+use super::expressions::{self, RuleCosts, RulePosition};
+use super::{fields, go_print};
 use crate::paths;
 use crate::structural::is_known_format;
 use crate::trail::{self, Trail};
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
-/// What the root may have beside `type` when `/status` exists, in Go's spelling.
+/// The allowed fields of the root besides `type` if `/status` exists, with Go's names.
 const ROOT_FIELDS: [&str; 22] = [
     "Description",
     "Type",
@@ -38,24 +38,24 @@ const ROOT_FIELDS: [&str; 22] = [
     "XValidations",
 ];
 
-/// What [`every`] found.
-pub(super) struct Found {
+/// The result of [`check_all`].
+pub(super) struct SchemaErrors {
     pub(super) errors: Vec<FieldError>,
-    /// What is wrong with expressions, where the schema is good otherwise.
+    /// Errors of CEL rules in schemas that are valid otherwise.
     pub(super) expressions: Vec<FieldError>,
-    /// What the expressions cost.
-    pub(super) costs: Costs,
-    /// Why the schema cannot be read as a structural one at all: the original then does not ask
-    /// whether the rest is structural.
+    /// Costs of the CEL rules.
+    pub(super) costs: RuleCosts,
+    /// The reason for which upstream cannot convert the schema to a structural one. It then does not
+    /// check whether the schema is structural.
     pub(super) unsupported: Option<String>,
 }
 
-/// The rules for the root alone.
-pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<FieldError> {
+/// The errors of the root.
+pub(super) fn check_root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<FieldError> {
     let path = &Trail::below(path.as_str());
     let mut found = Vec::new();
     if has_status {
-        for (name, json) in shown::set_fields(schema) {
+        for (name, json) in go_print::set_fields(schema) {
             if name == "Type" {
                 if schema["type"] == "object" {
                     continue;
@@ -72,11 +72,11 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<Fi
                 let detail = format!(
                     "only [{names}] fields are allowed at the root of the schema if the status subresource is enabled"
                 );
-                let kind = FieldErrorKind::InvalidShown(shown::schema(schema));
+                let kind = FieldErrorKind::InvalidText(go_print::schema(schema));
                 found.push(FieldError { field: path.to_string(), kind, detail });
                 break;
             }
-            debug_assert!(schema.get(json).is_some(), "only fields that are there are listed");
+            debug_assert!(schema.get(json).is_some(), "set_fields returns present fields");
         }
     }
     if schema.get("nullable") == Some(&Value::Bool(true)) {
@@ -86,23 +86,23 @@ pub(super) fn root(schema: &Value, has_status: bool, path: &FieldPath) -> Vec<Fi
     found
 }
 
-/// The rules for every schema from the root down. With `place` expressions are looked at too: that
-/// takes a schema that could be read.
-pub(super) fn every(
+/// The errors of all schemas from the root down. `position` includes CEL rules, which requires a parsed
+/// schema.
+pub(super) fn check_all(
     schema: &Value,
-    place: Option<Place<'_>>,
-    costs: Costs,
+    position: Option<RulePosition<'_>>,
+    costs: RuleCosts,
     path: &FieldPath,
-) -> Found {
+) -> SchemaErrors {
     let path = &Trail::below(path.as_str());
     let mut walk =
         Walk { found: FieldErrors::default(), expressions: Vec::new(), costs, unsupported: None };
-    walk.schema(schema, Inside { root: true, place, ..Inside::default() }, path);
+    walk.schema(schema, Context { root: true, position, ..Context::default() }, path);
     let Walk { found, expressions, costs, unsupported } = walk;
-    Found { errors: found.into_vec(), expressions, costs, unsupported }
+    SchemaErrors { errors: found.into_vec(), expressions, costs, unsupported }
 }
 
-/// Whether a field says something: Go's zero values do not.
+/// Whether a field is set; Go's zero values are not.
 fn is_set(schema: &Value, name: &str) -> bool {
     match schema.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -113,29 +113,29 @@ fn is_set(schema: &Value, name: &str) -> bool {
     }
 }
 
-/// A field that the original keeps a pointer to: it says something unless it is null.
+/// A pointer field of the Go struct: set unless it is null.
 fn pointer<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     schema.get(name).filter(|value| !value.is_null())
 }
 
-/// What a schema stands in.
+/// The surroundings of a schema.
 #[derive(Clone, Copy, Default)]
-struct Inside<'a> {
+struct Context<'a> {
     root: bool,
     meta: bool,
-    /// Why defaults are forbidden here.
+    /// The reason for which defaults are forbidden here.
     no_defaults: Option<&'a str>,
-    /// The outermost schema whose parts cannot be told to be the same before and after a change.
+    /// The outermost schema whose parts do not correlate with old values.
     uncorrelated: Option<&'a Trail<'a>>,
-    /// Where expressions are looked at: not below `allOf`, `anyOf`, `oneOf` or `not`.
-    place: Option<Place<'a>>,
+    /// The position of CEL rules; none below `allOf`, `anyOf`, `oneOf` and `not`.
+    position: Option<RulePosition<'a>>,
 }
 
 struct Walk {
     found: FieldErrors,
-    /// What is wrong with expressions: told after everything else.
+    /// Errors of CEL rules, reported after all others.
     expressions: Vec<FieldError>,
-    costs: Costs,
+    costs: RuleCosts,
     unsupported: Option<String>,
 }
 
@@ -152,46 +152,47 @@ impl Walk {
         self.found.push_with(|| trail::invalid(path, value, detail));
     }
 
-    fn schema(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
+    fn schema(&mut self, schema: &Value, context: Context<'_>, path: &Trail<'_>) {
         let before = self.found.len();
-        let own = inside.place.and_then(|place| place.own_shape());
-        let inside = Inside { place: inside.place.map(|place| place.with(own.as_ref())), ..inside };
-        self.plain(schema, inside, path);
+        let own = context.position.and_then(|position| position.own_shape());
+        let position = context.position.map(|position| position.with_own_shape(own.as_ref()));
+        let context = Context { position, ..context };
+        self.check_keywords(schema, context, path);
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             let detail =
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.forbid(path, "uniqueItems", detail);
         }
-        self.below(schema, inside, path);
+        self.check_nested(schema, context, path);
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             let path = path.child("x-kubernetes-preserve-unknown-fields");
-            self.cannot_be_read(
+            self.mark_unsupported(
                 "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
             );
             self.invalid(&path, false, "must be true or undefined");
         }
-        self.lists_and_maps(schema, path);
-        self.cel_rules(schema, path);
+        self.check_lists_and_maps(schema, path);
+        self.check_rule_syntax(schema, path);
         if self.found.len() == before
             && is_set(schema, "x-kubernetes-validations")
-            && let Some(place) = &inside.place
+            && let Some(position) = &context.position
         {
-            let wrong =
-                expressions::check(schema, place, inside.uncorrelated, path, &mut self.costs);
-            self.expressions.extend(wrong);
+            let errors =
+                expressions::check(schema, position, context.uncorrelated, path, &mut self.costs);
+            self.expressions.extend(errors);
         }
     }
 
-    fn cannot_be_read(&mut self, why: &str) {
+    fn mark_unsupported(&mut self, why: &str) {
         self.unsupported.get_or_insert_with(|| why.to_owned());
     }
 
-    fn plain(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
+    fn check_keywords(&mut self, schema: &Value, context: Context<'_>, path: &Trail<'_>) {
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         if !kind.is_empty() && !TYPES.contains(&kind) {
             self.found.push(trail::not_supported(&path.child("type"), kind, &TYPES));
         }
-        if let Some(reason) = inside.no_defaults
+        if let Some(reason) = context.no_defaults
             && pointer(schema, "default").is_some()
         {
             self.forbid(path, "default", format!("must not be set {reason}"));
@@ -202,36 +203,36 @@ impl Walk {
                 _ => is_set(schema, name),
             };
             if is_set {
-                self.cannot_be_read(&format!("OpenAPIV3Schema '{name}' is not supported"));
+                self.mark_unsupported(&format!("OpenAPIV3Schema '{name}' is not supported"));
                 self.forbid(path, name, format!("{name} is not supported"));
             }
         }
         if let Some(reference) = pointer(schema, "$ref") {
             if *reference != "" {
-                self.cannot_be_read("OpenAPIV3Schema '$ref' is not supported");
+                self.mark_unsupported("OpenAPIV3Schema '$ref' is not supported");
             }
             self.forbid(path, "$ref", "$ref is not supported");
         }
         if is_set(schema, "$schema") {
-            self.cannot_be_read("OpenAPIV3Schema 'schema' is not supported");
+            self.mark_unsupported("OpenAPIV3Schema 'schema' is not supported");
         }
         if kind == "null" {
             let detail = "type cannot be set to null, use nullable as an alternative";
             self.forbid(path, "type", detail);
         }
         if is_set(schema, "items") && schema["items"].is_array() {
-            self.cannot_be_read("OpenAPIV3Schema 'items' must be a schema, but is an array");
+            self.mark_unsupported("OpenAPIV3Schema 'items' must be a schema, but is an array");
             self.forbid(path, "items", "items must be a schema object and not an array");
         }
-        if inside.meta && is_set(schema, "x-kubernetes-embedded-resource") {
+        if context.meta && is_set(schema, "x-kubernetes-embedded-resource") {
             let detail = "must not be used inside of resource meta";
             self.forbid(path, "x-kubernetes-embedded-resource", detail);
         }
     }
 
-    fn below(&mut self, schema: &Value, inside: Inside<'_>, path: &Trail<'_>) {
-        let here = Inside { root: false, ..inside };
-        let nested = Inside { place: None, ..here };
+    fn check_nested(&mut self, schema: &Value, context: Context<'_>, path: &Trail<'_>) {
+        let here = Context { root: false, ..context };
+        let nested = Context { position: None, ..here };
         if let Some(additional) = schema.get("additionalProperties") {
             if is_set(schema, "properties") && *additional != Value::Bool(true) {
                 let detail = "additionalProperties and properties are mutual exclusive";
@@ -239,8 +240,8 @@ impl Walk {
             }
             if additional.is_object() {
                 let mut here = here;
-                here.place = here.place.and_then(|place| place.additional(schema));
-                if inside.meta {
+                here.position = here.position.and_then(|position| position.additional(schema));
+                if context.meta {
                     here.no_defaults =
                         Some("inside additionalProperties applying to object metadata");
                 }
@@ -251,17 +252,17 @@ impl Walk {
         for (name, property) in schema.get("properties").map(fields).into_iter().flatten() {
             let mut here = here;
             let reason: String;
-            here.place = here.place.and_then(|place| place.property(name, schema));
-            // Of other kinds of maps nothing is known; there are none.
+            here.position = here.position.and_then(|position| position.property(name, schema));
+            // Properties of other map types would not correlate; there are none.
             let map_type = schema.get("x-kubernetes-map-type").and_then(Value::as_str);
             if map_type.is_some_and(|map_type| !matches!(map_type, "atomic" | "granular")) {
                 here.uncorrelated = here.uncorrelated.or(Some(path));
             }
-            if (inside.root || embedded)
+            if (context.root || embedded)
                 && matches!(name.as_str(), "metadata" | "kind" | "apiVersion")
             {
                 here.meta = true;
-                if inside.root {
+                if context.root {
                     reason = format!("in top-level {name}");
                     here.no_defaults = Some(&reason);
                 }
@@ -283,7 +284,7 @@ impl Walk {
         match schema.get("items") {
             Some(items @ Value::Object(_)) => {
                 let mut here = here;
-                here.place = here.place.and_then(|place| place.items(schema));
+                here.position = here.position.and_then(|position| position.items(schema));
                 if schema.get("x-kubernetes-list-type").is_none_or(|list_type| list_type != "map") {
                     here.uncorrelated = here.uncorrelated.or(Some(path));
                 }
@@ -303,7 +304,7 @@ impl Walk {
         }
     }
 
-    fn lists_and_maps(&mut self, schema: &Value, path: &Trail<'_>) {
+    fn check_lists_and_maps(&mut self, schema: &Value, path: &Trail<'_>) {
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         let extension = |name: &str| schema.get(name).and_then(Value::as_str);
         let map_type = extension("x-kubernetes-map-type");
@@ -321,7 +322,7 @@ impl Walk {
         if list_type.is_some() && kind != "array" {
             self.wrong_type(kind, "array", "x-kubernetes-list-type", path);
         } else if list_type == Some("set") {
-            self.set_items(items, &path.child("items"));
+            self.check_set_items(items, &path.child("items"));
         }
         if let Some(other) =
             list_type.filter(|list_type| !matches!(*list_type, "atomic" | "set" | "map"))
@@ -345,15 +346,15 @@ impl Walk {
             }
         }
         if list_type == Some("map") {
-            self.map_items(schema, items, &keys, path);
+            self.check_map_items(schema, items, &keys, path);
         }
         if let Some(list_type) = list_type.filter(|list_type| matches!(*list_type, "set" | "map")) {
-            self.elements(items, list_type, &keys, &path.child("items"));
+            self.check_elements(items, list_type, &keys, &path.child("items"));
         }
     }
 
-    fn wrong_type(&mut self, kind: &str, wanted: &str, extension: &str, path: &Trail<'_>) {
-        let detail = format!("must be {wanted} if {extension} is specified");
+    fn wrong_type(&mut self, kind: &str, expected: &str, extension: &str, path: &Trail<'_>) {
+        let detail = format!("must be {expected} if {extension} is specified");
         let path = path.child("type");
         if kind.is_empty() {
             self.required(&path, detail);
@@ -362,8 +363,8 @@ impl Walk {
         }
     }
 
-    /// Elements of sets and maps are never null, and keys of maps are always there.
-    fn elements(&mut self, items: &Value, list_type: &str, keys: &[&str], path: &Trail<'_>) {
+    /// The rules for elements of sets and maps (never null) and keys of maps (always present).
+    fn check_elements(&mut self, items: &Value, list_type: &str, keys: &[&str], path: &Trail<'_>) {
         if is_set(items, "nullable") {
             let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
             self.forbid(path, "nullable", detail);
@@ -392,8 +393,8 @@ impl Walk {
         }
     }
 
-    /// Elements of sets must be single values for whoever merges them.
-    fn set_items(&mut self, items: &Value, path: &Trail<'_>) {
+    /// The rules for elements of sets, which must be atomic for merging.
+    fn check_set_items(&mut self, items: &Value, path: &Trail<'_>) {
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
         let extension = |name: &str| items.get(name).and_then(Value::as_str);
         match items.get("type").and_then(Value::as_str) {
@@ -412,7 +413,7 @@ impl Walk {
         }
     }
 
-    fn map_items(&mut self, schema: &Value, items: &Value, keys: &[&str], path: &Trail<'_>) {
+    fn check_map_items(&mut self, schema: &Value, items: &Value, keys: &[&str], path: &Trail<'_>) {
         let keys_path = path.child("x-kubernetes-list-map-keys");
         if keys.is_empty() {
             let detail = "must not be empty if x-kubernetes-list-type is map";
@@ -424,7 +425,7 @@ impl Walk {
         }
         let path = path.child("items");
         if !items.is_object() {
-            let kind = FieldErrorKind::InvalidShown(shown::items(items));
+            let kind = FieldErrorKind::InvalidText(go_print::items(items));
             let detail = "must only have a single schema if x-kubernetes-list-type is map";
             return self.found.push(FieldError::new(&path.to_path(), kind, detail));
         }
@@ -434,7 +435,7 @@ impl Walk {
             return self.invalid(&path.child("type"), kind, detail);
         }
         let all = || schema["x-kubernetes-list-map-keys"].clone();
-        let mut seen: HashSet<&str> = HashSet::new();
+        let mut distinct: HashSet<&str> = HashSet::new();
         for key in keys {
             if let Some(property) =
                 items.get("properties").and_then(|properties| properties.get(*key))
@@ -451,15 +452,15 @@ impl Walk {
                 let detail = "entries must all be names of item properties";
                 self.found.push_with(|| trail::invalid(&keys_path, all(), detail));
             }
-            if !seen.insert(key) {
+            if !distinct.insert(key) {
                 let detail = "must not contain duplicate entries";
                 self.found.push_with(|| trail::invalid(&keys_path, all(), detail));
             }
         }
     }
 
-    /// The form of rules that are expressions.
-    fn cel_rules(&mut self, schema: &Value, path: &Trail<'_>) {
+    /// The rules for the syntax of CEL rules.
+    fn check_rule_syntax(&mut self, schema: &Value, path: &Trail<'_>) {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
         for (at, rule) in rules.into_iter().flatten().enumerate() {
             let base = path.child("x-kubernetes-validations");
@@ -498,7 +499,7 @@ impl Walk {
             if lines(field) {
                 self.invalid(&path, field, "must not contain line breaks");
             }
-            // What cannot be read has other problems, which are told elsewhere.
+            // An unsupported schema is reported elsewhere.
             if self.unsupported.is_none() && paths::resolve(field, schema, true).is_err() {
                 self.invalid(&path, field, "must be a valid path");
             }
@@ -506,7 +507,7 @@ impl Walk {
     }
 }
 
-/// Collects formats of texts that are not known.
+/// Collects unsupported formats of strings.
 pub(super) fn unknown_formats(schema: &Value, found: &mut Vec<String>) {
     if let Some(format) = schema.get("format").and_then(Value::as_str)
         && schema.get("type").is_some_and(|kind| kind == "string")

@@ -1,25 +1,25 @@
-//! What `subresources.scale` asks of objects.
+//! Validation of objects by the paths of `subresources.scale`.
 
 use super::Scale;
 use mainstay_gocompat::values;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::Value;
 
-/// The greatest number of replicas.
-const MOST: i64 = i32::MAX as i64;
+/// The largest number of replicas.
+const MAX_REPLICAS: i64 = i32::MAX as i64;
 
 impl Scale {
-    /// What is wrong with the wanted number of an object.
+    /// The error of the desired number of replicas.
     pub fn check_spec(&self, object: &Value) -> Vec<FieldError> {
-        number(object, &self.spec_replicas).into_iter().collect()
+        check_replicas(object, &self.spec_replicas).into_iter().collect()
     }
 
-    /// What is wrong with the present number and the selector of an object.
+    /// The errors of the current number of replicas and of the selector.
     pub fn check_status(&self, object: &Value) -> Vec<FieldError> {
         let mut found: Vec<FieldError> =
-            number(object, &self.status_replicas).into_iter().collect();
+            check_replicas(object, &self.status_replicas).into_iter().collect();
         if let Some(path) = &self.label_selector {
-            match at(object, path) {
+            match value_at(object, path) {
                 Ok(None | Some(Value::String(_))) => {}
                 Ok(Some(other)) => {
                     let error = AccessorError::new(path, other, "string");
@@ -36,39 +36,39 @@ impl Scale {
     }
 }
 
-fn number(object: &Value, path: &str) -> Option<FieldError> {
-    let wrong =
+fn check_replicas(object: &Value, path: &str) -> Option<FieldError> {
+    let invalid =
         |value: i64, why: String| Some(FieldError::invalid(&FieldPath::new(path), value, why));
-    match at(object, path) {
+    match value_at(object, path) {
         Ok(None) => None,
         Ok(Some(value)) => match value.as_i64() {
             Some(number) if number < 0 => {
-                wrong(number, "should be a non-negative integer".to_owned())
+                invalid(number, "should be a non-negative integer".to_owned())
             }
-            Some(number) if number > MOST => {
-                wrong(number, format!("should be less than or equal to {MOST}"))
+            Some(number) if number > MAX_REPLICAS => {
+                invalid(number, format!("should be less than or equal to {MAX_REPLICAS}"))
             }
             Some(_) => None,
-            None => wrong(0, AccessorError::new(path, value, "int64").to_string()),
+            None => invalid(0, AccessorError::new(path, value, "int64").to_string()),
         },
-        Err(error) => wrong(0, error.to_string()),
+        Err(error) => invalid(0, error.to_string()),
     }
 }
 
-/// The value at a path; none if it, or something on the way, is not there.
-fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, AccessorError> {
+/// The value at a path; none if it or a parent is absent.
+fn value_at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, AccessorError> {
     let mut value = object;
-    let mut gone = String::new();
+    let mut visited = String::new();
     for field in path.trim_start_matches('.').split('.') {
-        gone.push('.');
-        gone.push_str(field);
+        visited.push('.');
+        visited.push_str(field);
         match value {
             Value::Null => return Ok(None),
             Value::Object(fields) => match fields.get(field) {
                 Some(inner) => value = inner,
                 None => return Ok(None),
             },
-            other => return Err(AccessorError::new(&gone, other, "map[string]interface{}")),
+            other => return Err(AccessorError::new(&visited, other, "map[string]interface{}")),
         }
     }
     Ok(Some(value))
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_are_small_and_selectors_are_texts() {
+    fn replicas_must_be_int32_and_selectors_strings() {
         let scale = Scale {
             spec_replicas: ".spec.r".to_owned(),
             status_replicas: ".status.r".to_owned(),

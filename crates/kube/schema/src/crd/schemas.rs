@@ -1,47 +1,47 @@
-//! The schemas of a definition's versions, read once, and what is wrong with them.
+//! The parsed schemas of a CRD's versions, and their errors.
 
-use super::expressions::{Costs, Place};
-use super::hub::{self, Hub};
+use super::expressions::{RuleCosts, RulePosition};
+use super::internal::{self, InternalVersions};
 use super::rules;
 use crate::structural::Schema;
-use crate::structural::expressions::Compiled;
+use crate::structural::expressions::CompiledRules;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// The schemas of all versions, in the definition's order.
+/// The schemas of all versions, in the CRD's order.
 #[derive(Default)]
 pub(super) struct Schemas {
-    rows: Vec<Row>,
+    rows: Vec<VersionSchema>,
 }
 
-/// The schema of one version; none of its own means one that knows nothing.
-pub(super) struct Row {
+/// The schema of one version; an empty one if the version has none.
+pub(super) struct VersionSchema {
     pub(super) source: Arc<Value>,
     pub(super) schema: Arc<Schema>,
-    /// The rules of the schema that are expressions, for whoever needs them first.
-    pub(super) rules: Arc<OnceLock<Option<Compiled>>>,
-    /// What keeps it from being structural.
-    wrong: Vec<FieldError>,
+    /// The compiled CEL rules of the schema.
+    pub(super) rules: Arc<OnceLock<Option<CompiledRules>>>,
+    /// The errors that keep it from being structural.
+    errors: Vec<FieldError>,
 }
 
 impl Schemas {
-    /// Reads the schemas. Versions with the same one share it.
+    /// Parses the schemas. Versions with equal schemas share one.
     pub(super) fn read(versions: &[Value]) -> Self {
-        let hub = Hub::of(versions);
-        let shared = hub.schema.top().is_some();
-        let mut rows: Vec<Row> = Vec::with_capacity(versions.len());
+        let internal = InternalVersions::of(versions);
+        let shared = internal.schema.top_level().is_some();
+        let mut rows: Vec<VersionSchema> = Vec::with_capacity(versions.len());
         for (at, version) in versions.iter().enumerate() {
-            let source = hub::inner(version.get("schema")).unwrap_or(&Value::Null);
-            let known = rows.iter().find(|row| *row.source == *source);
-            let row = match known {
-                Some(known) if known.wrong.is_empty() || shared => Row {
-                    source: known.source.clone(),
-                    schema: known.schema.clone(),
-                    rules: known.rules.clone(),
-                    wrong: Vec::new(),
+            let source = internal::openapi_schema(version.get("schema")).unwrap_or(&Value::Null);
+            let equal = rows.iter().find(|row| *row.source == *source);
+            let row = match equal {
+                Some(equal) if equal.errors.is_empty() || shared => VersionSchema {
+                    source: equal.source.clone(),
+                    schema: equal.schema.clone(),
+                    rules: equal.rules.clone(),
+                    errors: Vec::new(),
                 },
-                _ => Row::read(source, &path(shared, at)),
+                _ => VersionSchema::read(source, &schema_path(shared, at)),
             };
             rows.push(row);
         }
@@ -49,7 +49,7 @@ impl Schemas {
     }
 
     /// The schema of a version.
-    pub(super) fn row(&self, at: usize) -> Option<&Row> {
+    pub(super) fn row(&self, at: usize) -> Option<&VersionSchema> {
         self.rows.get(at)
     }
 
@@ -58,8 +58,8 @@ impl Schemas {
         self.rows.iter().any(|row| row.schema.has_defaults())
     }
 
-    /// All that is wrong with the schema of a version, which stands at `path`. `unchanged`: it is
-    /// what it was, so that its rules may cost what they did.
+    /// The errors of the schema of a version, which is at `path`. The CEL rules of an `unchanged` schema
+    /// may exceed the cost limit.
     pub(super) fn check(
         &self,
         at: usize,
@@ -68,17 +68,22 @@ impl Schemas {
         path: &FieldPath,
     ) -> Vec<FieldError> {
         let Some(row) = self.rows.get(at) else { return Vec::new() };
-        let mut errors = rules::root(&row.source, has_status, path);
-        let mut found = rules::every(&row.source, None, Costs::new(false), path);
-        // A schema with parts that are not supported cannot be read as a structural one.
+        let mut errors = rules::check_root(&row.source, has_status, path);
+        let mut found = rules::check_all(&row.source, None, RuleCosts::new(false), path);
+        // Upstream does not parse a schema with unsupported parts as a structural one.
         if found.unsupported.is_none() {
-            let wrong =
-                if row.wrong.is_empty() { row.schema.check(path) } else { row.wrong.clone() };
-            if wrong.is_empty() && row.schema.has_expressions() {
-                let costs = Costs::new(unchanged);
-                found = rules::every(&row.source, Some(Place::root(&row.schema)), costs, path);
+            let structural =
+                if row.errors.is_empty() { row.schema.check(path) } else { row.errors.clone() };
+            if structural.is_empty() && row.schema.has_expressions() {
+                let costs = RuleCosts::new(unchanged);
+                found = rules::check_all(
+                    &row.source,
+                    Some(RulePosition::root(&row.schema)),
+                    costs,
+                    path,
+                );
             }
-            errors.extend(wrong);
+            errors.extend(structural);
         }
         errors.extend(found.errors);
         errors.extend(found.expressions);
@@ -92,23 +97,23 @@ impl Schemas {
     }
 }
 
-impl Row {
+impl VersionSchema {
     fn read(source: &Value, path: &FieldPath) -> Self {
-        let (schema, wrong) = match Schema::parse_at(source, path) {
+        let (schema, errors) = match Schema::parse_at(source, path) {
             Ok(schema) => (schema, Vec::new()),
-            Err(wrong) => (Schema::default_schema(), wrong),
+            Err(errors) => (Schema::empty(), errors),
         };
         Self {
             source: Arc::new(source.clone()),
             schema: Arc::new(schema),
             rules: Arc::default(),
-            wrong,
+            errors,
         }
     }
 }
 
-/// Where the original says that a schema stands.
-fn path(shared: bool, at: usize) -> FieldPath {
+/// The path of a schema in upstream's errors.
+fn schema_path(shared: bool, at: usize) -> FieldPath {
     let spec = FieldPath::new("spec");
     let holder = if shared {
         spec.child("validation")

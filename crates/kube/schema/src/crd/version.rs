@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-/// Compares two names of versions as the API ranks them: greater is preferred. Releases rank above
-/// betas, betas above alphas, higher numbers above lower ones; names of another form rank below
-/// all of these, the alphabetically first of them highest.
-pub fn compare_versions(one: &str, other: &str) -> Ordering {
-    match (rank(one), rank(other)) {
-        (Some(one), Some(other)) => one.cmp(&other),
+/// Compares two versions by preference: the greater is preferred. Releases are greater than betas,
+/// betas than alphas, higher numbers than lower ones. Other names are less, in reverse alphabetical
+/// order.
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    match (rank(a), rank(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
         (Some(_), None) => Ordering::Greater,
         (None, Some(_)) => Ordering::Less,
-        (None, None) => other.cmp(one),
+        (None, None) => b.cmp(a),
     }
 }
 
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_rank_as_in_discovery() {
+    fn versions_compare_as_in_discovery() {
         let mut names = vec![
             "foo10",
             "v1alpha1",
@@ -51,7 +51,7 @@ mod tests {
             "v11alpha2",
             "v10beta3",
         ];
-        names.sort_by(|one, other| compare_versions(other, one));
+        names.sort_by(|a, b| compare_versions(b, a));
         assert_eq!(
             names,
             [

@@ -1,73 +1,73 @@
-//! What Go's JSON decoder says of values that do not have their types.
+//! Type errors of Go's JSON decoder.
 //!
-//! Go walks a value in the order of its text, goes on after a value of another kind, and answers
-//! with the first one it met; types that read themselves end the walk at once. Unknown fields pass,
-//! `null` is "not set", names may be written in any case.
+//! Go decodes in the order of the text, continues after a value of a wrong type, and returns the first
+//! error. A type that decodes itself ends decoding with its error. Unknown fields are ignored, `null`
+//! counts as absent, and keys match in any case.
 
 use super::declared::{DeclaredStruct, DeclaredType};
-use crate::builtin::{self, Definition, TextError, Type, spelled_type};
-use crate::strict::{self, DecodeError};
+use crate::builtin::{self, FieldType, ParseTextError, TypeDefinition, go_type_name};
+use crate::strict::{self, UnmarshalError};
 use mainstay_gocompat::Base64Error;
 use mainstay_gocompat::json::{Html, Numbers, is_same_field};
 use mainstay_gocompat::quote;
 use mainstay_gocompat::values::json_kind;
 use serde_json::{Map, Number, Value};
 
-/// A value that does not have its Go type, and where it stands.
+/// A value that does not have its Go type, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What Go says.
+    /// Go's error.
     pub reason: TypeError,
-    /// The way to the value.
+    /// The path of the value.
     pub path: Vec<Step>,
-    /// The names of the fields on the way, as their types have them.
+    /// The names of the fields on the path, as their types have them.
     pub fields: Vec<&'static str>,
-    /// Whether the place is behind the first character of the value (of lists and mappings) and not
-    /// behind its last.
+    /// Whether the error is after the first character of the value (for lists and objects) instead of
+    /// after the last.
     pub opens: bool,
 }
 
-/// Why a value does not have its Go type.
+/// The error for a value that does not have its Go type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
-    /// The value, which stands in no field, is of another kind than the type.
+    /// A value outside of fields has another type.
     #[error("json: cannot unmarshal {found} into Go value of type {expected}")]
     WrongValue {
-        /// The kind of the value, and a number itself.
+        /// The JSON type of the value, and the number itself.
         found: String,
         /// The Go type.
         expected: String,
     },
-    /// The value of a field is of another kind than the field's type.
+    /// The value of a field has another type.
     #[error(
         "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"
     )]
     WrongField {
-        /// The kind of the value, and a number itself.
+        /// The JSON type of the value, and the number itself.
         found: String,
         /// The struct that Go names.
         owner: &'static str,
-        /// The fields that lead to the value.
+        /// The fields on the path of the value.
         path: String,
         /// The Go type.
         expected: String,
     },
-    /// A text is refused by a type that parses itself.
+    /// A type that parses its own text refuses it.
     #[error(transparent)]
-    ParseText(#[from] TextError),
+    ParseText(#[from] ParseTextError),
     /// A text is no quantity.
     #[error(transparent)]
     ParseQuantity(#[from] mainstay_quantity::Malformed),
     /// A text is no time.
     #[error(transparent)]
-    ParseTime(DecodeError),
+    ParseTime(UnmarshalError),
     /// A text is no base64.
     #[error(transparent)]
     DecodeBase64(#[from] Base64Error),
-    /// A field is there that the type does not have.
+    /// The type does not have the field.
     #[error("json: unknown field {}", quote(.0))]
     UnknownField(String),
-    /// A field that takes a boolean or a schema has something else.
+    /// A field needs a boolean or a schema.
     #[error("boolean or JSON schema expected")]
     BooleanOrSchema,
 }
@@ -77,11 +77,11 @@ pub enum TypeError {
 pub enum Step {
     /// To a field, by the name that it has in the value.
     Field(String),
-    /// To an item of a list.
+    /// To an element of a list.
     Item(usize),
 }
 
-/// Checks a value against a type, whose fields may be written in any case.
+/// Checks a value against a type; keys match in any case.
 ///
 /// # Errors
 /// The first value that does not have its type.
@@ -99,10 +99,10 @@ pub fn check_struct(value: &Value, declared: &'static DeclaredStruct) -> Result<
     check(value, &DeclaredType::Struct(declared))
 }
 
-/// As [`check_struct`], for fields. With `strict` those are refused that the struct does not have.
+/// As [`check_struct`], for fields. With `strict`, unknown fields are errors.
 ///
 /// # Errors
-/// The first value that does not have its type, or the first field that is unknown.
+/// The first value that does not have its type, or the first unknown field.
 pub fn check_fields(
     fields: &Map<String, Value>,
     declared: &'static DeclaredStruct,
@@ -113,57 +113,61 @@ pub fn check_fields(
     walk.outcome(ended)
 }
 
-/// Checks an object against its type in the table, whose fields are written in one case only.
+/// Checks an object against its type in the table; keys match exactly.
 ///
 /// # Errors
 /// The first value that does not have its type.
-pub fn check_object(value: &Value, definition: &'static Definition) -> Result<(), Box<Mismatch>> {
+pub fn check_object(
+    value: &Value,
+    definition: &'static TypeDefinition,
+) -> Result<(), Box<Mismatch>> {
     let mut walk = Walk::new(false);
     let ended = walk.object(value, definition);
     walk.outcome(ended)
 }
 
-/// A type that reads itself has refused its value.
-struct Ended(Box<Mismatch>);
+/// The error of a type that decodes itself, which ends decoding.
+struct Abort(Box<Mismatch>);
 
-/// A step to a part of the value that is walked through.
+/// A borrowed [`Step`].
 #[derive(Clone, Copy)]
-enum Passed<'v> {
+enum StepRef<'v> {
     Field(&'v str),
     Item(usize),
 }
 
-/// A struct, whose name is made when somebody has to read it.
+/// A struct, whose name is computed only for errors.
 #[derive(Clone, Copy)]
 enum Owner {
-    Named(&'static str),
-    Kube(&'static Definition),
+    Declared(&'static str),
+    Builtin(&'static TypeDefinition),
 }
 
 impl Owner {
     fn name(self) -> &'static str {
         match self {
-            Self::Named(name) => name,
-            Self::Kube(definition) => definition.short_name(),
+            Self::Declared(name) => name,
+            Self::Builtin(definition) => definition.short_name(),
         }
     }
 }
 
 struct Walk<'v> {
     first: Option<Box<Mismatch>>,
-    path: Vec<Passed<'v>>,
-    /// The names of the fields that lead here.
+    path: Vec<StepRef<'v>>,
+    /// The names of the fields on the path.
     fields: Vec<&'static str>,
     /// The innermost struct.
     owner: Owner,
-    /// Whether names of fields may be written in any case.
+    /// Whether keys match in any case.
     any_case: bool,
-    /// Whether fields are refused that a declared struct does not have.
+    /// Whether unknown fields of declared structs are errors.
     is_strict: bool,
-    /// The struct that is named whatever is inside: of a type that reads itself by reading another.
+    /// The struct that errors name instead of `owner`: that of a type that decodes itself by decoding
+    /// another type.
     outer: Option<Owner>,
-    /// The package whose type of schemas was asked for last, and that type.
-    schema: Option<(&'static str, &'static Definition)>,
+    /// The last used package of schemas, and its schema type.
+    schema: Option<(&'static str, &'static TypeDefinition)>,
 }
 
 impl<'v> Walk<'v> {
@@ -172,7 +176,7 @@ impl<'v> Walk<'v> {
             first: None,
             path: Vec::new(),
             fields: Vec::new(),
-            owner: Owner::Named(""),
+            owner: Owner::Declared(""),
             any_case,
             is_strict: false,
             outer: None,
@@ -180,17 +184,17 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn outcome(self, ended: Result<(), Ended>) -> Result<(), Box<Mismatch>> {
+    fn outcome(self, ended: Result<(), Abort>) -> Result<(), Box<Mismatch>> {
         match ended {
-            Err(Ended(mismatch)) => Err(mismatch),
+            Err(Abort(mismatch)) => Err(mismatch),
             Ok(()) => self.first.map_or(Ok(()), Err),
         }
     }
 
-    fn place(&self) -> Vec<Step> {
-        let step = |passed: &Passed<'v>| match *passed {
-            Passed::Field(name) => Step::Field(name.to_owned()),
-            Passed::Item(at) => Step::Item(at),
+    fn path(&self) -> Vec<Step> {
+        let step = |step: &StepRef<'v>| match *step {
+            StepRef::Field(name) => Step::Field(name.to_owned()),
+            StepRef::Item(at) => Step::Item(at),
         };
         self.path.iter().map(step).collect()
     }
@@ -204,7 +208,7 @@ impl<'v> Walk<'v> {
             TypeError::WrongField { found, owner, path: self.fields.join("."), expected }
         };
         let opens = value.is_array() || value.is_object();
-        Box::new(Mismatch { reason, path: self.place(), fields: self.fields.clone(), opens })
+        Box::new(Mismatch { reason, path: self.path(), fields: self.fields.clone(), opens })
     }
 
     fn refuse_as(&mut self, found: &str, expected: &str, value: &Value) {
@@ -218,11 +222,11 @@ impl<'v> Walk<'v> {
     }
 
     fn mismatch_for(&self, reason: TypeError) -> Box<Mismatch> {
-        Box::new(Mismatch { reason, path: self.place(), fields: self.fields.clone(), opens: false })
+        Box::new(Mismatch { reason, path: self.path(), fields: self.fields.clone(), opens: false })
     }
 
-    /// Remembers what is wrong here unless something was before, and goes on.
-    fn note(&mut self, reason: impl Into<TypeError>) {
+    /// Records an error here if it is the first, and continues.
+    fn record(&mut self, reason: impl Into<TypeError>) {
         if self.first.is_none() {
             self.first = Some(self.mismatch_for(reason.into()));
         }
@@ -234,13 +238,13 @@ impl<'v> Walk<'v> {
             Value::Null => {}
             Value::String(text) => {
                 if let Err(error) = mainstay_gocompat::decode_base64(text) {
-                    self.note(error);
+                    self.record(error);
                 }
             }
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    self.path.push(Passed::Item(at));
-                    self.whole(item, "uint8");
+                    self.path.push(StepRef::Item(at));
+                    self.integer(item, "uint8");
                     self.path.pop();
                 }
             }
@@ -248,11 +252,11 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn end<T>(&self, reason: impl Into<TypeError>) -> Result<T, Ended> {
-        Err(Ended(self.mismatch_for(reason.into())))
+    fn end<T>(&self, reason: impl Into<TypeError>) -> Result<T, Abort> {
+        Err(Abort(self.mismatch_for(reason.into())))
     }
 
-    fn declared(&mut self, value: &'v Value, ty: &DeclaredType) -> Result<(), Ended> {
+    fn declared(&mut self, value: &'v Value, ty: &DeclaredType) -> Result<(), Abort> {
         match (ty, value) {
             (DeclaredType::Table(name), value) => {
                 if let Some(definition) = builtin::definition(name) {
@@ -263,11 +267,11 @@ impl<'v> Walk<'v> {
             | (_, Value::Null)
             | (DeclaredType::Text | DeclaredType::Named(_), Value::String(_))
             | (DeclaredType::Bool, Value::Bool(_)) => {}
-            (DeclaredType::Int(name), value) => self.whole(value, name),
+            (DeclaredType::Int(name), value) => self.integer(value, name),
             (DeclaredType::Bytes, value) => self.bytes(value),
             (DeclaredType::TextMap, Value::Object(fields)) => {
                 for (name, value) in fields {
-                    self.path.push(Passed::Field(name));
+                    self.path.push(StepRef::Field(name));
                     if !value.is_string() && !value.is_null() {
                         self.refuse(value, "string");
                     }
@@ -284,7 +288,7 @@ impl<'v> Walk<'v> {
                 let element = DeclaredType::Struct(declared);
                 self.items(items, |walk, item| walk.declared(item, &element))?;
             }
-            (ty, other) => self.refuse(other, &ty.spelled()),
+            (ty, other) => self.refuse(other, &ty.go_name()),
         }
         Ok(())
     }
@@ -293,7 +297,7 @@ impl<'v> Walk<'v> {
         &mut self,
         fields: &'v Map<String, Value>,
         declared: &DeclaredStruct,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), Abort> {
         for (key, value) in fields {
             let Some((name, ty)) = declared.field(key) else {
                 if self.is_strict {
@@ -304,7 +308,7 @@ impl<'v> Walk<'v> {
                 }
                 continue;
             };
-            let owner = Owner::Named(declared.name);
+            let owner = Owner::Declared(declared.name);
             self.below(owner, name, key, |walk| walk.declared(value, ty))?;
         }
         Ok(())
@@ -315,11 +319,11 @@ impl<'v> Walk<'v> {
         owner: Owner,
         name: &'static str,
         key: &'v str,
-        check: impl FnOnce(&mut Self) -> Result<(), Ended>,
-    ) -> Result<(), Ended> {
+        check: impl FnOnce(&mut Self) -> Result<(), Abort>,
+    ) -> Result<(), Abort> {
         let before = std::mem::replace(&mut self.owner, owner);
         self.fields.push(name);
-        self.path.push(Passed::Field(key));
+        self.path.push(StepRef::Field(key));
         check(self)?;
         self.path.pop();
         self.fields.pop();
@@ -330,22 +334,22 @@ impl<'v> Walk<'v> {
     fn items(
         &mut self,
         items: &'v [Value],
-        mut check: impl FnMut(&mut Self, &'v Value) -> Result<(), Ended>,
-    ) -> Result<(), Ended> {
+        mut check: impl FnMut(&mut Self, &'v Value) -> Result<(), Abort>,
+    ) -> Result<(), Abort> {
         for (at, item) in items.iter().enumerate() {
-            self.path.push(Passed::Item(at));
+            self.path.push(StepRef::Item(at));
             check(self, item)?;
             self.path.pop();
         }
         Ok(())
     }
 
-    fn whole(&mut self, value: &Value, name: &str) {
+    fn integer(&mut self, value: &Value, name: &str) {
         let fits = |number: &Number| match (number.as_i64(), name) {
             (Some(number), "uint8") => u8::try_from(number).is_ok(),
             (Some(number), "int32") => i32::try_from(number).is_ok(),
             (Some(_), _) => true,
-            // Zero may have a sign, but not where there are no signs.
+            // Negative zero is an integer of signed types.
             (None, _) => number.as_f64() == Some(0.0) && name != "uint8",
         };
         match value {
@@ -359,72 +363,78 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn object(&mut self, value: &'v Value, definition: &'static Definition) -> Result<(), Ended> {
-        use builtin::Shape as Form;
-        match (definition.shape(), value) {
-            (Form::Any, value) => self.schema_part(value, definition)?,
-            (Form::ParsedText, value) => {
-                // A type that parses itself is given nulls too.
+    fn object(
+        &mut self,
+        value: &'v Value,
+        definition: &'static TypeDefinition,
+    ) -> Result<(), Abort> {
+        use builtin::JsonForm;
+        match (definition.json_form(), value) {
+            (JsonForm::Any, value) => self.schema_part(value, definition)?,
+            (JsonForm::ParsedText, value) => {
+                // A type that parses its own text gets nulls too.
                 let text = if value.is_null() { Some("") } else { value.as_str() };
                 let Some(text) = text else {
-                    return Err(Ended(self.mismatch(json_kind(value), "string", value)));
+                    return Err(Abort(self.mismatch(json_kind(value), "string", value)));
                 };
                 if let Err(error) = builtin::parse_text(definition, text) {
                     return self.end(error);
                 }
             }
             (_, Value::Null)
-            | (Form::FreeObject, Value::Object(_))
-            | (Form::IntOrString, Value::String(_))
-            | (Form::Quantity, Value::Number(_)) => {}
-            (Form::Object, Value::Object(fields)) => {
+            | (JsonForm::FreeObject, Value::Object(_))
+            | (JsonForm::IntOrString, Value::String(_))
+            | (JsonForm::Quantity, Value::Number(_)) => {}
+            (JsonForm::Object, Value::Object(fields)) => {
                 for (key, value) in fields {
                     let Some(field) = field_of(definition, key, self.any_case) else { continue };
                     let name = field.type_name.as_deref();
-                    self.below(Owner::Kube(definition), &field.name, key, |walk| {
+                    self.below(Owner::Builtin(definition), &field.name, key, |walk| {
                         walk.of_type(value, &field.ty, name, definition)
                     })?;
                 }
             }
-            (Form::IntOrString, value) => {
+            (JsonForm::IntOrString, value) => {
                 let before = self.first.take();
-                self.whole(value, "int32");
+                self.integer(value, "int32");
                 if let Some(refused) = self.first.take() {
-                    return Err(Ended(refused));
+                    return Err(Abort(refused));
                 }
                 self.first = before;
             }
-            (Form::Quantity, Value::String(text)) => {
+            (JsonForm::Quantity, Value::String(text)) => {
                 if let Err(error) = crate::canonical_quantity(text) {
                     return self.end(error);
                 }
             }
-            (Form::Time | Form::MicroTime, Value::String(text)) => {
+            (JsonForm::Time | JsonForm::MicroTime, Value::String(text)) => {
                 let mut probe = Value::String(text.clone());
                 if let Err(reason) = strict::decode(definition, &mut probe) {
                     return self.end(TypeError::ParseTime(reason));
                 }
             }
-            (Form::Time | Form::MicroTime, other) => {
-                return Err(Ended(self.mismatch(json_kind(other), "string", other)));
+            (JsonForm::Time | JsonForm::MicroTime, other) => {
+                return Err(Abort(self.mismatch(json_kind(other), "string", other)));
             }
-            (Form::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
-            (Form::Object | Form::FreeObject, other) => self.refuse(other, &definition.go_name()),
+            (JsonForm::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
+            (JsonForm::Object | JsonForm::FreeObject, other) => {
+                self.refuse(other, &definition.go_name());
+            }
         }
         Ok(())
     }
 
-    /// Types of definitions of custom resources that take a schema or something else. They read
-    /// schemas apart, so what is wrong in one ends everything, and names may be in any case there.
+    /// Types of CRDs with a schema or an alternative. They decode schemas separately, so an error in one
+    /// ends decoding, and keys match in any case there.
     fn schema_part(
         &mut self,
         value: &'v Value,
-        definition: &'static Definition,
-    ) -> Result<(), Ended> {
+        definition: &'static TypeDefinition,
+    ) -> Result<(), Abort> {
         let short = definition.short_name();
         let Some(package) = definition.name().strip_suffix(short) else { return Ok(()) };
         let schema = match self.schema {
-            Some((known, schema)) if known == package => schema,
+            Some((cached, schema)) if cached == package => schema,
             _ => match builtin::definition(&format!("{package}JSONSchemaProps")) {
                 Some(schema) => schema,
                 None => return Ok(()),
@@ -452,7 +462,7 @@ impl<'v> Walk<'v> {
             _ => {}
         }
         if let Some(refused) = self.first.take() {
-            return Err(Ended(refused));
+            return Err(Abort(refused));
         }
         (self.first, self.any_case, self.outer) = before;
         Ok(())
@@ -461,45 +471,45 @@ impl<'v> Walk<'v> {
     fn of_type(
         &mut self,
         value: &'v Value,
-        ty: &'static Type,
+        ty: &'static FieldType,
         name: Option<&'static str>,
-        owner: &'static Definition,
-    ) -> Result<(), Ended> {
+        owner: &'static TypeDefinition,
+    ) -> Result<(), Abort> {
         match (ty, value) {
-            // A type that parses itself is given nulls too.
-            (Type::Object(reference), value) => {
+            // A type that parses its own text gets nulls too.
+            (FieldType::Object(reference), value) => {
                 if let Some(definition) = reference.definition() {
                     self.object(value, definition)?;
                 }
             }
             (_, Value::Null)
-            | (Type::String, Value::String(_))
-            | (Type::Boolean, Value::Bool(_))
-            | (Type::Double, Value::Number(_)) => {}
-            (Type::Int32, value) => self.whole(value, "int32"),
-            (Type::Int64, value) => self.whole(value, "int64"),
-            (Type::Bytes, value) => self.bytes(value),
-            (Type::List(element), Value::Array(items)) => {
+            | (FieldType::String, Value::String(_))
+            | (FieldType::Boolean, Value::Bool(_))
+            | (FieldType::Double, Value::Number(_)) => {}
+            (FieldType::Int32, value) => self.integer(value, "int32"),
+            (FieldType::Int64, value) => self.integer(value, "int64"),
+            (FieldType::Bytes, value) => self.bytes(value),
+            (FieldType::List(element), Value::Array(items)) => {
                 self.items(items, |walk, item| walk.of_type(item, element, name, owner))?;
             }
-            (Type::Map(element), Value::Object(fields)) => {
+            (FieldType::Map(element), Value::Object(fields)) => {
                 for (key, item) in fields {
-                    self.path.push(Passed::Field(key));
+                    self.path.push(StepRef::Field(key));
                     self.of_type(item, element, name, owner)?;
                     self.path.pop();
                 }
             }
-            (ty, other) => self.refuse(other, &spelled_type(ty, name, owner)),
+            (ty, other) => self.refuse(other, &go_type_name(ty, name, owner)),
         }
         Ok(())
     }
 }
 
 fn field_of(
-    definition: &'static Definition,
+    definition: &'static TypeDefinition,
     key: &str,
     any_case: bool,
-) -> Option<&'static builtin::Field> {
+) -> Option<&'static builtin::FieldDefinition> {
     let in_any_case = || definition.fields().iter().find(|field| is_same_field(key, &field.name));
     definition.field(key).or_else(|| if any_case { in_any_case() } else { None })
 }

@@ -1,46 +1,45 @@
-//! JSON as Go writes the types of the table.
+//! Go's JSON encoder for the types of the table.
 //!
-//! What this does not do: refuse values of a wrong type. They are written as they are; decoding is
-//! what refuses them.
+//! It does not check types: a value of a wrong type is written as it is, because decoding rejects it.
 
 use super::field_in_any_case;
-use crate::builtin::{Definition, Field, Shape, Type, Written};
+use crate::builtin::{FieldDefinition, FieldType, JsonForm, OmitRule, TypeDefinition};
 use mainstay_gocompat::json::{self, Html, Numbers, Writer};
 use serde_json::Value;
 
-/// How the names of fields are compared.
+/// How keys are matched with the names of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
-    /// Letter by letter, as Kubernetes does.
+pub enum NameMatching {
+    /// Exactly, as in Kubernetes.
     Exact,
-    /// In any case where there is no exact name, as `encoding/json` does.
+    /// In any case if there is no exact match, as in `encoding/json`.
     AnyCase,
 }
 
 /// The value as Go's `json.Marshal` writes it for a type.
-pub fn encode(definition: &Definition, value: &Value) -> String {
-    let mut encoder = Encoder::new(Names::Exact, Html::Escaped);
+pub fn encode(definition: &TypeDefinition, value: &Value) -> String {
+    let mut encoder = Encoder::new(NameMatching::Exact, Html::Escaped);
     encoder.object(definition, Some(value));
     encoder.out
 }
 
-/// A list of values of a type, as Go's `json.Marshal` writes it; `null` where there is none.
-pub fn encode_list(definition: &Definition, value: &Value) -> String {
-    let mut encoder = Encoder::new(Names::Exact, Html::Escaped);
+/// A list of values of a type, as Go's `json.Marshal` writes it; `null` for none.
+pub fn encode_list(definition: &TypeDefinition, value: &Value) -> String {
+    let mut encoder = Encoder::new(NameMatching::Exact, Html::Escaped);
     match value {
         Value::Array(items) => {
-            encoder.list(items, |encoder, item| encoder.object(definition, some(item)));
+            encoder.list(items, |encoder, item| encoder.object(definition, non_null(item)));
         }
-        other => encoder.plain(other),
+        other => encoder.raw_value(other),
     }
     encoder.out
 }
 
-/// A struct as Go's `json.Marshal` writes it, whose fields come from somewhere else each: `field`
-/// finds the value of one by its name. Below them `names` says how names are compared.
+/// A struct as Go's `json.Marshal` writes it. `field` returns the value of a field by name; `names` is
+/// the matching below the fields.
 pub fn encode_fields<'v>(
-    definition: &Definition,
-    names: Names,
+    definition: &TypeDefinition,
+    names: NameMatching,
     html: Html,
     field: impl Fn(&str) -> Option<&'v Value>,
 ) -> String {
@@ -49,18 +48,18 @@ pub fn encode_fields<'v>(
     encoder.out
 }
 
-/// A value that is set.
-fn some(value: &Value) -> Option<&Value> {
+/// A value that is not null.
+fn non_null(value: &Value) -> Option<&Value> {
     Some(value).filter(|value| !value.is_null())
 }
 
-/// Whether Go leaves a field out.
-fn is_left_out(field: &Field, value: Option<&Value>) -> bool {
-    match field.written {
-        Written::Always => false,
-        Written::UnlessEmpty if field.pointer => value.is_none(),
-        Written::UnlessEmpty => is_empty(&field.ty, value),
-        Written::UnlessZero => match value {
+/// Whether Go omits a field.
+fn is_omitted(field: &FieldDefinition, value: Option<&Value>) -> bool {
+    match field.omit {
+        OmitRule::Never => false,
+        OmitRule::IfEmpty if field.pointer => value.is_none(),
+        OmitRule::IfEmpty => is_empty(&field.ty, value),
+        OmitRule::IfZero => match value {
             None => true,
             Some(Value::String(text)) => text.is_empty(),
             Some(Value::Object(fields)) => fields.is_empty(),
@@ -69,31 +68,33 @@ fn is_left_out(field: &Field, value: Option<&Value>) -> bool {
     }
 }
 
-/// Whether a value of a type is what `omitempty` leaves out; structs never are.
-fn is_empty(ty: &Type, value: Option<&Value>) -> bool {
+/// Whether `omitempty` omits a value of a type; structs are never omitted.
+fn is_empty(ty: &FieldType, value: Option<&Value>) -> bool {
     let Some(value) = value else {
         let definition = ty.definition();
-        return definition.is_none_or(|definition| definition.shape() == Shape::Any);
+        return definition.is_none_or(|definition| definition.json_form() == JsonForm::Any);
     };
     match (ty, value) {
-        (Type::String | Type::Bytes, Value::String(text)) => text.is_empty(),
-        (Type::Boolean, value) => value == &Value::Bool(false),
-        (Type::Int32 | Type::Int64 | Type::Double, value) => value.as_f64() == Some(0.0),
-        (Type::List(_), Value::Array(items)) => items.is_empty(),
-        (Type::Map(_), Value::Object(items)) => items.is_empty(),
+        (FieldType::String | FieldType::Bytes, Value::String(text)) => text.is_empty(),
+        (FieldType::Boolean, value) => value == &Value::Bool(false),
+        (FieldType::Int32 | FieldType::Int64 | FieldType::Double, value) => {
+            value.as_f64() == Some(0.0)
+        }
+        (FieldType::List(_), Value::Array(items)) => items.is_empty(),
+        (FieldType::Map(_), Value::Object(items)) => items.is_empty(),
         _ => false,
     }
 }
 
 struct Encoder {
-    names: Names,
-    /// How texts are written. Values of any type always have `<`, `>` and `&` escaped.
+    names: NameMatching,
+    /// Escaping of strings. Values of any type always have `<`, `>` and `&` escaped.
     html: Html,
     out: String,
 }
 
 impl Encoder {
-    const fn new(names: Names, html: Html) -> Self {
+    const fn new(names: NameMatching, html: Html) -> Self {
         Self { names, html, out: String::new() }
     }
 
@@ -101,21 +102,21 @@ impl Encoder {
         json::text(&mut self.out, text, self.html);
     }
 
-    /// A value that has the form that it is written in.
-    fn plain(&mut self, value: &Value) {
+    /// A value without a known type.
+    fn raw_value(&mut self, value: &Value) {
         Writer::compact(&mut self.out, Html::Escaped, Numbers::Object).value(value);
     }
 
-    fn value(&mut self, ty: &Type, value: Option<&Value>) {
+    fn value(&mut self, ty: &FieldType, value: Option<&Value>) {
         match (ty, value) {
-            (Type::Object(reference), value) => match reference.definition() {
+            (FieldType::Object(reference), value) => match reference.definition() {
                 Some(definition) => self.object(definition, value),
                 None => self.out.push_str("null"),
             },
-            (Type::List(inner), Some(Value::Array(items))) => {
-                self.list(items, |encoder, item| encoder.value(inner, some(item)));
+            (FieldType::List(inner), Some(Value::Array(items))) => {
+                self.list(items, |encoder, item| encoder.value(inner, non_null(item)));
             }
-            (Type::Map(inner), Some(Value::Object(items))) => {
+            (FieldType::Map(inner), Some(Value::Object(items))) => {
                 self.out.push('{');
                 for (at, (key, item)) in items.iter().enumerate() {
                     if at > 0 {
@@ -123,16 +124,18 @@ impl Encoder {
                     }
                     self.text(key);
                     self.out.push(':');
-                    self.value(inner, some(item));
+                    self.value(inner, non_null(item));
                 }
                 self.out.push('}');
             }
-            (Type::String, None) => self.out.push_str("\"\""),
-            (Type::Boolean, None) => self.out.push_str("false"),
-            (Type::Int32 | Type::Int64 | Type::Double, None) => self.out.push('0'),
-            (Type::Bytes | Type::List(_) | Type::Map(_), None) => self.out.push_str("null"),
-            (Type::String | Type::Bytes, Some(Value::String(text))) => self.text(text),
-            (_, Some(value)) => self.plain(value),
+            (FieldType::String, None) => self.out.push_str("\"\""),
+            (FieldType::Boolean, None) => self.out.push_str("false"),
+            (FieldType::Int32 | FieldType::Int64 | FieldType::Double, None) => self.out.push('0'),
+            (FieldType::Bytes | FieldType::List(_) | FieldType::Map(_), None) => {
+                self.out.push_str("null");
+            }
+            (FieldType::String | FieldType::Bytes, Some(Value::String(text))) => self.text(text),
+            (_, Some(value)) => self.raw_value(value),
         }
     }
 
@@ -147,14 +150,16 @@ impl Encoder {
         self.out.push(']');
     }
 
-    fn object(&mut self, definition: &Definition, value: Option<&Value>) {
-        match (definition.shape(), value) {
-            (Shape::Object, None) => self.fields(definition, |_| None),
-            (Shape::Object, Some(Value::Object(fields))) => match self.names {
-                Names::Exact => self.fields(definition, |name| fields.get(name)),
-                Names::AnyCase => self.fields(definition, |name| field_in_any_case(fields, name)),
+    fn object(&mut self, definition: &TypeDefinition, value: Option<&Value>) {
+        match (definition.json_form(), value) {
+            (JsonForm::Object, None) => self.fields(definition, |_| None),
+            (JsonForm::Object, Some(Value::Object(fields))) => match self.names {
+                NameMatching::Exact => self.fields(definition, |name| fields.get(name)),
+                NameMatching::AnyCase => {
+                    self.fields(definition, |name| field_in_any_case(fields, name));
+                }
             },
-            (Shape::Quantity, Some(value)) => {
+            (JsonForm::Quantity, Some(value)) => {
                 let given = match value {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
@@ -162,24 +167,24 @@ impl Encoder {
                 let text = mainstay_quantity::canonical(&given).unwrap_or(given);
                 self.text(&text);
             }
-            (Shape::Quantity, None) => self.out.push_str("\"0\""),
-            (Shape::IntOrString, None) => self.out.push('0'),
-            (Shape::ParsedText, None) => self.text(definition.text_of_none()),
+            (JsonForm::Quantity, None) => self.out.push_str("\"0\""),
+            (JsonForm::IntOrString, None) => self.out.push('0'),
+            (JsonForm::ParsedText, None) => self.text(definition.zero_text()),
             (_, None) => self.out.push_str("null"),
-            (_, Some(value)) => self.plain(value),
+            (_, Some(value)) => self.raw_value(value),
         }
     }
 
     fn fields<'v>(
         &mut self,
-        definition: &Definition,
+        definition: &TypeDefinition,
         value_of: impl Fn(&str) -> Option<&'v Value>,
     ) {
         self.out.push('{');
         let mut first = true;
         for field in definition.declared_fields() {
-            let value = value_of(&field.name).and_then(some);
-            if is_left_out(field, value) {
+            let value = value_of(&field.name).and_then(non_null);
+            if is_omitted(field, value) {
                 continue;
             }
             if !std::mem::take(&mut first) {
@@ -203,12 +208,12 @@ mod tests {
     use crate::builtin;
     use serde_json::json;
 
-    fn definition(name: &str) -> &'static Definition {
+    fn definition(name: &str) -> &'static TypeDefinition {
         builtin::definition(name).unwrap()
     }
 
     #[test]
-    fn fields_come_in_the_order_of_their_declaration_and_unknown_ones_go() {
+    fn fields_are_in_order_of_declaration_and_unknown_ones_are_dropped() {
         let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "x": 1});
         assert_eq!(
             encode(definition("api.rbac.v1.PolicyRule"), &rule),
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_never_left_out_and_releases_are_when_there_is_none() {
+    fn an_empty_version_is_written_and_an_empty_release_is_omitted() {
         let csv = "operator-framework.api.pkg.operators.v1alpha1.ClusterServiceVersionSpec";
         let text = encode(definition(csv), &json!({}));
         assert!(text.contains(r#""version":"0.0.0","#), "{text}");

@@ -1,16 +1,15 @@
-//! JSON as Go reads and writes its types.
+//! Go's `encoding/json` for Go types: encoding, and type errors of decoding.
 //!
-//! The names of generated roles, the hash labels on Deployments and roles, and the manifests inside
-//! InstallPlans are made from the JSON of Go structs ([`encode`]): fields in the order of their
-//! declaration, empty fields left out or written as the struct tags say, fields that the type does
-//! not know dropped, quantities in canonical form. Clusters that were managed by the original carry
-//! these names, so they have to come out the same.
+//! OLM hashes the JSON of Go structs for the names of generated roles and the hash labels of
+//! Deployments and roles, and stores it in InstallPlans. [`encode`] must write the same bytes, because
+//! clusters that upstream managed have these names. Fields are in the order of declaration, the struct
+//! tags decide on empty fields, unknown fields are dropped, and quantities are canonical.
 //!
-//! What Go's decoder says of a value that does not have its type, and where, is [`check`]'s to say:
-//! what is wrong with a catalog, a bundle or a template is told in these words.
+//! [`check`] returns Go's error for a value of a wrong type. Errors of catalogs, bundles and templates
+//! have these messages.
 //!
 //! Types are those of the table ([`crate::builtin`]), or declared where they are used
-//! ([`DeclaredType`]): those of upstream's programs that no API has.
+//! ([`DeclaredType`]): types of upstream's programs that are not part of an API.
 
 mod declared;
 mod decode;
@@ -19,14 +18,14 @@ mod yaml;
 
 pub use declared::{DeclaredStruct, DeclaredType};
 pub use decode::{Mismatch, Step, TypeError, check, check_fields, check_object, check_struct};
-pub use encode::{Names, encode, encode_fields, encode_list};
-pub use yaml::texts_where_expected;
+pub use encode::{NameMatching, encode, encode_fields, encode_list};
+pub use yaml::convert_scalars_to_text;
 
 use mainstay_gocompat::json::is_same_field;
 use serde_json::{Map, Value};
 
-/// A field as Go finds it: by its exact name, or else in any case; the last one counts. A null is
-/// "not set".
+/// A field as Go finds it: by its exact name, or else the last one in any case. A null counts as
+/// absent.
 pub fn field_in_any_case<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     if let Some(found) = fields.get(name).filter(|found| !found.is_null()) {
         return Some(found);

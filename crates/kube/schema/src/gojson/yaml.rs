@@ -1,35 +1,36 @@
-//! Scalars of YAML where Go expects texts.
+//! Conversion of YAML scalars to strings where the Go type is a string.
 //!
-//! Upstream's loaders turn YAML into JSON with an eye on the Go type that is filled: where that is a
-//! text, a number or a truth value of the YAML becomes one. Types that read themselves are left
-//! alone.
+//! Upstream's loaders convert YAML to JSON by the Go type: a number or boolean becomes a string if the
+//! type is a string. Types that decode themselves are not converted.
 
 use super::declared::DeclaredType;
-use crate::builtin::{self, Definition, Type};
+use crate::builtin::{self, FieldType, TypeDefinition};
 use mainstay_gocompat::json::is_same_field;
 use mainstay_gocompat::values;
 use serde_json::Value;
 
-/// Makes texts of numbers and truth values where a type has texts.
-pub fn texts_where_expected(value: &mut Value, ty: &DeclaredType) {
+/// Converts numbers and booleans to strings where a type has strings.
+pub fn convert_scalars_to_text(value: &mut Value, ty: &DeclaredType) {
     match (ty, value) {
-        (DeclaredType::Text | DeclaredType::Named(_), value) => text(value),
-        (DeclaredType::TextMap, Value::Object(fields)) => fields.values_mut().for_each(text),
+        (DeclaredType::Text | DeclaredType::Named(_), value) => scalar_to_text(value),
+        (DeclaredType::TextMap, Value::Object(fields)) => {
+            fields.values_mut().for_each(scalar_to_text);
+        }
         (DeclaredType::Struct(declared), Value::Object(fields)) => {
             for (key, value) in fields {
                 if let Some((_, ty)) = declared.field(key) {
-                    texts_where_expected(value, ty);
+                    convert_scalars_to_text(value, ty);
                 }
             }
         }
         (DeclaredType::List(element), Value::Array(items)) => {
             for item in items {
-                texts_where_expected(item, element);
+                convert_scalars_to_text(item, element);
             }
         }
         (DeclaredType::Pointers(declared), Value::Array(items)) => {
             for item in items {
-                texts_where_expected(item, &DeclaredType::Struct(declared));
+                convert_scalars_to_text(item, &DeclaredType::Struct(declared));
             }
         }
         (DeclaredType::Table(name), value) => {
@@ -41,8 +42,8 @@ pub fn texts_where_expected(value: &mut Value, ty: &DeclaredType) {
     }
 }
 
-fn object(value: &mut Value, definition: &'static Definition) {
-    let (builtin::Shape::Object, Value::Object(fields)) = (definition.shape(), value) else {
+fn object(value: &mut Value, definition: &'static TypeDefinition) {
+    let (builtin::JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value) else {
         return;
     };
     for (key, value) in fields {
@@ -54,20 +55,20 @@ fn object(value: &mut Value, definition: &'static Definition) {
     }
 }
 
-fn of_type(value: &mut Value, ty: &'static Type) {
+fn of_type(value: &mut Value, ty: &'static FieldType) {
     match (ty, value) {
-        (Type::String, value) => text(value),
-        (Type::List(element), Value::Array(items)) => {
+        (FieldType::String, value) => scalar_to_text(value),
+        (FieldType::List(element), Value::Array(items)) => {
             for item in items {
                 of_type(item, element);
             }
         }
-        (Type::Map(element), Value::Object(fields)) => {
+        (FieldType::Map(element), Value::Object(fields)) => {
             for item in fields.values_mut() {
                 of_type(item, element);
             }
         }
-        (Type::Object(reference), value) => {
+        (FieldType::Object(reference), value) => {
             if let Some(definition) = reference.definition() {
                 object(value, definition);
             }
@@ -76,12 +77,12 @@ fn of_type(value: &mut Value, ty: &'static Type) {
     }
 }
 
-fn text(value: &mut Value) {
-    let words = match value {
+fn scalar_to_text(value: &mut Value) {
+    let text = match value {
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) if number.is_u64() => number.to_string(),
         Value::Number(number) => values::number_as_text(number),
         _ => return,
     };
-    *value = Value::String(words);
+    *value = Value::String(text);
 }

@@ -1,4 +1,4 @@
-//! The types of custom kinds.
+//! Types of custom kinds in OpenAPI documents.
 
 use super::META;
 use super::operations::package;
@@ -16,8 +16,8 @@ const UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// Adds the types of a kind and its list.
 pub(super) fn add(
-    definition: &crd::Definition,
-    version: &crd::Version,
+    definition: &crd::CustomResourceDefinition,
+    version: &crd::CrdVersion,
     format: Format,
     into: &mut Map<String, Value>,
 ) {
@@ -27,7 +27,7 @@ pub(super) fn add(
         |kind: &str| json!([{"group": definition.group, "kind": kind, "version": version.name}]);
     let mut schema = object(&version.source, format);
     schema["x-kubernetes-group-version-kind"] = gvk(&definition.kind);
-    add_selectable(&mut schema, version);
+    add_selectable_fields(&mut schema, version);
     let mut properties = type_meta();
     properties.insert("metadata".to_owned(), meta("ListMeta", LIST_META, format));
     let items = json!({
@@ -46,29 +46,29 @@ pub(super) fn add(
         "properties": properties,
         "x-kubernetes-group-version-kind": gvk(&definition.list_kind),
     });
-    add_selectable(&mut list, version);
+    add_selectable_fields(&mut list, version);
     into.insert(name, schema);
     into.insert(format!("{package}.{}", definition.list_kind), list);
 }
 
-/// Groups that the part of the original that serves custom kinds has never heard of.
-const UNHEARD: [&str; 4] =
+/// Groups that upstream's apiextensions server does not serve.
+const UNSERVED_GROUPS: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
-/// Leaves them out where a document of custom kinds alone lists all groups.
-pub(super) fn forget(types: &mut Map<String, Value>) {
+/// Removes these groups from `DeleteOptions`, in a document with custom kinds only.
+pub(super) fn remove_unserved_groups(types: &mut Map<String, Value>) {
     let name = format!("io.k8s.{META}.DeleteOptions");
     let kinds = types
         .get_mut(&name)
         .and_then(|schema| schema.get_mut("x-kubernetes-group-version-kind"))
         .and_then(Value::as_array_mut);
     if let Some(kinds) = kinds {
-        kinds.retain(|kind| !UNHEARD.iter().any(|group| kind["group"] == *group));
+        kinds.retain(|kind| !UNSERVED_GROUPS.iter().any(|group| kind["group"] == *group));
     }
 }
 
-/// Which fields field selectors know.
-fn add_selectable(schema: &mut Value, version: &crd::Version) {
+/// Adds `x-kubernetes-selectable-fields`.
+fn add_selectable_fields(schema: &mut Value, version: &crd::CrdVersion) {
     if !version.selectable_fields.is_empty() {
         let fields: Vec<Value> = version
             .selectable_fields
@@ -80,11 +80,11 @@ fn add_selectable(schema: &mut Value, version: &crd::Version) {
 }
 
 fn object(source: &Value, format: Format) -> Value {
-    // Whoever knew some fields would take all others for mistakes.
+    // With some fields in the document, kubectl would reject all others.
     if format == Format::V2 && source[UNKNOWN] == true {
         return json!({"type": "object"});
     }
-    let mut schema = unfolded(source);
+    let mut schema = expand_int_or_string(source);
     if format == Format::V2 {
         simplify(&mut schema);
     }
@@ -100,27 +100,27 @@ fn object(source: &Value, format: Format) -> Value {
 }
 
 fn meta(short: &str, description: &str, format: Format) -> Value {
-    format.described(&format!("io.k8s.{META}.{short}"), description)
+    format.described_reference(&format!("io.k8s.{META}.{short}"), description)
 }
 
-/// `apiVersion` and `kind`, as every object has them.
+/// `apiVersion` and `kind`, as in each object.
 fn type_meta() -> Map<String, Value> {
     let mut fields = Map::new();
-    let known = builtin::definition("api.core.v1.Namespace");
+    let namespace = builtin::definition("api.core.v1.Namespace");
     for name in ["apiVersion", "kind"] {
         let mut field = json!({"type": "string"});
-        if let Some(known) = known
-            && let Some(at) = known.fields().iter().position(|field| &*field.name == name)
+        if let Some(namespace) = namespace
+            && let Some(at) = namespace.fields().iter().position(|field| &*field.name == name)
         {
-            field["description"] = Texts::of(known).field(known, at).0.into();
+            field["description"] = Texts::of(namespace).field(namespace, at).0.into();
         }
         fields.insert(name.to_owned(), field);
     }
     fields
 }
 
-/// The schemas that a schema holds.
-fn inner(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+/// Visits the nested schemas of a schema.
+fn visit_nested(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     let Value::Object(fields) = schema else { return };
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
         properties.values_mut().for_each(&mut *visit);
@@ -132,22 +132,22 @@ fn inner(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     }
 }
 
-/// Says what `x-kubernetes-int-or-string` means in words of JSON schema.
-fn unfolded(source: &Value) -> Value {
-    fn unfold(schema: &mut Value) {
-        inner(schema, &mut unfold);
+/// Expands `x-kubernetes-int-or-string` to `anyOf`.
+fn expand_int_or_string(source: &Value) -> Value {
+    fn expand(schema: &mut Value) {
+        visit_nested(schema, &mut expand);
         if schema["x-kubernetes-int-or-string"] != true {
             return;
         }
         let both = json!([{"type": "integer"}, {"type": "string"}]);
         let Value::Object(fields) = schema else { return };
-        let said = |value: Option<&Value>| value == Some(&both);
-        let in_all = fields
+        let has_both = |value: Option<&Value>| value == Some(&both);
+        let in_all_of = fields
             .get("allOf")
             .and_then(Value::as_array)
             .and_then(|all| all.first())
-            .is_some_and(|first| said(first.get("anyOf")));
-        if said(fields.get("anyOf")) || in_all {
+            .is_some_and(|first| has_both(first.get("anyOf")));
+        if has_both(fields.get("anyOf")) || in_all_of {
             return;
         }
         if fields.contains_key("anyOf") {
@@ -161,29 +161,29 @@ fn unfolded(source: &Value) -> Value {
         }
     }
     let mut schema = source.clone();
-    unfold(&mut schema);
+    expand(&mut schema);
     schema
 }
 
-/// Leaves out what clients of version 2 cannot read.
+/// Removes keywords that clients of version 2 do not support.
 fn simplify(schema: &mut Value) {
     if let Value::Object(fields) = schema {
         for key in ["allOf", "oneOf", "anyOf", "not", "default"] {
             fields.remove(key);
         }
         let nullable = fields.remove("nullable") == Some(Value::Bool(true));
-        let open = fields.get(UNKNOWN) == Some(&Value::Bool(true));
-        if nullable || open {
+        let preserves_unknown = fields.get(UNKNOWN) == Some(&Value::Bool(true));
+        if nullable || preserves_unknown {
             fields.remove("items");
             fields.remove("properties");
         }
         let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
-        let bare = kind == "array" && !fields.contains_key("items");
-        if nullable || bare || open && kind == "object" {
+        let is_untyped_list = kind == "array" && !fields.contains_key("items");
+        if nullable || is_untyped_list || preserves_unknown && kind == "object" {
             fields.remove("type");
         }
         let is_nullable = |value: &Value| value["nullable"] == true;
-        let loose: Vec<String> = fields
+        let nullable_properties: Vec<String> = fields
             .get("properties")
             .and_then(Value::as_object)
             .into_iter()
@@ -193,18 +193,20 @@ fn simplify(schema: &mut Value) {
             .collect();
         let any = fields.get("additionalProperties").is_some_and(is_nullable);
         if let Some(Value::Array(required)) = fields.get_mut("required") {
-            required.retain(|name| !any && !loose.iter().any(|loose| name == loose.as_str()));
+            required.retain(|name| {
+                !any && !nullable_properties.iter().any(|property| name == property.as_str())
+            });
             if required.is_empty() {
                 fields.remove("required");
             }
         }
     }
-    inner(schema, &mut simplify);
+    visit_nested(schema, &mut simplify);
 }
 
-/// Gives embedded objects the fields that every object has.
+/// Adds the common fields of objects to embedded objects.
 fn embed(schema: &mut Value, format: Format) {
-    inner(schema, &mut |schema| embed(schema, format));
+    visit_nested(schema, &mut |schema| embed(schema, format));
     let Value::Object(fields) = schema else { return };
     let set = |key: &str| fields.get(key) == Some(&Value::Bool(true));
     if !set("x-kubernetes-embedded-resource") || format == Format::V2 && set(UNKNOWN) {
@@ -218,7 +220,7 @@ fn embed(schema: &mut Value, format: Format) {
     let required = fields.entry("required").or_insert_with(|| json!([]));
     if let Value::Array(required) = required {
         for name in ["kind", "apiVersion"] {
-            if !required.iter().any(|one| one == name) {
+            if !required.iter().any(|field| field == name) {
                 required.push(name.into());
             }
         }

@@ -1,9 +1,9 @@
 //! The operations of one kind.
 
+use super::naming::{article, camel_case, capitalize, tag};
 use super::operations::{Body, Content, Operation, meta, root};
 use super::parameters::{self, DELETE, LIST, PATCH, Parameter, WRITE};
-use super::words::{article, camel, capital, tag};
-use crate::builtin::Subresource;
+use crate::builtin::BuiltinSubresource;
 use mainstay_object::Gvk;
 
 const ANY: &[&str] = &["*/*"];
@@ -31,12 +31,12 @@ const CUSTOM_PATCHES: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 pub(super) const OK: &[(&str, &str)] = &[("200", "OK")];
-const STORED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
-const MADE: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
-const GOING: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
+const UPDATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
+const CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
+const DELETED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 
-/// Kinds whose deletion answers the object that is gone, not a `Status`.
-const ANSWERED_WHEN_DELETED: [&str; 16] = [
+/// Kinds whose deletion returns the deleted object, not a `Status`.
+const RETURNED_WHEN_DELETED: [&str; 16] = [
     "CSIDriver",
     "CSINode",
     "DeviceClass",
@@ -55,7 +55,7 @@ const ANSWERED_WHEN_DELETED: [&str; 16] = [
     "VolumeAttributesClass",
 ];
 
-/// Everything that the operations of one kind have in common.
+/// The common properties of a kind's operations.
 pub(super) struct Kind<'a> {
     pub(super) gvk: Gvk,
     pub(super) plural: &'a str,
@@ -66,16 +66,16 @@ pub(super) struct Kind<'a> {
     pub(super) custom: bool,
 }
 
-/// What is different from one operation to the other.
+/// The properties of one operation.
 struct Verb<'a> {
     method: &'static str,
     action: &'static str,
     /// The first word of the identifier.
     word: &'static str,
     description: String,
-    /// What the identifier ends with behind the kind.
-    ending: &'a str,
-    /// Whether the path has a name, and of what it is then.
+    /// The suffix of the identifier after the kind.
+    suffix: &'a str,
+    /// The kind of the object that the path names, if any.
     named: Option<&'a str>,
     /// Whether the path has a namespace.
     namespaced: bool,
@@ -93,7 +93,7 @@ impl Kind<'_> {
         format!("{root}{scope}/{}", self.plural)
     }
 
-    /// An operation that answers the object with code 200; what else it is like is set afterwards.
+    /// An operation that returns the object with code 200. The caller changes other properties.
     fn operation(&self, verb: &Verb<'_>) -> Operation {
         let Gvk { group, version, kind } = &self.gvk;
         let scope = if self.namespaced && verb.namespaced { "Namespaced" } else { "" };
@@ -101,7 +101,8 @@ impl Kind<'_> {
             "deletecollection" => ("delete", "Collection"),
             word => (word, ""),
         };
-        let id = format!("{word}{}{collection}{scope}{kind}{}", camel(group, version), verb.ending);
+        let id =
+            format!("{word}{}{collection}{scope}{kind}{}", camel_case(group, version), verb.suffix);
         let mut found: Vec<Parameter> = parameters::query("pretty").into_iter().collect();
         found.extend(verb.parameters.iter().filter_map(|key| parameters::query(key)));
         found.extend(self.in_path(verb.named, verb.namespaced));
@@ -116,8 +117,8 @@ impl Kind<'_> {
             body: None,
             consumes: if self.custom { CUSTOM } else { ANY },
             produces: if self.custom { CUSTOM } else { OBJECTS },
-            answers: OK,
-            answer: self.object.clone(),
+            responses: OK,
+            response: self.object.clone(),
         }
     }
 
@@ -137,13 +138,13 @@ impl Kind<'_> {
             action: "list",
             word: "list",
             description: format!("{what} objects of kind {kind}"),
-            ending: if scoped || !self.namespaced { "" } else { "ForAllNamespaces" },
+            suffix: if scoped || !self.namespaced { "" } else { "ForAllNamespaces" },
             named: None,
             namespaced: scoped,
             parameters: &LIST,
         });
         operation.produces = if self.custom { CUSTOM } else { STREAMS };
-        operation.answer = self.list.clone();
+        operation.response = self.list.clone();
         operation
     }
 
@@ -155,7 +156,7 @@ impl Kind<'_> {
             action,
             word,
             description,
-            ending: "",
+            suffix: "",
             named: None,
             namespaced: true,
             parameters,
@@ -165,12 +166,12 @@ impl Kind<'_> {
         }
         if self.has("create") {
             let about = format!("create{}{kind}", article(kind));
-            let made = self.operation(&verb("post", "post", "create", about, &WRITE));
-            found.push(made.takes(&self.object, true).answers(MADE));
+            let create = self.operation(&verb("post", "post", "create", about, &WRITE));
+            found.push(create.with_body(&self.object, true).with_responses(CREATED));
         }
         if self.has("deletecollection") {
             let about = format!("delete collection of {kind}");
-            // What does not make sense here is left out of the built-in kinds' parameters.
+            // Built-in kinds have no parameters of watches here.
             let both: Vec<&str> = if self.custom {
                 LIST.to_vec()
             } else {
@@ -180,16 +181,16 @@ impl Kind<'_> {
             let verb = verb("delete", "deletecollection", "deletecollection", about, &both);
             let mut deleted = self.operation(&verb);
             if !self.custom {
-                deleted = deleted.takes(&meta("DeleteOptions"), false);
+                deleted = deleted.with_body(&meta("DeleteOptions"), false);
             }
-            deleted.answer = meta("Status");
+            deleted.response = meta("Status");
             found.push(deleted);
         }
         found
     }
 
     pub(super) fn of_object(&self) -> Vec<Operation> {
-        let mut found = self.reads_and_writes("", self.verbs, &self.gvk, &self.object);
+        let mut found = self.get_and_change("", self.verbs, &self.gvk, &self.object);
         if self.has("delete") {
             let kind = &self.gvk.kind;
             let deleted = self.operation(&Verb {
@@ -197,31 +198,32 @@ impl Kind<'_> {
                 action: "delete",
                 word: "delete",
                 description: format!("delete{}{kind}", article(kind)),
-                ending: "",
+                suffix: "",
                 named: Some(kind),
                 namespaced: true,
                 parameters: &DELETE,
             });
-            let mut deleted = deleted.takes(&meta("DeleteOptions"), false).answers(GOING);
-            if self.custom || !ANSWERED_WHEN_DELETED.contains(&kind.as_str()) {
-                deleted.answer = meta("Status");
+            let mut deleted =
+                deleted.with_body(&meta("DeleteOptions"), false).with_responses(DELETED);
+            if self.custom || !RETURNED_WHEN_DELETED.contains(&kind.as_str()) {
+                deleted.response = meta("Status");
             }
             found.push(deleted);
         }
         found
     }
 
-    /// Reading, replacing and patching of an object or a subresource of it.
-    fn reads_and_writes(
+    /// Get, replace and patch of an object or a subresource.
+    fn get_and_change(
         &self,
         name: &str,
         verbs: &[&str],
-        spoken: &Gvk,
+        gvk: &Gvk,
         content: &Content,
     ) -> Vec<Operation> {
         let kind = &self.gvk.kind;
         let part = if name.is_empty() { String::new() } else { format!(" {name} of") };
-        let ending = capital(name);
+        let ending = capitalize(name);
         let rows: [(&str, &'static str, &'static str, &str, &[&str]); 3] = [
             ("get", "get", "read", "read", if self.custom { &["resourceVersion"] } else { &[] }),
             ("update", "put", "replace", "replace", &WRITE),
@@ -237,19 +239,19 @@ impl Kind<'_> {
                 action: method,
                 word,
                 description: format!("{does}{part} the specified {kind}"),
-                ending: &ending,
-                named: Some(&spoken.kind),
+                suffix: &ending,
+                named: Some(&gvk.kind),
                 namespaced: true,
                 parameters,
             });
-            operation.gvk = Some(spoken.clone());
-            operation.answer = content.clone();
+            operation.gvk = Some(gvk.clone());
+            operation.response = content.clone();
             match verb {
-                "update" => operation = operation.takes(content, true).answers(STORED),
+                "update" => operation = operation.with_body(content, true).with_responses(UPDATED),
                 "patch" => {
-                    operation = operation.takes(&meta("Patch"), true);
+                    operation = operation.with_body(&meta("Patch"), true);
                     operation.consumes = if self.custom { CUSTOM_PATCHES } else { PATCHES };
-                    operation.answers = if self.custom { OK } else { STORED };
+                    operation.responses = if self.custom { OK } else { UPDATED };
                 }
                 _ => {}
             }
@@ -262,25 +264,25 @@ impl Kind<'_> {
         &self,
         name: &str,
         verbs: &[&str],
-        spoken: &Gvk,
+        gvk: &Gvk,
         content: &Content,
     ) -> Vec<Operation> {
-        let mut found = self.reads_and_writes(name, verbs, spoken, content);
+        let mut found = self.get_and_change(name, verbs, gvk, content);
         if verbs.contains(&"create") {
             let kind = &self.gvk.kind;
-            let mut made = self.operation(&Verb {
+            let mut create = self.operation(&Verb {
                 method: "post",
                 action: "post",
                 word: "create",
                 description: format!("create {name} of{}{kind}", article(kind)),
-                ending: &capital(name),
-                named: Some(&spoken.kind),
+                suffix: &capitalize(name),
+                named: Some(&gvk.kind),
                 namespaced: true,
                 parameters: &WRITE,
             });
-            made.gvk = Some(spoken.clone());
-            made.answer = content.clone();
-            found.push(made.takes(content, true).answers(MADE));
+            create.gvk = Some(gvk.clone());
+            create.response = content.clone();
+            found.push(create.with_body(content, true).with_responses(CREATED));
         }
         found
     }
@@ -295,7 +297,7 @@ impl Kind<'_> {
             description: format!(
                 "watch individual changes to a list of {kind}. deprecated: use the 'watch' parameter with a list operation instead."
             ),
-            ending: if all { "ListForAllNamespaces" } else { "List" },
+            suffix: if all { "ListForAllNamespaces" } else { "List" },
             named: None,
             namespaced: scoped,
             parameters: &LIST,
@@ -311,7 +313,7 @@ impl Kind<'_> {
             description: format!(
                 "watch changes to an object of kind {kind}. deprecated: use the 'watch' parameter with a list operation instead, filtered to a single item with the 'fieldSelector' parameter."
             ),
-            ending: "",
+            suffix: "",
             named: Some(kind),
             namespaced: true,
             parameters: &LIST,
@@ -321,7 +323,7 @@ impl Kind<'_> {
     fn watch(&self, verb: &Verb<'_>) -> Operation {
         let mut operation = self.operation(verb);
         operation.produces = STREAMS;
-        operation.answer = meta("WatchEvent");
+        operation.response = meta("WatchEvent");
         operation
     }
 
@@ -332,24 +334,24 @@ impl Kind<'_> {
             action: "get",
             word: "read",
             description: format!("read log of the specified {kind}"),
-            ending: "Log",
+            suffix: "Log",
             named: Some(kind),
             namespaced: true,
             parameters: &[],
         });
         operation.parameters.extend(parameters::options("PodLogOptions"));
         operation.produces = TEXT;
-        operation.answer = Content::Text;
+        operation.response = Content::Text;
         operation
     }
 
     pub(super) fn connections(
         &self,
-        below: &Subresource,
-        spoken: &Gvk,
+        subresource: &BuiltinSubresource,
+        gvk: &Gvk,
         path: bool,
     ) -> Vec<Operation> {
-        let methods: &[&'static str] = if below.name == "proxy" {
+        let methods: &[&'static str] = if subresource.name == "proxy" {
             &["get", "put", "post", "delete", "options", "head", "patch"]
         } else {
             &["get", "post"]
@@ -357,29 +359,32 @@ impl Kind<'_> {
         let Gvk { group, version, kind } = &self.gvk;
         let scope = if self.namespaced { "Namespaced" } else { "" };
         let with = if path { "WithPath" } else { "" };
-        let name = capital(below.name);
+        let name = capitalize(subresource.name);
         let operation = |method: &&'static str| {
-            let mut found: Vec<Parameter> = parameters::options(&spoken.kind).collect();
-            found.extend(self.in_path(Some(&spoken.kind), true));
+            let mut found: Vec<Parameter> = parameters::options(&gvk.kind).collect();
+            found.extend(self.in_path(Some(&gvk.kind), true));
             found.extend(path.then(|| parameters::path("path", "path to the resource")));
-            let group_version = camel(group, version);
+            let group_version = camel_case(group, version);
             Operation {
                 method,
                 tag: tag(group, version),
                 description: format!(
                     "connect {} requests to {} of {kind}",
                     method.to_uppercase(),
-                    below.name
+                    subresource.name
                 ),
-                id: format!("connect{group_version}{}{scope}{kind}{name}{with}", capital(method)),
+                id: format!(
+                    "connect{group_version}{}{scope}{kind}{name}{with}",
+                    capitalize(method)
+                ),
                 action: Some("connect"),
-                gvk: Some(spoken.clone()),
+                gvk: Some(gvk.clone()),
                 parameters: found,
                 body: None,
                 consumes: ANY,
                 produces: ANY,
-                answers: OK,
-                answer: Content::Text,
+                responses: OK,
+                response: Content::Text,
             }
         };
         methods.iter().map(operation).collect()
@@ -387,13 +392,13 @@ impl Kind<'_> {
 }
 
 impl Operation {
-    fn takes(mut self, content: &Content, required: bool) -> Self {
+    fn with_body(mut self, content: &Content, required: bool) -> Self {
         self.body = Some(Body { content: content.clone(), required });
         self
     }
 
-    fn answers(mut self, answers: &'static [(&'static str, &'static str)]) -> Self {
-        self.answers = answers;
+    fn with_responses(mut self, responses: &'static [(&'static str, &'static str)]) -> Self {
+        self.responses = responses;
         self
     }
 }

@@ -1,26 +1,25 @@
-//! Documents of version 2 put together: ours, and those of servers of aggregated groups, of which
-//! only what is about their own groups counts.
+//! Merge of version 2 documents: ours, and the parts of aggregated API servers about their groups.
 
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a document has what its operations refer to.
-const SHARED: [&str; 2] = ["definitions", "parameters"];
-/// What a definition says of the kinds that it describes.
+/// The sections of a document that operations refer to.
+const SECTIONS: [&str; 2] = ["definitions", "parameters"];
+/// The extension with the kinds of a definition.
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
-/// The part of a document of version 2 that is about the paths with a prefix: those paths, and the
-/// definitions and parameters that they need.
+/// The part of a version 2 document with the paths that have a prefix, and their definitions and
+/// parameters.
 pub fn part(mut document: Value, prefix: &str) -> Value {
-    let mut paths = taken(&mut document, "paths");
+    let mut paths = take_section(&mut document, "paths");
     paths.retain(|path, _| path.starts_with(prefix));
-    let mut all = SHARED.map(|section| taken(&mut document, section));
-    let mut needed = SHARED.map(|_| Map::new());
+    let mut all = SECTIONS.map(|section| take_section(&mut document, section));
+    let mut needed = SECTIONS.map(|_| Map::new());
     let mut open: BTreeSet<String> = BTreeSet::new();
     paths.values().for_each(|item| references(item, &mut open));
     while let Some(reference) = open.pop_first() {
         let Some((section, name)) = target(&reference) else { continue };
-        let at = usize::from(section == SHARED[1]);
+        let at = usize::from(section == SECTIONS[1]);
         if let Some(value) = all[at].remove(name) {
             references(&value, &mut open);
             needed[at].insert(name.to_owned(), value);
@@ -28,70 +27,70 @@ pub fn part(mut document: Value, prefix: &str) -> Value {
     }
     let mut out = Map::new();
     out.insert("paths".to_owned(), paths.into());
-    for (section, values) in SHARED.into_iter().zip(needed) {
+    for (section, values) in SECTIONS.into_iter().zip(needed) {
         out.insert(section.to_owned(), values.into());
     }
     out.into()
 }
 
-/// Adds a [`part`] to a document. Paths that are there stay; a definition or parameter whose name
-/// means something else already gets another name (`Thing_v2`).
+/// Adds a [`part`] to a document. Existing paths stay. A definition or parameter whose name is taken by
+/// a different one gets another name (`Thing_v2`).
 pub fn add(document: &mut Value, mut part: Value) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut sections: Vec<(&str, Map<String, Value>)> = Vec::new();
-    for section in SHARED {
-        let values = taken(&mut part, section);
-        let known = document.get(section).and_then(Value::as_object);
+    for section in SECTIONS {
+        let values = take_section(&mut part, section);
+        let present = document.get(section).and_then(Value::as_object);
         for (name, value) in &values {
-            let means = |name: &str| known.and_then(|known| known.get(name));
-            if means(name).is_none_or(|other| same(other, value)) {
+            let existing = |name: &str| present.and_then(|present| present.get(name));
+            if existing(name).is_none_or(|other| is_equal(other, value)) {
                 continue;
             }
             let mut number = 2_u32;
-            let fresh = loop {
-                let fresh = format!("{name}_v{number}");
-                let free = !values.contains_key(&fresh)
-                    && means(&fresh).is_none_or(|other| same(other, value));
-                if free {
-                    break fresh;
+            let new_name = loop {
+                let new_name = format!("{name}_v{number}");
+                let is_free = !values.contains_key(&new_name)
+                    && existing(&new_name).is_none_or(|other| is_equal(other, value));
+                if is_free {
+                    break new_name;
                 }
                 number += 1;
             };
-            names.insert(format!("#/{section}/{name}"), fresh);
+            names.insert(format!("#/{section}/{name}"), new_name);
         }
         sections.push((section, values));
     }
     for (section, values) in sections {
-        let mut known = taken(document, section);
+        let mut present = take_section(document, section);
         for (name, mut value) in values {
             let name = names.get(&format!("#/{section}/{name}")).cloned().unwrap_or(name);
             rename(&mut value, &names);
-            match known.get_mut(&name) {
-                Some(other) => kinds_too(other, &value),
+            match present.get_mut(&name) {
+                Some(other) => merge_kinds(other, &value),
                 None => {
-                    known.insert(name, value);
+                    present.insert(name, value);
                 }
             }
         }
-        put(document, section, known);
+        put_section(document, section, present);
     }
-    let mut paths = taken(&mut part, "paths");
+    let mut paths = take_section(&mut part, "paths");
     paths.values_mut().for_each(|item| rename(item, &names));
-    let mut known = taken(document, "paths");
+    let mut present = take_section(document, "paths");
     for (path, item) in paths {
-        known.entry(path).or_insert(item);
+        present.entry(path).or_insert(item);
     }
-    put(document, "paths", known);
+    put_section(document, "paths", present);
 }
 
-fn taken(document: &mut Value, section: &str) -> Map<String, Value> {
+fn take_section(document: &mut Value, section: &str) -> Map<String, Value> {
     match document.get_mut(section).map(Value::take) {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
     }
 }
 
-fn put(document: &mut Value, section: &str, values: Map<String, Value>) {
+fn put_section(document: &mut Value, section: &str, values: Map<String, Value>) {
     if let Some(document) = document.as_object_mut() {
         document.insert(section.to_owned(), values.into());
     }
@@ -100,7 +99,7 @@ fn put(document: &mut Value, section: &str, values: Map<String, Value>) {
 /// Section and name of a reference.
 fn target(reference: &str) -> Option<(&str, &str)> {
     let (section, name) = reference.strip_prefix("#/")?.split_once('/')?;
-    SHARED.contains(&section).then_some((section, name))
+    SECTIONS.contains(&section).then_some((section, name))
 }
 
 fn references(value: &Value, into: &mut BTreeSet<String>) {
@@ -123,10 +122,10 @@ fn rename(value: &mut Value, names: &BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
             if let Some(Value::String(reference)) = map.get_mut("$ref")
-                && let Some(fresh) = names.get(reference.as_str())
+                && let Some(new_name) = names.get(reference.as_str())
                 && let Some((section, _)) = target(reference)
             {
-                *reference = format!("#/{section}/{fresh}");
+                *reference = format!("#/{section}/{new_name}");
             }
             map.values_mut().for_each(|value| rename(value, names));
         }
@@ -135,23 +134,23 @@ fn rename(value: &mut Value, names: &BTreeMap<String, String>) {
     }
 }
 
-/// Whether two definitions mean the same, whatever kinds they name.
-fn same(a: &Value, b: &Value) -> bool {
+/// Whether two definitions are equal except for their kinds.
+fn is_equal(a: &Value, b: &Value) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
     let count = |map: &Map<String, Value>| map.keys().filter(|key| *key != KINDS).count();
     count(a) == count(b)
         && a.iter().filter(|(key, _)| *key != KINDS).all(|(key, value)| b.get(key) == Some(value))
 }
 
-/// Adds the kinds that another definition names.
-fn kinds_too(into: &mut Value, other: &Value) {
+/// Adds the kinds of another definition.
+fn merge_kinds(into: &mut Value, other: &Value) {
     let Some(more) = other.get(KINDS).and_then(Value::as_array) else { return };
     let Some(into) = into.as_object_mut() else { return };
-    let known = into.entry(KINDS).or_insert_with(|| Value::Array(Vec::new()));
-    if let Some(known) = known.as_array_mut() {
+    let present = into.entry(KINDS).or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(present) = present.as_array_mut() {
         for kind in more {
-            if !known.contains(kind) {
-                known.push(kind.clone());
+            if !present.contains(kind) {
+                present.push(kind.clone());
             }
         }
     }
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn theirs() -> Value {
+    fn aggregated_document() -> Value {
         json!({
             "paths": {
                 "/apis/g/v1/": {"get": {"schema": {"$ref": "#/definitions/List"}}},
@@ -184,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_its_paths_and_what_they_need() {
-        let part = part(theirs(), "/apis/g/v1/");
+    fn a_part_has_its_paths_and_their_definitions() {
+        let part = part(aggregated_document(), "/apis/g/v1/");
         let names = |section: &str| -> Vec<String> {
             part[section].as_object().unwrap().keys().cloned().collect()
         };
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_meaning_gets_another_name() {
+    fn a_conflicting_definition_gets_another_name() {
         let mut ours = json!({
             "paths": {"/apis/g/v1/": "ours"},
             "definitions": {
@@ -203,7 +202,7 @@ mod tests {
                 "List": {"description": "a list", "x-kubernetes-group-version-kind": ["ours", "both"]},
             },
         });
-        add(&mut ours, part(theirs(), "/apis/g/v1/"));
+        add(&mut ours, part(aggregated_document(), "/apis/g/v1/"));
         assert_eq!(
             ours,
             json!({
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_adds_nothing() {
+    fn a_malformed_document_adds_nothing() {
         let ours = json!({"paths": {}, "definitions": {}, "parameters": {}});
         for theirs in [json!(null), json!([1]), json!({"paths": 1, "definitions": []})] {
             let mut document = ours.clone();

@@ -1,26 +1,26 @@
-//! `OpenAPI` documents: of version 3 one for each group-version and each page of discovery, of
-//! version 2 one for everything.
+//! `OpenAPI` documents: version 3 has one for each group-version and each discovery page, version 2
+//! has one for all.
 //!
-//! Both are written from the same list of operations and the same table of types, so that they
-//! cannot contradict each other. They say what a real server's say, word for word. Documents are made
-//! on demand; [`hash`] tells whether one changed without making it.
+//! Both versions come from the same list of operations and the same table of types, so they agree.
+//! Their text is that of a real server. Documents are built on demand; [`hash`] detects a change
+//! without building one.
 //!
 //! ```text
-//! rows + definitions of custom kinds ─► operations ─┬─► paths ──┐
-//!                                                   └─► names   ├─► version 3, version 2
-//! table (+ its patches) ─────────────────────────────► types ───┘
+//! rows + CRDs ─────────► operations ─┬─► paths ───────┐
+//!                                    └─► type names   ├─► version 3, version 2
+//! table (+ its patches) ───────────────► types ───────┘
 //! ```
 
 mod custom;
 mod kind;
 pub mod merge;
+mod naming;
 mod operations;
 mod parameters;
 mod protobuf;
 mod types;
 mod v2;
 mod v3;
-mod words;
 
 use crate::builtin::{self, BuiltinKind};
 use crate::crd;
@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use types::Format;
 
 const META: &str = "apimachinery.pkg.apis.meta.v1";
-/// Title and version in every document.
+/// Title and version in each document.
 const TITLE: &str = "Kubernetes";
 const VERSION: &str = "1.35";
 
@@ -58,12 +58,12 @@ pub fn page(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// Whether a document is one of a page of discovery, without kinds.
+/// Whether a document is that of a discovery page, without kinds.
 pub fn is_discovery(page: &str) -> bool {
     group_version(page).is_none()
 }
 
-/// Group and version of a path, if it has them.
+/// Group and version of a document's path, if it has them.
 fn group_version(page: &str) -> Option<(&str, &str)> {
     if let Some(version) = page.strip_prefix("api/") {
         return Some(("", version));
@@ -71,9 +71,9 @@ fn group_version(page: &str) -> Option<(&str, &str)> {
     page.strip_prefix("apis/")?.split_once('/')
 }
 
-/// The document of version 3 at a path: of a group-version with its built-in kinds and the versions
-/// of the definitions given that have its name, or of a page of discovery. None if there is neither.
-pub fn document(page: &str, definitions: &[&crd::Definition]) -> Option<Value> {
+/// The version 3 document at a path: of a group-version, with its built-in kinds and the given CRDs,
+/// or of a discovery page. None if neither exists.
+pub fn document(page: &str, definitions: &[&crd::CustomResourceDefinition]) -> Option<Value> {
     let mut paths = Paths::default();
     let mut types = serde_json::Map::new();
     let mut built_in = true;
@@ -82,28 +82,28 @@ pub fn document(page: &str, definitions: &[&crd::Definition]) -> Option<Value> {
         let custom = custom(group, version, definitions);
         built_in = rows.peek().is_some();
         if built_in {
-            paths.resources(group, version);
+            paths.add_resource_list(group, version);
         } else if custom.is_empty() {
             return None;
         }
-        rows.for_each(|row| paths.builtin(row));
+        rows.for_each(|row| paths.add_builtin(row));
         for (definition, version) in custom {
-            paths.custom(definition, version);
+            paths.add_custom(definition, version);
             custom::add(definition, version, Format::V3, &mut types);
         }
     } else {
-        pages().iter().find(|known| *known == page)?;
-        paths.page(page)?;
+        pages().iter().find(|path| *path == page)?;
+        paths.add_discovery_page(page)?;
     }
-    let mut named = paths.types();
+    let mut names = paths.types();
     let object_meta = format!("io.k8s.{META}.ObjectMeta");
     let list_meta = format!("io.k8s.{META}.ListMeta");
     if !types.is_empty() {
-        named.extend([object_meta.as_str(), list_meta.as_str()]);
+        names.extend([object_meta.as_str(), list_meta.as_str()]);
     }
-    types.extend(types::reached(named, Format::V3));
+    types.extend(types::with_references(names, Format::V3));
     if !built_in {
-        custom::forget(&mut types);
+        custom::remove_unserved_groups(&mut types);
     }
     let mut components = json!({"schemas": types});
     let mut info = json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"});
@@ -124,27 +124,27 @@ pub fn document(page: &str, definitions: &[&crd::Definition]) -> Option<Value> {
     }))
 }
 
-/// The document of version 2: all built-in kinds, and all served versions of the definitions given.
-pub fn swagger(definitions: &[&crd::Definition]) -> Value {
+/// The version 2 document: all built-in kinds, and all served versions of the given CRDs.
+pub fn swagger(definitions: &[&crd::CustomResourceDefinition]) -> Value {
     let mut paths = Paths::default();
     let mut types = serde_json::Map::new();
     for page in pages() {
         if let Some((group, version)) = group_version(page) {
-            paths.resources(group, version);
+            paths.add_resource_list(group, version);
         } else {
-            let _ = paths.page(page);
+            let _ = paths.add_discovery_page(page);
         }
     }
     for row in builtin::kinds() {
-        paths.builtin(row);
+        paths.add_builtin(row);
     }
     for definition in definitions {
         for version in definition.versions.iter().filter(|version| version.served) {
-            paths.custom(definition, version);
+            paths.add_custom(definition, version);
             custom::add(definition, version, Format::V2, &mut types);
         }
     }
-    types.extend(types::reached(paths.types(), Format::V2));
+    types.extend(types::with_references(paths.types(), Format::V2));
     let (paths, parameters) = v2::paths(&paths);
     json!({
         "swagger": "2.0",
@@ -162,19 +162,19 @@ pub fn swagger(definitions: &[&crd::Definition]) -> Value {
     })
 }
 
-/// The document of version 2 as protobuf, from the one that [`swagger`] made.
+/// The version 2 document of [`swagger`] as protobuf.
 pub fn swagger_protobuf(document: &Value) -> Vec<u8> {
     protobuf::document(document)
 }
 
-/// A text that changes whenever the document at a path may have changed: 128 hexadecimal digits.
-/// Costs no more than reading the schemas of custom kinds once.
-pub fn hash(page: &str, definitions: &[&crd::Definition]) -> String {
+/// A hash that changes whenever the document at a path may change: 128 hexadecimal digits. It costs one
+/// pass over the schemas of custom kinds.
+pub fn hash(page: &str, definitions: &[&crd::CustomResourceDefinition]) -> String {
     static TABLE: OnceLock<[u8; 64]> = OnceLock::new();
     let mut hasher = Sha512::new();
     hasher.update(page);
     let (group, version) = group_version(page).unwrap_or_default();
-    if pages().iter().any(|known| known == page) {
+    if pages().iter().any(|path| path == page) {
         let table = builtin::table::bytes();
         hasher.update(TABLE.get_or_init(|| Sha512::digest(table).into()));
     }
@@ -192,7 +192,7 @@ pub fn hash(page: &str, definitions: &[&crd::Definition]) -> String {
         }
     }
     hasher.finalize().iter().fold(String::with_capacity(128), |mut text, byte| {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02X}");
         text
     })
@@ -208,8 +208,8 @@ fn rows<'a>(
 fn custom<'a>(
     group: &str,
     version: &str,
-    definitions: &[&'a crd::Definition],
-) -> Vec<(&'a crd::Definition, &'a crd::Version)> {
+    definitions: &[&'a crd::CustomResourceDefinition],
+) -> Vec<(&'a crd::CustomResourceDefinition, &'a crd::CrdVersion)> {
     definitions
         .iter()
         .filter(|definition| definition.group == group)

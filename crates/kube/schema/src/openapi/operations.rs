@@ -1,16 +1,14 @@
-//! What can be done under which path: one list of operations, from which the documents of both
-//! versions are written.
+//! Operations of all paths, the common source of both document versions.
 //!
-//! The rules are those by which the original installs its routes (`k8s.io/apiserver`,
-//! `endpoints/installer.go`; for custom kinds `apiextensions-apiserver`,
-//! `controller/openapi/builder`): which verbs a path has, what they are called, what they take and
-//! answer.
+//! Verbs, identifiers, parameters and responses follow the rules by which upstream installs its routes
+//! (`k8s.io/apiserver`, `endpoints/installer.go`; for custom kinds `apiextensions-apiserver`,
+//! `controller/openapi/builder`).
 
 use super::META;
 use super::kind::{Kind, OBJECTS, OK};
+use super::naming::{camel_case, capitalize, group_identifier, tag};
 use super::parameters::Parameter;
-use super::words::{camel, capital, tag, word};
-use crate::builtin::{self, BuiltinKind, Subresource, SubresourceKind};
+use crate::builtin::{self, BuiltinKind, BuiltinSubresource, SubresourceKind};
 use crate::crd;
 use mainstay_object::{Gvk, Scope};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct Paths(pub(super) BTreeMap<String, Vec<Operation>>);
 
-/// What a request holds or an answer.
+/// The content of a request or a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// An object of the type of this full name.
-    Of(String),
+    /// An object of the type with this full name.
+    Object(String),
     /// Any text.
     Text,
 }
@@ -43,42 +41,42 @@ pub(super) struct Operation {
     pub(super) tag: String,
     pub(super) description: String,
     pub(super) id: String,
-    /// What permissions call it, if they know it.
+    /// `x-kubernetes-action`, if any.
     pub(super) action: Option<&'static str>,
-    /// What kind is spoken.
+    /// The kind of the objects.
     pub(super) gvk: Option<Gvk>,
-    /// Of path and query.
+    /// Path and query parameters.
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) consumes: &'static [&'static str],
     pub(super) produces: &'static [&'static str],
-    /// Codes with their words.
-    pub(super) answers: &'static [(&'static str, &'static str)],
-    pub(super) answer: Content,
+    /// Status codes with their descriptions.
+    pub(super) responses: &'static [(&'static str, &'static str)],
+    pub(super) response: Content,
 }
 
 const JSON: &[&str] = &["application/json"];
 const VERBS: [&str; 7] = ["create", "delete", "deletecollection", "get", "list", "patch", "update"];
 
-/// The path that all paths of a group-version begin with.
+/// The common prefix of the paths of a group-version.
 pub(super) fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
 /// The full name of a type of `meta/v1`.
 pub(super) fn meta(short: &str) -> Content {
-    Content::Of(format!("io.k8s.{META}.{short}"))
+    Content::Object(format!("io.k8s.{META}.{short}"))
 }
 
 fn object(gvk: &Gvk) -> Content {
     let name = builtin::definition_name(&gvk.group, &gvk.version, &gvk.kind);
-    name.map_or(Content::Text, |name| Content::Of(format!("io.k8s.{name}")))
+    name.map_or(Content::Text, |name| Content::Object(format!("io.k8s.{name}")))
 }
 
 impl Paths {
-    /// A page of discovery, which is all that a group without a version has.
-    pub(super) fn page(&mut self, path: &str) -> Option<()> {
-        let (tag, description, id, answer) = match path {
+    /// Adds a discovery page, the only path of a group without a version.
+    pub(super) fn add_discovery_page(&mut self, path: &str) -> Option<()> {
+        let (tag, description, id, response) = match path {
             "api" => {
                 let id = "getCoreAPIVersions".to_owned();
                 ("core".to_owned(), "get available API versions", id, meta("APIVersions"))
@@ -89,13 +87,13 @@ impl Paths {
             }
             "version" => {
                 let about = "get the version information for this server";
-                let info = Content::Of("io.k8s.apimachinery.pkg.version.Info".to_owned());
+                let info = Content::Object("io.k8s.apimachinery.pkg.version.Info".to_owned());
                 ("version".to_owned(), about, "getCodeVersion".to_owned(), info)
             }
             path => {
                 let group = path.strip_prefix("apis/").filter(|group| !group.contains('/'))?;
-                let id = format!("get{}APIGroup", capital(&word(group)));
-                (word(group), "get information of a group", id, meta("APIGroup"))
+                let id = format!("get{}APIGroup", capitalize(&group_identifier(group)));
+                (group_identifier(group), "get information of a group", id, meta("APIGroup"))
             }
         };
         let operation = Operation {
@@ -109,34 +107,34 @@ impl Paths {
             body: None,
             consumes: if path == "version" { JSON } else { OBJECTS },
             produces: if path == "version" { JSON } else { OBJECTS },
-            answers: OK,
-            answer,
+            responses: OK,
+            response,
         };
         self.0.insert(format!("/{path}/"), vec![operation]);
         Some(())
     }
 
-    /// The list of resources of a built-in group-version.
-    pub(super) fn resources(&mut self, group: &str, version: &str) {
+    /// Adds the list of resources of a built-in group-version.
+    pub(super) fn add_resource_list(&mut self, group: &str, version: &str) {
         let operation = Operation {
             method: "get",
             tag: tag(group, version),
             description: "get available resources".to_owned(),
-            id: format!("get{}APIResources", camel(group, version)),
+            id: format!("get{}APIResources", camel_case(group, version)),
             action: None,
             gvk: None,
             parameters: Vec::new(),
             body: None,
             consumes: OBJECTS,
             produces: OBJECTS,
-            answers: OK,
-            answer: meta("APIResourceList"),
+            responses: OK,
+            response: meta("APIResourceList"),
         };
         self.0.insert(format!("{}/", root(group, version)), vec![operation]);
     }
 
-    /// Everything below a built-in kind.
-    pub(super) fn builtin(&mut self, row: &BuiltinKind) {
+    /// Adds all paths of a built-in kind.
+    pub(super) fn add_builtin(&mut self, row: &BuiltinKind) {
         let gvk = row.gvk();
         let list = Gvk { kind: row.list_kind(), ..gvk.clone() };
         let kind = Kind {
@@ -148,47 +146,51 @@ impl Paths {
             custom: false,
             gvk,
         };
-        self.kind(&kind);
+        self.add_kind(&kind);
         if row.has_verb("watch") {
-            self.watches(&kind);
+            self.add_watches(&kind);
         }
         for subresource in row.subresources {
             let path = format!("{}/{{name}}/{}", kind.collection(), subresource.name);
-            let spoken = subresource.gvk(row);
+            let subresource_gvk = subresource.gvk(row);
             if subresource.name == "log" {
                 self.0.insert(path, vec![kind.log()]);
             } else if is_connection(subresource) {
-                self.0.insert(path.clone(), kind.connections(subresource, &spoken, false));
+                self.0.insert(path.clone(), kind.connections(subresource, &subresource_gvk, false));
                 if subresource.name == "proxy" {
-                    let operations = kind.connections(subresource, &spoken, true);
+                    let operations = kind.connections(subresource, &subresource_gvk, true);
                     self.0.insert(format!("{path}/{{path}}"), operations);
                 }
             } else {
                 let operations = kind.subresource(
                     subresource.name,
                     subresource.verbs,
-                    &spoken,
-                    &object(&spoken),
+                    &subresource_gvk,
+                    &object(&subresource_gvk),
                 );
                 self.0.insert(path, operations);
             }
         }
     }
 
-    /// Everything below a custom kind in one version.
-    pub(super) fn custom(&mut self, definition: &crd::Definition, version: &crd::Version) {
+    /// Adds all paths of a custom kind in one version.
+    pub(super) fn add_custom(
+        &mut self,
+        definition: &crd::CustomResourceDefinition,
+        version: &crd::CrdVersion,
+    ) {
         let gvk = definition.gvk(&version.name);
         let package = package(definition, version);
         let kind = Kind {
             plural: &definition.plural,
             namespaced: definition.is_namespaced(),
             verbs: &VERBS,
-            object: Content::Of(format!("{package}.{}", definition.kind)),
-            list: Content::Of(format!("{package}.{}", definition.list_kind)),
+            object: Content::Object(format!("{package}.{}", definition.kind)),
+            list: Content::Object(format!("{package}.{}", definition.list_kind)),
             custom: true,
             gvk,
         };
-        self.kind(&kind);
+        self.add_kind(&kind);
         let change = ["get", "patch", "update"];
         let below = |name: &str| format!("{}/{{name}}/{name}", kind.collection());
         if version.status {
@@ -202,7 +204,7 @@ impl Paths {
         }
     }
 
-    fn kind(&mut self, kind: &Kind<'_>) {
+    fn add_kind(&mut self, kind: &Kind<'_>) {
         let collection = kind.collection();
         let root = root(&kind.gvk.group, &kind.gvk.version);
         let operations = kind.of_collection();
@@ -219,8 +221,8 @@ impl Paths {
         }
     }
 
-    /// The old way to watch, which the documents still have.
-    fn watches(&mut self, kind: &Kind<'_>) {
+    /// Adds the deprecated watch paths, which the documents still have.
+    fn add_watches(&mut self, kind: &Kind<'_>) {
         let root = root(&kind.gvk.group, &kind.gvk.version);
         let scope = if kind.namespaced { "/namespaces/{namespace}" } else { "" };
         let collection = format!("{root}/watch{scope}/{}", kind.plural);
@@ -231,13 +233,13 @@ impl Paths {
         }
     }
 
-    /// The full names of all types that the operations name.
+    /// The full names of all types in the operations.
     pub(super) fn types(&self) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
         for operation in self.0.values().flatten() {
             let body = operation.body.as_ref().map(|body| &body.content);
-            for content in body.into_iter().chain([&operation.answer]) {
-                if let Content::Of(name) = content {
+            for content in body.into_iter().chain([&operation.response]) {
+                if let Content::Object(name) = content {
                     found.insert(name.as_str());
                 }
             }
@@ -246,12 +248,15 @@ impl Paths {
     }
 }
 
-fn is_connection(below: &Subresource) -> bool {
-    matches!(below.kind, SubresourceKind::Sibling(kind) if kind.ends_with("Options"))
+fn is_connection(subresource: &BuiltinSubresource) -> bool {
+    matches!(subresource.kind, SubresourceKind::Sibling(kind) if kind.ends_with("Options"))
 }
 
-/// The package of the types of a custom kind: its group from the back, and the version.
-pub(super) fn package(definition: &crd::Definition, version: &crd::Version) -> String {
+/// The package of the types of a custom kind: its group in reverse, and the version.
+pub(super) fn package(
+    definition: &crd::CustomResourceDefinition,
+    version: &crd::CrdVersion,
+) -> String {
     let mut domain: Vec<&str> = definition.group.split('.').collect();
     domain.reverse();
     format!("{}.{}", domain.join("."), version.name)

@@ -1,24 +1,24 @@
-//! What operations take in path and query.
+//! Path and query parameters of operations.
 //!
-//! Names, types and descriptions are those of the API: `parameters.txt` has one line for each, the
-//! name before a blank, the type before another, then the text with `\n` for a line break. Where a
-//! name means different things, the kind of the options stands before it.
+//! `parameters.txt` has one line for each parameter of the API: name, type and description, separated
+//! by blanks, with `\n` for a line break. If a name has several meanings, the kind of the options
+//! precedes it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// In the path; then it is always required.
+pub(super) enum Location {
+    /// In the path; such a parameter is always required.
     Path,
-    /// Behind the question mark.
+    /// In the query.
     Query,
 }
 
-impl Place {
-    /// The word in documents.
+impl Location {
+    /// The value of `in`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -31,13 +31,13 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
-    pub(super) place: Place,
+    pub(super) location: Location,
     /// `string`, `integer` or `boolean`.
     pub(super) kind: &'static str,
     pub(super) description: Cow<'static, str>,
 }
 
-/// Of lists and watches.
+/// Parameters of lists and watches.
 pub(super) const LIST: [&str; 10] = [
     "allowWatchBookmarks",
     "continue",
@@ -50,7 +50,7 @@ pub(super) const LIST: [&str; 10] = [
     "timeoutSeconds",
     "watch",
 ];
-/// Of deletions.
+/// Parameters of deletions.
 pub(super) const DELETE: [&str; 5] = [
     "dryRun",
     "gracePeriodSeconds",
@@ -58,14 +58,14 @@ pub(super) const DELETE: [&str; 5] = [
     "orphanDependents",
     "propagationPolicy",
 ];
-/// Of creating and replacing.
+/// Parameters of create and replace.
 pub(super) const WRITE: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
-/// Of patching.
+/// Parameters of patch.
 pub(super) const PATCH: [&str; 4] = ["dryRun", "patch.fieldManager", "fieldValidation", "force"];
 
 type Row = (&'static str, Cow<'static, str>);
 
-/// By the first word of the line.
+/// The rows by the first word of the line.
 static ROWS: LazyLock<BTreeMap<&'static str, Row>> = LazyLock::new(|| {
     let lines = include_str!("parameters.txt").lines();
     lines
@@ -82,25 +82,25 @@ static ROWS: LazyLock<BTreeMap<&'static str, Row>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The query parameter of a line; none if there is no such line.
+/// The query parameter of a row, if it exists.
 pub(super) fn query(key: &str) -> Option<Parameter> {
     let (key, (kind, text)) = ROWS.get_key_value(key)?;
-    Some(of_row(key, kind, text.clone()))
+    Some(from_row(key, kind, text.clone()))
 }
 
 /// The query parameters of options of a kind, such as `PodLogOptions`.
 pub(super) fn options(kind: &str) -> impl Iterator<Item = Parameter> {
     ROWS.iter()
         .filter(move |(key, _)| key.split_once('.').is_some_and(|(owner, _)| owner == kind))
-        .map(|(key, (kind, text))| of_row(key, kind, text.clone()))
+        .map(|(key, (kind, text))| from_row(key, kind, text.clone()))
 }
 
-fn of_row(key: &'static str, kind: &'static str, description: Cow<'static, str>) -> Parameter {
+fn from_row(key: &'static str, kind: &'static str, description: Cow<'static, str>) -> Parameter {
     let name = key.rsplit_once('.').map_or(key, |parts| parts.1);
-    Parameter { name, place: Place::Query, kind, description }
+    Parameter { name, location: Location::Query, kind, description }
 }
 
 /// A parameter of the path.
 pub(super) fn path(name: &'static str, description: impl Into<Cow<'static, str>>) -> Parameter {
-    Parameter { name, place: Place::Path, kind: "string", description: description.into() }
+    Parameter { name, location: Location::Path, kind: "string", description: description.into() }
 }

@@ -1,12 +1,12 @@
-//! Version 2 as protobuf: the messages of `openapiv2/OpenAPIv2.proto` of gnostic, which kubectl reads.
+//! Version 2 document as protobuf: the messages of gnostic's `openapiv2/OpenAPIv2.proto`, which kubectl
+//! reads.
 //!
-//! The document is made as a value and written from it; fields stand in order of their numbers,
-//! entries in order of their names, and what has no field of its own is YAML text, as the original
-//! writes it.
+//! The input is the document as JSON. As in upstream, fields are in order of their numbers, entries in
+//! order of their names, and values without a field of their own are YAML.
 
 use serde_json::{Map, Value};
 
-/// A message while it is written.
+/// A message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -29,12 +29,12 @@ impl Message {
 
     fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.key(field, LENGTH_DELIMITED);
-        // A length fits: memory has no more bytes than that.
+        // A length in memory fits into 64 bits.
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// A message, even an empty one.
+    /// A message, also an empty one.
     fn message(&mut self, field: u32, message: &Self) {
         self.bytes(field, &message.0);
     }
@@ -72,38 +72,38 @@ impl Message {
         }
     }
 
-    /// Any value, as YAML.
+    /// An arbitrary value, as YAML.
     fn any(&mut self, field: u32, value: &Value) {
         let mut any = Self::default();
         any.bytes(2, mainstay_yaml::to_string(value).as_bytes());
         self.message(field, &any);
     }
 
-    /// Everything whose name begins with `x-`.
+    /// All fields whose name begins with `x-`.
     fn extensions(&mut self, field: u32, value: &Value) {
         for (name, value) in entries(Some(value)).filter(|(name, _)| name.starts_with("x-")) {
-            let mut named = Self::default();
-            named.bytes(1, name.as_bytes());
-            named.any(2, value);
-            self.message(field, &named);
+            let mut entry = Self::default();
+            entry.bytes(1, name.as_bytes());
+            entry.any(2, value);
+            self.message(field, &entry);
         }
     }
 
-    /// One entry of a map for each name.
-    fn named(&mut self, field: u32, value: Option<&Value>, write: impl Fn(&Value) -> Self) {
+    /// One map entry for each name without `x-`.
+    fn map_entries(&mut self, field: u32, value: Option<&Value>, write: impl Fn(&Value) -> Self) {
         for (name, value) in entries(value).filter(|(name, _)| !name.starts_with("x-")) {
-            let mut named = Self::default();
-            named.bytes(1, name.as_bytes());
-            named.message(2, &write(value));
-            self.message(field, &named);
+            let mut entry = Self::default();
+            entry.bytes(1, name.as_bytes());
+            entry.message(2, &write(value));
+            self.message(field, &entry);
         }
     }
 
-    /// A message that holds nothing but such entries, if there is a map at all.
+    /// A message that contains only map entries, if the map exists.
     fn map(&mut self, field: u32, value: Option<&Value>, write: impl Fn(&Value) -> Self) {
         if value.is_some() {
             let mut map = Self::default();
-            map.named(1, value, write);
+            map.map_entries(1, value, write);
             self.message(field, &map);
         }
     }
@@ -117,28 +117,28 @@ fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The document that [`super::swagger`] made, as bytes.
+/// Encodes the document of [`super::swagger`].
 pub(super) fn document(value: &Value) -> Vec<u8> {
     let mut out = Message::default();
     out.text(1, value.get("swagger"));
     let info = &value["info"];
-    let mut about = Message::default();
-    about.text(1, info.get("title"));
-    about.text(2, info.get("version"));
-    out.message(2, &about);
+    let mut info_message = Message::default();
+    info_message.text(1, info.get("title"));
+    info_message.text(2, info.get("version"));
+    out.message(2, &info_message);
     let mut paths = Message::default();
-    paths.named(2, value.get("paths"), path_item);
+    paths.map_entries(2, value.get("paths"), path_item);
     out.message(8, &paths);
     out.map(9, value.get("definitions"), schema);
     out.map(10, value.get("parameters"), parameter);
     for requirement in items(value.get("security")) {
-        let mut needed = Message::default();
-        needed.named(1, Some(requirement), |scopes| {
+        let mut message = Message::default();
+        message.map_entries(1, Some(requirement), |scopes| {
             let mut list = Message::default();
             list.texts(1, Some(scopes));
             list
         });
-        out.message(12, &needed);
+        out.message(12, &message);
     }
     out.map(13, value.get("securityDefinitions"), |key| {
         let mut api_key = Message::default();
@@ -185,7 +185,7 @@ fn operation(value: &Value) -> Message {
         out.message(8, &parameters_item(value));
     }
     let mut responses = Message::default();
-    responses.named(1, value.get("responses"), |value| {
+    responses.map_entries(1, value.get("responses"), |value| {
         let mut response = Message::default();
         response.text(1, value.get("description"));
         if let Some(value) = value.get("schema") {
@@ -233,13 +233,13 @@ fn parameter(value: &Value) -> Message {
     inner.text(2, value.get("in"));
     inner.text(3, value.get("description"));
     inner.text(4, value.get("name"));
-    // The same fields have other numbers in the two messages.
+    // The fields have different numbers in the two messages.
     let in_path = value["in"] == "path";
-    let (kind, unique, place) = if in_path { (5, 19, 4) } else { (6, 20, 3) };
+    let (kind, unique, location) = if in_path { (5, 19, 4) } else { (6, 20, 3) };
     inner.text(kind, value.get("type"));
     inner.flag(unique, value.get("uniqueItems"));
     let mut one_of = Message::default();
-    one_of.message(place, &inner);
+    one_of.message(location, &inner);
     out.message(2, &one_of);
     out
 }
@@ -297,14 +297,14 @@ fn schema(value: &Value) -> Message {
     for value in items(get("allOf")) {
         out.message(24, &schema(value));
     }
-    // Here a name is a field's, whatever it begins with.
+    // Names of properties may begin with `x-`.
     if let Some(properties) = get("properties") {
         let mut map = Message::default();
         for (name, value) in entries(Some(properties)) {
-            let mut named = Message::default();
-            named.bytes(1, name.as_bytes());
-            named.message(2, &schema(value));
-            map.message(1, &named);
+            let mut entry = Message::default();
+            entry.bytes(1, name.as_bytes());
+            entry.message(2, &schema(value));
+            map.message(1, &entry);
         }
         out.message(25, &map);
     }

@@ -1,26 +1,25 @@
-//! The types of a document: built-in definitions with everything they reach.
+//! Built-in types of a document, with all types that they refer to.
 //!
-//! What the types look like follows from the table by the rules of `kube-openapi`'s generator: Go's
-//! zero values are defaults of what is no pointer and is written when empty, elements have the zero
-//! value of their type. What does not follow (enumerations, unions, an order) is a patch that lies in
-//! the table behind the description.
+//! Schemas follow from the table by the rules of `kube-openapi`'s generator: Go's zero value is the
+//! default of a field that is no pointer and is always written, and of elements. All other parts
+//! (enumerations, unions, an order) are patches in the table, after the description.
 
 use crate::builtin::texts::Texts;
-use crate::builtin::{self, Definition, Field, Shape, Type, Written};
+use crate::builtin::{self, FieldDefinition, FieldType, JsonForm, OmitRule, TypeDefinition};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which version of `OpenAPI` is written.
+/// The version of `OpenAPI`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// 2.0: no defaults, and nothing but a description beside a reference.
+    /// 2.0: no defaults; a reference may only have a description beside it.
     V2,
-    /// 3.0: a reference that has something beside it stands in `allOf`.
+    /// 3.0: a reference with other keywords beside it is in `allOf`.
     V3,
 }
 
 impl Format {
-    /// A reference to a type, which has nothing beside it.
+    /// A reference to a type.
     pub(super) fn reference(self, name: &str) -> Value {
         match self {
             Self::V2 => json!({"$ref": format!("#/definitions/{name}")}),
@@ -28,8 +27,8 @@ impl Format {
         }
     }
 
-    /// A reference to a type with a description beside it.
-    pub(super) fn described(self, name: &str, description: &str) -> Value {
+    /// A reference to a type with a description.
+    pub(super) fn described_reference(self, name: &str, description: &str) -> Value {
         let mut out = self.reference(name);
         if !description.is_empty() {
             if self == Self::V3 {
@@ -41,15 +40,15 @@ impl Format {
     }
 }
 
-/// Built-in types with everything that they reach, by full name.
-pub(super) fn reached<'a>(
+/// Built-in types with all types that they refer to, by full name.
+pub(super) fn with_references<'a>(
     names: impl IntoIterator<Item = &'a str>,
     format: Format,
 ) -> Map<String, Value> {
     let mut schemas = Map::new();
     let mut texts: BTreeMap<&str, Texts> = BTreeMap::new();
-    let mut open: Vec<String> = names.into_iter().map(str::to_owned).collect();
-    while let Some(name) = open.pop() {
+    let mut pending: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    while let Some(name) = pending.pop() {
         let Some(definition) = builtin::definition(&name) else { continue };
         let full = format!("io.k8s.{}", definition.name());
         if schemas.contains_key(&full) {
@@ -57,22 +56,31 @@ pub(super) fn reached<'a>(
         }
         let package = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
         let texts = texts.entry(package).or_insert_with(|| Texts::of(definition));
-        schemas.insert(full, schema(definition, texts, format, &mut open));
+        schemas.insert(full, schema(definition, texts, format, &mut pending));
     }
     schemas
 }
 
-fn schema(definition: &Definition, texts: &Texts, format: Format, open: &mut Vec<String>) -> Value {
-    let mut out = match (definition.shape(), format) {
-        (Shape::Object | Shape::FreeObject, _) => json!({"type": "object"}),
-        (Shape::Any, _) => json!({}),
-        (Shape::Time | Shape::MicroTime, _) => json!({"type": "string", "format": "date-time"}),
-        (Shape::IntOrString, Format::V3) => {
+fn schema(
+    definition: &TypeDefinition,
+    texts: &Texts,
+    format: Format,
+    pending: &mut Vec<String>,
+) -> Value {
+    let mut out = match (definition.json_form(), format) {
+        (JsonForm::Object | JsonForm::FreeObject, _) => json!({"type": "object"}),
+        (JsonForm::Any, _) => json!({}),
+        (JsonForm::Time | JsonForm::MicroTime, _) => {
+            json!({"type": "string", "format": "date-time"})
+        }
+        (JsonForm::IntOrString, Format::V3) => {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
-        (Shape::IntOrString, Format::V2) => json!({"type": "string", "format": "int-or-string"}),
-        (Shape::Quantity, Format::V3) => json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
-        (Shape::Quantity, Format::V2) | (Shape::ParsedText, _) => json!({"type": "string"}),
+        (JsonForm::IntOrString, Format::V2) => json!({"type": "string", "format": "int-or-string"}),
+        (JsonForm::Quantity, Format::V3) => {
+            json!({"oneOf": [{"type": "string"}, {"type": "number"}]})
+        }
+        (JsonForm::Quantity, Format::V2) | (JsonForm::ParsedText, _) => json!({"type": "string"}),
     };
     let (description, patch) = texts.definition(definition);
     if !description.is_empty() {
@@ -82,9 +90,9 @@ fn schema(definition: &Definition, texts: &Texts, format: Format, open: &mut Vec
     let is_list = definition.short_name().ends_with("List");
     for (at, field) in definition.fields().iter().enumerate() {
         let (description, patch) = texts.field(definition, at);
-        let mut property = property(field, description, format, open);
+        let mut property = property(field, description, format, pending);
         if is_list && &*field.name == "items" {
-            // Lists of objects are nobody's to merge.
+            // Kinds of lists are never merged.
             drop(
                 property.as_object_mut().map(|property| property.remove("x-kubernetes-list-type")),
             );
@@ -111,19 +119,19 @@ fn schema(definition: &Definition, texts: &Texts, format: Format, open: &mut Vec
 }
 
 /// The required fields in the order of Go's struct, which their tags follow.
-fn required(definition: &Definition) -> Vec<&str> {
-    let mut found: Vec<&Field> =
+fn required(definition: &TypeDefinition) -> Vec<&str> {
+    let mut found: Vec<&FieldDefinition> =
         definition.fields().iter().filter(|field| field.required).collect();
     found.sort_by(|a, b| a.tags.cmp(&b.tags));
     found.into_iter().map(|field| &*field.name).collect()
 }
 
-/// Merges what the table knows besides. Version 2 has no defaults.
+/// Merges the patch from the table. Version 2 has no defaults.
 fn amend(schema: &mut Value, patch: &str, format: Format) {
     if patch.is_empty() {
         return;
     }
-    // The table is generated; a test holds that every patch can be read.
+    // The table is generated; a test checks that each patch parses.
     if let Ok(Value::Object(patch)) = serde_json::from_str(patch) {
         merge(schema, &patch, format);
     }
@@ -146,9 +154,14 @@ fn merge(into: &mut Value, patch: &Map<String, Value>, format: Format) {
     }
 }
 
-fn property(field: &Field, description: &str, format: Format, open: &mut Vec<String>) -> Value {
+fn property(
+    field: &FieldDefinition,
+    description: &str,
+    format: Format,
+    pending: &mut Vec<String>,
+) -> Value {
     let default = default_of(field).filter(|_| format == Format::V3);
-    let mut out = value(&field.ty, format, default, !description.is_empty(), open);
+    let mut out = value(&field.ty, format, default, !description.is_empty(), pending);
     if !description.is_empty() {
         out["description"] = description.into();
     }
@@ -178,58 +191,58 @@ fn property(field: &Field, description: &str, format: Format, open: &mut Vec<Str
     out
 }
 
-/// What a field has when nobody says: what the sources say, else Go's zero value where it is written.
-fn default_of(field: &Field) -> Option<Value> {
+/// The default of a field: that of the Go sources, else Go's zero value if it is always written.
+fn default_of(field: &FieldDefinition) -> Option<Value> {
     if field.default.is_some() || field.pointer {
         return field.default.clone();
     }
     match &field.ty {
-        Type::Object(_) => zero(&field.ty),
-        ty if field.written == Written::Always => zero(ty),
+        FieldType::Object(_) => zero(&field.ty),
+        ty if field.omit == OmitRule::Never => zero(ty),
         _ => None,
     }
 }
 
 /// Go's zero value as a default; lists, maps and bytes have none.
-fn zero(ty: &Type) -> Option<Value> {
+fn zero(ty: &FieldType) -> Option<Value> {
     match ty {
-        Type::String => Some("".into()),
-        Type::Int32 | Type::Int64 | Type::Double => Some(0.into()),
-        Type::Boolean => Some(false.into()),
-        Type::Object(_) => match ty.definition().map(Definition::shape) {
-            Some(Shape::Object) => Some(json!({})),
-            // Types with their own form in JSON have no default.
+        FieldType::String => Some("".into()),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => Some(0.into()),
+        FieldType::Boolean => Some(false.into()),
+        FieldType::Object(_) => match ty.definition().map(TypeDefinition::json_form) {
+            Some(JsonForm::Object) => Some(json!({})),
+            // Types with a special JSON form have no default.
             _ => None,
         },
-        Type::Bytes | Type::List(_) | Type::Map(_) => None,
+        FieldType::Bytes | FieldType::List(_) | FieldType::Map(_) => None,
     }
 }
 
 fn value(
-    ty: &Type,
+    ty: &FieldType,
     format: Format,
     default: Option<Value>,
     described: bool,
-    open: &mut Vec<String>,
+    pending: &mut Vec<String>,
 ) -> Value {
-    let element = |element: &Type, open: &mut Vec<String>| {
+    let element = |element: &FieldType, pending: &mut Vec<String>| {
         let default = zero(element).filter(|_| format == Format::V3);
-        value(element, format, default, false, open)
+        value(element, format, default, false, pending)
     };
     let mut out = match ty {
-        Type::String => json!({"type": "string"}),
-        Type::Bytes => json!({"type": "string", "format": "byte"}),
-        Type::Int32 => json!({"type": "integer", "format": "int32"}),
-        Type::Int64 => json!({"type": "integer", "format": "int64"}),
-        Type::Double => json!({"type": "number", "format": "double"}),
-        Type::Boolean => json!({"type": "boolean"}),
-        Type::List(inner) => json!({"type": "array", "items": element(inner, open)}),
-        Type::Map(inner) => {
-            json!({"type": "object", "additionalProperties": element(inner, open)})
+        FieldType::String => json!({"type": "string"}),
+        FieldType::Bytes => json!({"type": "string", "format": "byte"}),
+        FieldType::Int32 => json!({"type": "integer", "format": "int32"}),
+        FieldType::Int64 => json!({"type": "integer", "format": "int64"}),
+        FieldType::Double => json!({"type": "number", "format": "double"}),
+        FieldType::Boolean => json!({"type": "boolean"}),
+        FieldType::List(inner) => json!({"type": "array", "items": element(inner, pending)}),
+        FieldType::Map(inner) => {
+            json!({"type": "object", "additionalProperties": element(inner, pending)})
         }
-        Type::Object(named) => {
-            open.push(named.name().to_owned());
-            let reference = format.reference(&format!("io.k8s.{}", named.name()));
+        FieldType::Object(reference_to) => {
+            pending.push(reference_to.name().to_owned());
+            let reference = format.reference(&format!("io.k8s.{}", reference_to.name()));
             if format == Format::V3 && (described || default.is_some()) {
                 json!({"allOf": [reference]})
             } else {
@@ -243,8 +256,8 @@ fn value(
     out
 }
 
-/// The kinds whose objects have this type; sorted as they were found.
-fn kinds_of(definition: &Definition) -> Vec<Value> {
+/// The kinds whose objects have this type, in the order of the table.
+fn kinds_of(definition: &TypeDefinition) -> Vec<Value> {
     let gvk = |group: &str, version: &str, kind: &str| json!({"group": group, "kind": kind, "version": version});
     let short = definition.short_name();
     let in_meta = definition.name().strip_suffix(short) == Some("apimachinery.pkg.apis.meta.v1.");
@@ -256,17 +269,17 @@ fn kinds_of(definition: &Definition) -> Vec<Value> {
     if in_meta && KINDS_OF_META.contains(&short) {
         return vec![gvk("", "v1", short)];
     }
-    let named = |group: &str, version: &str, kind: &str| {
+    let has_name = |group: &str, version: &str, kind: &str| {
         builtin::definition_name(group, version, kind).as_deref() == Some(definition.name())
     };
     for row in builtin::kinds() {
         let item = short.strip_suffix("List").unwrap_or(short);
-        if item == row.kind && named(row.group, row.version, short) {
+        if item == row.kind && has_name(row.group, row.version, short) {
             return vec![gvk(row.group, row.version, short)];
         }
         for subresource in row.subresources {
             let found = subresource.gvk(row);
-            if found.kind == short && named(&found.group, &found.version, short) {
+            if found.kind == short && has_name(&found.group, &found.version, short) {
                 return vec![gvk(&found.group, &found.version, short)];
             }
         }
@@ -274,6 +287,6 @@ fn kinds_of(definition: &Definition) -> Vec<Value> {
     Vec::new()
 }
 
-/// Kinds that every group speaks.
+/// Kinds of the meta group that exist in each group.
 const KINDS_OF_META: [&str; 5] =
     ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"];

@@ -1,24 +1,24 @@
-//! Version 2: one document for everything.
+//! Operations in the version 2 document.
 //!
-//! Parameters that many operations have are written once, under a name that is made of theirs and a
-//! hash of their text, as the original does (`kube-openapi`, `builder/parameters.go`).
+//! Shared parameters exist once in the document. Their key is the name and a hash of the text, as in
+//! upstream (`kube-openapi`, `builder/parameters.go`).
 
 use super::operations::{Content, Operation, Paths};
-use super::parameters::{Parameter, Place};
+use super::parameters::{Location, Parameter};
 use super::v3::kind;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE;
 use serde_json::{Map, Value, json};
 
-/// A parameter as an operation has it: its name, its place and what is written.
+/// A parameter of an operation with its JSON.
 #[derive(Clone, PartialEq)]
-struct Written {
+struct ParameterEntry {
     name: &'static str,
-    place: &'static str,
+    location: &'static str,
     value: Value,
 }
 
-/// The paths of the document, and the parameters that they share.
+/// The paths of the document, and their shared parameters.
 pub(super) fn paths(paths: &Paths) -> (Map<String, Value>, Map<String, Value>) {
     let mut shared = Map::new();
     let items = paths
@@ -30,36 +30,39 @@ pub(super) fn paths(paths: &Paths) -> (Map<String, Value>, Map<String, Value>) {
 }
 
 fn item(operations: &[Operation], shared: &mut Map<String, Value>) -> Value {
-    let all: Vec<Vec<Written>> = operations.iter().map(parameters).collect();
-    let everywhere: Vec<Written> = all
+    let all: Vec<Vec<ParameterEntry>> = operations.iter().map(parameters).collect();
+    let common: Vec<ParameterEntry> = all
         .first()
         .into_iter()
         .flatten()
-        .filter(|one| one.place != "body" && all.iter().all(|other| other.contains(one)))
+        .filter(|parameter| {
+            parameter.location != "body" && all.iter().all(|other| other.contains(parameter))
+        })
         .cloned()
         .collect();
     let mut item = Map::new();
     for (operation, own) in operations.iter().zip(all) {
-        let own = own.into_iter().filter(|one| !everywhere.contains(one)).collect();
+        let own = own.into_iter().filter(|parameter| !common.contains(parameter)).collect();
         item.insert(operation.method.to_owned(), of_operation(operation, own, shared));
     }
-    if !everywhere.is_empty() {
-        item.insert("parameters".to_owned(), written(everywhere, shared));
+    if !common.is_empty() {
+        item.insert("parameters".to_owned(), parameter_list(common, shared));
     }
     item.into()
 }
 
 fn of_operation(
     operation: &Operation,
-    parameters: Vec<Written>,
+    parameters: Vec<ParameterEntry>,
     shared: &mut Map<String, Value>,
 ) -> Value {
     let mut responses: Map<String, Value> = operation
-        .answers
+        .responses
         .iter()
-        .map(|(code, words)| {
-            let answer = json!({"description": words, "schema": schema(&operation.answer)});
-            ((*code).to_owned(), answer)
+        .map(|(code, description)| {
+            let response =
+                json!({"description": description, "schema": schema(&operation.response)});
+            ((*code).to_owned(), response)
         })
         .collect();
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
@@ -75,7 +78,7 @@ fn of_operation(
         out["consumes"] = json!(operation.consumes);
     }
     if !parameters.is_empty() {
-        out["parameters"] = written(parameters, shared);
+        out["parameters"] = parameter_list(parameters, shared);
     }
     if let Some(action) = operation.action {
         out["x-kubernetes-action"] = action.into();
@@ -88,69 +91,70 @@ fn of_operation(
 
 fn schema(content: &Content) -> Value {
     match content {
-        Content::Of(name) => json!({"$ref": format!("#/definitions/{name}")}),
+        Content::Object(name) => json!({"$ref": format!("#/definitions/{name}")}),
         Content::Text => json!({"type": "string"}),
     }
 }
 
-/// The parameters of an operation; a body is one of them.
-fn parameters(operation: &Operation) -> Vec<Written> {
+/// The parameters of an operation, the body included.
+fn parameters(operation: &Operation) -> Vec<ParameterEntry> {
     let body = operation.body.as_ref().map(|body| {
         let mut value = json!({"name": "body", "in": "body", "schema": schema(&body.content)});
         if body.required {
             value["required"] = true.into();
         }
-        Written { name: "body", place: "body", value }
+        ParameterEntry { name: "body", location: "body", value }
     });
-    let others = operation.parameters.iter().map(|one| Written {
-        name: one.name,
-        place: one.place.as_str(),
-        value: parameter(one),
+    let others = operation.parameters.iter().map(|parameter| ParameterEntry {
+        name: parameter.name,
+        location: parameter.location.as_str(),
+        value: parameter_value(parameter),
     });
     body.into_iter().chain(others).collect()
 }
 
-fn parameter(one: &Parameter) -> Value {
+fn parameter_value(parameter: &Parameter) -> Value {
     let mut out = json!({
         "uniqueItems": true,
-        "type": one.kind,
-        "description": one.description,
-        "name": one.name,
-        "in": one.place.as_str(),
+        "type": parameter.kind,
+        "description": parameter.description,
+        "name": parameter.name,
+        "in": parameter.location.as_str(),
     });
-    if one.place == Place::Path {
+    if parameter.location == Location::Path {
         out["required"] = true.into();
     }
     out
 }
 
-/// In the order of documents; what is shared by its name.
-fn written(mut parameters: Vec<Written>, shared: &mut Map<String, Value>) -> Value {
-    parameters.sort_by_key(|one| (one.name, one.place));
-    let entries = parameters.into_iter().map(|one| {
-        if !is_shared(&one) {
-            return one.value;
+/// The sorted list of parameters; shared ones are references.
+fn parameter_list(mut parameters: Vec<ParameterEntry>, shared: &mut Map<String, Value>) -> Value {
+    parameters.sort_by_key(|parameter| (parameter.name, parameter.location));
+    let entries = parameters.into_iter().map(|parameter| {
+        if !is_shared(&parameter) {
+            return parameter.value;
         }
-        let name = format!("{}-{}", one.name, hash(&text(&one.value)));
+        let name = format!("{}-{}", parameter.name, hash(&text(&parameter.value)));
         let reference = json!({"$ref": format!("#/parameters/{name}")});
-        shared.entry(name).or_insert(one.value);
+        shared.entry(name).or_insert(parameter.value);
         reference
     });
     entries.collect::<Vec<Value>>().into()
 }
 
-/// Everything but what names the kind, and two that kubectl looks for in the operation itself.
-fn is_shared(one: &Written) -> bool {
-    match (one.place, one.name) {
+/// Whether a parameter is shared: all but those that name the kind, and two that kubectl reads from the
+/// operation itself.
+fn is_shared(parameter: &ParameterEntry) -> bool {
+    match (parameter.location, parameter.name) {
         (_, "name") | ("query", "fieldValidation" | "dryRun") => false,
-        ("body", _) => one.value["schema"]["$ref"]
+        ("body", _) => parameter.value["schema"]["$ref"]
             .as_str()
             .is_some_and(|name| name.starts_with("#/definitions/io.k8s.apimachinery")),
         _ => true,
     }
 }
 
-/// The text of a parameter in the original's order of fields.
+/// The text of a parameter in upstream's order of fields.
 fn text(value: &Value) -> String {
     const ORDER: [&str; 7] =
         ["uniqueItems", "type", "description", "name", "in", "required", "schema"];
@@ -159,7 +163,7 @@ fn text(value: &Value) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// Six bytes of FNV-1 with 64 bits, as eight letters.
+/// The first six bytes of the 64-bit FNV-1 hash, as eight letters.
 fn hash(text: &str) -> String {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

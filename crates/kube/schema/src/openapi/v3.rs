@@ -1,7 +1,7 @@
-//! How version 3 writes operations.
+//! Operations in version 3 documents.
 
 use super::operations::{Content, Operation, Paths};
-use super::parameters::{Parameter, Place};
+use super::parameters::{Location, Parameter};
 use mainstay_object::Gvk;
 use serde_json::{Map, Value, json};
 
@@ -27,16 +27,18 @@ fn item(operations: &[Operation]) -> Value {
     item.into()
 }
 
-/// The parameters that every operation has: they stand with the path.
+/// The parameters that all operations of a path have, which documents list with the path.
 pub(super) fn shared(operations: &[Operation]) -> Vec<&Parameter> {
     let Some((first, others)) = operations.split_first() else { return Vec::new() };
-    let everywhere = |one: &&Parameter| others.iter().all(|other| other.parameters.contains(one));
-    sorted(first.parameters.iter().filter(everywhere).collect())
+    let is_shared = |parameter: &&Parameter| {
+        others.iter().all(|operation| operation.parameters.contains(parameter))
+    };
+    sort(first.parameters.iter().filter(is_shared).collect())
 }
 
-/// In the order of documents: by name, then by place.
-pub(super) fn sorted(mut parameters: Vec<&Parameter>) -> Vec<&Parameter> {
-    parameters.sort_by_key(|one| (one.name, one.place.as_str()));
+/// Sorts parameters as in documents: by name, then by location.
+pub(super) fn sort(mut parameters: Vec<&Parameter>) -> Vec<&Parameter> {
+    parameters.sort_by_key(|parameter| (parameter.name, parameter.location.as_str()));
     parameters
 }
 
@@ -47,8 +49,8 @@ fn of_operation(operation: &Operation, shared: &[&Parameter]) -> Value {
         "operationId": operation.id,
         "responses": responses(operation),
     });
-    let own = operation.parameters.iter().filter(|one| !shared.contains(one)).collect();
-    let own: Vec<Value> = sorted(own).into_iter().map(parameter).collect();
+    let own = operation.parameters.iter().filter(|parameter| !shared.contains(parameter)).collect();
+    let own: Vec<Value> = sort(own).into_iter().map(parameter).collect();
     if !own.is_empty() {
         out["parameters"] = own.into();
     }
@@ -68,30 +70,32 @@ fn of_operation(operation: &Operation, shared: &[&Parameter]) -> Value {
     out
 }
 
-/// A kind in an extension.
+/// A kind as the value of `x-kubernetes-group-version-kind`.
 pub(super) fn kind(gvk: &Gvk) -> Value {
     json!({"group": gvk.group, "version": gvk.version, "kind": gvk.kind})
 }
 
-fn parameter(one: &Parameter) -> Value {
+fn parameter(parameter: &Parameter) -> Value {
     let mut out = json!({
-        "name": one.name,
-        "in": one.place.as_str(),
-        "description": one.description,
-        "schema": {"type": one.kind, "uniqueItems": true},
+        "name": parameter.name,
+        "in": parameter.location.as_str(),
+        "description": parameter.description,
+        "schema": {"type": parameter.kind, "uniqueItems": true},
     });
-    if one.place == Place::Path {
+    if parameter.location == Location::Path {
         out["required"] = true.into();
     }
     out
 }
 
 fn responses(operation: &Operation) -> Value {
-    let answer = content(operation.produces, &operation.answer);
+    let content = content(operation.produces, &operation.response);
     let mut out: Map<String, Value> = operation
-        .answers
+        .responses
         .iter()
-        .map(|(code, words)| ((*code).to_owned(), json!({"description": words, "content": answer})))
+        .map(|(code, description)| {
+            ((*code).to_owned(), json!({"description": description, "content": content}))
+        })
         .collect();
     out.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     out.into()
@@ -99,7 +103,7 @@ fn responses(operation: &Operation) -> Value {
 
 fn content(media: &[&str], content: &Content) -> Value {
     let schema = match content {
-        Content::Of(name) => reference(name),
+        Content::Object(name) => reference(name),
         Content::Text => json!({"type": "string"}),
     };
     media.iter().map(|media| ((*media).to_owned(), json!({"schema": schema}))).collect()

@@ -1,27 +1,27 @@
-//! From a message to JSON.
+//! Decoder from a protobuf message to JSON.
 
 use super::wire::{Reader, Wire};
 use super::{MAX_DEPTH, ProtobufError};
-use crate::builtin::{Definition, Shape, Type};
+use crate::builtin::{FieldType, JsonForm, TypeDefinition};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 
-/// Reads a message of a type. What the type does not know is skipped; what the message does not say
-/// is absent.
+/// Decodes a message of a type. Unknown fields are skipped; fields that the message does not have are
+/// absent.
 ///
 /// # Errors
-/// Bytes that are no message of the type.
-pub fn decode(definition: &Definition, data: &[u8]) -> Result<Value, ProtobufError> {
+/// If the bytes are no message of the type.
+pub fn decode(definition: &TypeDefinition, data: &[u8]) -> Result<Value, ProtobufError> {
     let mut fields = Map::new();
     message(definition, &mut Vec::new(), data, &mut fields, 0)?;
     Ok(Value::Object(fields))
 }
 
-/// Reads the fields of a message into those of an object. `path` are the tags of the messages that
-/// the present one is embedded in.
+/// Decodes the fields of a message into those of an object. `path` are the tags of the embedding
+/// messages.
 fn message(
-    definition: &Definition,
+    definition: &TypeDefinition,
     path: &mut Vec<u32>,
     data: &[u8],
     into: &mut Map<String, Value>,
@@ -50,26 +50,26 @@ fn message(
     Ok(())
 }
 
-/// Reads a value. What is there already, of a list, a map or a message in several parts, is added to.
+/// Decodes a value. A list, map or message in several parts is merged with the value in `slot`.
 fn value(
-    ty: &Type,
+    ty: &FieldType,
     wire: Wire<'_>,
     field: &str,
     slot: &mut Value,
     depth: usize,
 ) -> Result<(), ProtobufError> {
     *slot = match ty {
-        Type::String => text(wire.bytes(field)?),
-        Type::Bytes => STANDARD.encode(wire.bytes(field)?).into(),
-        Type::Int32 | Type::Int64 => integer(ty, wire.varint(field)?),
-        Type::Boolean => (wire.varint(field)? != 0).into(),
-        Type::Double => double(wire.fixed64(field)?),
-        Type::List(element) => {
+        FieldType::String => text(wire.bytes(field)?),
+        FieldType::Bytes => STANDARD.encode(wire.bytes(field)?).into(),
+        FieldType::Int32 | FieldType::Int64 => integer(ty, wire.varint(field)?),
+        FieldType::Boolean => (wire.varint(field)? != 0).into(),
+        FieldType::Double => double(wire.fixed64(field)?),
+        FieldType::List(element) => {
             let mut items = match slot.take() {
                 Value::Array(items) => items,
                 _ => Vec::new(),
             };
-            if let (Type::Int32 | Type::Int64, Wire::Bytes(packed)) = (&**element, wire) {
+            if let (FieldType::Int32 | FieldType::Int64, Wire::Bytes(packed)) = (&**element, wire) {
                 // Numbers may also come packed.
                 let mut reader = Reader::new(packed, field);
                 while !reader.is_empty() {
@@ -82,7 +82,7 @@ fn value(
             }
             Value::Array(items)
         }
-        Type::Map(element) => {
+        FieldType::Map(element) => {
             let mut entries = match slot.take() {
                 Value::Object(entries) => entries,
                 _ => Map::new(),
@@ -91,7 +91,7 @@ fn value(
             entries.insert(key, item);
             Value::Object(entries)
         }
-        Type::Object(_) => {
+        FieldType::Object(_) => {
             let data = wire.bytes(field)?;
             let Some(definition) = ty.definition() else { return Ok(()) };
             let before = slot.take();
@@ -103,7 +103,7 @@ fn value(
 
 /// An entry of a map: a message of key and value.
 fn entry(
-    element: &Type,
+    element: &FieldType,
     data: &[u8],
     field: &str,
     depth: usize,
@@ -111,15 +111,15 @@ fn entry(
     let mut reader = Reader::new(data, field);
     let mut key = String::new();
     let mut item = match element {
-        Type::String | Type::Bytes => "".into(),
-        Type::Object(_) => crate::form::zero(element),
+        FieldType::String | FieldType::Bytes => "".into(),
+        FieldType::Object(_) => crate::form::zero(element),
         _ => Value::Null,
     };
     while let Some((tag, wire)) = reader.next()? {
         match (tag, element) {
             (1, _) => key = String::from_utf8_lossy(wire.bytes(field)?).into_owned(),
-            // A list cannot be the value of a map: it stands in a message of its own.
-            (2, Type::List(_)) => {
+            // The value of a map cannot be a list, so the list is in a message.
+            (2, FieldType::List(_)) => {
                 let mut inner = Reader::new(wire.bytes(field)?, field);
                 while let Some((tag, wire)) = inner.next()? {
                     if tag == 1 {
@@ -138,10 +138,10 @@ fn text(bytes: &[u8]) -> Value {
     String::from_utf8_lossy(bytes).into()
 }
 
-fn integer(ty: &Type, number: u64) -> Value {
+fn integer(ty: &FieldType, number: u64) -> Value {
     let number = number.cast_signed();
-    if matches!(ty, Type::Int32) {
-        #[expect(clippy::cast_possible_truncation, reason = "as the original's")]
+    if matches!(ty, FieldType::Int32) {
+        #[expect(clippy::cast_possible_truncation, reason = "as in Go")]
         return (number as i32).into();
     }
     number.into()
@@ -152,13 +152,13 @@ fn double(bits: u64) -> Value {
 }
 
 fn object(
-    definition: &Definition,
+    definition: &TypeDefinition,
     data: &[u8],
     before: Value,
     depth: usize,
 ) -> Result<Value, ProtobufError> {
-    match definition.shape() {
-        Shape::Object => {
+    match definition.json_form() {
+        JsonForm::Object => {
             let mut fields = match before {
                 Value::Object(fields) => fields,
                 _ => Map::new(),
@@ -166,22 +166,24 @@ fn object(
             message(definition, &mut Vec::new(), data, &mut fields, depth)?;
             Ok(Value::Object(fields))
         }
-        Shape::Time | Shape::MicroTime => time(data, definition.shape() == Shape::MicroTime),
-        Shape::IntOrString => int_or_string(data),
-        Shape::Quantity => Ok(single(data, definition)?.map_or_else(|| "0".into(), text)),
-        Shape::ParsedText => Ok(single(data, definition)?.map_or(Value::Null, text)),
-        Shape::FreeObject if definition.short_name() == "CustomResourceSubresourceStatus" => {
+        JsonForm::Time | JsonForm::MicroTime => {
+            time(data, definition.json_form() == JsonForm::MicroTime)
+        }
+        JsonForm::IntOrString => int_or_string(data),
+        JsonForm::Quantity => Ok(single(data, definition)?.map_or_else(|| "0".into(), text)),
+        JsonForm::ParsedText => Ok(single(data, definition)?.map_or(Value::Null, text)),
+        JsonForm::FreeObject if definition.short_name() == "CustomResourceSubresourceStatus" => {
             Ok(Value::Object(Map::new()))
         }
-        Shape::FreeObject => raw(data, definition),
-        Shape::Any => schema_part(definition, data, depth),
+        JsonForm::FreeObject => raw(data, definition),
+        JsonForm::Any => schema_part(definition, data, depth),
     }
 }
 
-/// The bytes of a message that has one field of them.
+/// The bytes of a message with one bytes field.
 fn single<'a>(
     data: &'a [u8],
-    definition: &'a Definition,
+    definition: &'a TypeDefinition,
 ) -> Result<Option<&'a [u8]>, ProtobufError> {
     let mut found = None;
     let mut reader = Reader::new(data, definition.short_name());
@@ -193,8 +195,8 @@ fn single<'a>(
     Ok(found)
 }
 
-/// JSON inside of protobuf.
-fn raw(data: &[u8], definition: &Definition) -> Result<Value, ProtobufError> {
+/// Raw JSON inside protobuf.
+fn raw(data: &[u8], definition: &TypeDefinition) -> Result<Value, ProtobufError> {
     match single(data, definition)? {
         None | Some([]) => Ok(Value::Null),
         Some(json) => {
@@ -212,7 +214,7 @@ fn time(data: &[u8], micro: bool) -> Result<Value, ProtobufError> {
     while let Some((tag, wire)) = reader.next()? {
         match tag {
             1 => seconds = wire.varint("Seconds")?.cast_signed(),
-            #[expect(clippy::cast_possible_truncation, reason = "as the original's")]
+            #[expect(clippy::cast_possible_truncation, reason = "as in Go")]
             2 => nanos = wire.varint("Nanos")?.cast_signed() as i32,
             _ => wire.skip()?,
         }
@@ -223,21 +225,25 @@ fn time(data: &[u8], micro: bool) -> Result<Value, ProtobufError> {
 }
 
 fn int_or_string(data: &[u8]) -> Result<Value, ProtobufError> {
-    let (mut is_text, mut number, mut words) = (false, Value::from(0), Value::from(""));
+    let (mut is_text, mut number, mut string) = (false, Value::from(0), Value::from(""));
     let mut reader = Reader::new(data, "IntOrString");
     while let Some((tag, wire)) = reader.next()? {
         match tag {
             1 => is_text = wire.varint("Type")? == 1,
-            2 => number = integer(&Type::Int32, wire.varint("IntVal")?),
-            3 => words = text(wire.bytes("StrVal")?),
+            2 => number = integer(&FieldType::Int32, wire.varint("IntVal")?),
+            3 => string = text(wire.bytes("StrVal")?),
             _ => wire.skip()?,
         }
     }
-    Ok(if is_text { words } else { number })
+    Ok(if is_text { string } else { number })
 }
 
-/// The parts of a definition's schema that may be one thing or another.
-fn schema_part(definition: &Definition, data: &[u8], depth: usize) -> Result<Value, ProtobufError> {
+/// A part of a CRD's schema with alternative types.
+fn schema_part(
+    definition: &TypeDefinition,
+    data: &[u8],
+    depth: usize,
+) -> Result<Value, ProtobufError> {
     let name = definition.short_name();
     if name == "JSON" {
         return raw(data, definition);
@@ -265,8 +271,8 @@ fn schema_part(definition: &Definition, data: &[u8], depth: usize) -> Result<Val
     Ok(schema.or(other).unwrap_or_default())
 }
 
-/// A schema, of the version that the part belongs to.
-fn props(part: &Definition, data: &[u8], depth: usize) -> Result<Value, ProtobufError> {
+/// A schema of the same API version as the part.
+fn props(part: &TypeDefinition, data: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let package = part.name().rsplit_once('.').map_or("", |parts| parts.0);
     match crate::builtin::definition(&format!("{package}.JSONSchemaProps")) {
         Some(definition) => object(definition, data, Value::Null, depth + 1),

@@ -1,15 +1,15 @@
-//! From the JSON text of an object to the message that Go would write, in one pass over the text.
+//! Encoder from the JSON text of an object to Go's protobuf message, in one pass.
 //!
-//! No tree is built: a value is written where it is met, and when a message is at its end its
-//! fields are put into the order of their tags, with the zero values that Go writes between them.
-//! [`Layout`] keeps that order and those values for each type.
+//! It builds no tree: a value is written when it is parsed. At the end of a message its fields are
+//! reordered by their tags, with Go's zero values between them. [`Layout`] has this order and the zero
+//! values of each type.
 
 use super::layout::{Entry, Layout};
 use super::wire::{
     nest, number_length, put_bytes, put_fixed64, put_nested, put_number, put_varint,
 };
 use super::{MAGIC, MAX_DEPTH, ProtobufError};
-use crate::builtin::{Definition, Shape, Type};
+use crate::builtin::{FieldType, JsonForm, TypeDefinition};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize as _;
@@ -18,13 +18,13 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::ops::Range;
 
-/// Writes an object of a type as a message. The text must have the form that
-/// [`crate::strict::decode`] leaves, with sorted keys, as stored objects have it.
+/// Encodes an object of a type. The text must be the result of [`crate::strict::decode`] with sorted
+/// keys, as stored objects are.
 ///
 /// # Errors
 /// [`ProtobufError::Unencodable`] if a value does not have the form of its type, and
-/// [`ProtobufError::TooDeep`] if messages would stand deeper than [`MAX_DEPTH`] inside each other.
-pub fn encode(definition: &Definition, text: &str) -> Result<Vec<u8>, ProtobufError> {
+/// [`ProtobufError::TooDeep`] if messages would be nested deeper than [`MAX_DEPTH`].
+pub fn encode(definition: &TypeDefinition, text: &str) -> Result<Vec<u8>, ProtobufError> {
     let mut writer = Writer { out: Vec::with_capacity(text.len()), ..Writer::default() };
     let message = Message { writer: &mut writer, definition, tag: None, depth: 0 };
     match read(message, text) {
@@ -34,10 +34,10 @@ pub fn encode(definition: &Definition, text: &str) -> Result<Vec<u8>, ProtobufEr
     }
 }
 
-/// Reads a text whose nesting the reader bounds.
+/// Deserializes a text without the recursion limit of `serde_json`.
 fn read<'de, T: DeserializeSeed<'de>>(seed: T, text: &'de str) -> serde_json::Result<T::Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Messages count their own depth, and values that nobody knows are skipped without recursion.
+    // Messages count their depth, and unknown values are skipped without recursion.
     deserializer.disable_recursion_limit();
     seed.deserialize(&mut deserializer)
 }
@@ -51,7 +51,7 @@ pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What stands in a body before a message of `length` bytes; [`ENVELOPE_END`] stands behind it.
+/// The beginning of a body with a message of `length` bytes; [`ENVELOPE_END`] follows the message.
 pub fn envelope_start(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(api_version.len() + kind.len() + 24);
     out.extend_from_slice(&MAGIC);
@@ -64,13 +64,13 @@ pub fn envelope_start(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     out
 }
 
-/// The end of every body: the empty fields of the envelope that follow the message.
+/// The end of each body: the empty fields of the envelope after the message.
 pub const ENVELOPE_END: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
 
-/// The tag of the items in the message of every list.
+/// The tag of the items in the message of each list.
 pub const ITEMS_TAG: u32 = 2;
 
-/// How many bytes an item of `length` bytes takes in the message of a list.
+/// The number of bytes of an item of `length` bytes in the message of a list.
 pub const fn item_length(length: usize) -> usize {
     number_length((ITEMS_TAG as u64) << 3 | 2) + number_length(length as u64) + length
 }
@@ -80,7 +80,7 @@ pub fn put_item(out: &mut Vec<u8>, item: &[u8]) {
     put_bytes(out, ITEMS_TAG, item);
 }
 
-/// An event of a watch behind its length, about an object in its envelope.
+/// A watch event with its length, about an object in its envelope.
 pub fn event(kind: &str, object: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len() + kind.len() + 24);
     out.extend_from_slice(&[0; 4]);
@@ -92,19 +92,17 @@ pub fn event(kind: &str, object: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is written, and where the fields of the open messages stand in it.
+/// The output, and the positions of the fields of open messages in it.
 #[derive(Default)]
 struct Writer {
     out: Vec<u8>,
-    /// For each field of each open message, the bytes of its value with their tags; empty if it has
-    /// none.
+    /// For each field of each open message, the range of its value with tags; empty for none.
     values: Vec<Range<usize>>,
     is_too_deep: bool,
 }
 
 impl Writer {
-    /// Ends a message: writes the values behind `start` again, in the order of the layout, and moves
-    /// them to where they belong.
+    /// Ends a message: rewrites the values since `start` in the order of the layout.
     fn finish(&mut self, layout: &Layout, tag: Option<u32>, start: usize, values: usize) {
         let (end, values) = (self.out.len(), &self.values[values..]);
         if let Some(tag) = tag {
@@ -118,7 +116,7 @@ impl Writer {
     }
 }
 
-/// How many bytes the entries of a message have.
+/// The number of bytes of the entries of a message.
 fn length(entries: &[Entry], values: &[Range<usize>]) -> usize {
     let of = |entry: &Entry| match entry {
         Entry::Field { at, zero } if values[*at].is_empty() => zero.len(),
@@ -148,8 +146,8 @@ fn put_entries(out: &mut Vec<u8>, entries: &[Entry], values: &[Range<usize>]) {
 /// An object with known fields.
 struct Message<'w, 'd> {
     writer: &'w mut Writer,
-    definition: &'d Definition,
-    /// The tag behind which it stands with its length; none for the outermost.
+    definition: &'d TypeDefinition,
+    /// The tag of the message; none for the outermost.
     tag: Option<u32>,
     depth: usize,
 }
@@ -179,7 +177,7 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
         let fields = definition.fields();
         writer.values.resize(values + fields.len(), 0..0);
         while let Some(position) = map.next_key_seed(FieldName(definition))? {
-            // `apiVersion` and `kind` stand in the envelope: they have no tag.
+            // `apiVersion` and `kind` are in the envelope and have no tag.
             let tagged = position.and_then(|at| Some((at, *fields[at].tags.last()?)));
             let Some((at, tag)) = tagged else {
                 map.next_value::<IgnoredAny>()?;
@@ -187,7 +185,7 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
             };
             let from = writer.out.len();
             let field = &fields[at];
-            map.next_value_seed(Typed {
+            map.next_value_seed(FieldValue {
                 writer: &mut *writer,
                 ty: &field.ty,
                 tag,
@@ -203,7 +201,7 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
 }
 
 /// The position of the field that a key names.
-struct FieldName<'d>(&'d Definition);
+struct FieldName<'d>(&'d TypeDefinition);
 
 impl<'de> DeserializeSeed<'de> for FieldName<'_> {
     type Value = Option<usize>;
@@ -225,45 +223,49 @@ impl Visitor<'_> for FieldName<'_> {
     }
 }
 
-/// A value with its tag: lists once for each element, null not at all.
-struct Typed<'w, 'd> {
+/// A field value with its tag. A list has one for each element, null has none.
+struct FieldValue<'w, 'd> {
     writer: &'w mut Writer,
-    ty: &'d Type,
+    ty: &'d FieldType,
     tag: u32,
     depth: usize,
-    /// Whether it stands in a list or a map, where null is a value like others.
+    /// Whether the value is an element of a list or map, where null is a value.
     is_element: bool,
 }
 
-impl Typed<'_, '_> {
-    fn shape(&self) -> Option<Shape> {
-        self.ty.definition().map(Definition::shape)
+impl FieldValue<'_, '_> {
+    fn json_form(&self) -> Option<JsonForm> {
+        self.ty.definition().map(TypeDefinition::json_form)
     }
 
-    fn wrong<E: Error>(&self, what: &str) -> E {
-        E::custom(format_args!("{what} cannot be a value of type {:?}", self.ty))
+    fn wrong_type<E: Error>(&self, found: &str) -> E {
+        E::custom(format_args!("{found} cannot be a value of type {:?}", self.ty))
     }
 
     fn integer<E: Error>(self, number: i64) -> Result<(), E> {
         let out = &mut self.writer.out;
-        match (self.ty, self.ty.definition().map(Definition::shape)) {
-            (Type::Int32 | Type::Int64, _) => put_varint(out, self.tag, number.cast_unsigned()),
+        match (self.ty, self.ty.definition().map(TypeDefinition::json_form)) {
+            (FieldType::Int32 | FieldType::Int64, _) => {
+                put_varint(out, self.tag, number.cast_unsigned());
+            }
             #[expect(clippy::cast_precision_loss, reason = "as Go reads it")]
-            (Type::Double, _) => put_fixed64(out, self.tag, (number as f64).to_bits()),
-            (_, Some(Shape::IntOrString)) => put_int_or_string(out, self.tag, number, None),
-            _ => return Err(self.wrong("a number")),
+            (FieldType::Double, _) => put_fixed64(out, self.tag, (number as f64).to_bits()),
+            (_, Some(JsonForm::IntOrString)) => put_int_or_string(out, self.tag, number, None),
+            _ => return Err(self.wrong_type("a number")),
         }
         Ok(())
     }
 
-    /// A value whose JSON is what the message holds, or decides on its form.
-    fn raw<E: Error>(self, definition: &Definition, raw: &str) -> Result<(), E> {
+    /// Writes a value that is raw JSON in protobuf, or a part of a schema.
+    fn raw<E: Error>(self, definition: &TypeDefinition, raw: &str) -> Result<(), E> {
         let (out, name) = (&mut self.writer.out, definition.short_name());
         match raw {
             "null" if !self.is_element => {}
-            "null" if definition.shape() == Shape::FreeObject => put_bytes(out, self.tag, &[]),
+            "null" if definition.json_form() == JsonForm::FreeObject => {
+                put_bytes(out, self.tag, &[]);
+            }
             _ if name == "CustomResourceSubresourceStatus" => put_bytes(out, self.tag, &[]),
-            _ if definition.shape() == Shape::FreeObject || name == "JSON" => {
+            _ if definition.json_form() == JsonForm::FreeObject || name == "JSON" => {
                 put_nested(out, self.tag, |out| put_bytes(out, 1, raw.as_bytes()));
             }
             _ => self.schema(definition, raw).map_err(E::custom)?,
@@ -271,15 +273,15 @@ impl Typed<'_, '_> {
         Ok(())
     }
 
-    /// The parts of a definition's schema that may be one thing or another.
-    fn schema(self, definition: &Definition, raw: &str) -> Result<(), serde_json::Error> {
+    /// Writes a part of a CRD's schema with alternative types.
+    fn schema(self, definition: &TypeDefinition, raw: &str) -> Result<(), serde_json::Error> {
         let package = definition.name().rsplit_once('.').map_or("", |parts| parts.0);
         let Some(props) = crate::builtin::definition(&format!("{package}.JSONSchemaProps")) else {
-            return Err(self.wrong("a schema"));
+            return Err(self.wrong_type("a schema"));
         };
         let (start, depth) = (self.writer.out.len(), self.depth + 1);
         let writer = self.writer;
-        let part = |writer: &mut Writer, tag, text: &str| {
+        let write_schema = |writer: &mut Writer, tag, text: &str| {
             read(Message { writer, definition: props, tag: Some(tag), depth }, text)
         };
         match (definition.short_name(), raw.as_bytes().first()) {
@@ -288,7 +290,7 @@ impl Typed<'_, '_> {
             }
             ("JSONSchemaPropsOrBool", _) => {
                 put_varint(&mut writer.out, 1, 1);
-                part(writer, 2, raw)?;
+                write_schema(writer, 2, raw)?;
             }
             ("JSONSchemaPropsOrStringArray", Some(b'[')) => {
                 for name in serde_json::from_str::<Vec<String>>(raw)? {
@@ -297,22 +299,24 @@ impl Typed<'_, '_> {
             }
             (_, Some(b'[')) => {
                 for item in serde_json::from_str::<Vec<&RawValue>>(raw)? {
-                    part(writer, 2, item.get())?;
+                    write_schema(writer, 2, item.get())?;
                 }
             }
-            _ => part(writer, 1, raw)?,
+            _ => write_schema(writer, 1, raw)?,
         }
         nest(&mut writer.out, self.tag, start);
         Ok(())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Typed<'_, '_> {
+impl<'de> DeserializeSeed<'de> for FieldValue<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         match self.ty.definition() {
-            Some(definition) if matches!(definition.shape(), Shape::FreeObject | Shape::Any) => {
+            Some(definition)
+                if matches!(definition.json_form(), JsonForm::FreeObject | JsonForm::Any) =>
+            {
                 let raw = <&RawValue>::deserialize(deserializer)?;
                 self.raw(definition, raw.get())
             }
@@ -321,7 +325,7 @@ impl<'de> DeserializeSeed<'de> for Typed<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Typed<'_, '_> {
+impl<'de> Visitor<'de> for FieldValue<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -329,20 +333,20 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        match (self.ty, self.shape()) {
+        match (self.ty, self.json_form()) {
             _ if !self.is_element => {}
-            (Type::List(_) | Type::Map(_) | Type::Bytes, _) => {}
-            (_, Some(Shape::Time | Shape::MicroTime)) => {
+            (FieldType::List(_) | FieldType::Map(_) | FieldType::Bytes, _) => {}
+            (_, Some(JsonForm::Time | JsonForm::MicroTime)) => {
                 put_bytes(&mut self.writer.out, self.tag, &[]);
             }
-            _ => return Err(self.wrong("null")),
+            _ => return Err(self.wrong_type("null")),
         }
         Ok(())
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        if !matches!(self.ty, Type::Boolean) {
-            return Err(self.wrong("a boolean"));
+        if !matches!(self.ty, FieldType::Boolean) {
+            return Err(self.wrong_type("a boolean"));
         }
         put_varint(&mut self.writer.out, self.tag, value.into());
         Ok(())
@@ -361,44 +365,47 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        if !matches!(self.ty, Type::Double) {
-            return Err(self.wrong("a fraction"));
+        if !matches!(self.ty, FieldType::Double) {
+            return Err(self.wrong_type("a fraction"));
         }
         put_fixed64(&mut self.writer.out, self.tag, number.to_bits());
         Ok(())
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        let (shape, tag) = (self.shape(), self.tag);
-        match (self.ty, shape) {
-            (Type::String, _) => put_bytes(&mut self.writer.out, tag, text.as_bytes()),
-            (Type::Bytes, _) => {
+        let (form, tag) = (self.json_form(), self.tag);
+        match (self.ty, form) {
+            (FieldType::String, _) => put_bytes(&mut self.writer.out, tag, text.as_bytes()),
+            (FieldType::Bytes, _) => {
                 let bytes = STANDARD.decode(text).map_err(E::custom)?;
                 put_bytes(&mut self.writer.out, tag, &bytes);
             }
-            (_, Some(Shape::Time | Shape::MicroTime)) => {
+            (_, Some(JsonForm::Time | JsonForm::MicroTime)) => {
                 let time: jiff::Timestamp = text.parse().map_err(E::custom)?;
                 put_nested(&mut self.writer.out, tag, |out| {
                     put_varint(out, 1, time.as_second().cast_unsigned());
                     put_varint(out, 2, i64::from(time.subsec_nanosecond()).cast_unsigned());
                 });
             }
-            (_, Some(Shape::Quantity)) => {
+            (_, Some(JsonForm::Quantity)) => {
                 put_nested(&mut self.writer.out, tag, |out| put_bytes(out, 1, text.as_bytes()));
             }
-            (_, Some(Shape::IntOrString)) => {
+            (_, Some(JsonForm::IntOrString)) => {
                 put_int_or_string(&mut self.writer.out, tag, 0, Some(text));
             }
-            _ => return Err(self.wrong("a text")),
+            _ => return Err(self.wrong_type("a text")),
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let Self { writer, tag, depth, .. } = self;
-        let Type::List(element) = self.ty else { return Err(Error::custom("a list is not one")) };
+        let FieldType::List(element) = self.ty else {
+            return Err(Error::custom("a list is not one"));
+        };
         loop {
-            let element = Typed { writer: &mut *writer, ty: element, tag, depth, is_element: true };
+            let element =
+                FieldValue { writer: &mut *writer, ty: element, tag, depth, is_element: true };
             if items.next_element_seed(element)?.is_none() {
                 return Ok(());
             }
@@ -408,11 +415,12 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self { writer, tag, depth, .. } = self;
         let element = match self.ty {
-            Type::Map(element) => element,
+            FieldType::Map(element) => element,
             ty => {
-                let wrong = || A::Error::custom("an object cannot be a value of its type");
-                let definition = ty.definition().filter(|found| found.shape() == Shape::Object);
-                let definition = definition.ok_or_else(wrong)?;
+                let wrong_type = || A::Error::custom("an object cannot be a value of its type");
+                let definition =
+                    ty.definition().filter(|found| found.json_form() == JsonForm::Object);
+                let definition = definition.ok_or_else(wrong_type)?;
                 let message = Message { writer, definition, tag: Some(tag), depth: depth + 1 };
                 return message.visit_map(map);
             }
@@ -420,10 +428,10 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
         while let Some(key) = map.next_key::<std::borrow::Cow<'_, str>>()? {
             let start = writer.out.len();
             put_bytes(&mut writer.out, 1, key.as_bytes());
-            // A list cannot be the value of a map: it stands in a message of its own.
-            let is_list = matches!(**element, Type::List(_));
+            // The value of a map cannot be a list, so the list is in a message.
+            let is_list = matches!(**element, FieldType::List(_));
             let inner = writer.out.len();
-            map.next_value_seed(Typed {
+            map.next_value_seed(FieldValue {
                 writer: &mut *writer,
                 ty: element,
                 tag: if is_list { 1 } else { 2 },
@@ -439,7 +447,7 @@ impl<'de> Visitor<'de> for Typed<'_, '_> {
     }
 }
 
-/// Writes an integer or a text: which of both, and both.
+/// Writes an int-or-string: its type, the integer and the string.
 pub(super) fn put_int_or_string(out: &mut Vec<u8>, tag: u32, number: i64, text: Option<&str>) {
     put_nested(out, tag, |out| {
         put_varint(out, 1, text.is_some().into());

@@ -1,18 +1,16 @@
-//! Objects of built-in kinds as protobuf, steered by the table of types.
+//! Protobuf encoding of built-in objects, driven by the table of types.
 //!
-//! kubectl's `create` and controllers written in Go send built-in kinds as protobuf: four magic
-//! bytes, a small envelope with `apiVersion` and `kind`, and in it the message of the kind. There is
-//! no code per kind here: a field's tags are in the table ([`crate::builtin::Field::tags`]) and its
-//! form on the wire follows from its type. A few types have forms of their own: times, quantities,
-//! integers that may be texts, raw JSON, the schemas of definitions.
+//! kubectl's `create` and Go controllers send built-in kinds as protobuf: four magic bytes, and an
+//! envelope with `apiVersion`, `kind` and the message of the kind. No kind has its own code: the table
+//! has a field's tags ([`crate::builtin::FieldDefinition::tags`]), and its type determines the wire
+//! format. A few types are special: times, quantities, int-or-string, raw JSON, schemas of CRDs.
 //!
-//! [`decode`] gives the JSON that the message says; [`crate::strict::decode`] then makes of it what
-//! it makes of JSON. [`encode`] writes the bytes that Go writes: scalars that are no pointers even if
-//! they are zero, fields in order of their tags, maps in the order of their text, which is that of
-//! their keys in all that is stored.
+//! [`decode`] returns the JSON of a message, for [`crate::strict::decode`]. [`encode`] writes the bytes
+//! that Go writes: zero scalars that are no pointers, fields in order of their tags, maps in the order
+//! of the text, which stored objects have sorted by key.
 //!
-//! Nothing is trusted: lengths are checked before anything is allocated, nesting is bounded by
-//! [`MAX_DEPTH`], and what comes out is at most a few dozen times as large as what came in.
+//! The input is not trusted: lengths are checked before an allocation, [`MAX_DEPTH`] limits nesting,
+//! and the result is at most a few dozen times as large as the input.
 //!
 //! ```text
 //! body ─ unwrap ─► Envelope{apiVersion, kind, raw} ─ decode(type) ─► Value ─ strict::decode ─► object
@@ -35,15 +33,16 @@ pub(crate) use layout::Layout;
 
 /// The media type of bodies in this form.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-/// What every body begins with.
+/// The first bytes of each body.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
-/// How many messages may stand inside each other.
+/// The deepest nesting of messages.
 pub const MAX_DEPTH: usize = 100;
 
-/// Why bytes are not an object, in the words of Go's generated decoders where they have some.
+/// Bytes cannot be decoded, or an object cannot be encoded. Messages are those of Go's generated
+/// decoders, if they have one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// There is nothing at all.
+    /// The body is empty.
     #[error("empty data")]
     EmptyData,
     /// The magic bytes are missing.
@@ -51,60 +50,60 @@ pub enum ProtobufError {
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
     )]
     NoMagic,
-    /// Only the magic bytes are there.
+    /// The body has only the magic bytes.
     #[error("empty body")]
     EmptyBody,
-    /// A field ends behind the end of its message.
+    /// A field ends after the end of its message.
     #[error("unexpected EOF")]
     UnexpectedEnd,
     /// A number has more than ten bytes.
     #[error("proto: integer overflow")]
     Overflow,
-    /// A length that no message has.
+    /// A length is negative.
     #[error("proto: negative length found during unmarshaling")]
     NegativeLength,
-    /// A way of writing fields that does not exist.
+    /// A wire type does not exist.
     #[error("proto: illegal wireType {0}")]
     IllegalWireType(u8),
-    /// A field is written in another way than its type is.
+    /// A field does not have the wire type of its type.
     #[error("proto: wrong wireType = {wire} for field {field}")]
     WrongWireType {
-        /// The way it is written.
+        /// The wire type.
         wire: u8,
         /// The field's name in Go.
         field: String,
     },
-    /// A field with the tag zero.
+    /// A field has the tag zero.
     #[error("proto: {message}: illegal tag {tag} (wire type {wire})")]
     IllegalTag {
         /// The message.
         message: String,
         /// The tag.
         tag: i32,
-        /// How it is written.
+        /// The wire type.
         wire: u8,
     },
-    /// The end of a group that never began.
+    /// A group ends that did not begin.
     #[error("proto: {0}: wiretype end group for non-group")]
     StrayEndGroup(String),
-    /// Groups that end in the wrong place.
+    /// A group ends at the wrong position.
     #[error("proto: unexpected end of group")]
     UnexpectedEndGroup,
-    /// Messages stand too deep inside each other.
+    /// Messages are nested too deeply.
     #[error("exceeded max depth")]
     TooDeep,
-    /// A field with raw JSON holds something else.
+    /// A field with raw JSON is malformed.
     #[error("{0}")]
     NotJson(String),
-    /// A time that no calendar has.
+    /// A time is out of range.
     #[error("time is out of range")]
     TimeRange,
-    /// A value does not have the form that its type asks for.
+    /// A value does not have the JSON form of its type.
     #[error("cannot be written as protobuf: {0}")]
     Unencodable(String),
 }
 
-/// What is around an object: `runtime.Unknown`.
+/// The envelope of an object: `runtime.Unknown`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// `apiVersion`; may be empty.
@@ -113,13 +112,13 @@ pub struct Envelope<'a> {
     pub kind: Cow<'a, str>,
     /// The message of the kind.
     pub raw: &'a [u8],
-    /// How `raw` is encoded besides; empty in all bodies.
+    /// Content encoding of `raw`; empty in all bodies.
     pub content_encoding: Cow<'a, str>,
-    /// What `raw` is; empty means protobuf.
+    /// Content type of `raw`; empty means protobuf.
     pub content_type: Cow<'a, str>,
 }
 
-/// Opens a body.
+/// Parses the envelope of a body.
 pub fn unwrap(body: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     if body.is_empty() {
         return Err(ProtobufError::EmptyData);

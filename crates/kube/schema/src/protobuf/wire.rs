@@ -1,8 +1,8 @@
-//! Tags, numbers and lengths.
+//! Protobuf wire format: tags, varints and lengths.
 
 use super::ProtobufError;
 
-/// The value of a field, as it stands on the wire.
+/// The value of a field by its wire type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wire<'a> {
     Varint(u64),
@@ -11,7 +11,7 @@ pub(super) enum Wire<'a> {
     Fixed32,
     /// A group, which was skipped.
     Group,
-    /// A way of writing that does not exist; nothing is known of what follows.
+    /// A wire type that does not exist, so the value has no known end.
     Illegal(u8),
 }
 
@@ -27,7 +27,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Passes over the value of a field that nobody knows.
+    /// Ignores the value of an unknown field.
     pub(super) const fn skip(self) -> Result<(), ProtobufError> {
         match self {
             Self::Illegal(code) => Err(ProtobufError::IllegalWireType(code)),
@@ -35,28 +35,28 @@ impl<'a> Wire<'a> {
         }
     }
 
-    pub(super) fn wrong(&self, field: &str) -> ProtobufError {
+    pub(super) fn wrong_type(&self, field: &str) -> ProtobufError {
         ProtobufError::WrongWireType { wire: self.code(), field: go_field(field) }
     }
 
     pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], ProtobufError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            other => Err(other.wrong(field)),
+            other => Err(other.wrong_type(field)),
         }
     }
 
     pub(super) fn varint(self, field: &str) -> Result<u64, ProtobufError> {
         match self {
             Self::Varint(number) => Ok(number),
-            other => Err(other.wrong(field)),
+            other => Err(other.wrong_type(field)),
         }
     }
 
     pub(super) fn fixed64(self, field: &str) -> Result<u64, ProtobufError> {
         match self {
             Self::Fixed64(number) => Ok(number),
-            other => Err(other.wrong(field)),
+            other => Err(other.wrong_type(field)),
         }
     }
 }
@@ -74,7 +74,7 @@ fn go_field(name: &str) -> String {
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
-    /// The message's name, for refusals.
+    /// The message's name, for errors.
     message: &'a str,
 }
 
@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
 
     fn head(&mut self) -> Result<(i32, u8), ProtobufError> {
         let key = self.number()?;
-        // Go keeps the lower half of what is left, as a signed number.
-        #[expect(clippy::cast_possible_truncation, reason = "as the original's")]
+        // As in Go, the tag is the lower half of the remaining bits, signed.
+        #[expect(clippy::cast_possible_truncation, reason = "as in Go")]
         let (tag, wire) = ((key >> 3) as i32, (key & 7) as u8);
         Ok((tag, wire))
     }
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A group, to its end; groups inside are counted, not followed.
+    /// Skips a group to its end. Nested groups are counted, without recursion.
     fn skip_group(&mut self) -> Result<(), ProtobufError> {
         let mut open = 1_usize;
         while open > 0 {
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number of one to ten bytes.
+    /// A varint of one to ten bytes.
     pub(super) fn number(&mut self) -> Result<u64, ProtobufError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes a number.
+/// Writes a varint.
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     loop {
         let byte = u8::try_from(number & 0x7f).unwrap_or_default();
@@ -190,12 +190,12 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     }
 }
 
-/// How many bytes a number takes.
+/// The number of bytes of a varint.
 pub(super) const fn number_length(number: u64) -> usize {
     (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// Writes a field that is a number.
+/// Writes a varint field.
 pub(super) fn put_varint(out: &mut Vec<u8>, tag: u32, number: u64) {
     put_number(out, u64::from(tag) << 3);
     put_number(out, number);
@@ -207,7 +207,7 @@ pub(super) fn put_fixed64(out: &mut Vec<u8>, tag: u32, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Writes a field of bytes, text or another message.
+/// Writes a field of bytes, a string or a message.
 pub(super) fn put_bytes(out: &mut Vec<u8>, tag: u32, bytes: &[u8]) {
     put_number(out, u64::from(tag) << 3 | 2);
     put_number(out, bytes.len() as u64);
@@ -221,7 +221,7 @@ pub(super) fn put_nested(out: &mut Vec<u8>, tag: u32, message: impl FnOnce(&mut 
     nest(out, tag, start);
 }
 
-/// Makes a message behind `tag` of what was written from `start` on.
+/// Turns the bytes since `start` into a message field with `tag`.
 pub(super) fn nest(out: &mut Vec<u8>, tag: u32, start: usize) {
     let end = out.len();
     put_number(out, u64::from(tag) << 3 | 2);

@@ -1,31 +1,31 @@
-//! Why bytes are no JSON, and why a value is not of a type, in Go's words.
+//! Errors of malformed JSON and of values of wrong types, with Go's messages.
 
-use crate::builtin::TextError;
+use crate::builtin::ParseTextError;
 use mainstay_gocompat::Base64Error;
 use mainstay_object::FieldError;
 use mainstay_quantity::Malformed;
 
-/// Bytes are no JSON.
+/// Bytes are not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// They end too early.
+    /// The text ends too early.
     #[error("unexpected end of JSON input")]
     UnexpectedEnd,
-    /// A byte stands where it cannot.
-    #[error("invalid character '{}' {context}", quoted(*byte))]
+    /// A byte is not allowed at its position.
+    #[error("invalid character '{}' {context}", quote_byte(*byte))]
     InvalidByte {
         /// The byte.
         byte: u8,
-        /// Where it stands.
+        /// The position.
         context: Context,
     },
-    /// Values are nested deeper than this server reads.
+    /// Values are nested deeper than the limit of this server.
     #[error("exceeded max depth")]
     TooDeep,
-    /// What Go reads and this server does not, in the words of its own reader.
+    /// A text that Go accepts and this server does not; the message is that of the Rust parser.
     #[error("{message}")]
     Unreadable {
-        /// What its reader says.
+        /// The message of the parser.
         message: String,
         /// The line, from 1.
         line: usize,
@@ -34,28 +34,28 @@ pub enum JsonError {
     },
 }
 
-/// Where a byte cannot stand.
+/// The position of an invalid byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Context {
-    /// A value begins here.
+    /// At the beginning of a value.
     #[error("looking for beginning of value")]
     Value,
-    /// A key begins here.
+    /// At the beginning of a key.
     #[error("looking for beginning of object key string")]
     Key,
-    /// Behind a key.
+    /// After a key.
     #[error("after object key")]
     AfterKey,
-    /// Behind a field.
+    /// After a field.
     #[error("after object key:value pair")]
     AfterField,
-    /// Behind an element of a list.
+    /// After an element of a list.
     #[error("after array element")]
     AfterElement,
-    /// Behind the whole value.
+    /// After the whole value.
     #[error("after top-level value")]
     AfterDocument,
-    /// In a text.
+    /// In a string.
     #[error("in string literal")]
     Text,
     /// In an escape.
@@ -64,30 +64,30 @@ pub enum Context {
     /// In the digits of an escape.
     #[error("in \\u hexadecimal character escape")]
     HexEscape,
-    /// In one of the words `true`, `false` and `null`.
+    /// In `true`, `false` or `null`.
     #[error("in literal {word} (expecting '{expected}')")]
     Word {
-        /// The word.
+        /// The literal.
         word: &'static str,
-        /// The letter that follows there.
+        /// The expected letter.
         expected: char,
     },
     /// In a number.
     #[error("in numeric literal")]
     Number,
-    /// Behind the point of a number.
+    /// After the decimal point of a number.
     #[error("after decimal point in numeric literal")]
     Fraction,
     /// In the exponent of a number.
     #[error("in exponent of numeric literal")]
     Exponent,
-    /// Values are nested too deep.
+    /// Values are nested too deeply.
     #[error("exceeded max depth")]
     Depth,
 }
 
-/// A byte as Go's reader of JSON shows it: it takes the byte for a character of its own.
-fn quoted(byte: u8) -> String {
+/// A byte as Go's JSON scanner prints it: as the character with that code.
+fn quote_byte(byte: u8) -> String {
     match byte {
         b'\'' => "\\'".to_owned(),
         b'"' => "\"".to_owned(),
@@ -98,49 +98,49 @@ fn quoted(byte: u8) -> String {
     }
 }
 
-/// A value is not of a type.
+/// A value cannot be decoded into its Go type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// It is of another kind, or too large.
+pub enum UnmarshalError {
+    /// The value has another JSON type, or is too large.
     #[error("json: cannot unmarshal {found} into {} of type {expected}", target(field.as_deref()))]
     Unmarshal {
-        /// What it is.
+        /// The JSON type found.
         found: String,
-        /// The Go struct and the path of the field; none of a whole value.
+        /// The Go struct and the path of the field; none for a whole value.
         field: Option<String>,
         /// The Go type.
         expected: String,
     },
-    /// A text is refused by a type that parses itself.
+    /// A type that parses its own text refuses it.
     #[error(transparent)]
-    ParseText(#[from] TextError),
-    /// A list is of another kind, in memory.
+    ParseText(#[from] ParseTextError),
+    /// Patch result: a list is expected.
     #[error("cannot restore slice from {found}")]
     RestoreSlice {
-        /// What it is.
+        /// The Go type found.
         found: &'static str,
     },
-    /// A map is of another kind, in memory.
+    /// Patch result: a map is expected.
     #[error("cannot restore map from {found}")]
     RestoreMap {
-        /// What it is.
+        /// The Go type found.
         found: &'static str,
     },
-    /// An object is of another kind, in memory.
+    /// Patch result: an object is expected.
     #[error("cannot restore struct from: {found}")]
     RestoreStruct {
-        /// What it is.
+        /// The Go type found.
         found: &'static str,
     },
-    /// A number is of another type, in memory.
+    /// Patch result: a number has another type.
     #[error("cannot convert {found} to {expected}")]
     Convert {
-        /// What it is.
+        /// The Go type found.
         found: &'static str,
         /// The Go type.
         expected: String,
     },
-    /// A scalar is of another type, in memory.
+    /// Patch result: a scalar has another type.
     #[error("unrecognized type: {expected}")]
     UnrecognizedType {
         /// The Go type.
@@ -149,7 +149,7 @@ pub enum DecodeError {
     /// A text is no base64.
     #[error(transparent)]
     Base64(#[from] Base64Error),
-    /// A text in memory is no base64.
+    /// Patch result: a text is no base64.
     #[error("error decoding from json: {0}")]
     RestoreBytes(Base64Error),
     /// A text is no time.
@@ -158,13 +158,13 @@ pub enum DecodeError {
     /// A value is no quantity.
     #[error(transparent)]
     Quantity(#[from] Malformed),
-    /// A field takes a schema or a boolean.
+    /// A field needs a schema or a boolean.
     #[error("boolean or JSON schema expected")]
     NoSchema,
-    /// An object with what is always written of it is too large.
+    /// The object is too large with the fields that are always written.
     #[error("the object has too many empty parts")]
     TooManyEmptyParts,
-    /// An object inside a custom object is none.
+    /// An embedded object of a custom object is invalid.
     #[error("{0}")]
     Embedded(Box<FieldError>),
 }
@@ -176,24 +176,24 @@ fn target(field: Option<&str>) -> String {
 /// A text is no RFC 3339 time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// It is not written as one.
+    /// The text does not have the layout.
     #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")]
     Layout {
         /// The text.
         text: String,
-        /// How it should be written.
+        /// The layout.
         layout: &'static str,
         /// The rest of the text.
         rest: String,
-        /// The part of the layout that the rest does not begin with.
+        /// The part of the layout that the rest does not match.
         part: &'static str,
     },
-    /// No calendar or clock has it.
+    /// A part is out of range.
     #[error("parsing time {text:?}: {part} out of range")]
     OutOfRange {
         /// The text.
         text: String,
-        /// The first part that is too large or too small.
+        /// The first part out of range.
         part: &'static str,
     },
 }

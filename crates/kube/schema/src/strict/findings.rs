@@ -1,57 +1,59 @@
-//! What is unknown or said twice, in the order of the text.
+//! Findings of unknown and duplicate fields, in the order of the text.
 //!
-//! [`super::decode`] finds what is unknown in a value, whose fields have lost their order. The
-//! original reports both kinds of findings as it reads, each once, and does not look into what it
-//! does not know. So when something was found the text is read once more, along the type.
+//! [`super::decode`] finds unknown fields in a value, whose fields have lost their order. Upstream
+//! reports both kinds of findings as it reads, each once, and skips unknown values. So after a finding
+//! the text is parsed again, by the type.
 
-use super::{MOST_FINDINGS, go_quoted};
-use crate::builtin::{Definition, Shape, Type};
+use super::{MAX_FINDINGS, quote_path};
+use crate::builtin::{FieldType, JsonForm, TypeDefinition};
 use crate::trail::{Step, Trail};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The findings in a JSON text of a type: `unknown field "spec.foo"`, `duplicate field "data.a"`. A
-/// text that is no JSON has those before its fault.
-pub fn findings(definition: &Definition, text: &[u8]) -> Vec<String> {
-    read(Known::Object(definition), text)
+/// The findings in a JSON text of a type: `unknown field "spec.foo"`, `duplicate field "data.a"`. For
+/// malformed JSON, the findings before the error.
+pub fn findings(definition: &TypeDefinition, text: &[u8]) -> Vec<String> {
+    read(KnownFields::Object(definition), text)
 }
 
-/// The findings in a list of JSON objects that have these fields: operations of a JSON patch. The
-/// values of their fields are not known.
+/// The findings in a list of JSON objects with these fields: operations of a JSON patch. The types of
+/// the fields are unknown.
 pub fn findings_in_records(fields: &'static [&'static str], text: &[u8]) -> Vec<String> {
-    read(Known::Records(fields), text)
+    read(KnownFields::Records(fields), text)
 }
 
-fn read(known: Known<'_>, text: &[u8]) -> Vec<String> {
-    let text = super::parse::repaired(text);
+fn read(known: KnownFields<'_>, text: &[u8]) -> Vec<String> {
+    let text = super::parse::repair_unicode(text);
     let found = RefCell::new(Vec::new());
     let mut reader = serde_json::Deserializer::from_slice(&text);
-    // Whoever asks has read the text already.
+    // The caller has parsed the text already, so an error here is no news.
     let _ = Finder { known, trail: Trail::default(), found: &found }.deserialize(&mut reader);
     found.into_inner()
 }
 
-/// What is known of a value.
+/// The known fields of a value.
 #[derive(Clone, Copy)]
-enum Known<'a> {
-    Object(&'a Definition),
-    Type(&'a Type),
+enum KnownFields<'a> {
+    Object(&'a TypeDefinition),
+    Type(&'a FieldType),
     Records(&'static [&'static str]),
     Record(&'static [&'static str]),
-    /// Nothing: only repeated fields can be found.
+    /// Any fields: only duplicates are found.
     Nothing,
-    /// The original reads it apart, and finds nothing.
-    Apart,
+    /// Upstream decodes the value separately, without findings.
+    Opaque,
 }
 
-impl<'a> Known<'a> {
-    fn of(ty: &'a Type) -> Self {
+impl<'a> KnownFields<'a> {
+    fn of(ty: &'a FieldType) -> Self {
         match ty {
-            Type::Object(_) => match ty.definition() {
-                Some(definition) if definition.shape() == Shape::Object => Self::Object(definition),
-                _ => Self::Apart,
+            FieldType::Object(_) => match ty.definition() {
+                Some(definition) if definition.json_form() == JsonForm::Object => {
+                    Self::Object(definition)
+                }
+                _ => Self::Opaque,
             },
             other => Self::Type(other),
         }
@@ -65,7 +67,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What is known of a field; none if it is not a field.
+    /// The known fields of a field's value; none if the field is unknown.
     fn field(self, name: &str) -> Option<Self> {
         match self {
             Self::Object(definition) => definition.field(name).map(|field| Self::of(&field.ty)),
@@ -77,18 +79,18 @@ impl<'a> Known<'a> {
 }
 
 struct Finder<'a> {
-    known: Known<'a>,
+    known: KnownFields<'a>,
     trail: Trail<'a>,
     found: &'a RefCell<Vec<String>>,
 }
 
 impl Finder<'_> {
-    fn note(&self, what: &str, trail: &Trail<'_>) {
+    fn add(&self, problem: &str, trail: &Trail<'_>) {
         let mut found = self.found.borrow_mut();
-        if found.len() >= MOST_FINDINGS {
+        if found.len() >= MAX_FINDINGS {
             return;
         }
-        let finding = format!("{what} field {}", go_quoted(&trail.to_string()));
+        let finding = format!("{problem} field {}", quote_path(&trail.to_string()));
         if !found.contains(&finding) {
             found.push(finding);
         }
@@ -100,19 +102,19 @@ impl<'de> DeserializeSeed<'de> for Finder<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         match self.known {
-            Known::Apart => IgnoredAny::deserialize_in(deserializer),
+            KnownFields::Opaque => IgnoredAny::skip(deserializer),
             _ => deserializer.deserialize_any(self),
         }
     }
 }
 
-/// Skips a value.
-trait DeserializeIn: Sized {
-    fn deserialize_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error>;
+/// Skips a value of any type.
+trait Skip: Sized {
+    fn skip<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error>;
 }
 
-impl DeserializeIn for IgnoredAny {
-    fn deserialize_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+impl Skip for IgnoredAny {
+    fn skip<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_ignored_any(Self).map(drop)
     }
 }
@@ -149,11 +151,11 @@ impl<'de> Visitor<'de> for Finder<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let known = self.known.element();
+        let element = self.known.element();
         let mut at = 0;
         loop {
             let trail = self.trail.then(Step::Index(at));
-            let finder = Finder { known, trail, found: self.found };
+            let finder = Finder { known: element, trail, found: self.found };
             if access.next_element_seed(finder)?.is_none() {
                 return Ok(());
             }
@@ -162,19 +164,19 @@ impl<'de> Visitor<'de> for Finder<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let mut seen = HashSet::new();
+        let mut keys = HashSet::new();
         while let Some(key) = access.next_key::<String>()? {
             let trail = self.trail.then(Step::Field(&key));
             let Some(known) = self.known.field(&key) else {
-                self.note("unknown", &trail);
+                self.add("unknown", &trail);
                 access.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if seen.contains(&key) {
-                self.note("duplicate", &trail);
+            if keys.contains(&key) {
+                self.add("duplicate", &trail);
             }
             access.next_value_seed(Finder { known, trail, found: self.found })?;
-            seen.insert(key);
+            keys.insert(key);
         }
         Ok(())
     }

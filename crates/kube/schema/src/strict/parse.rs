@@ -1,6 +1,6 @@
-//! Reading a body: its value, and the keys that it has twice.
+//! Parsing of a JSON body: its value and its duplicate keys.
 
-use super::{JsonError, MOST_FINDINGS, go_quoted, syntax};
+use super::{JsonError, MAX_FINDINGS, quote_path, syntax};
 use crate::trail::{Step, Trail};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -8,43 +8,42 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
-/// A body that was read, and what it said twice.
+/// A parsed body and its duplicate keys.
 #[derive(Debug)]
-pub struct Parsed {
-    /// The value; the last one of a repeated key.
+pub struct ParsedJson {
+    /// The value; the last one of a duplicate key.
     pub value: Value,
     /// Findings such as `duplicate field "spec.replicas"`, in the order of the body.
     pub duplicates: Vec<String>,
 }
 
-/// As [`parse`], for a type with known fields: Go reads an object that is there twice into the one
-/// that it has already.
-pub fn parse_merging(bytes: &[u8]) -> Result<Parsed, JsonError> {
+/// As [`parse`], for a type with known fields: Go merges the objects of a duplicate key.
+pub fn parse_merging(bytes: &[u8]) -> Result<ParsedJson, JsonError> {
     read_json(bytes, true)
 }
 
-/// Reads JSON and notes repeated keys. What is not UTF-8 becomes the replacement character, as Go
-/// has it. Nesting is bounded by `serde_json` (128 levels).
+/// Parses JSON and collects duplicate keys. Bytes that are not UTF-8 become the replacement character,
+/// as in Go. `serde_json` limits nesting to 128 levels.
 ///
 /// # Errors
-/// If it is none.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, JsonError> {
+/// If the text is malformed.
+pub fn parse(bytes: &[u8]) -> Result<ParsedJson, JsonError> {
     read_json(bytes, false)
 }
 
-fn read_json(bytes: &[u8], merges: bool) -> Result<Parsed, JsonError> {
-    let text = repaired(bytes);
+fn read_json(bytes: &[u8], merges: bool) -> Result<ParsedJson, JsonError> {
+    let text = repair_unicode(bytes);
     let read = |text: &[u8]| {
         let duplicates = RefCell::new(Vec::new());
         let mut reader = serde_json::Deserializer::from_slice(text);
-        let value = Reader { trail: Trail::default(), duplicates: &duplicates, merges }
+        let value = ValueReader { trail: Trail::default(), duplicates: &duplicates, merges }
             .deserialize(&mut reader)?;
         reader.end()?;
-        Ok(Parsed { value, duplicates: duplicates.into_inner() })
+        Ok(ParsedJson { value, duplicates: duplicates.into_inner() })
     };
     read(&text).map_err(|error: serde_json::Error| {
         syntax::error(&text).unwrap_or_else(|| {
-            // What Go reads and this does not.
+            // Go accepts the text; the Rust parser does not.
             let (message, line, column) = (error.to_string(), error.line(), error.column());
             if message.starts_with("recursion limit exceeded") {
                 JsonError::TooDeep
@@ -55,9 +54,9 @@ fn read_json(bytes: &[u8], merges: bool) -> Result<Parsed, JsonError> {
     })
 }
 
-/// A text with replacement characters for what is not Unicode: bytes that are not UTF-8, and halves
-/// of surrogate pairs that stand alone.
-pub(super) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
+/// Replaces what is not Unicode by replacement characters: bytes that are not UTF-8, and unpaired
+/// surrogates.
+pub(super) fn repair_unicode(bytes: &[u8]) -> Cow<'_, [u8]> {
     let text = match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -89,15 +88,15 @@ pub(super) fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(text)
 }
 
-/// Reads a value and keeps where it stands.
-struct Reader<'a> {
+/// Reads a value, with its path.
+struct ValueReader<'a> {
     trail: Trail<'a>,
     duplicates: &'a RefCell<Vec<String>>,
-    /// Whether an object that is there twice adds to the first.
+    /// Whether the objects of a duplicate key are merged.
     merges: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Reader<'_> {
+impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -105,7 +104,7 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Reader<'_> {
+impl<'de> Visitor<'de> for ValueReader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,7 +141,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Reader {
+        while let Some(item) = access.next_element_seed(ValueReader {
             trail: self.trail.then(Step::Index(items.len())),
             duplicates: self.duplicates,
             merges: self.merges,
@@ -158,14 +157,14 @@ impl<'de> Visitor<'de> for Reader<'_> {
             let trail = self.trail.then(Step::Field(&key));
             if fields.contains_key(&key) {
                 let mut found = self.duplicates.borrow_mut();
-                if found.len() < MOST_FINDINGS {
-                    let finding = format!("duplicate field {}", go_quoted(&trail.to_string()));
+                if found.len() < MAX_FINDINGS {
+                    let finding = format!("duplicate field {}", quote_path(&trail.to_string()));
                     if !found.contains(&finding) {
                         found.push(finding);
                     }
                 }
             }
-            let value = access.next_value_seed(Reader { trail, ..self })?;
+            let value = access.next_value_seed(ValueReader { trail, ..self })?;
             match (fields.get_mut(&key), value) {
                 (Some(Value::Object(before)), Value::Object(after)) if self.merges => {
                     merge(before, after);

@@ -1,14 +1,14 @@
-//! What Go's scanner says of a text that is not JSON.
+//! Go's JSON scanner, for its messages about malformed text.
 //!
-//! Reading is another parser's work; this one is asked only when that has failed, for the words. It
-//! keeps one bit for every open object or list, so that a hostile text costs a byte a level.
+//! `serde_json` parses; this scanner runs only after an error, for the message. It keeps one byte for
+//! each open object or list, so deep nesting costs little.
 
 use super::error::{Context, JsonError};
 
-/// Deeper texts are refused by Go's scanner.
+/// The deepest nesting that Go's scanner accepts.
 const MAX_DEPTH: usize = 10_000;
 
-/// What Go's scanner finds wrong with a text; nothing if it is JSON.
+/// The error of Go's scanner; none for valid JSON.
 pub(super) fn error(text: &[u8]) -> Option<JsonError> {
     let mut scanner = Scanner { open: Vec::new(), state: State::Value };
     for &byte in text {
@@ -19,7 +19,7 @@ pub(super) fn error(text: &[u8]) -> Option<JsonError> {
     if matches!(scanner.state, State::Done) {
         return None;
     }
-    // As Go does: a blank shows whether what was begun may end here.
+    // As in Go, a blank ends a number.
     match scanner.step(b' ') {
         Err(context) => Some(JsonError::InvalidByte { byte: b' ', context }),
         Ok(()) if matches!(scanner.state, State::Done) => None,
@@ -27,22 +27,22 @@ pub(super) fn error(text: &[u8]) -> Option<JsonError> {
     }
 }
 
-/// What is expected next.
+/// The expected next byte.
 #[derive(Clone, Copy)]
 enum State {
     Value,
-    /// A value, or the end of the list that has just begun.
+    /// A value, or the end of an empty list.
     ValueOrEnd,
     Key,
-    /// A key, or the end of the object that has just begun.
+    /// A key, or the end of an empty object.
     KeyOrEnd,
     AfterKey,
-    /// A text; whether it is a key.
+    /// A string; whether it is a key.
     Text(bool),
     Escape(bool),
-    /// Digits of an escape that are missing.
+    /// The number of missing digits of an escape.
     Hex(bool, u8),
-    /// A word's letters that are missing.
+    /// A literal, and the index of its next letter.
     Word(&'static str, usize),
     Minus,
     Zero,
@@ -57,15 +57,15 @@ enum State {
 }
 
 struct Scanner {
-    /// Whether each open bracket is that of an object.
+    /// For each open bracket, whether it is that of an object.
     open: Vec<bool>,
     state: State,
 }
 
-type Step = Result<(), Context>;
+type ScanResult = Result<(), Context>;
 
 impl Scanner {
-    fn step(&mut self, byte: u8) -> Step {
+    fn step(&mut self, byte: u8) -> ScanResult {
         let blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         match self.state {
             State::Value
@@ -87,7 +87,7 @@ impl Scanner {
             State::AfterKey => return Err(Context::AfterKey),
             State::Text(key) => match byte {
                 b'"' if key => self.state = State::AfterKey,
-                b'"' => self.ended(),
+                b'"' => self.end_value(),
                 b'\\' => self.state = State::Escape(key),
                 0..=0x1f => return Err(Context::Text),
                 _ => {}
@@ -112,7 +112,7 @@ impl Scanner {
         Ok(())
     }
 
-    fn begin(&mut self, byte: u8) -> Step {
+    fn begin(&mut self, byte: u8) -> ScanResult {
         self.state = match byte {
             b'{' | b'[' => {
                 self.open.push(byte == b'{');
@@ -133,20 +133,20 @@ impl Scanner {
         Ok(())
     }
 
-    fn word(&mut self, word: &'static str, at: usize, byte: u8) -> Step {
+    fn word(&mut self, word: &'static str, at: usize, byte: u8) -> ScanResult {
         let Some(&wanted) = word.as_bytes().get(at) else { return Ok(()) };
         if byte != wanted {
             return Err(Context::Word { word, expected: char::from(wanted) });
         }
         if at + 1 == word.len() {
-            self.ended();
+            self.end_value();
         } else {
             self.state = State::Word(word, at + 1);
         }
         Ok(())
     }
 
-    fn number(&mut self, byte: u8) -> Step {
+    fn number(&mut self, byte: u8) -> ScanResult {
         self.state = match (self.state, byte) {
             (State::Minus, b'0') => State::Zero,
             (State::Minus, b'1'..=b'9') | (State::Digits, b'0'..=b'9') => State::Digits,
@@ -163,14 +163,14 @@ impl Scanner {
                 return Err(Context::Exponent);
             }
             _ => {
-                self.ended();
+                self.end_value();
                 return self.step(byte);
             }
         };
         Ok(())
     }
 
-    fn after_value(&mut self, byte: u8) -> Step {
+    fn after_value(&mut self, byte: u8) -> ScanResult {
         match (self.open.last(), byte) {
             (Some(true), b',') => self.state = State::Key,
             (Some(false), b',') => self.state = State::Value,
@@ -184,10 +184,10 @@ impl Scanner {
 
     fn close(&mut self) {
         self.open.pop();
-        self.ended();
+        self.end_value();
     }
 
-    fn ended(&mut self) {
+    fn end_value(&mut self) {
         self.state = if self.open.is_empty() { State::Done } else { State::AfterValue };
     }
 }
@@ -199,8 +199,8 @@ mod tests {
     const END: &str = "unexpected end of JSON input";
 
     #[test]
-    fn the_words_are_those_of_go() {
-        for (text, words) in [
+    fn errors_are_those_of_go() {
+        for (text, expected) in [
             ("", END),
             ("{", END),
             ("[1,", END),
@@ -225,7 +225,7 @@ mod tests {
             ("\u{feff}{}", "invalid character 'ï' looking for beginning of value"),
         ] {
             let found = error(text.as_bytes()).map(|error| error.to_string());
-            assert_eq!(found.as_deref(), Some(words), "{text:?}");
+            assert_eq!(found.as_deref(), Some(expected), "{text:?}");
         }
         for text in ["{}", " [1, -2.5e+3, {\"a\": [null, true, \"\\u00e4\"]}] ", "0", "\"\""] {
             assert_eq!(error(text.as_bytes()), None, "{text:?}");

@@ -1,17 +1,17 @@
-//! Objects inside objects (`x-kubernetes-embedded-resource`), and the metadata of both.
+//! Embedded objects (`x-kubernetes-embedded-resource`), and decoding of metadata.
 
 use super::Schema;
 use crate::builtin;
-use crate::strict::{self, DecodeError};
+use crate::strict::{self, UnmarshalError};
 use crate::trail::{Step, Trail};
 use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath, metadata, names};
 use serde_json::Value;
 
 const META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Reads the metadata of an object as the type it is: unknown fields and nulls go. Returns the
-/// paths of unknown fields below `path`.
-pub(super) fn read_metadata(object: &mut Value, path: &str) -> Result<Vec<String>, DecodeError> {
+/// Decodes the metadata of an object: drops unknown fields and nulls. Returns the paths of unknown
+/// fields below `path`.
+pub(super) fn read_metadata(object: &mut Value, path: &str) -> Result<Vec<String>, UnmarshalError> {
     let (Some(metadata), Some(definition)) =
         (object.get_mut("metadata"), builtin::definition(META))
     else {
@@ -23,17 +23,17 @@ pub(super) fn read_metadata(object: &mut Value, path: &str) -> Result<Vec<String
     strict::decode_below(definition, metadata, path)
 }
 
-/// Reads type and metadata of every embedded object below a value.
+/// Decodes type and metadata of each embedded object below a value.
 pub(super) fn coerce(
     schema: &Schema,
     value: &mut Value,
     unknown: &mut Vec<String>,
-) -> Result<(), DecodeError> {
+) -> Result<(), UnmarshalError> {
     if !schema.has_embedded() {
         return Ok(());
     }
     coerce_at(schema, value, false, &Trail::default(), unknown)
-        .map_err(|error| DecodeError::Embedded(Box::new(error)))
+        .map_err(|error| UnmarshalError::Embedded(Box::new(error)))
 }
 
 fn coerce_at(
@@ -82,8 +82,8 @@ fn coerce_at(
     Ok(())
 }
 
-/// Reads type and metadata of a default, which is an embedded object itself if `root`, and of
-/// every embedded object below. Errors name fields below `path`.
+/// Decodes type and metadata of a default, which is an embedded object itself if `root`, and of each
+/// embedded object below. Errors name fields below `path`.
 pub(super) fn check_default(
     schema: &Schema,
     value: &Value,
@@ -97,8 +97,8 @@ pub(super) fn check_default(
     Ok(value)
 }
 
-/// Reports what is wrong with embedded objects below a value, and with itself if `root`.
-pub(super) fn validate_rooted(
+/// Adds the errors of embedded objects below a value, and of the value itself if `root`.
+pub(super) fn validate_with_root(
     schema: &Schema,
     value: &Value,
     root: bool,
@@ -111,7 +111,7 @@ pub(super) fn validate_rooted(
     validate(schema, value, path, found);
 }
 
-/// Reports what is wrong with embedded objects below a value.
+/// Adds the errors of embedded objects below a value.
 pub(super) fn validate(schema: &Schema, value: &Value, path: &FieldPath, found: &mut FieldErrors) {
     if schema.has_embedded() {
         check(schema, value, &Trail::below(path.as_str()), found);
@@ -155,7 +155,7 @@ fn object(value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
         match value.get(name) {
             None => report(name, FieldErrorKind::Required, String::new()),
             Some(Value::String(text)) => {
-                if let Some(detail) = wrong_type_name(name, text) {
+                if let Some(detail) = type_name_problem(name, text) {
                     report(name, FieldErrorKind::Invalid(text.clone().into()), detail);
                 }
             }
@@ -174,7 +174,7 @@ fn object(value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
     }
 }
 
-fn wrong_type_name(field: &str, text: &str) -> Option<String> {
+fn type_name_problem(field: &str, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("must not be empty".to_owned());
     }
@@ -182,7 +182,8 @@ fn wrong_type_name(field: &str, text: &str) -> Option<String> {
         let parts = text.split('/').count();
         return (parts > 2).then(|| format!("unexpected GroupVersion string: {text}"));
     }
-    let wrong = names::dns1035_label(&text.to_lowercase());
-    let rules = wrong.join(",");
-    (!wrong.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {rules}"))
+    let problems = names::dns1035_label(&text.to_lowercase());
+    let rules = problems.join(",");
+    (!problems.is_empty())
+        .then(|| format!("may have mixed case, but should otherwise match: {rules}"))
 }

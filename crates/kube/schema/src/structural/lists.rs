@@ -1,4 +1,4 @@
-//! Elements that occur twice in sets and maps.
+//! Duplicate elements of lists of type set and map.
 
 use super::{ListType, Schema};
 use crate::trail::{Step, Trail};
@@ -6,32 +6,32 @@ use mainstay_object::{FieldError, FieldErrorKind, FieldErrors, FieldPath};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Reports repeated elements below a value.
+/// Adds the duplicate elements below a value.
 pub(super) fn validate(schema: &Schema, value: &Value, path: &FieldPath, found: &mut FieldErrors) {
-    walk(schema, value, &Trail::below(path.as_str()), found);
+    visit(schema, value, &Trail::below(path.as_str()), found);
 }
 
-fn walk(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
+fn visit(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut FieldErrors) {
     match value {
         Value::Array(items) => {
             match schema.list_type {
-                Some(ListType::Set) => set(items, trail, found),
-                Some(ListType::Map) => map(schema, items, trail, found),
+                Some(ListType::Set) => check_set(items, trail, found),
+                Some(ListType::Map) => check_map(schema, items, trail, found),
                 Some(ListType::Atomic) | None => {}
             }
             if let Some(schema) = &schema.items {
                 for (at, item) in items.iter().enumerate() {
-                    walk(schema, item, &trail.then(Step::Index(at)), found);
+                    visit(schema, item, &trail.then(Step::Index(at)), found);
                 }
             }
         }
         Value::Object(fields) => {
             for (name, field) in fields {
                 if let Some(additional) = schema.additional() {
-                    walk(additional, field, &trail.then(Step::Key(name)), found);
+                    visit(additional, field, &trail.then(Step::Key(name)), found);
                 }
                 if let Some(property) = schema.property(name) {
-                    walk(property, field, &trail.then(Step::Field(name)), found);
+                    visit(property, field, &trail.then(Step::Field(name)), found);
                 }
             }
         }
@@ -39,31 +39,31 @@ fn walk(schema: &Schema, value: &Value, trail: &Trail<'_>, found: &mut FieldErro
     }
 }
 
-/// Positions of elements that are equal to an earlier one; each value is reported once.
-fn repeated(values: &[String]) -> Vec<usize> {
-    let mut seen: HashMap<&str, usize> = HashMap::with_capacity(values.len());
+/// Indexes of elements that are equal to an earlier one; each value is reported once.
+fn duplicates(values: &[String]) -> Vec<usize> {
+    let mut counts: HashMap<&str, usize> = HashMap::with_capacity(values.len());
     let mut found = Vec::new();
     for (at, value) in values.iter().enumerate() {
-        let times = seen.entry(value).or_default();
-        *times += 1;
-        if *times == 2 {
+        let count = counts.entry(value).or_default();
+        *count += 1;
+        if *count == 2 {
             found.push(at);
         }
     }
     found
 }
 
-fn set(items: &[Value], trail: &Trail<'_>, found: &mut FieldErrors) {
+fn check_set(items: &[Value], trail: &Trail<'_>, found: &mut FieldErrors) {
     if items.len() < 2 {
         return;
     }
     let texts: Vec<String> = items.iter().map(ToString::to_string).collect();
-    for at in repeated(&texts) {
+    for at in duplicates(&texts) {
         found.push_with(|| duplicate(trail, at, items[at].clone()));
     }
 }
 
-fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut FieldErrors) {
+fn check_map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut FieldErrors) {
     if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
         found.push_with(|| FieldError {
             field: trail.then(Step::Index(at)).to_string(),
@@ -88,7 +88,7 @@ fn map(schema: &Schema, items: &[Value], trail: &Trail<'_>, found: &mut FieldErr
         })
         .collect();
     let texts: Vec<String> = keys.iter().map(ToString::to_string).collect();
-    for at in repeated(&texts) {
+    for at in duplicates(&texts) {
         found.push_with(|| duplicate(trail, at, keys[at].clone()));
     }
 }

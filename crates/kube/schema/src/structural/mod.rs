@@ -1,38 +1,37 @@
-//! Structural schemas: what a custom resource definition says its objects look like.
+//! Structural schemas of CustomResourceDefinitions: pruning, defaulting and validation of objects.
 //!
-//! A [`Schema`] is read once, when its CRD is, and then used by three walks over every object:
-//! [`Schema::prune`] drops what it does not know, [`Schema::default`] fills in what is missing,
-//! [`Schema::validate`] says what is wrong, in the words of the original (apiextensions-apiserver
-//! and kube-openapi). [`Schema::decode`] is what the original does to a body before anybody sees
-//! it: default, prune, drop nulls, and read `metadata` as the type it is.
+//! A [`Schema`] is parsed once with its CRD and then used for each object. [`Schema::prune`] drops
+//! unknown fields, [`Schema::default`] sets defaults, and [`Schema::validate`] returns errors with the
+//! messages of upstream (apiextensions-apiserver and kube-openapi). [`Schema::decode`] does what
+//! upstream does to a request body: default, prune, drop nulls, and decode `metadata`.
 //!
-//! The schema of a value and the schemas below `allOf`, `anyOf`, `oneOf` and `not` are the same
-//! type; what the latter may not have is refused when the schema is read.
+//! The schemas below `allOf`, `anyOf`, `oneOf` and `not` have the same type. The parser rejects the
+//! keywords that they may not have.
 //!
-//! Rules that are expressions (`x-kubernetes-validations`) are compiled and evaluated in
-//! [`expressions`], which whoever writes objects asks after everything else.
+//! CEL rules (`x-kubernetes-validations`) are in [`expressions`]; handlers evaluate them after all
+//! other checks.
 //!
-//! Depth: every walk goes down schema and value together. Values come from `serde_json`, which
-//! refuses more than 128 levels, and schemas likewise.
+//! Recursion depth: each traversal descends schema and value together. Both come from `serde_json`,
+//! which rejects more than 128 levels.
 
-mod default;
-mod defaults;
+mod accessors;
+mod budget;
+mod check_defaults;
+mod correlation;
+mod defaulting;
 mod embedded;
 pub mod expressions;
 mod lists;
-mod old;
 mod parse;
 mod pattern;
 mod prune;
 mod types;
 mod validate;
-mod view;
-mod work;
 
-use crate::strict::DecodeError;
+use crate::strict::UnmarshalError;
 use crate::trail::Trail;
-use expressions::Expression;
-use mainstay_formats::StringFormat;
+use expressions::ValidationRule;
+use mainstay_formats::Format;
 use mainstay_object::{FieldError, FieldErrors, FieldPath};
 use pattern::Pattern;
 use serde_json::{Map, Value};
@@ -44,18 +43,18 @@ pub struct Schema {
     kind: Option<Kind>,
     nullable: bool,
     int_or_string: bool,
-    /// Whether there is a `format`, also one that nobody checks.
+    /// Whether there is a `format`, also one that is not checked.
     formatted: bool,
     preserve_unknown: bool,
     embedded: bool,
-    /// Whether this or a schema below is embedded; walks for embedded objects stop where not.
+    /// Whether this or a schema below is embedded; otherwise traversals for embedded objects stop.
     any_embedded: bool,
     list_type: Option<ListType>,
     list_map_keys: Vec<Box<str>>,
     atomic_map: bool,
     /// Whether this or a schema below has a default.
     any_default: bool,
-    /// Which of the properties have a default: places in `properties`.
+    /// Indexes of the properties with a default in `properties`.
     defaulted: Vec<usize>,
     /// In order of their names.
     properties: Vec<(Box<str>, Self)>,
@@ -81,9 +80,9 @@ enum Kind {
 pub enum ListType {
     /// The list is one value.
     Atomic,
-    /// Each element is there once, and is its own key.
+    /// Elements are unique scalars.
     Set,
-    /// Elements are objects, told apart by the fields that `x-kubernetes-list-map-keys` names.
+    /// Elements are objects, identified by the fields in `x-kubernetes-list-map-keys`.
     Map,
 }
 
@@ -94,7 +93,7 @@ enum Additional {
     Schema(Box<Schema>),
 }
 
-/// What the value must fulfil beyond its type.
+/// Validations of a value besides its type.
 #[derive(Debug, Default, PartialEq)]
 struct Rules {
     format: Option<StringFormat>,
@@ -116,7 +115,7 @@ struct Rules {
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
     not: Option<Box<Schema>>,
-    expressions: Vec<Expression>,
+    expressions: Vec<ValidationRule>,
 }
 
 impl Kind {
@@ -139,16 +138,15 @@ impl Kind {
 }
 
 impl Schema {
-    /// Reads `openAPIV3Schema`. Errors name fields from its root.
+    /// Parses `openAPIV3Schema`. Errors name fields from its root.
     pub fn parse(value: &Value) -> Result<Self, Vec<FieldError>> {
         Self::parse_at(value, &FieldPath::root())
     }
 
-    /// Reads `openAPIV3Schema`; errors name fields below `path`.
+    /// Parses `openAPIV3Schema`; errors name fields below `path`.
     ///
-    /// Checked is what makes a schema structural, and whether patterns are regular expressions.
-    /// Whether defaults fulfil the schema is [`Schema::check`]'s work, because it costs more and
-    /// matters only when the definition is new.
+    /// The schema must be structural, and its patterns must be regular expressions. [`Schema::check`]
+    /// validates the defaults: that costs more and is necessary only for a new CRD.
     ///
     /// # Errors
     /// All broken rules, sorted by their texts.
@@ -156,104 +154,98 @@ impl Schema {
         parse::schema(value, path)
     }
 
-    /// A schema that knows nothing, for whoever only wants to go on.
-    pub(crate) fn default_schema() -> Self {
+    /// An empty schema, in place of one that cannot be parsed.
+    pub(crate) fn empty() -> Self {
         <Self as Default>::default()
     }
 
-    /// What is wrong with defaults; errors name fields below `path`.
-    ///
-    /// Only for a schema that is structural: of others nothing is known about defaults.
+    /// The errors of defaults; they name fields below `path`. The schema must be structural.
     pub fn check(&self, path: &FieldPath) -> Vec<FieldError> {
-        defaults::check(self, &Trail::below(path.as_str()))
+        check_defaults::check(self, &Trail::below(path.as_str()))
     }
 
-    /// Does to a whole object what the original does when it reads one: fills in defaults, drops
-    /// unknown fields and nulls that may not be, reads `metadata` (also of embedded objects) as
-    /// the type it is. Returns the paths of unknown fields, such as `spec.foo`: those of the
-    /// metadata, then what was dropped, then those of embedded metadata, each part sorted.
+    /// Decodes a whole object as upstream does: sets defaults, drops unknown fields and nulls that are
+    /// not allowed, decodes `metadata` (also of embedded objects). Returns the paths of unknown
+    /// fields, such as `spec.foo`: those of the metadata, then pruned ones, then those of embedded
+    /// metadata, each part sorted.
     ///
-    /// Numbers stay as they were written, because `1.0` is no integer for messages; see
-    /// [`whole_numbers`].
+    /// Numbers stay as written, because messages call `1.0` no integer; see [`whole_numbers`].
     ///
     /// # Errors
-    /// If `metadata` of the object or of an embedded object is not what it must be, in the words
-    /// of Go's decoder.
-    pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, DecodeError> {
+    /// Go's decoding error for `metadata` of the object or of an embedded object.
+    pub fn decode(&self, object: &mut Value) -> Result<Vec<String>, UnmarshalError> {
         let mut unknown = embedded::read_metadata(object, "metadata")?;
         self.default(object);
         unknown.extend(self.prune(object));
-        default::drop_nulls(self, object);
-        let mut inside = Vec::new();
-        embedded::coerce(self, object, &mut inside)?;
-        inside.sort();
-        unknown.extend(inside);
+        defaulting::drop_nulls(self, object);
+        let mut in_embedded = Vec::new();
+        embedded::coerce(self, object, &mut in_embedded)?;
+        in_embedded.sort();
+        unknown.extend(in_embedded);
         Ok(unknown)
     }
 
-    /// Does to a whole object what the original does to one that a configuration was applied to:
-    /// reads `metadata` as the type it is, fills in defaults and drops unknown fields. Nulls that
-    /// may not be stay, for [`Schema::validate`] to refuse: those that were applied, and those that
-    /// stand for objects and lists out of which everything was taken.
+    /// Decodes the result of server-side apply as upstream does: decodes `metadata`, sets defaults and
+    /// drops unknown fields. Nulls that are not allowed stay, so that [`Schema::validate`] rejects
+    /// them: applied ones, and those in place of objects and lists whose content was removed.
     ///
     /// # Errors
-    /// If `metadata` is not what it must be, in the words of Go's decoder.
-    pub fn decode_applied(&self, object: &mut Value) -> Result<(), DecodeError> {
+    /// Go's decoding error for `metadata`.
+    pub fn decode_applied(&self, object: &mut Value) -> Result<(), UnmarshalError> {
         embedded::read_metadata(object, "metadata")?;
         self.default(object);
         self.prune(object);
-        default::drop_valid_nulls(self, object);
+        defaulting::drop_valid_nulls(self, object);
         Ok(())
     }
 
-    /// Does to a stored object what [`Schema::decode`] does to one that is sent, where only the
-    /// schema may have changed since.
+    /// As [`Schema::decode`] for a stored object, after a change of the schema.
     pub fn reread(&self, object: &mut Value) {
         self.default(object);
         self.prune(object);
-        default::drop_nulls(self, object);
+        defaulting::drop_nulls(self, object);
     }
 
-    /// Drops what the schema does not have from a whole object, and returns the paths (such as
-    /// `spec.foo`) of what was dropped, sorted. `apiVersion`, `kind` and `metadata` stay.
+    /// Drops unknown fields of a whole object, and returns their paths, such as `spec.foo`, sorted.
+    /// `apiVersion`, `kind` and `metadata` stay.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::value(self, object, true)
     }
 
-    /// Fills in defaults.
+    /// Sets defaults.
     pub fn default(&self, object: &mut Value) {
-        default::fill(self, object);
+        defaulting::fill(self, object);
     }
 
-    /// Whether [`Schema::reread`] may change anything: only a schema that keeps whatever it is
-    /// given leaves everything as it is.
-    pub fn changes_what_is_stored(&self) -> bool {
+    /// Whether [`Schema::reread`] may change a stored object. A schema that only preserves unknown
+    /// fields changes nothing.
+    pub fn may_change_stored(&self) -> bool {
         !self.preserve_unknown || !self.properties.is_empty()
     }
 
-    /// Whether [`Schema::default`] may change anything.
+    /// Whether there is a default in this or a schema below.
     pub const fn has_defaults(&self) -> bool {
         self.any_default
     }
 
-    /// What is wrong with a value: types and rules, embedded objects, repeated elements of sets
-    /// and maps. Errors name fields below `path`, which is the root for a whole object.
+    /// The errors of a value: types and validations, embedded objects, duplicate elements of sets and
+    /// maps. Errors name fields below `path`, which is the root for a whole object.
     pub fn validate(&self, value: &Value, path: &FieldPath) -> Vec<FieldError> {
         let mut found = validate::value(self, value, None, path);
-        self.structure(value, None, path, &mut found);
+        self.check_structure(value, None, path, &mut found);
         found
     }
 
-    /// What is wrong with a changed value. As in the original, what was wrong before and did not
-    /// change is let through; lists may keep repeated elements if they had some.
+    /// The errors of a changed value. As in upstream, errors of unchanged parts are ignored (validation
+    /// ratcheting); lists may keep duplicate elements if they had some.
     pub fn validate_update(&self, new: &Value, old: &Value, path: &FieldPath) -> Vec<FieldError> {
         let mut found = validate::value(self, new, Some(old), path);
-        self.structure(new, Some(old), path, &mut found);
+        self.check_structure(new, Some(old), path, &mut found);
         found
     }
 
-    /// What is wrong with a whole object that is new, or that replaces `old`. `more` is what else
-    /// is wrong with it, which the original tells between rules for values and those for structure.
+    /// The errors of a whole object that is new, or that replaces `old`. `more` are other errors of the
+    /// object, which upstream reports between those of values and those of the structure.
     pub fn validate_object(
         &self,
         object: &Value,
@@ -263,12 +255,12 @@ impl Schema {
         let root = FieldPath::root();
         let mut found = validate::value(self, object, old, &root);
         found.extend(more);
-        self.structure(object, old, &root, &mut found);
+        self.check_structure(object, old, &root, &mut found);
         found
     }
 
-    /// What is wrong with a whole object of which `status` was written. Who reports on an object
-    /// cannot mend what is wrong elsewhere in it, so values are judged there alone.
+    /// The errors of a whole object after a write of its status. Only values in `status` are validated:
+    /// a controller that writes the status cannot correct the rest.
     pub fn validate_status(
         &self,
         object: &Value,
@@ -281,36 +273,36 @@ impl Schema {
             _ => Vec::new(),
         };
         found.extend(more);
-        // Embedded objects are nobody's business here either.
-        self.elements(object, Some(old), &FieldPath::root(), &mut found);
+        // Embedded objects are not validated here either.
+        self.check_elements(object, Some(old), &FieldPath::root(), &mut found);
         found
     }
 
-    /// Embedded objects, sets and maps.
-    fn structure(
+    /// Adds the errors of embedded objects, sets and maps.
+    fn check_structure(
         &self,
         value: &Value,
         old: Option<&Value>,
         path: &FieldPath,
         found: &mut Vec<FieldError>,
     ) {
-        let mut inside = FieldErrors::default();
-        embedded::validate(self, value, path, &mut inside);
-        found.extend(inside.into_vec());
-        self.elements(value, old, path, found);
+        let mut embedded_errors = FieldErrors::default();
+        embedded::validate(self, value, path, &mut embedded_errors);
+        found.extend(embedded_errors.into_vec());
+        self.check_elements(value, old, path, found);
     }
 
-    /// Sets and maps.
-    fn elements(
+    /// Adds duplicate elements of sets and maps, unless the old value had some.
+    fn check_elements(
         &self,
         value: &Value,
         old: Option<&Value>,
         path: &FieldPath,
         found: &mut Vec<FieldError>,
     ) {
-        let mut repeated = FieldErrors::default();
-        lists::validate(self, value, path, &mut repeated);
-        if repeated.is_empty() {
+        let mut duplicates = FieldErrors::default();
+        lists::validate(self, value, path, &mut duplicates);
+        if duplicates.is_empty() {
             return;
         }
         let mut before = FieldErrors::default();
@@ -318,28 +310,27 @@ impl Schema {
             lists::validate(self, old, path, &mut before);
         }
         if before.is_empty() {
-            found.extend(repeated.into_vec());
+            found.extend(duplicates.into_vec());
         }
     }
 
-    /// The schema of a property, as [`Schema::validate`] takes it for a part of an object, such as
-    /// `status`.
+    /// The schema of a property, such as `status`.
     pub fn property(&self, name: &str) -> Option<&Self> {
         let at = self.properties.binary_search_by(|property| (*property.0).cmp(name)).ok()?;
         self.properties.get(at).map(|property| &property.1)
     }
 
-    /// The type's name, as the schema has it; none if it leaves the type open.
+    /// `type`, if any.
     pub fn type_name(&self) -> Option<&'static str> {
         self.kind.map(Kind::as_str)
     }
 
-    /// The rules that are expressions.
-    pub(crate) fn expressions(&self) -> &[Expression] {
+    /// The CEL rules.
+    pub(crate) fn expressions(&self) -> &[ValidationRule] {
         self.rules.as_ref().map_or(&[], |rules| &rules.expressions)
     }
 
-    /// Whether this or a schema below has rules that are expressions.
+    /// Whether this or a schema below has CEL rules.
     pub(crate) fn has_expressions(&self) -> bool {
         let properties = self.properties.iter().map(|property| &property.1);
         let mut below = properties.chain(self.additional()).chain(self.items.as_deref());
@@ -355,7 +346,7 @@ impl Schema {
         self.any_embedded
     }
 
-    /// The schema of the values of names that are not properties.
+    /// The schema in `additionalProperties`.
     fn additional(&self) -> Option<&Self> {
         match &self.additional {
             Some(Additional::Schema(schema)) => Some(schema),
@@ -363,23 +354,23 @@ impl Schema {
         }
     }
 
-    /// The schema of a field: its own, or that of additional properties.
+    /// The schema of a field: its property, or `additionalProperties`.
     fn field(&self, name: &str) -> Option<&Self> {
         self.property(name).or_else(|| self.additional())
     }
 }
 
-/// Makes integers of all numbers without a fraction, as Go writes them: `2.0` becomes `2`.
+/// Converts numbers without a fraction to integers, as Go writes them: `2.0` becomes `2`.
 pub fn whole_numbers(fields: &mut Map<String, Value>) {
-    fields.values_mut().for_each(default::whole_numbers);
+    fields.values_mut().for_each(defaulting::whole_numbers);
 }
 
-/// Whether a format of texts is checked; others mean nothing.
+/// Whether a `format` of strings is checked; others have no effect.
 pub fn is_known_format(name: &str) -> bool {
     StringFormat::parse(name).is_some()
 }
 
-/// Fields that every object has, whether or not its schema says so.
+/// Whether each object has this field, whether or not its schema has it.
 fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }

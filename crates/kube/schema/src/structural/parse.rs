@@ -1,6 +1,6 @@
-//! Reading a schema, and refusing what is not structural.
+//! Parsing of a schema, and the rules that make it structural.
 
-use super::expressions::Expression;
+use super::expressions::ValidationRule;
 use super::pattern::Pattern;
 use super::{Additional, Kind, ListType, Rules, Schema};
 use crate::trail::{Trail, forbidden, invalid, required};
@@ -8,42 +8,42 @@ use mainstay_formats::StringFormat;
 use mainstay_object::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
-/// Where a schema stands.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
     Item,
     Field,
-    /// Below `allOf`, `anyOf`, `oneOf` or `not`: rules only, no structure.
-    Rules,
-    /// The same, where `anyOf` spells out the types of an int-or-string.
-    SpelledRules,
+    /// Below `allOf`, `anyOf`, `oneOf` or `not`: validations only, no structure.
+    Validations,
+    /// As `Validations`, where `anyOf` lists the types of an int-or-string.
+    IntOrStringTypes,
 }
 
 impl Level {
-    const fn is_rules(self) -> bool {
-        matches!(self, Self::Rules | Self::SpelledRules)
+    const fn is_validation(self) -> bool {
+        matches!(self, Self::Validations | Self::IntOrStringTypes)
     }
 }
 
-/// Reads the schema of whole objects.
+/// Parses the schema of whole objects.
 pub(super) fn schema(value: &Value, path: &FieldPath) -> Result<Schema, Vec<FieldError>> {
-    let mut reader = Reader { found: Vec::new() };
+    let mut parser = Parser { found: Vec::new() };
     let path = Trail::below(path.as_str());
-    let schema = reader.schema(value, Level::Root, &path);
-    reader.complete(schema.rules.as_deref(), &schema, &path, &path);
-    if reader.found.is_empty() {
+    let schema = parser.schema(value, Level::Root, &path);
+    parser.complete(schema.rules.as_deref(), &schema, &path, &path);
+    if parser.found.is_empty() {
         return Ok(schema);
     }
-    reader.found.sort_by_cached_key(ToString::to_string);
-    Err(reader.found)
+    parser.found.sort_by_cached_key(ToString::to_string);
+    Err(parser.found)
 }
 
-struct Reader {
+struct Parser {
     found: Vec<FieldError>,
 }
 
-impl Reader {
+impl Parser {
     fn schema(&mut self, value: &Value, level: Level, path: &Trail<'_>) -> Schema {
         let empty = Map::new();
         let source = value.as_object().unwrap_or(&empty);
@@ -67,23 +67,24 @@ impl Reader {
             default: source.get("default").filter(|value| !value.is_null()).cloned().map(Box::new),
             ..<Schema as Default>::default()
         };
-        if level.is_rules() {
-            self.forbidden(source, path);
+        if level.is_validation() {
+            self.check_forbidden(source, path);
         }
-        let below = |level: Level| if level.is_rules() { Level::Rules } else { Level::Field };
+        let below =
+            |level: Level| if level.is_validation() { Level::Validations } else { Level::Field };
         self.structure(source, &mut schema, level, below(level), path);
         self.rules(source, &mut schema, level, path);
-        let expressions = Expression::read_all(value);
+        let expressions = ValidationRule::read_all(value);
         if !expressions.is_empty() {
             schema.rules.get_or_insert_default().expressions = expressions;
         }
-        if !level.is_rules() {
+        if !level.is_validation() {
             self.invariants(source, &schema, level, path);
         }
         schema
     }
 
-    /// Properties, additional properties and items.
+    /// Parses properties, additional properties and items.
     fn structure(
         &mut self,
         source: &Map<String, Value>,
@@ -106,12 +107,12 @@ impl Reader {
                 let inner = self.schema(value, below, &path.child("additionalProperties"));
                 schema.additional = Some(Additional::Schema(Box::new(inner)));
             }
-            // `false` is refused by the CRD's own rules wherever it would matter.
+            // The rules for CRDs reject `false` where it would have an effect.
             Some(Value::Bool(_)) => schema.additional = Some(Additional::Any),
             _ => {}
         }
         if let Some(items @ Value::Object(_)) = source.get("items") {
-            let level = if level.is_rules() { Level::Rules } else { Level::Item };
+            let level = if level.is_validation() { Level::Validations } else { Level::Item };
             schema.items = Some(Box::new(self.schema(items, level, &path.child("items"))));
         }
         let mut below = (schema.embedded, schema.default.is_some());
@@ -166,11 +167,11 @@ impl Reader {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.found.push(invalid(&path.child("pattern"), &*pattern.text, detail));
         }
-        // The types of an int-or-string may be spelled out, and are then no rule of structure; the
-        // original does not ask whether the schema says that it is one.
-        let spelled = level == Level::SpelledRules
-            || (!level.is_rules() && is_int_or_string(source.get("anyOf")));
-        let spelled_below = !level.is_rules()
+        // `anyOf` may list the types of an int-or-string, without effect on the structure. Upstream does
+        // not check that the schema is an int-or-string.
+        let lists_types = level == Level::IntOrStringTypes
+            || (!level.is_validation() && is_int_or_string(source.get("anyOf")));
+        let lists_types_below = !level.is_validation()
             && source
                 .get("allOf")
                 .and_then(|all| all.get(0))
@@ -184,16 +185,16 @@ impl Reader {
             let base = path.child(name);
             for (at, value) in values.iter().enumerate() {
                 let before = self.found.len();
-                let is_first = name == "allOf" && at == 0 && spelled_below;
-                let level = if is_first { Level::SpelledRules } else { Level::Rules };
+                let is_first = name == "allOf" && at == 0 && lists_types_below;
+                let level = if is_first { Level::IntOrStringTypes } else { Level::Validations };
                 list.push(self.schema(value, level, &base.index(at)));
-                if name == "anyOf" && spelled {
+                if name == "anyOf" && lists_types {
                     self.found.truncate(before);
                 }
             }
         }
         if let Some(not @ Value::Object(_)) = source.get("not") {
-            rules.not = Some(Box::new(self.schema(not, Level::Rules, &path.child("not"))));
+            rules.not = Some(Box::new(self.schema(not, Level::Validations, &path.child("not"))));
         }
         if rules != Rules::default() {
             schema.rules = Some(Box::new(rules));
@@ -243,7 +244,7 @@ impl Reader {
             let detail = match level {
                 Level::Root => "must not be empty at the root",
                 Level::Item => "must not be empty for specified array items",
-                Level::Field | Level::Rules | Level::SpelledRules => {
+                Level::Field | Level::Validations | Level::IntOrStringTypes => {
                     "must not be empty for specified object fields"
                 }
             };
@@ -266,7 +267,7 @@ impl Reader {
         }
     }
 
-    /// `kind`, `apiVersion` and `metadata` may be there, and may say little.
+    /// The rules for properties `kind`, `apiVersion` and `metadata`, which may have few keywords.
     fn meta_invariants(&mut self, source: &Map<String, Value>, level: Level, path: &Trail<'_>) {
         let Some(Value::Object(properties)) = source.get("properties") else { return };
         let base = path.child("properties");
@@ -286,7 +287,7 @@ impl Reader {
             }
         }
         let Some(Value::Object(metadata)) = properties.get("metadata") else { return };
-        let harmless = metadata.iter().all(|(name, value)| match (name.as_str(), value) {
+        let is_allowed = metadata.iter().all(|(name, value)| match (name.as_str(), value) {
             ("type" | "default" | "externalDocs" | "example", _)
             | (_, Value::Null | Value::Bool(false)) => true,
             ("properties", Value::Object(properties)) => {
@@ -295,7 +296,7 @@ impl Reader {
             (_, Value::String(text)) => text.is_empty() && !name.starts_with("x-"),
             _ => false,
         });
-        if level == Level::Root && !harmless {
+        if level == Level::Root && !is_allowed {
             self.found.push(forbidden(
                 &base.key("metadata"),
                 "must not specify anything other than name and generateName, but metadata is implicitly specified",
@@ -303,8 +304,8 @@ impl Reader {
         }
     }
 
-    /// What schemas that are only rules may not have.
-    fn forbidden(&mut self, source: &Map<String, Value>, path: &Trail<'_>) {
+    /// The rules for keywords that schemas below `allOf` and the like may not have.
+    fn check_forbidden(&mut self, source: &Map<String, Value>, path: &Trail<'_>) {
         const EMPTY: &str = "must be empty to be structural";
         const UNDEFINED: &str = "must be undefined to be structural";
         const FALSE: &str = "must be false to be structural";
@@ -323,7 +324,7 @@ impl Reader {
             ("x-kubernetes-map-type", UNDEFINED),
             ("x-kubernetes-validations", EMPTY),
         ] {
-            // What is a pointer in the original counts also when it points to nothing much.
+            // A pointer in Go counts as set also when it points to a zero value.
             let pointer = detail == UNDEFINED && name != "additionalProperties";
             let set = match source.get(name) {
                 None | Some(Value::Null) => false,
@@ -345,7 +346,7 @@ impl Reader {
         }
     }
 
-    /// Every field that a rule speaks of must be part of the structure.
+    /// The rules for completeness: each field in a validation must be part of the structure.
     fn complete(
         &mut self,
         rules: Option<&Rules>,
@@ -401,7 +402,7 @@ fn texts(value: Option<&Value>) -> Vec<Box<str>> {
     items.filter_map(Value::as_str).map(Into::into).collect()
 }
 
-/// Whether this is the one `anyOf` that may name types: integer, then string.
+/// Whether this is the only `anyOf` that may have types: integer, then string.
 fn is_int_or_string(any_of: Option<&Value>) -> bool {
     any_of.is_some_and(|any_of| {
         *any_of == serde_json::json!([{"type": "integer"}, {"type": "string"}])

@@ -1,20 +1,20 @@
-//! Patterns of strings: regular expressions as Go writes and reads them.
+//! Patterns of strings: regular expressions with Go's syntax.
 
-use super::work::Work;
+use super::budget::CheckBudget;
 use mainstay_formats::regexp::{self, RegexpError, Size};
 use regex::Regex;
 use std::sync::OnceLock;
 
-/// How much of matching is one piece of work: instructions that look at a byte.
-const INSTRUCTIONS: usize = 32;
-/// How much of compiling is: bytes.
-const COMPILED: usize = 20;
+/// Regex instructions per byte that cost one step.
+const INSTRUCTIONS_PER_STEP: usize = 32;
+/// Bytes of a compiled pattern that cost one step.
+const BYTES_PER_STEP: usize = 20;
 
-/// A pattern, compiled when a value is first held against it: most schemas have many patterns and
-/// most objects meet few of them.
+/// A pattern, compiled at the first match: most schemas have many patterns and most objects use few of
+/// them.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// As the schema has it, and messages quote it.
+    /// The text in the schema, which messages quote.
     pub(super) text: Box<str>,
     size: Result<Size, RegexpError>,
     compiled: OnceLock<Option<Regex>>,
@@ -31,16 +31,16 @@ impl Pattern {
         Self { text: text.into(), size: regexp::measure(text), compiled: OnceLock::new() }
     }
 
-    /// Whether a text matches, or there is no work left to find out. A pattern that is no regular
-    /// expression, or takes too much memory, matches nothing.
-    pub(super) fn matches(&self, text: &str, work: &Work) -> bool {
+    /// Whether a text matches, or the budget is exhausted. A pattern that is no regular expression, or
+    /// needs too much memory, matches nothing.
+    pub(super) fn matches(&self, text: &str, budget: &CheckBudget) -> bool {
         let Ok(size) = self.size else { return false };
         if self.compiled.get().is_none() {
-            work.charge(size.bytes / COMPILED);
+            budget.charge(size.bytes / BYTES_PER_STEP);
         }
-        // An engine whose states a text drives out of memory goes through all instructions.
-        work.charge(size.instructions.saturating_mul(text.len() + 1) / INSTRUCTIONS);
-        if work.is_spent() {
+        // The worst case: an engine that runs out of states executes all instructions for each byte.
+        budget.charge(size.instructions.saturating_mul(text.len() + 1) / INSTRUCTIONS_PER_STEP);
+        if budget.is_exhausted() {
             return true;
         }
         let compiled = self.compiled.get_or_init(|| regexp::compile(&self.text).ok());
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn go_syntax_means_what_go_means() {
+    fn go_syntax_matches_as_in_go() {
         for (pattern, text, matches) in [
             (r"^\d+$", "12", true),
             (r"^\d+$", "١٢", false),
@@ -94,22 +94,26 @@ mod tests {
         ] {
             let compiled = Pattern::new(pattern);
             assert_eq!(compiled.error(), None, "{pattern}");
-            assert_eq!(compiled.matches(text, &Work::default()), matches, "{pattern} on {text}");
+            assert_eq!(
+                compiled.matches(text, &CheckBudget::default()),
+                matches,
+                "{pattern} on {text}"
+            );
         }
     }
 
     #[test]
-    fn nothing_is_compiled_for_which_no_work_is_left() {
+    fn a_pattern_is_not_compiled_beyond_the_budget() {
         let large = Pattern::new(r"^\pL{200}$");
-        let work = Work::default();
-        work.charge(15_900_000);
-        assert!(!work.is_spent());
-        assert!(large.matches("é", &work) && work.is_spent());
+        let budget = CheckBudget::default();
+        budget.charge(15_900_000);
+        assert!(!budget.is_exhausted());
+        assert!(large.matches("é", &budget) && budget.is_exhausted());
         assert!(large.compiled.get().is_none());
     }
 
     #[test]
-    fn a_pattern_that_is_none_matches_nothing() {
-        assert!(!Pattern::new("(a").matches("a", &Work::default()));
+    fn an_invalid_pattern_matches_nothing() {
+        assert!(!Pattern::new("(a").matches("a", &CheckBudget::default()));
     }
 }

@@ -1,31 +1,31 @@
-//! Dropping fields that the schema does not have.
+//! Pruning: drops fields that the schema does not have.
 
 use super::{Schema, is_meta};
 use crate::trail::{Step, Trail};
 use serde_json::Value;
 
-/// Prunes a value and returns the paths of what was dropped, sorted. At the root of a whole object
-/// its own metadata stays, as if it were embedded.
+/// Prunes a value and returns the paths of dropped fields, sorted. At the root of a whole object, type
+/// and metadata stay, as in an embedded object.
 pub(super) fn value(schema: &Schema, target: &mut Value, root: bool) -> Vec<String> {
-    let mut found = Dropped::default();
-    walk(Some(schema), target, root, &Trail::default(), &mut found);
+    let mut found = DroppedPaths::default();
+    visit(Some(schema), target, root, &Trail::default(), &mut found);
     found.paths.sort();
     found.paths
 }
 
-/// How many bytes the paths of dropped fields may have: each may be of any length, and there may be
-/// as many as the value has parts. What is dropped beyond that is dropped without a word.
+/// The most bytes of all reported paths: paths may be long, and as many as the value has fields.
+/// Further fields are dropped without a report.
 const MAX_PATHS: usize = 512 * 1024;
 
-/// Paths of fields that were dropped.
+/// Paths of dropped fields.
 #[derive(Default)]
-struct Dropped {
+struct DroppedPaths {
     paths: Vec<String>,
     bytes: usize,
 }
 
-impl Dropped {
-    fn note(&mut self, trail: &Trail<'_>) {
+impl DroppedPaths {
+    fn add(&mut self, trail: &Trail<'_>) {
         if self.bytes < MAX_PATHS {
             let path = trail.to_string();
             self.bytes += path.len();
@@ -34,56 +34,56 @@ impl Dropped {
     }
 }
 
-fn walk(
+fn visit(
     schema: Option<&Schema>,
     target: &mut Value,
     root: bool,
     trail: &Trail<'_>,
-    found: &mut Dropped,
+    found: &mut DroppedPaths,
 ) {
     if let Some(schema) = schema
         && schema.preserve_unknown
     {
-        return preserved(schema, target, root, trail, found);
+        return visit_preserved(schema, target, root, trail, found);
     }
     match target {
         Value::Object(fields) => fields.retain(|name, field| {
             let trail = trail.then(Step::Field(name));
             let Some(schema) = schema else {
-                found.note(&trail);
+                found.add(&trail);
                 return false;
             };
             if (root || schema.embedded) && is_meta(name) {
                 return true;
             }
             if let Some(property) = schema.property(name) {
-                walk(Some(property), field, false, &trail, found);
+                visit(Some(property), field, false, &trail, found);
                 return true;
             }
             if schema.additional.is_some() {
-                walk(schema.additional(), field, false, &trail, found);
+                visit(schema.additional(), field, false, &trail, found);
                 return true;
             }
-            found.note(&trail);
+            found.add(&trail);
             mainstay_fault::is_on("unknown-fields-stay")
         }),
         Value::Array(items) => {
             let items_schema = schema.and_then(|schema| schema.items.as_deref());
             for (at, item) in items.iter_mut().enumerate() {
-                walk(items_schema, item, false, &trail.then(Step::Index(at)), found);
+                visit(items_schema, item, false, &trail.then(Step::Index(at)), found);
             }
         }
         _ => {}
     }
 }
 
-/// Where unknown fields are preserved, known ones may still prune what is below them.
-fn preserved(
+/// Prunes below known fields of a schema that preserves unknown fields.
+fn visit_preserved(
     schema: &Schema,
     target: &mut Value,
     root: bool,
     trail: &Trail<'_>,
-    found: &mut Dropped,
+    found: &mut DroppedPaths,
 ) {
     match target {
         Value::Object(fields) => {
@@ -96,16 +96,16 @@ fn preserved(
                 }
                 let trail = trail.then(Step::Field(name));
                 if let Some(property) = schema.property(name) {
-                    walk(Some(property), field, false, &trail, found);
+                    visit(Some(property), field, false, &trail, found);
                 } else if schema.additional.is_some() {
-                    walk(schema.additional(), field, false, &trail, found);
+                    visit(schema.additional(), field, false, &trail, found);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
                 for (at, item) in items.iter_mut().enumerate() {
-                    preserved(schema, item, false, &trail.then(Step::Index(at)), found);
+                    visit_preserved(schema, item, false, &trail.then(Step::Index(at)), found);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! How values of JSON fit the types, numbers and lists of a schema, as the original sees them.
+//! Comparison of JSON values with types, numbers and enums of a schema, as in upstream.
 
 use super::{Kind, Schema};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(super) fn kind_of(value: &Value) -> Kind {
     }
 }
 
-/// Whether a value is of the type that a schema asks for.
+/// Whether a value has the type of a schema.
 pub(super) fn type_fits(schema: &Schema, int_or_string: bool, value: &Value) -> bool {
     let integral = |value: &Value| match value {
         Value::Number(number) => number.is_i64() || number.as_f64().is_some_and(is_whole),
@@ -32,7 +32,7 @@ pub(super) fn type_fits(schema: &Schema, int_or_string: bool, value: &Value) -> 
     }
 }
 
-/// Whether a number counts as an integer: nearly whole, and small enough to be exact.
+/// Whether a number counts as an integer: almost whole, and small enough to be exact.
 fn is_whole(number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_991.0;
     if !number.is_finite() || number.abs() > EXACT {
@@ -48,9 +48,9 @@ pub(super) fn is_multiple(number: f64, factor: f64) -> bool {
     is_whole(if factor < 1.0 { 1.0 / factor * number } else { number / factor })
 }
 
-/// Whether a value is one of those that a schema lists. The original converts it to the type of
-/// each before it compares: a fraction is cut off, and a number is the character of that code.
-pub(super) fn same(allowed: &Value, value: &Value) -> bool {
+/// Whether a value equals an enum value. Upstream converts the value to the type of the enum value: a
+/// fraction is truncated, and a number becomes the character with that code.
+pub(super) fn equals_enum_value(allowed: &Value, value: &Value) -> bool {
     match (allowed, value) {
         _ if allowed == value => !value.is_null(),
         (Value::Number(allowed), Value::Number(number)) if allowed.is_i64() => {

@@ -1,12 +1,11 @@
-//! What is wrong with a value: types, and rules beyond types.
+//! Validation of a value by a schema: types and validations.
 //!
-//! The original tries alternatives (`anyOf`, `oneOf`) and shows the errors of the one that came
-//! farthest, measured by how many of its checks passed. So the count of passed checks is kept here
-//! too; it has no other use.
+//! Of the failed alternatives of `anyOf` and `oneOf`, upstream reports the errors of the one with the
+//! most passed checks. The count of passed checks exists only for that.
 
-use super::old::Old;
-use super::types::{is_multiple, kind_of, same, type_fits};
-use super::work::{self, BYTES, Work};
+use super::budget::{self, BYTES, CheckBudget};
+use super::correlation::OldValue;
+use super::types::{equals_enum_value, is_multiple, kind_of, type_fits};
 use super::{Kind, Rules, Schema};
 use crate::trail::{Step, Trail};
 use mainstay_gocompat::quote;
@@ -16,12 +15,12 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Errors, and how many checks passed.
+/// The errors of a value, and the number of passed checks.
 #[derive(Default)]
 struct Outcome {
     errors: FieldErrors,
-    /// Hashes of the errors: each is told once, and there may be as many as the value has parts.
-    seen: HashSet<u64>,
+    /// Hashes of the errors, because each is reported once and there may be many.
+    hashes: HashSet<u64>,
     passed: usize,
 }
 
@@ -29,7 +28,7 @@ impl Outcome {
     fn merge(&mut self, other: Self) {
         self.passed += other.passed;
         if self.errors.is_empty() {
-            (self.errors, self.seen) = (other.errors, other.seen);
+            (self.errors, self.hashes) = (other.errors, other.hashes);
             return;
         }
         for error in other.errors.into_vec() {
@@ -38,58 +37,58 @@ impl Outcome {
     }
 
     fn add(&mut self, error: FieldError) {
-        // As many as elsewhere may be left out here.
-        if matches!(error.kind, FieldErrorKind::LeftOut(_)) {
+        // Equal counts of omitted errors are not duplicates.
+        if matches!(error.kind, FieldErrorKind::Omitted(_)) {
             self.errors.push(error);
             return;
         }
         let mut hasher = DefaultHasher::new();
         error.hash(&mut hasher);
-        if self.seen.insert(hasher.finish()) {
+        if self.hashes.insert(hasher.finish()) {
             self.errors.push(error);
         }
     }
 }
 
-/// Checks a value below `base`. With `old`, errors of parts that did not change are dropped.
+/// Validates a value at `base`. With `old`, errors of unchanged parts are dropped.
 pub(super) fn value(
     schema: &Schema,
     value: &Value,
     old: Option<&Value>,
     base: &FieldPath,
 ) -> Vec<FieldError> {
-    let old = old.map(|value| Old { schema, value });
-    Validator { base, in_definition: false, work: &Work::default() }.run(schema, value, old)
+    let old = old.map(|value| OldValue { schema, value });
+    Validator { base, is_default: false, budget: &CheckBudget::default() }.run(schema, value, old)
 }
 
-/// Checks a default of a definition below `base`; the work is counted for all of them together.
+/// Validates a default of a CRD at `base`; all defaults of the CRD share a budget.
 ///
-/// The original makes its validator of defaults from the structural schema rather than from the
-/// one that was sent, and loses on the way that an int-or-string has types.
+/// Upstream's validator of defaults uses the structural schema, in which an int-or-string has no
+/// types.
 pub(super) fn default(
     schema: &Schema,
     value: &Value,
     base: &FieldPath,
-    work: &Work,
+    budget: &CheckBudget,
 ) -> Vec<FieldError> {
-    Validator { base, in_definition: true, work }.run(schema, value, None)
+    Validator { base, is_default: true, budget }.run(schema, value, None)
 }
 
 struct Validator<'a> {
     base: &'a FieldPath,
-    /// Whether the value is a default.
-    in_definition: bool,
-    /// Once it is spent nothing is looked at.
-    work: &'a Work,
+    /// Whether the value is a default of a CRD.
+    is_default: bool,
+    /// Once it is exhausted, nothing more is validated.
+    budget: &'a CheckBudget,
 }
 
 impl Validator<'_> {
-    fn run(&self, schema: &Schema, value: &Value, old: Option<Old<'_>>) -> Vec<FieldError> {
+    fn run(&self, schema: &Schema, value: &Value, old: Option<OldValue<'_>>) -> Vec<FieldError> {
         let outcome = self.check(schema, value, old, &Trail::default());
-        if !self.work.is_spent() {
+        if !self.budget.is_exhausted() {
             return outcome.errors.into_vec();
         }
-        let error = self.composite(work::too_much());
+        let error = self.composite_error(budget::exceeded_message());
         vec![FieldError { kind: FieldErrorKind::Forbidden, ..error }]
     }
 
@@ -97,31 +96,31 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         value: &Value,
-        old: Option<Old<'_>>,
+        old: Option<OldValue<'_>>,
         trail: &Trail<'_>,
     ) -> Outcome {
-        let mut outcome = self.check_now(schema, value, old, trail);
+        let mut outcome = self.check_without_ratcheting(schema, value, old, trail);
         if !outcome.errors.is_empty()
             && let Some(old) = old
         {
-            self.work.charge(parts(value));
-            if !self.work.is_spent() && old.is(value) {
+            self.budget.charge(count_values(value));
+            if !self.budget.is_exhausted() && old.equals(value) {
                 outcome.errors = FieldErrors::default();
             }
         }
         outcome
     }
 
-    fn check_now(
+    fn check_without_ratcheting(
         &self,
         schema: &Schema,
         value: &Value,
-        old: Option<Old<'_>>,
+        old: Option<OldValue<'_>>,
         trail: &Trail<'_>,
     ) -> Outcome {
         let mut out = Outcome::default();
-        self.work.charge(1);
-        if self.work.is_spent() {
+        self.budget.charge(1);
+        if self.budget.is_exhausted() {
             return out;
         }
         self.check_type(schema, value, trail, &mut out);
@@ -173,41 +172,41 @@ impl Validator<'_> {
             ("", name) => name.to_owned(),
             (base, name) => format!("{base}.{name}"),
         };
-        self.work.charge((field.len() + detail.len()) / BYTES);
+        self.budget.charge((field.len() + detail.len()) / BYTES);
         FieldError { field, kind, detail }
     }
 
-    /// An error that names no field, only the object.
-    fn composite(&self, detail: String) -> FieldError {
-        // Go prints the path of nothing so, and clients see it in the causes.
+    /// An error of `anyOf` and the like, which names only the object.
+    fn composite_error(&self, detail: String) -> FieldError {
+        // Go prints an empty path so, and clients see it in the causes.
         let field = match self.base.as_str() {
             "" => "<nil>".to_owned(),
             base => base.to_owned(),
         };
-        self.work.charge(detail.len() / BYTES);
+        self.budget.charge(detail.len() / BYTES);
         FieldError { field, kind: FieldErrorKind::Invalid("".into()), detail }
     }
 
     fn check_type(&self, schema: &Schema, value: &Value, trail: &Trail<'_>, out: &mut Outcome) {
         let format = schema.rules.as_ref().and_then(|rules| rules.format.as_ref());
-        let int_or_string = schema.int_or_string && !self.in_definition;
+        let int_or_string = schema.int_or_string && !self.is_default;
         if schema.kind.is_none() && !int_or_string && format.is_none() {
             return;
         }
-        let wrong = |wanted: &str, found: &str| {
+        let type_error = |expected: &str, found: &str| {
             let kind = FieldErrorKind::TypeInvalid(found.to_owned());
             self.error(
                 trail,
                 kind,
-                format!("{trail} in body must be of type {wanted}: {}", quote(found)),
+                format!("{trail} in body must be of type {expected}: {}", quote(found)),
             )
         };
-        let wanted = || {
+        let expected = || {
             if int_or_string { "integer,string" } else { schema.kind.map_or("", Kind::as_str) }
         };
         if value.is_null() {
             if (schema.kind.is_some() || int_or_string) && !schema.nullable {
-                out.add(wrong(wanted(), "null"));
+                out.add(type_error(expected(), "null"));
             } else {
                 out.passed += 1;
             }
@@ -218,13 +217,13 @@ impl Validator<'_> {
         let fits = type_fits(schema, int_or_string, value);
         if let Some(format) = format {
             if !matches!(found, Kind::String | Kind::Array) && !fits {
-                // The original names the machine's format of the value here.
-                let machine = match found {
+                // Upstream names the format of the Go value here.
+                let go_format = match found {
                     Kind::Integer => "int64",
                     Kind::Number => "float64",
                     _ => "",
                 };
-                out.add(wrong(&format.name, machine));
+                out.add(type_error(&format.name, go_format));
                 out.passed += 1;
                 return;
             }
@@ -236,7 +235,7 @@ impl Validator<'_> {
         if fits {
             out.passed += 2;
         } else {
-            out.add(wrong(wanted(), found.as_str()));
+            out.add(type_error(expected(), found.as_str()));
             out.passed += 1;
         }
     }
@@ -245,7 +244,7 @@ impl Validator<'_> {
         &self,
         rules: &Rules,
         value: &Value,
-        old: Option<Old<'_>>,
+        old: Option<OldValue<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
@@ -253,19 +252,21 @@ impl Validator<'_> {
             let mut best: Option<Outcome> = None;
             let mut valid = None;
             for schema in &rules.any_of {
-                let tried = self.check(schema, value, old, trail);
-                if tried.errors.is_empty() {
-                    valid = Some(tried);
+                let outcome = self.check(schema, value, old, trail);
+                if outcome.errors.is_empty() {
+                    valid = Some(outcome);
                     break;
                 }
-                if best.as_ref().is_none_or(|best| tried.passed > best.passed) {
-                    best = Some(tried);
+                if best.as_ref().is_none_or(|best| outcome.passed > best.passed) {
+                    best = Some(outcome);
                 }
             }
             if valid.is_none() {
                 let name = quote(&trail.to_string());
                 out.add(
-                    self.composite(format!("{name} must validate at least one schema (anyOf)")),
+                    self.composite_error(format!(
+                        "{name} must validate at least one schema (anyOf)"
+                    )),
                 );
             }
             out.merge(valid.or(best).unwrap_or_default());
@@ -276,23 +277,23 @@ impl Validator<'_> {
         if !rules.all_of.is_empty() {
             let mut valid = 0;
             for schema in &rules.all_of {
-                let tried = self.check(schema, value, old, trail);
-                valid += usize::from(tried.errors.is_empty());
-                out.merge(tried);
+                let outcome = self.check(schema, value, old, trail);
+                valid += usize::from(outcome.errors.is_empty());
+                out.merge(outcome);
             }
             if valid != rules.all_of.len() {
                 let none = if valid == 0 { ". None validated" } else { "" };
                 let name = quote(&trail.to_string());
-                out.add(
-                    self.composite(format!("{name} must validate all the schemas (allOf){none}")),
-                );
+                out.add(self.composite_error(format!(
+                    "{name} must validate all the schemas (allOf){none}"
+                )));
             }
         }
         if let Some(not) = &rules.not
             && self.check(not, value, old, trail).errors.is_empty()
         {
             let name = quote(&trail.to_string());
-            out.add(self.composite(format!("{name} must not validate the schema (not)")));
+            out.add(self.composite_error(format!("{name} must not validate the schema (not)")));
         }
     }
 
@@ -300,7 +301,7 @@ impl Validator<'_> {
         &self,
         rules: &Rules,
         value: &Value,
-        old: Option<Old<'_>>,
+        old: Option<OldValue<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
@@ -308,13 +309,13 @@ impl Validator<'_> {
         let mut first = None;
         let mut valid = 0;
         for schema in &rules.one_of {
-            let tried = self.check(schema, value, old, trail);
-            if tried.errors.is_empty() {
+            let outcome = self.check(schema, value, old, trail);
+            if outcome.errors.is_empty() {
                 valid += 1;
                 best = None;
-                first.get_or_insert(tried);
-            } else if valid == 0 && best.as_ref().is_none_or(|best| tried.passed > best.passed) {
-                best = Some(tried);
+                first.get_or_insert(outcome);
+            } else if valid == 0 && best.as_ref().is_none_or(|best| outcome.passed > best.passed) {
+                best = Some(outcome);
             }
         }
         if valid == 1 {
@@ -326,11 +327,9 @@ impl Validator<'_> {
             valid => format!("Found {valid} valid alternatives"),
         };
         let name = quote(&trail.to_string());
-        out.add(
-            self.composite(format!(
-                "{name} must validate one and only one schema (oneOf). {found}"
-            )),
-        );
+        out.add(self.composite_error(format!(
+            "{name} must validate one and only one schema (oneOf). {found}"
+        )));
         out.merge(best.unwrap_or_default());
     }
 
@@ -338,14 +337,14 @@ impl Validator<'_> {
         if mainstay_fault::is_on("enums-are-not-checked") {
             return;
         }
-        self.work.charge(rules.allowed.len() / BYTES);
-        if self.work.is_spent()
+        self.budget.charge(rules.allowed.len() / BYTES);
+        if self.budget.is_exhausted()
             || rules.allowed.is_empty()
-            || rules.allowed.iter().any(|allowed| same(allowed, value))
+            || rules.allowed.iter().any(|allowed| equals_enum_value(allowed, value))
         {
             return;
         }
-        self.work.charge(rules.allowed.iter().map(length).sum::<usize>() / BYTES);
+        self.budget.charge(rules.allowed.iter().map(enum_value_bytes).sum::<usize>() / BYTES);
         let texts = rules.allowed.iter().map(|allowed| match allowed {
             Value::String(text) => text.clone(),
             other => json(other),
@@ -360,7 +359,7 @@ impl Validator<'_> {
     }
 
     fn check_text(&self, rules: &Rules, text: &str, trail: &Trail<'_>, out: &mut Outcome) {
-        self.work.charge(text.len() / 64);
+        self.budget.charge(text.len() / 64);
         let mut length = None;
         let mut length = || {
             *length.get_or_insert_with(|| i64::try_from(text.chars().count()).unwrap_or(i64::MAX))
@@ -376,7 +375,7 @@ impl Validator<'_> {
             let rule = format!("should be at least {min} chars long");
             out.add(self.invalid(trail, text.into(), &rule));
         } else if let Some(pattern) = &rules.pattern
-            && !pattern.matches(text, self.work)
+            && !pattern.matches(text, self.budget)
         {
             let rule = format!("should match '{}'", pattern.text);
             out.add(self.invalid(trail, text.into(), &rule));
@@ -400,20 +399,20 @@ impl Validator<'_> {
         out: &mut Outcome,
     ) {
         let value = number.as_f64().unwrap_or_default();
-        // Integers are held against the integer part of a bound, as in the original.
+        // As in upstream, integers are compared with the integer part of a bound.
         let integer = number.is_i64();
         let bound = |bound: f64| if integer { bound.trunc() } else { bound };
         #[expect(clippy::cast_possible_truncation, reason = "the integer part is meant")]
-        let told = |bound: f64| if integer { (bound as i64).to_string() } else { float(bound) };
+        let print = |bound: f64| if integer { (bound as i64).to_string() } else { float(bound) };
         if let Some(factor) = rules.multiple_of {
             let factor = bound(factor);
             if factor <= 0.0 {
-                let shown = told(factor);
+                let printed = print(factor);
                 let rule =
-                    format!("factor MultipleOf declared for {trail} must be positive: {shown}");
+                    format!("factor MultipleOf declared for {trail} must be positive: {printed}");
                 out.add(self.error(trail, FieldErrorKind::Invalid(factor.into()), rule));
             } else if !is_multiple(value, factor) {
-                let rule = format!("should be a multiple of {}", told(factor));
+                let rule = format!("should be a multiple of {}", print(factor));
                 out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
             }
         }
@@ -421,14 +420,14 @@ impl Validator<'_> {
             && (value < min || (rules.exclusive_minimum && value <= min))
         {
             let or_equal = if rules.exclusive_minimum { "" } else { "or equal to " };
-            let rule = format!("should be greater than {or_equal}{}", told(min));
+            let rule = format!("should be greater than {or_equal}{}", print(min));
             out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
         }
         if let Some(max) = rules.maximum.map(bound)
             && (value > max || (rules.exclusive_maximum && value >= max))
         {
             let or_equal = if rules.exclusive_maximum { "" } else { "or equal to " };
-            let rule = format!("should be less than {or_equal}{}", told(max));
+            let rule = format!("should be less than {or_equal}{}", print(max));
             out.add(self.invalid(trail, Value::Number(number.clone()), &rule));
         }
     }
@@ -437,15 +436,15 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         items: &[Value],
-        old: Option<Old<'_>>,
+        old: Option<OldValue<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
         if let Some(below) = &schema.items {
-            let olds = old.and_then(Old::elements);
+            let olds = old.and_then(OldValue::elements);
             for (at, item) in items.iter().enumerate() {
                 let old = old.zip(olds.as_ref()).and_then(|(old, olds)| {
-                    Some(Old { schema: old.schema.items.as_deref()?, value: olds.get(item)? })
+                    Some(OldValue { schema: old.schema.items.as_deref()?, value: olds.get(item)? })
                 });
                 out.merge(self.check(below, item, old, &trail.then(Step::Index(at))));
             }
@@ -470,7 +469,7 @@ impl Validator<'_> {
         &self,
         schema: &Schema,
         fields: &serde_json::Map<String, Value>,
-        old: Option<Old<'_>>,
+        old: Option<OldValue<'_>>,
         trail: &Trail<'_>,
         out: &mut Outcome,
     ) {
@@ -504,9 +503,9 @@ impl Validator<'_> {
             }
         }
         let required = schema.rules.as_ref().map_or(&[][..], |rules| &rules.required);
-        self.work.charge(required.len() / BYTES);
+        self.budget.charge(required.len() / BYTES);
         for name in required {
-            if self.work.is_spent() {
+            if self.budget.is_exhausted() {
                 return;
             }
             if !fields.contains_key(&**name) {
@@ -517,19 +516,19 @@ impl Validator<'_> {
     }
 }
 
-/// How many values a value has, itself included.
-fn parts(value: &Value) -> usize {
+/// The number of values in a value, itself included.
+fn count_values(value: &Value) -> usize {
     match value {
-        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(parts).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count_values).sum::<usize>(),
         _ => 1,
     }
 }
 
-/// About how long an alternative is in a message.
-fn length(allowed: &Value) -> usize {
+/// The approximate number of bytes of an enum value in a message.
+fn enum_value_bytes(allowed: &Value) -> usize {
     match allowed {
         Value::String(text) => text.len(),
-        other => BYTES * parts(other),
+        other => BYTES * count_values(other),
     }
 }

@@ -1,4 +1,4 @@
-//! The table of built-in kinds against recorded objects of Kubernetes itself.
+//! The table of built-in kinds, compared with objects recorded by Kubernetes' own tests.
 
 use mainstay_object::{Gvk, Scope};
 use mainstay_schema::builtin;
@@ -7,7 +7,7 @@ use mainstay_testdata::{ran, unpack};
 use std::collections::BTreeSet;
 
 #[test]
-fn every_row_has_a_type_and_every_stored_one_a_list_type() {
+fn each_kind_has_a_type_and_each_stored_kind_a_list_type() {
     for row in builtin::kinds() {
         assert!(builtin::definition_of(&row.gvk()).is_some(), "{}", row.gvk());
         let list = Gvk::new(row.group, row.version, row.list_kind());
@@ -20,10 +20,10 @@ fn every_row_has_a_type_and_every_stored_one_a_list_type() {
 }
 
 #[test]
-fn rows_are_unique_and_found_by_kind_and_by_plural() {
-    let mut seen = BTreeSet::new();
+fn kinds_are_unique_and_found_by_kind_and_by_plural() {
+    let mut distinct = BTreeSet::new();
     for row in builtin::kinds() {
-        assert!(seen.insert((row.group, row.version, row.kind)));
+        assert!(distinct.insert((row.group, row.version, row.kind)));
         assert!(std::ptr::eq(builtin::kind(row.group, row.version, row.kind).unwrap(), row));
         assert!(std::ptr::eq(builtin::resource(row.group, row.version, row.plural).unwrap(), row));
     }
@@ -34,10 +34,9 @@ fn rows_are_unique_and_found_by_kind_and_by_plural() {
     assert_eq!(eviction.gvk(builtin::resource("", "v1", "pods").unwrap()).group, "policy");
 }
 
-/// Objects with every field filled, as Kubernetes' own tests carry them: they are not part of this
-/// project.
+/// Objects with all fields set, from Kubernetes' own tests; they are not part of this project.
 #[test]
-fn recorded_objects_have_a_row_and_no_unknown_field() {
+fn recorded_objects_have_a_known_kind_and_no_unknown_field() {
     let Some(data) = unpack("kubernetes-api", "recorded objects of Kubernetes") else { return };
     let recorded = data.path().join("kubernetes-api/testdata/v1.35.0");
     let groups: BTreeSet<&str> = builtin::kinds().iter().map(|row| row.group).collect();
@@ -45,18 +44,18 @@ fn recorded_objects_have_a_row_and_no_unknown_field() {
     let mut skipped = BTreeSet::new();
     for entry in std::fs::read_dir(recorded).unwrap() {
         let path = entry.unwrap().path();
-        // `after_roundtrip` is how a later release would write the object.
+        // `after_roundtrip` is the object as a later release would write it.
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.extension() != Some("json".as_ref()) || name.contains(".after_roundtrip.") {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
         let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        // Documents such as `APIVersions` have no version of their own.
+        // Discovery documents such as `APIVersions` have no version.
         let Some(api_version) = value["apiVersion"].as_str() else { continue };
         let gvk = Gvk::from_api_version(api_version, value["kind"].as_str().unwrap());
         let served = gvk.version == "v1" || (gvk.group == "autoscaling" && gvk.version == "v2");
-        // Kinds that nothing serves: options of requests, answers, parts of others.
+        // Kinds that are not served: options of requests, responses, parts of others.
         let unserved = builtin::definition_of(&gvk).is_none();
         if !served || !groups.contains(gvk.group.as_str()) || unserved {
             skipped.insert((gvk.group, gvk.version, gvk.kind));

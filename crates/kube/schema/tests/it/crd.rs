@@ -1,8 +1,8 @@
-//! Custom resource definitions against what a Kubernetes 1.35 API server answered (`recorded/`).
-//! Values that the original prints in its internal form are cut out of the recording.
+//! Validation of CRDs, compared with recorded responses of a Kubernetes 1.35 API server (`recorded/`).
+//! The recording has no values that upstream prints in its internal form.
 
 use mainstay_object::{FieldError, Object, Scope};
-use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::crd::{self, CustomResourceDefinition};
 use serde_json::{Value, json};
 
 fn object(value: &Value) -> Object {
@@ -12,10 +12,10 @@ fn object(value: &Value) -> Object {
 }
 
 fn errors(object: &Object) -> Vec<FieldError> {
-    Definition::parse(object).err().unwrap_or_default()
+    CustomResourceDefinition::parse(object).err().unwrap_or_default()
 }
 
-/// `[field, message]` of each error, sorted, with large values cut out.
+/// `[field, message]` of each error, sorted, without large values.
 fn rows(errors: &[FieldError]) -> Vec<[String; 2]> {
     let mut rows: Vec<[String; 2]> = errors
         .iter()
@@ -35,7 +35,7 @@ fn rows(errors: &[FieldError]) -> Vec<[String; 2]> {
 }
 
 #[test]
-fn definitions_are_accepted_and_refused_as_the_original_does() {
+fn crds_are_accepted_and_rejected_as_by_upstream() {
     let cases: Vec<Value> =
         serde_json::from_str(include_str!("recorded/definitions.json")).unwrap();
     assert!(cases.len() > 80);
@@ -70,8 +70,8 @@ fn two_versions() -> Value {
 }
 
 #[test]
-fn a_definition_is_completed_and_read() {
-    let crd = Definition::parse(&object(&two_versions())).unwrap();
+fn a_crd_is_defaulted_and_parsed() {
+    let crd = CustomResourceDefinition::parse(&object(&two_versions())).unwrap();
     assert_eq!((crd.singular.as_str(), crd.list_kind.as_str()), ("cee", "CeeList"));
     assert_eq!(crd.scope, Scope::Cluster);
     assert_eq!(crd.conversion, json!({"strategy": "None"}));
@@ -87,7 +87,7 @@ fn a_definition_is_completed_and_read() {
 }
 
 #[test]
-fn what_may_not_change_is_refused() {
+fn changes_of_immutable_fields_are_rejected() {
     let old = object(&two_versions());
     let mut new = old.clone();
     new.set(&["spec", "scope"], "Namespaced".into());
@@ -108,14 +108,34 @@ fn what_may_not_change_is_refused() {
 }
 
 #[test]
-fn a_version_with_stored_objects_must_stay() {
+fn a_stored_version_cannot_be_removed() {
     let old = object(&two_versions());
     let mut new = old.clone();
-    let kept = old.array(&["spec", "versions"])[0].clone();
-    new.set(&["spec", "versions"], json!([kept]));
+    let stored_version = old.array(&["spec", "versions"])[0].clone();
+    new.set(&["spec", "versions"], json!([stored_version]));
     let errors = crd::validate_update(&new, &old);
-    // What is left is not stored in either, which is told first.
+    // The remaining version is no storage version either; that error comes first.
     assert_eq!(errors[0].field, "spec.versions");
     assert_eq!(errors[1].field, "status.storedVersions[0]");
     assert!(errors[1].detail.starts_with("missing from spec.versions; v1 was previously"));
+}
+
+#[test]
+fn metadata_has_no_embedded_resources_and_no_defaults_of_map_values() {
+    let mut value = two_versions();
+    let metadata = json!({
+        "type": "object", "x-kubernetes-embedded-resource": true,
+        "additionalProperties": {"type": "string", "default": "x"},
+    });
+    for version in value["spec"]["versions"].as_array_mut().unwrap() {
+        version["schema"]["openAPIV3Schema"]["properties"]["metadata"] = metadata.clone();
+    }
+    let found: Vec<String> =
+        crd::validate(&object(&value)).iter().map(|error| error.detail.clone()).collect();
+    for expected in [
+        "must not be used inside of resource meta",
+        "must not be set inside additionalProperties applying to object metadata",
+    ] {
+        assert!(found.iter().any(|detail| detail == expected), "{expected}: {found:?}");
+    }
 }

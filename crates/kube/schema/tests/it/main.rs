@@ -1,5 +1,5 @@
-//! The rules of the crate, told by what goes in and what comes out.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Tests of the public functions of the crate.
+#![expect(clippy::unwrap_used, reason = "a panic is a test failure")]
 
 mod builtin;
 mod crd;

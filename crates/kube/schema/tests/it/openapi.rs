@@ -1,16 +1,16 @@
-//! Documents: what kubectl looks for in them.
+//! OpenAPI documents: the parts that kubectl reads.
 
 use mainstay_object::Object;
-use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::crd::{self, CustomResourceDefinition};
 use mainstay_schema::{builtin, openapi};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-fn things() -> Definition {
+fn things() -> CustomResourceDefinition {
     let crd: Value = serde_json::from_str(include_str!("recorded/thing.json")).unwrap();
     let mut object = Object::from_value(crd).unwrap();
     crd::default(&mut object);
-    Definition::parse(&object).unwrap()
+    CustomResourceDefinition::parse(&object).unwrap()
 }
 
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -27,7 +27,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_group_version_has_a_document_whose_references_hold() {
+fn each_group_version_has_a_document_with_valid_references() {
     let versions: BTreeSet<(&str, &str)> =
         builtin::kinds().iter().map(|row| (row.group, row.version)).collect();
     for (group, version) in versions {
@@ -54,7 +54,7 @@ fn every_group_version_has_a_document_whose_references_hold() {
     assert_eq!(openapi::document("apis/nobody.io/v1", &[]), None);
 }
 
-/// What `kubectl apply` asks before it trusts the server to find unknown fields.
+/// `kubectl apply` reads this before it leaves the validation of fields to the server.
 #[test]
 fn patch_operations_name_their_kind_and_field_validation() {
     let document = openapi::document("apis/apps/v1", &[]).unwrap();
@@ -74,7 +74,7 @@ fn patch_operations_name_their_kind_and_field_validation() {
     assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force"]);
 }
 
-/// What `kubectl explain` and strategic merge patches read.
+/// `kubectl explain` and strategic merge patches read this.
 #[test]
 fn types_have_descriptions_and_merge_keys() {
     let document = openapi::document("api/v1", &[]).unwrap();
@@ -94,7 +94,7 @@ fn types_have_descriptions_and_merge_keys() {
 }
 
 #[test]
-fn custom_kinds_are_published_with_their_schema() {
+fn documents_of_custom_kinds_have_their_schema() {
     let things = things();
     let document = openapi::document("apis/t.io/v1", &[&things]).unwrap();
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
@@ -120,23 +120,23 @@ fn custom_kinds_are_published_with_their_schema() {
 }
 
 #[test]
-fn the_hash_changes_with_the_schema_and_not_otherwise() {
-    let one = things();
-    let hash = openapi::hash("apis/t.io/v1", &[&one]);
+fn the_hash_changes_only_with_the_schema() {
+    let crd = things();
+    let hash = openapi::hash("apis/t.io/v1", &[&crd]);
     assert_eq!(hash.len(), 128);
     assert_eq!(hash, openapi::hash("apis/t.io/v1", &[&things()]));
     let mut crd: Value = serde_json::from_str(include_str!("recorded/thing.json")).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "new".into();
     let mut object = Object::from_value(crd).unwrap();
     crd::default(&mut object);
-    let other = Definition::parse(&object).unwrap();
+    let other = CustomResourceDefinition::parse(&object).unwrap();
     assert_ne!(hash, openapi::hash("apis/t.io/v1", &[&other]));
     assert_ne!(openapi::hash("apis/apps/v1", &[]), openapi::hash("apis/batch/v1", &[]));
 }
 
-/// Names that a real server of 1.35 gives: they are made of a hash of the whole parameter.
+/// The names contain a hash of the whole parameter; these are from a real server of 1.35.
 #[test]
-fn version_2_shares_parameters_under_the_names_of_a_real_server() {
+fn version_2_names_shared_parameters_as_a_real_server() {
     let document = openapi::swagger(&[&things()]);
     let shared = document["parameters"].as_object().unwrap();
     for name in [
@@ -158,7 +158,7 @@ fn version_2_shares_parameters_under_the_names_of_a_real_server() {
 }
 
 #[test]
-fn version_2_leaves_out_what_its_clients_cannot_read() {
+fn version_2_omits_keywords_that_its_clients_do_not_support() {
     let document = openapi::swagger(&[&things()]);
     let port = &document["definitions"]["io.k8s.api.core.v1.ContainerPort"]["properties"];
     assert_eq!(port["protocol"].get("default"), None);

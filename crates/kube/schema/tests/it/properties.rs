@@ -1,4 +1,4 @@
-//! What holds for every schema and every value.
+//! Property tests for arbitrary schemas and values.
 
 use mainstay_object::{FieldPath, Object};
 use mainstay_schema::crd;
@@ -27,7 +27,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Keywords with values that mostly fit them, and sometimes any value at all.
+/// Keywords with values that mostly fit, and sometimes arbitrary ones.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec![
         json!({"type": "string"}),
@@ -53,7 +53,7 @@ fn schema() -> impl Strategy<Value = Value> {
             }
             schema
         });
-        let list = (inner.clone(), prop::sample::select(vec!["atomic", "set", "map", "odd"]))
+        let list = (inner.clone(), prop::sample::select(vec!["atomic", "set", "map", "extra"]))
             .prop_map(|(items, kind)| {
                 json!({
                     "type": "array", "items": items, "x-kubernetes-list-type": kind,
@@ -75,10 +75,10 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever a definition says, it is judged; whatever is stored, it can be read.
+    /// Each CRD can be validated, and each stored CRD can be parsed.
     #[test]
-    fn no_definition_is_too_odd(schema in schema(), odd in value()) {
-        for schema in [schema, odd] {
+    fn validation_accepts_arbitrary_crds(schema in schema(), extra in value()) {
+        for schema in [schema, extra] {
             let mut definition = Object::from_value(json!({
                 "metadata": {"name": "as.b.io"},
                 "spec": {
@@ -92,13 +92,13 @@ proptest! {
             crd::default(&mut definition);
             let errors = crd::validate(&definition);
             prop_assert_eq!(errors.len(), crd::validate(&definition).len());
-            prop_assert_eq!(crd::Definition::read(&definition).versions.len(), 2);
+            prop_assert_eq!(crd::CustomResourceDefinition::read(&definition).versions.len(), 2);
         }
     }
 
-    /// No value is too odd to be read and judged, new or changed.
+    /// Each value can be decoded and validated, new or changed.
     #[test]
-    fn no_value_is_too_odd(schema in schema(), new in value(), old in value()) {
+    fn validation_accepts_arbitrary_values(schema in schema(), new in value(), old in value()) {
         let wrapped = json!({"type": "object", "properties": {"a": schema}});
         if let Ok(schema) = Schema::parse(&wrapped) {
             let root = FieldPath::root();
@@ -106,16 +106,16 @@ proptest! {
             let _ = schema.decode(&mut new);
             schema.validate(&new, &root);
             schema.validate_update(&new, &old, &root);
-            // What is the same as before is let through, unless it is about structure.
+            // An unchanged value is valid, except for errors of the structure.
             let same = schema.validate_update(&new, &new, &root);
             let all = schema.validate(&new, &root);
             prop_assert!(same.len() <= all.len());
         }
     }
 
-    /// What was pruned and defaulted once stays as it is, under a schema that is good.
+    /// Pruning and defaulting under a valid schema are idempotent.
     #[test]
-    fn reading_is_done_once(schema in schema(), value in value()) {
+    fn decoding_is_idempotent(schema in schema(), value in value()) {
         let wrapped = json!({"type": "object", "properties": {"a": schema}});
         let Ok(schema) = Schema::parse(&wrapped) else { return Ok(()) };
         if !schema.check(&FieldPath::root()).is_empty() {

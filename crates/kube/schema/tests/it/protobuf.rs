@@ -1,7 +1,7 @@
-//! Protobuf against recorded objects of Kubernetes itself, and against bytes that are none.
+//! Protobuf, compared with objects recorded by Kubernetes' own tests, and malformed bytes.
 
 use mainstay_object::Gvk;
-use mainstay_schema::builtin::{self, Definition};
+use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::{protobuf, strict};
 use mainstay_testdata::{ran, unpack};
 use mainstay_yaml::Options;
@@ -10,26 +10,25 @@ use std::fs;
 use std::path::Path;
 
 /// The type of a recorded object, from the name of its file: `apps.v1.Deployment`.
-fn type_of(name: &str) -> &'static Definition {
+fn type_of(name: &str) -> &'static TypeDefinition {
     let mut parts = name.rsplitn(3, '.');
     let (kind, version) = (parts.next().unwrap(), parts.next().unwrap());
     let group = parts.next().unwrap();
     let gvk = Gvk::new(if group == "core" { "" } else { group }, version, kind);
     builtin::definition_of(&gvk)
-        // Options and answers of requests are recorded as if they were in the core group.
+        // Options and responses of requests are recorded in the core group.
         .or_else(|| builtin::definition(&format!("apimachinery.pkg.apis.meta.v1.{kind}")))
         .unwrap_or_else(|| panic!("no type for {gvk}"))
 }
 
-fn decoded(definition: &Definition, mut value: Value) -> Value {
+fn decode_strictly(definition: &TypeDefinition, mut value: Value) -> Value {
     assert_eq!(strict::decode(definition, &mut value), Ok(Vec::new()), "{}", definition.name());
     value
 }
 
-/// Objects with every field filled, as Kubernetes' own tests carry them: they are not part of this
-/// project.
+/// Objects with all fields set, from Kubernetes' own tests; they are not part of this project.
 #[test]
-fn recorded_objects_are_the_same_from_json_yaml_and_protobuf_and_go_back() {
+fn recorded_objects_round_trip_through_json_yaml_and_protobuf() {
     let Some(data) = unpack("kubernetes-api", "recorded objects in three forms") else { return };
     let recorded = data.path().join("kubernetes-api/testdata/v1.35.0");
     let mut checked = 0;
@@ -37,7 +36,7 @@ fn recorded_objects_are_the_same_from_json_yaml_and_protobuf_and_go_back() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         let Some(name) = name.strip_suffix(".json") else { continue };
-        // How a later release would write an object that this one knows.
+        // The object as a later release would write it.
         if name.ends_with(".after_roundtrip") {
             continue;
         }
@@ -52,10 +51,10 @@ fn check(folder: &Path, name: &str) {
     let read = |end: &str| fs::read(folder.join(format!("{name}.{end}"))).unwrap();
     let definition = type_of(name);
     let recorded: Value = serde_json::from_slice(&read("json")).unwrap();
-    let json = decoded(definition, recorded.clone());
+    let json = decode_strictly(definition, recorded.clone());
     assert_eq!(json, recorded, "{name}: JSON is not what Go writes");
     let yaml = mainstay_yaml::one(&read("yaml"), &Options::default()).unwrap();
-    assert_eq!(decoded(definition, yaml), json, "{name}: YAML");
+    assert_eq!(decode_strictly(definition, yaml), json, "{name}: YAML");
     let body = read("pb");
     let envelope = protobuf::unwrap(&body).unwrap();
     let mut value = protobuf::decode(definition, envelope.raw).unwrap();
@@ -68,19 +67,19 @@ fn check(folder: &Path, name: &str) {
         fields.remove("kind");
         fields.remove("apiVersion");
     }
-    assert_eq!(decoded(definition, value), json, "{name}: protobuf");
+    assert_eq!(decode_strictly(definition, value), json, "{name}: protobuf");
     let raw = protobuf::encode(definition, &json.to_string()).unwrap();
     assert_eq!(raw, envelope.raw, "{name}: bytes");
     let wrapped = protobuf::wrap(&envelope.api_version, &envelope.kind, &raw);
     assert_eq!(wrapped, body, "{name}: envelope");
 }
 
-fn pod() -> &'static Definition {
+fn pod() -> &'static TypeDefinition {
     builtin::definition("api.core.v1.Pod").unwrap()
 }
 
 #[test]
-fn bodies_that_are_no_protobuf_are_refused_in_the_words_of_go() {
+fn malformed_bodies_are_rejected_with_the_errors_of_go() {
     for (body, words) in [
         (&b""[..], "empty data"),
         (
@@ -113,8 +112,8 @@ fn bodies_that_are_no_protobuf_are_refused_in_the_words_of_go() {
 }
 
 #[test]
-fn what_the_type_does_not_know_is_skipped_and_parts_of_a_message_add_up() {
-    // Unknown number, text, fixed and group fields; then metadata in two parts.
+fn unknown_fields_are_skipped_and_parts_of_a_message_are_merged() {
+    // Unknown varint, string, fixed and group fields; then metadata in two parts.
     let raw = b"\x88\x06\x01\x92\x06\x01x\x99\x06\x01\x02\x03\x04\x05\x06\x07\x08\xa3\x06\x08\x01\xa4\x06\
         \x0a\x03\x0a\x01a\x0a\x03\x1a\x01n";
     let value = protobuf::decode(pod(), raw).unwrap();
@@ -122,13 +121,13 @@ fn what_the_type_does_not_know_is_skipped_and_parts_of_a_message_add_up() {
 }
 
 #[test]
-fn texts_that_are_not_utf_8_lose_only_what_is_not() {
+fn invalid_utf_8_in_strings_is_replaced() {
     let value = protobuf::decode(pod(), b"\x0a\x05\x0a\x03a\xffb").unwrap();
     assert_eq!(value["metadata"]["name"], "a\u{fffd}b");
 }
 
 #[test]
-fn nesting_is_bounded_and_truncation_is_always_an_error_or_a_smaller_object() {
+fn nesting_is_limited_and_truncated_messages_are_errors_or_smaller_objects() {
     let definition =
         builtin::definition("apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
             .unwrap();
@@ -157,15 +156,15 @@ fn nesting_is_bounded_and_truncation_is_always_an_error_or_a_smaller_object() {
 
 proptest::proptest! {
     #[test]
-    fn any_bytes_decode_or_are_refused(raw in proptest::collection::vec(0_u8..=255, 0..200)) {
+    fn arbitrary_bytes_decode_or_are_rejected(raw in proptest::collection::vec(0_u8..=255, 0..200)) {
         let _ = protobuf::decode(pod(), &raw);
         let _ = protobuf::unwrap(&[&protobuf::MAGIC[..], &raw].concat());
     }
 }
 
-/// Every form that only definitions have: a schema or a list of them, a schema or true, any JSON.
+/// All types that only CRDs have: a schema or a list of schemas, a schema or a boolean, any JSON.
 #[test]
-fn schemas_of_definitions_go_there_and_back() {
+fn schemas_of_crds_round_trip() {
     let definition =
         builtin::definition("apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
             .unwrap();
@@ -179,6 +178,9 @@ fn schemas_of_definitions_go_there_and_back() {
         serde_json::json!({"maxLength": 0, "x-kubernetes-preserve-unknown-fields": false}),
     ] {
         let raw = protobuf::encode(definition, &schema.to_string()).unwrap();
-        assert_eq!(decoded(definition, protobuf::decode(definition, &raw).unwrap()), schema);
+        assert_eq!(
+            decode_strictly(definition, protobuf::decode(definition, &raw).unwrap()),
+            schema
+        );
     }
 }

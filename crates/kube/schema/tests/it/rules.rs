@@ -1,8 +1,8 @@
-//! Rules that are expressions, against what the original's own code answered (`recorded/`), and
-//! against definitions that people have published.
+//! CEL rules, compared with recorded results of upstream's code (`recorded/`), and with published
+//! CRDs.
 
 use mainstay_object::{FieldError, Object};
-use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::crd::{self, CustomResourceDefinition};
 use mainstay_testdata::{ran, unpack};
 use mainstay_yaml::Options;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn recorded(case: &Value) -> Vec<[String; 2]> {
 }
 
 #[test]
-fn rules_are_accepted_and_refused_as_the_original_does() {
+fn rules_are_accepted_and_rejected_as_by_upstream() {
     let cases: Vec<Value> =
         serde_json::from_str(include_str!("recorded/rules_schemas.json")).unwrap();
     assert!(cases.len() > 100);
@@ -50,39 +50,39 @@ fn rules_are_accepted_and_refused_as_the_original_does() {
 }
 
 #[test]
-fn objects_are_held_to_rules_as_the_original_does_at_the_same_cost() {
+fn rules_evaluate_with_the_results_and_costs_of_upstream() {
     let cases: Vec<Value> =
         serde_json::from_str(include_str!("recorded/rules_objects.json")).unwrap();
     assert!(cases.len() > 90);
     for case in cases {
-        let definition = Definition::read(&definition(&case["schema"]));
+        let definition = CustomResourceDefinition::read(&definition(&case["schema"]));
         let version = &definition.versions[0];
         let rules = version.rules().unwrap();
         let object = case["object"].as_object().unwrap();
         let old = case.get("old").and_then(Value::as_object);
-        let verdict = rules.evaluate(&version.schema, object, old);
-        assert_eq!(rows(&verdict.errors), recorded(&case), "{case}");
-        let mut warnings = verdict.warnings;
+        let evaluation = rules.evaluate(&version.schema, object, old);
+        assert_eq!(rows(&evaluation.errors), recorded(&case), "{case}");
+        let mut warnings = evaluation.warnings;
         warnings.sort();
         let expected = case.get("warnings").cloned().unwrap_or_else(|| json!([]));
         assert_eq!(json!(warnings), expected, "{case}");
         if let Some(cost) = case.get("cost") {
-            assert_eq!(verdict.spent, *cost, "{case}");
+            assert_eq!(evaluation.cost, *cost, "{case}");
         }
     }
 }
 
 #[test]
-fn rules_of_an_unchanged_schema_may_cost_what_they_did() {
+fn rules_of_an_unchanged_schema_may_exceed_the_cost_limit() {
     let schema = json!({"type": "object", "properties": {"spec": {
         "type": "object",
         "properties": {"l": {"type": "array", "items": {"type": "string"}}},
         "x-kubernetes-validations": [{"rule": "self.l.all(x, x.contains('y'))"}],
     }}});
     let old = definition(&schema);
-    let wrong = rows(&crd::validate(&old));
-    assert_eq!(wrong.len(), 3, "{wrong:?}");
-    assert!(wrong.iter().any(|row| row[1].starts_with("Forbidden: estimated rule cost exceeds")));
+    let errors = rows(&crd::validate(&old));
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert!(errors.iter().any(|row| row[1].starts_with("Forbidden: estimated rule cost exceeds")));
     let same = rows(&crd::validate_update(&old, &old));
     assert_eq!(same.len(), 2, "{same:?}");
     let mut other = old.clone();
@@ -91,7 +91,7 @@ fn rules_of_an_unchanged_schema_may_cost_what_they_did() {
     let (parent, name) = property.rsplit_once('/').unwrap();
     value.pointer_mut(parent).unwrap()[name] = "new".into();
     let other = Object::from_value(value).unwrap();
-    assert_eq!(rows(&crd::validate_update(&other, &old)), wrong);
+    assert_eq!(rows(&crd::validate_update(&other, &old)), errors);
 }
 
 #[test]
@@ -104,33 +104,34 @@ fn rules_are_compiled_once_for_a_schema() {
     second["name"] = "v2".into();
     second["storage"] = false.into();
     value["spec"]["versions"].as_array_mut().unwrap().push(second);
-    let before = Definition::read(&Object::from_value(value.clone()).unwrap());
+    let before = CustomResourceDefinition::read(&Object::from_value(value.clone()).unwrap());
     let rules = before.versions[0].rules().unwrap();
     assert!(std::ptr::eq(rules, before.versions[1].rules().unwrap()));
     let other = json!([{"rule": "true"}]);
     value["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = other;
-    let after = Definition::read(&Object::from_value(value).unwrap()).after(&before);
+    let after =
+        CustomResourceDefinition::read(&Object::from_value(value).unwrap()).with_rules_of(&before);
     assert!(std::ptr::eq(rules, after.versions[0].rules().unwrap()));
     assert!(!std::ptr::eq(rules, after.versions[1].rules().unwrap()));
 }
 
 #[test]
-fn what_is_found_is_bounded() {
+fn the_size_of_violations_is_limited() {
     let long = "x".repeat(100_000);
     let schema = json!({"type": "object", "properties": {"l": {
         "type": "array",
         "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "false", "message": long}]},
     }}});
-    let definition = Definition::read(&definition(&schema));
+    let definition = CustomResourceDefinition::read(&definition(&schema));
     let version = &definition.versions[0];
     let object = json!({"l": vec![1; 1_000]});
     let rules = version.rules().unwrap();
-    let verdict = rules.evaluate(&version.schema, object.as_object().unwrap(), None);
-    assert!(matches!(verdict.errors.len(), 10..50), "{}", verdict.errors.len());
+    let evaluation = rules.evaluate(&version.schema, object.as_object().unwrap(), None);
+    assert!(matches!(evaluation.errors.len(), 10..50), "{}", evaluation.errors.len());
 }
 
 #[test]
-fn deep_schemas_need_little_stack() {
+fn deep_schemas_fit_into_a_small_stack() {
     let rules = json!([{"rule": "self == oldSelf || has(self.a)"}]);
     let (mut schema, mut object) = (json!({"type": "object"}), json!({}));
     for _ in 0..60 {
@@ -143,11 +144,11 @@ fn deep_schemas_need_little_stack() {
     let run = move || {
         let definition = definition(&schema);
         assert_ne!(crd::validate(&definition), []);
-        let definition = Definition::read(&definition);
+        let definition = CustomResourceDefinition::read(&definition);
         let version = &definition.versions[0];
         let object = object.as_object().unwrap();
-        let verdict = version.rules().unwrap().evaluate(&version.schema, object, Some(object));
-        assert_eq!(verdict.errors, []);
+        let evaluation = version.rules().unwrap().evaluate(&version.schema, object, Some(object));
+        assert_eq!(evaluation.errors, []);
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }
@@ -179,7 +180,7 @@ fn count_rules(value: &Value) -> usize {
 }
 
 #[test]
-fn published_definitions_with_rules_are_accepted() {
+fn published_crds_with_rules_are_valid() {
     for (archive, what) in [("crds", "definitions"), ("bundles-249", "bundles")] {
         let Some(folder) = unpack(archive, &format!("rules of published {what}")) else { continue };
         let mut all = Vec::new();
@@ -198,10 +199,11 @@ fn published_definitions_with_rules_are_accepted() {
                 }
                 let mut object = Object::from_value(document.value).unwrap();
                 crd::default(&mut object);
-                let wrong = crd::validate(&object);
-                let wrong = wrong.iter().filter(|error| error.field.contains("openAPIV3Schema"));
-                assert_eq!(wrong.count(), 0, "{}: {:?}", path.display(), crd::validate(&object));
-                let read = Definition::read(&object);
+                let errors = crd::validate(&object);
+                let in_schema =
+                    errors.iter().filter(|error| error.field.contains("openAPIV3Schema"));
+                assert_eq!(in_schema.count(), 0, "{}: {errors:?}", path.display());
+                let read = CustomResourceDefinition::read(&object);
                 assert!(read.versions.iter().any(|version| version.rules().is_some()));
                 definitions += 1;
                 rules += count;

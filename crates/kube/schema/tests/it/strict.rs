@@ -1,15 +1,15 @@
-//! Strict decoding: the words were taken from a Kubernetes 1.35 API server.
+//! Strict decoding, with the messages of a Kubernetes 1.35 API server.
 
 use mainstay_schema::builtin::definition;
 use mainstay_schema::{form, strict};
 use serde_json::{Value, json};
 
-fn refusal(name: &str, mut value: Value) -> String {
+fn decode_error(name: &str, mut value: Value) -> String {
     strict::decode(definition(name).unwrap(), &mut value).unwrap_err().to_string()
 }
 
 #[test]
-fn values_of_wrong_types_are_refused_in_the_words_of_go() {
+fn values_of_wrong_types_are_rejected_with_the_errors_of_go() {
     let deployment = "api.apps.v1.Deployment";
     let pod = "api.core.v1.Pod";
     let surge =
@@ -38,12 +38,12 @@ fn values_of_wrong_types_are_refused_in_the_words_of_go() {
         ("api.core.v1.Secret", json!({"data": {"a": 5}}), format!("json: cannot unmarshal number {field} Secret.data of type []uint8")),
         ("api.core.v1.Secret", json!({"data": []}), format!("json: cannot unmarshal array {field} Secret.data of type map[string][]uint8")),
     ] {
-        assert_eq!(refusal(name, value), words);
+        assert_eq!(decode_error(name, value), words);
     }
 }
 
 #[test]
-fn decoding_drops_what_go_would_drop_and_keeps_empty_objects() {
+fn decoding_drops_unknown_fields_and_nulls_and_keeps_empty_objects() {
     let mut value = json!({
         "metadata": {"name": "x", "creationTimestamp": null, "zz": 1},
         "spec": {
@@ -72,7 +72,7 @@ fn decoding_drops_what_go_would_drop_and_keeps_empty_objects() {
 }
 
 #[test]
-fn zero_values_are_written_as_their_go_fields_say() {
+fn zero_values_are_written_by_the_tags_of_their_go_fields() {
     for (name, sent, written) in [
         (
             "api.apps.v1.Deployment",
@@ -112,11 +112,11 @@ fn zero_values_are_written_as_their_go_fields_say() {
         let definition = definition(name).unwrap();
         let mut value = sent.clone();
         assert_eq!(strict::decode(definition, &mut value), Ok(vec![]));
-        form::store(definition, value.as_object_mut().unwrap());
+        form::nullify_empty_lists(definition, value.as_object_mut().unwrap());
         assert_eq!(value, written, "{name}");
         let mut again = sent.as_object().unwrap().clone();
         form::complete(definition, &mut again);
-        form::store(definition, &mut again);
+        form::nullify_empty_lists(definition, &mut again);
         if name != "api.core.v1.ConfigMap" {
             assert_eq!(Value::Object(again), written, "{name}");
         }
@@ -124,7 +124,7 @@ fn zero_values_are_written_as_their_go_fields_say() {
 }
 
 #[test]
-fn wrong_types_are_named_as_go_names_them() {
+fn errors_contain_the_type_names_of_go() {
     let pod = |container| json!({"spec": {"containers": [container]}});
     for (value, words) in [
         (
@@ -144,12 +144,12 @@ fn wrong_types_are_named_as_go_names_them() {
             "json: cannot unmarshal string into Go struct field PodSpec.spec.nodeSelector of type map[string]string",
         ),
     ] {
-        assert_eq!(refusal("api.core.v1.Pod", value), words);
+        assert_eq!(decode_error("api.core.v1.Pod", value), words);
     }
 }
 
 #[test]
-fn times_and_quantities_get_their_one_form() {
+fn times_and_quantities_are_normalized() {
     let mut value = json!({
         "metadata": {"creationTimestamp": "2026-01-02T03:04:05.678+01:00"},
         "spec": {"containers": [{"resources": {"limits": {"cpu": 0.5, "memory": "1024Ki", "x": 2}}}]},
@@ -164,7 +164,7 @@ fn times_and_quantities_get_their_one_form() {
 }
 
 #[test]
-fn bytes_are_written_without_line_ends_and_spare_bits() {
+fn bytes_are_written_without_line_breaks_and_spare_bits() {
     let secret = definition("api.core.v1.Secret").unwrap();
     for (given, stored) in [("YWI=", "YWI="), ("YW\nI=\r\n", "YWI="), ("QR==", "QQ=="), ("", "")] {
         let mut value = json!({"data": {"a": given}});
@@ -174,7 +174,7 @@ fn bytes_are_written_without_line_ends_and_spare_bits() {
 }
 
 #[test]
-fn repeated_keys_are_noted_and_the_last_one_wins() {
+fn duplicate_keys_are_reported_and_the_last_one_wins() {
     let parsed =
         strict::parse(br#"{"a":{"b":1,"b":2},"c":[{"d":1},{"d":1,"d":3}],"a":{"b":4}}"#).unwrap();
     assert_eq!(parsed.value, json!({"a": {"b": 4}, "c": [{"d": 1}, {"d": 3}]}));
@@ -185,7 +185,7 @@ fn repeated_keys_are_noted_and_the_last_one_wins() {
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn nesting_is_limited() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(strict::parse(deep.as_bytes()).is_err());
     assert!(strict::parse(b"{} x").is_err());

@@ -1,5 +1,5 @@
-//! Structural schemas against what a Kubernetes 1.35 API server answered (`recorded/`): for each
-//! spec of a custom object the unknown fields, the errors or what was stored.
+//! Structural schemas, compared with recorded responses of a Kubernetes 1.35 API server (`recorded/`):
+//! for each spec of a custom object the unknown fields, and the errors or the stored object.
 
 use mainstay_object::{FieldPath, Status};
 use mainstay_schema::structural::{Schema, whole_numbers};
@@ -10,7 +10,7 @@ fn schema() -> Schema {
     Schema::parse(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).unwrap()
 }
 
-/// `[field, reason, message]` of each cause, sorted: the original's order is that of a hash map.
+/// `[field, reason, message]` of each cause, sorted, because upstream's order is random.
 fn causes(status: &Status) -> Value {
     let mut rows: Vec<[String; 3]> = status
         .details
@@ -23,7 +23,7 @@ fn causes(status: &Status) -> Value {
 }
 
 #[test]
-fn objects_are_read_and_refused_as_the_original_does() {
+fn objects_are_decoded_and_rejected_as_by_upstream() {
     let schema = schema();
     let cases: Vec<Value> = serde_json::from_str(include_str!("recorded/structural.json")).unwrap();
     assert!(cases.len() > 70);
@@ -56,7 +56,7 @@ fn objects_are_read_and_refused_as_the_original_does() {
 }
 
 #[test]
-fn metadata_is_read_as_the_type_it_is() {
+fn metadata_is_decoded_as_object_meta() {
     let schema = schema();
     for (metadata, words) in [
         (
@@ -78,7 +78,7 @@ fn metadata_is_read_as_the_type_it_is() {
 }
 
 #[test]
-fn a_part_is_checked_below_its_path() {
+fn errors_of_a_part_are_below_its_path() {
     let schema = schema();
     let status = json!({"phase": "long", "conditions": [{}]});
     let errors = schema.property("status").unwrap().validate(&status, &FieldPath::new("status"));
@@ -93,7 +93,7 @@ fn a_part_is_checked_below_its_path() {
 }
 
 #[test]
-fn what_was_wrong_before_and_did_not_change_is_let_through() {
+fn errors_of_unchanged_parts_are_ignored() {
     let schema = schema();
     let root = FieldPath::root();
     let old = json!({"spec": {"size": 9, "map": [{"k": "a", "v": "x"}, {"k": "b"}]}});
@@ -109,7 +109,7 @@ fn what_was_wrong_before_and_did_not_change_is_let_through() {
 }
 
 #[test]
-fn a_schema_that_is_not_structural_is_refused_with_every_reason() {
+fn a_schema_that_is_not_structural_is_rejected_with_all_errors() {
     for (value, words) in [
         (json!({}), "type: Required value: must not be empty at the root"),
         (
@@ -148,7 +148,7 @@ fn a_schema_that_is_not_structural_is_refused_with_every_reason() {
 }
 
 #[test]
-fn defaults_are_checked_on_request_patterns_at_once() {
+fn parsing_checks_patterns_but_not_defaults() {
     let schema = Schema::parse(&json!({"type": "object", "properties": {
         "a": {"type": "string", "pattern": "^x", "default": "y"},
         "b": {"type": "object", "default": {"zz": 1}, "properties": {"c": {"type": "integer"}}},
@@ -169,7 +169,7 @@ fn defaults_are_checked_on_request_patterns_at_once() {
 }
 
 #[test]
-fn a_pattern_that_is_no_expression_keeps_a_schema_from_being_structural() {
+fn a_schema_with_an_invalid_pattern_is_not_structural() {
     let schema =
         json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(x"}}});
     let errors = Schema::parse(&schema).unwrap_err();
@@ -180,7 +180,7 @@ fn a_pattern_that_is_no_expression_keeps_a_schema_from_being_structural() {
 }
 
 #[test]
-fn bounds_are_told_as_whole_numbers_to_whole_numbers() {
+fn bounds_of_integers_are_printed_as_integers() {
     let bounded = json!({"type": "number", "maximum": 1_000_000.5});
     let schema = json!({"type": "object", "properties": {"a": bounded}});
     let schema = Schema::parse(&schema).unwrap();
@@ -197,9 +197,9 @@ fn bounds_are_told_as_whole_numbers_to_whole_numbers() {
 }
 
 proptest::proptest! {
-    /// Pruning and defaulting have nothing left to do when done once.
+    /// Pruning and defaulting are idempotent.
     #[test]
-    fn reading_twice_changes_nothing(
+    fn pruning_and_defaulting_are_idempotent(
         size in 0_i64..9,
         extra in "[a-d]{1,2}",
         keep in proptest::bool::ANY,
@@ -218,20 +218,22 @@ proptest::proptest! {
 }
 
 #[test]
-fn schema_and_value_that_multiply_are_refused() {
+fn validation_beyond_the_step_budget_is_rejected() {
     let names: Vec<String> = (0..30_000).map(|at| format!("n{at}")).collect();
-    let listed = json!({"type": "object", "properties": {
+    let with_enum = json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "string", "enum": names}},
     }});
     let alternatives: Vec<Value> = (0..10_000).map(|at| json!({"minimum": 10 + at})).collect();
-    let tried = json!({"type": "object", "properties": {
+    let with_alternatives = json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "integer", "anyOf": alternatives}},
     }});
     let required: Vec<String> = (0..30_000).map(|at| format!("r{at}")).collect();
-    let needed = json!({"type": "object", "properties": {
+    let with_required = json!({"type": "object", "properties": {
         "l": {"type": "array", "items": {"type": "object", "required": required}},
     }});
-    for (schema, element) in [(listed, json!("x")), (tried, json!(1)), (needed, json!({}))] {
+    for (schema, element) in
+        [(with_enum, json!("x")), (with_alternatives, json!(1)), (with_required, json!({}))]
+    {
         let schema = Schema::parse(&schema).unwrap();
         let value = json!({"l": vec![element; 100_000]});
         let errors = schema.validate(&value, &FieldPath::root());
@@ -241,22 +243,22 @@ fn schema_and_value_that_multiply_are_refused() {
     }
 }
 
-/// A schema of a list of texts.
+/// A schema of a list of strings.
 fn texts(items: &Value) -> Result<Schema, Vec<mainstay_object::FieldError>> {
     let list = json!({"type": "array", "items": items});
     Schema::parse(&json!({"type": "object", "properties": {"l": list}}))
 }
 
 #[test]
-fn patterns_that_take_too_long_are_refused() {
+fn patterns_beyond_the_step_budget_are_rejected() {
     let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
-    // These are not the texts that take long, but nobody knows before.
+    // These texts would match quickly, but the budget assumes the worst case.
     let schema = texts(&pattern("^[a-z]{900}$")).unwrap();
     let errors = schema.validate(&json!({"l": vec!["-".repeat(100); 10_000]}), &FieldPath::root());
     let [error] = &errors[..] else { panic!("{} errors", errors.len()) };
     let text = error.to_string();
     assert!(text.contains("takes more than 16000000 steps; make the value smaller"), "{text}");
-    // As large as a store takes.
+    // The largest size of a stored object.
     let name =
         pattern(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$");
     let words = pattern(r"^[\p{L}\p{N} _-]{1,255}$");
@@ -269,7 +271,7 @@ fn patterns_that_take_too_long_are_refused() {
 }
 
 #[test]
-fn patterns_that_are_too_large_are_refused_in_the_words_of_go() {
+fn patterns_that_are_too_large_are_rejected_with_the_error_of_go() {
     for pattern in [r"(\pL{30}){30}", r"((a{1000}b){1}[^x]{999}){1,9}"] {
         let errors = texts(&json!({"type": "string", "pattern": pattern})).unwrap_err();
         let [error] = &errors[..] else { panic!("{} errors", errors.len()) };
@@ -279,7 +281,7 @@ fn patterns_that_are_too_large_are_refused_in_the_words_of_go() {
 }
 
 #[test]
-fn all_defaults_of_a_definition_have_one_budget() {
+fn all_defaults_of_a_crd_share_a_step_budget() {
     let default = "-".repeat(1000);
     let field = json!({"type": "string", "pattern": "^(-*|[a-z]{900})$", "default": default});
     let fields: serde_json::Map<String, Value> =
@@ -294,7 +296,7 @@ fn all_defaults_of_a_definition_have_one_budget() {
 }
 
 #[test]
-fn errors_below_long_names_are_bounded_in_their_sum() {
+fn the_total_size_of_errors_below_long_names_is_limited() {
     let map = json!({"type": "object", "additionalProperties": {
         "type": "array", "items": {"type": "object", "properties": {"a": {"type": "integer"}}},
     }});
@@ -310,7 +312,7 @@ fn errors_below_long_names_are_bounded_in_their_sum() {
 }
 
 #[test]
-fn defaults_of_many_elements_stop_where_no_store_takes_them() {
+fn defaulting_stops_at_the_size_limit_of_stores() {
     let default = "x".repeat(10_000);
     let schema = json!({"type": "object", "properties": {"l": {"type": "array", "items": {
         "type": "object", "properties": {"a": {"type": "string", "default": default}},
@@ -318,7 +320,7 @@ fn defaults_of_many_elements_stop_where_no_store_takes_them() {
     let schema = Schema::parse(&schema).unwrap();
     let mut value = json!({"l": vec![json!({}); 100_000]});
     schema.default(&mut value);
-    let filled = value["l"].as_array().unwrap().iter().filter(|one| one["a"].is_string()).count();
-    let limit = mainstay_object::size::growth();
+    let filled = value["l"].as_array().unwrap().iter().filter(|item| item["a"].is_string()).count();
+    let limit = mainstay_object::size::defaults_limit();
     assert!(filled * 10_000 >= limit && filled * 10_000 < limit + 20_000, "{filled}");
 }

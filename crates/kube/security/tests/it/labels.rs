@@ -1,7 +1,7 @@
-//! What the labels of namespaces mean.
+//! The policy in the labels of namespaces.
 
 use mainstay_object::{FieldError, Object};
-use mainstay_security::Policy;
+use mainstay_security::NamespacePolicy;
 use serde_json::json;
 
 fn policy(labels: &[(&str, &str)]) -> (String, String) {
@@ -9,21 +9,22 @@ fn policy(labels: &[(&str, &str)]) -> (String, String) {
     for (label, value) in labels {
         namespace.set_label(&format!("pod-security.kubernetes.io/{label}"), *value);
     }
-    let (Policy { enforce, audit, warn }, errors) = Policy::of_labels(&namespace);
+    let (NamespacePolicy { enforce, audit, warn }, errors) =
+        NamespacePolicy::from_labels(&namespace);
     let errors = if errors.is_empty() { String::new() } else { FieldError::join(&errors) };
     (format!("{enforce} {audit} {warn}"), errors)
 }
 
 #[test]
 fn each_mode_has_a_level_and_a_version() {
-    for (labels, shown) in [
+    for (labels, expected) in [
         (&[][..], "privileged:latest privileged:latest privileged:latest"),
         (&[("audit", "baseline")], "privileged:latest baseline:latest privileged:latest"),
         (
             &[("warn", "restricted"), ("warn-version", "v1.24")],
             "privileged:latest privileged:latest restricted:v1.24",
         ),
-        // Who enforces a level warns of it.
+        // The enforced level is also the level of warnings.
         (&[("enforce", "baseline")], "baseline:latest privileged:latest baseline:latest"),
         (
             &[("enforce", "restricted"), ("enforce-version", "v1.9")],
@@ -38,12 +39,12 @@ fn each_mode_has_a_level_and_a_version() {
             "restricted:latest privileged:latest privileged:latest",
         ),
     ] {
-        assert_eq!(policy(labels), (shown.to_owned(), String::new()), "{labels:?}");
+        assert_eq!(policy(labels), (expected.to_owned(), String::new()), "{labels:?}");
     }
 }
 
 #[test]
-fn labels_that_cannot_be_read_are_strict_where_it_matters() {
+fn an_invalid_enforce_label_means_restricted() {
     let (policy, errors) = policy(&[
         ("enforce", "Baseline"),
         ("enforce-version", "1.24"),

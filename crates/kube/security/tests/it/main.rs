@@ -1,9 +1,6 @@
-//! Pods against the Pod Security Standards.
+//! Tests of the Pod Security Standards.
 
-#![expect(
-    clippy::expect_used,
-    reason = "the lints know test functions only, and there are helpers"
-)]
+#![expect(clippy::expect_used, reason = "the lint exempts test functions, but not their helpers")]
 
 mod labels;
 mod rules;

@@ -1,27 +1,30 @@
-//! What each rule finds, and in which versions.
+//! The violations that each rule finds, and the versions of the rules.
 
-use mainstay_security::{Level, Standard, Version, joined, reasons, violations};
+use mainstay_security::{
+    SecurityLevel, Standard, StandardVersion, join_reasons, join_violations, violations,
+};
 use serde_json::{Value, json};
 
-fn found(level: Level, minor: u64, spec: &Value) -> String {
-    let standard = Standard { level, version: Version::Minor(minor) };
-    joined(&violations(standard, None, spec))
+fn found(level: SecurityLevel, minor: u64, spec: &Value) -> String {
+    let standard = Standard { level, version: StandardVersion::Minor(minor) };
+    join_violations(&violations(standard, None, spec))
 }
 
 fn baseline(spec: &Value) -> String {
-    found(Level::Baseline, 35, spec)
+    found(SecurityLevel::Baseline, 35, spec)
 }
 
-/// A pod that the restricted level allows, with more in its spec and its container.
+/// The spec of a pod that the restricted level allows, with `more` merged into it and `container` into
+/// its container.
 fn pod(more: &Value, container: &Value) -> Value {
-    let mut one = json!({"name": "c", "securityContext": {
+    let mut merged = json!({"name": "c", "securityContext": {
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
     }});
     let mut spec = json!({"securityContext": {
         "runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"},
     }});
-    merge(&mut one, container);
-    spec["containers"] = json!([one]);
+    merge(&mut merged, container);
+    spec["containers"] = json!([merged]);
     merge(&mut spec, more);
     spec
 }
@@ -38,24 +41,28 @@ fn merge(into: &mut Value, more: &Value) {
 }
 
 #[test]
-fn a_pod_that_says_nothing_is_of_the_baseline_and_not_restricted() {
+fn a_pod_without_security_contexts_is_baseline_but_not_restricted() {
     let spec = json!({"containers": [{"name": "a"}, {"name": "b"}]});
     assert_eq!(baseline(&spec), "");
-    assert_eq!(found(Level::Privileged, 35, &json!({"hostPID": true})), "");
-    insta::assert_snapshot!(found(Level::Restricted, 35, &spec), @r#"allowPrivilegeEscalation != false (containers "a", "b" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (containers "a", "b" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or containers "a", "b" must set securityContext.runAsNonRoot=true), seccompProfile (pod or containers "a", "b" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")"#);
-    let standard = Standard { level: Level::Restricted, version: Version::Latest };
-    insta::assert_snapshot!(reasons(&violations(standard, None, &spec)), @"allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, seccompProfile");
+    assert_eq!(found(SecurityLevel::Privileged, 35, &json!({"hostPID": true})), "");
+    insta::assert_snapshot!(found(SecurityLevel::Restricted, 35, &spec), @r#"allowPrivilegeEscalation != false (containers "a", "b" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (containers "a", "b" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or containers "a", "b" must set securityContext.runAsNonRoot=true), seccompProfile (pod or containers "a", "b" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")"#);
+    let standard = Standard { level: SecurityLevel::Restricted, version: StandardVersion::Latest };
+    insta::assert_snapshot!(join_reasons(&violations(standard, None, &spec)), @"allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, seccompProfile");
 }
 
 #[test]
-fn a_pod_that_says_what_it_must_is_restricted() {
+fn a_pod_with_all_required_settings_is_restricted() {
     for minor in [0, 8, 19, 22, 25, 35, 99] {
-        assert_eq!(found(Level::Restricted, minor, &pod(&json!({}), &json!({}))), "", "{minor}");
+        assert_eq!(
+            found(SecurityLevel::Restricted, minor, &pod(&json!({}), &json!({}))),
+            "",
+            "{minor}"
+        );
     }
 }
 
 #[test]
-fn every_rule_of_the_baseline_finds_what_it_is_for() {
+fn each_baseline_rule_finds_its_violation() {
     let secure = |settings: Value| json!({"securityContext": settings});
     let cases = [
         pod(&secure(json!({"appArmorProfile": {"type": "Unconfined"}})), &json!({})),
@@ -97,7 +104,7 @@ fn every_rule_of_the_baseline_finds_what_it_is_for() {
 }
 
 #[test]
-fn every_rule_of_the_restricted_level_finds_what_it_is_for() {
+fn each_restricted_rule_finds_its_violation() {
     let secure = |settings: Value| json!({"securityContext": settings});
     let cases = [
         pod(&json!({}), &secure(json!({"allowPrivilegeEscalation": true}))),
@@ -111,7 +118,8 @@ fn every_rule_of_the_restricted_level_finds_what_it_is_for() {
         pod(&secure(json!({"runAsUser": 0})), &secure(json!({"runAsUser": 0}))),
         pod(&secure(json!({"seccompProfile": null})), &json!({})),
     ];
-    let found: Vec<String> = cases.iter().map(|spec| found(Level::Restricted, 35, spec)).collect();
+    let found: Vec<String> =
+        cases.iter().map(|spec| found(SecurityLevel::Restricted, 35, spec)).collect();
     insta::assert_snapshot!(found.join("\n"), @r#"
     allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false)
     unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]; container "c" must not include "CHOWN" in securityContext.capabilities.add)
@@ -124,7 +132,7 @@ fn every_rule_of_the_restricted_level_finds_what_it_is_for() {
 }
 
 #[test]
-fn rules_hold_from_a_version_on() {
+fn rules_apply_to_a_range_of_versions() {
     let sysctl = json!({"securityContext": {"sysctls": [{"name": "net.ipv4.tcp_rmem"}]}});
     let engine = json!({"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}});
     let probe = json!({"livenessProbe": {"httpGet": {"host": "x"}}});
@@ -135,25 +143,26 @@ fn rules_hold_from_a_version_on() {
         "containers": [{"name": "c"}]});
     let nothing = json!({});
     for (level, spec, last, first) in [
-        (Level::Baseline, pod(&sysctl, &nothing), Some(31), None),
-        (Level::Baseline, pod(&engine, &nothing), Some(30), None),
-        (Level::Baseline, pod(&nothing, &probe), None, Some(34)),
-        (Level::Restricted, pod(&own, &nothing), Some(34), None),
-        (Level::Baseline, pod(&json!({"hostUsers": false}), &unmasked), Some(34), None),
-        (Level::Restricted, windows, Some(24), None),
+        (SecurityLevel::Baseline, pod(&sysctl, &nothing), Some(31), None),
+        (SecurityLevel::Baseline, pod(&engine, &nothing), Some(30), None),
+        (SecurityLevel::Baseline, pod(&nothing, &probe), None, Some(34)),
+        (SecurityLevel::Restricted, pod(&own, &nothing), Some(34), None),
+        (SecurityLevel::Baseline, pod(&json!({"hostUsers": false}), &unmasked), Some(34), None),
+        (SecurityLevel::Restricted, windows, Some(24), None),
     ] {
         for minor in 0..40 {
             let bad =
                 last.is_some_and(|last| minor <= last) || first.is_some_and(|first| minor >= first);
-            // Before 1.8 a pod of Windows breaks no rule of its level.
-            let bad = bad && !(level == Level::Restricted && minor < 8 && spec.get("os").is_some());
+            // Before 1.8 this Windows pod violates no restricted rule.
+            let bad = bad
+                && !(level == SecurityLevel::Restricted && minor < 8 && spec.get("os").is_some());
             assert_eq!(found(level, minor, &spec).is_empty(), !bad, "{level:?} 1.{minor} {spec}");
         }
     }
 }
 
 #[test]
-fn annotations_were_profiles_once() {
+fn annotations_set_profiles_before_1_19() {
     let metadata = json!({"annotations": {
         "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
         "container.seccomp.security.alpha.kubernetes.io/c": "un\"confined",
@@ -163,34 +172,37 @@ fn annotations_were_profiles_once() {
     }});
     let spec = pod(&json!({}), &json!({}));
     let at = |minor| {
-        let standard = Standard { level: Level::Baseline, version: Version::Minor(minor) };
-        joined(&violations(standard, metadata.as_object(), &spec))
+        let standard =
+            Standard { level: SecurityLevel::Baseline, version: StandardVersion::Minor(minor) };
+        join_violations(&violations(standard, metadata.as_object(), &spec))
     };
     insta::assert_snapshot!(at(18), @r#"forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/c="unconfined""), seccompProfile (forbidden annotations container.seccomp.security.alpha.kubernetes.io/c="un\"confined", seccomp.security.alpha.kubernetes.io/pod="unconfined")"#);
     insta::assert_snapshot!(at(19), @r#"forbidden AppArmor profile (annotation must not set AppArmor profile type to "container.apparmor.security.beta.kubernetes.io/c="unconfined"")"#);
 }
 
 #[test]
-fn ports_that_a_simulated_pod_is_lent_are_host_ports() {
-    let lent = |annotation: &str, spec: &Value| {
+fn mapped_ports_of_a_simulated_pod_are_host_ports() {
+    let check = |annotation: &str, spec: &Value| {
         let metadata = json!({"annotations": {"mainstay.dev/host-ports": annotation}});
         let of = |level| {
-            let standard = Standard { level, version: Version::Minor(0) };
-            joined(&violations(standard, metadata.as_object(), spec))
+            let standard = Standard { level, version: StandardVersion::Minor(0) };
+            join_violations(&violations(standard, metadata.as_object(), spec))
         };
-        assert_eq!(of(Level::Privileged), "");
-        assert!(of(Level::Restricted).contains(&of(Level::Baseline)));
-        of(Level::Baseline)
+        assert_eq!(of(SecurityLevel::Privileged), "");
+        assert!(of(SecurityLevel::Restricted).contains(&of(SecurityLevel::Baseline)));
+        of(SecurityLevel::Baseline)
     };
     let spec = json!({"containers": [{"name": "c"}]});
-    let named = r#"annotation "mainstay.dev/host-ports""#;
-    assert_eq!(lent("80:8080", &spec), format!("hostPort ({named} uses hostPort 8080)"));
+    let source = r#"annotation "mainstay.dev/host-ports""#;
+    assert_eq!(check("80:8080", &spec), format!("hostPort ({source} uses hostPort 8080)"));
     let both = json!({"containers": [{"name": "c", "ports": [{"hostPort": 443}]}]});
     assert_eq!(
-        lent("80:9090, 8080", &both),
-        format!(r#"hostPort (container "c" uses hostPort 443; {named} uses hostPorts 8080, 9090)"#)
+        check("80:9090, 8080", &both),
+        format!(
+            r#"hostPort (container "c" uses hostPort 443; {source} uses hostPorts 8080, 9090)"#
+        )
     );
     for nothing in ["", "x", "80:70000"] {
-        assert_eq!(lent(nothing, &spec), "", "{nothing:?}");
+        assert_eq!(check(nothing, &spec), "", "{nothing:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::rules::walk_object;
 use super::super::{
-    Metadata, ResetFields, StatusMetadata, api_services, check, core, groups, rules, signing,
+    MetadataChecks, ResetFields, StatusMetadata, api_services, check, core, groups, rules, signing,
     warnings,
 };
 use super::{
@@ -37,7 +37,7 @@ strategies! {
     DISRUPTION_BUDGET = KindStrategy {
         validate_name: names::path_segment,
         unconditional_update: false,
-        metadata: Metadata::Common,
+        metadata: MetadataChecks::Common,
         default: groups::default_disruption_budget,
         field_rules: check::DISRUPTION_BUDGET,
         validate_status: check::disruption_budget_status,
@@ -47,7 +47,7 @@ strategies! {
         // A stored NetworkPolicy has no empty list, and Kubernetes compares exactly.
         counts_as_change: |object| object.get(&["spec"]).is_some_and(has_empty_list),
 
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: groups::default_network_policy,
         field_rules: check::NETWORK_POLICY,
         validate_update: Some(|object, _, errors| {
@@ -61,7 +61,7 @@ strategies! {
     INGRESS = KindStrategy {
         storage_prefix: Some("ingress"),
 
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: groups::default_ingress,
         validate: check::ingress,
         validate_update: Some(|object, _, errors| walk_object(object, check::INGRESS, errors)),
@@ -86,7 +86,7 @@ strategies! {
         // The table of Kubernetes names a group that does not exist.
         reset_fields: |_| None,
 
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
 
         field_rules: check::SERVICE_CIDR,
         validate_update: Some(check::service_cidr_update),
@@ -225,7 +225,7 @@ strategies! {
 
         validate_name: names::path_segment,
         unconditional_update: false,
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: groups::default_api_service,
         prepare_create: |object, context| {
             api_services::prepare_create(object, context);
@@ -241,7 +241,7 @@ strategies! {
         // Tables list FlowSchemas by matching precedence.
         sort_table: |schemas| schemas.sort_by_key(|schema| schema.i64(&["spec", "matchingPrecedence"])),
 
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: check::default_flow_schema,
         validate: check::flow_schema,
         validate_update: Some(check::flow_schema_update),
@@ -251,7 +251,7 @@ strategies! {
     PRIORITY_LEVEL = KindStrategy {
         status_metadata: StatusMetadata::Untouched,
 
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: check::default_priority_level,
         validate: check::priority_level,
         validate_update: Some(check::priority_level_update),

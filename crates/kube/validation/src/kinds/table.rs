@@ -2,8 +2,8 @@
 
 use super::super::rules::{Errors, walk_object};
 use super::super::{
-    Context, Deletion, KindRow, Metadata, ResetFields, StatusMetadata, Strategy, Target, check,
-    warnings,
+    Context, Deletion, KindRow, MetadataChecks, ResetFields, StatusMetadata, Strategy, WriteTarget,
+    check, warnings,
 };
 use super::KindStrategy;
 use mainstay_object::{FieldError, Object, Status};
@@ -47,7 +47,7 @@ impl Strategy for KindStrategy {
         (self.prepare_update)(object, old, context)
     }
 
-    fn metadata(&self) -> Metadata {
+    fn metadata(&self) -> MetadataChecks {
         self.metadata
     }
 
@@ -55,7 +55,7 @@ impl Strategy for KindStrategy {
         &self,
         object: &Object,
         old: Option<&Object>,
-        target: Target<'_>,
+        target: WriteTarget<'_>,
     ) -> Vec<FieldError> {
         let mut errors = Errors::default();
         match (target.subresource, old, self.validate_update) {
@@ -82,7 +82,12 @@ impl Strategy for KindStrategy {
         errors.into_vec()
     }
 
-    fn warnings(&self, object: &Object, old: Option<&Object>, target: Target<'_>) -> Vec<String> {
+    fn warnings(
+        &self,
+        object: &Object,
+        old: Option<&Object>,
+        target: WriteTarget<'_>,
+    ) -> Vec<String> {
         match target.subresource {
             "" => (self.warnings)(object, old),
             "status" => warnings::status(object),

@@ -2,7 +2,7 @@
 
 use mainstay_api::{crds, resources};
 use mainstay_object::{Object, value_at};
-use mainstay_schema::crd::{self, Definition};
+use mainstay_schema::crd::{self, CustomResourceDefinition};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn crds_are_valid_with_their_validation_rules() {
 fn csv_release_is_dot_separated_identifiers() {
     let name = "clusterserviceversions.operators.coreos.com";
     let compare_crds = crds().into_iter().find(|crd| crd.name() == name).unwrap();
-    let compare_crds = Definition::read(&compare_crds);
+    let compare_crds = CustomResourceDefinition::read(&compare_crds);
     let version = compare_crds.storage_version().unwrap();
     for (release, errors) in
         [("1.0.a-b", 0), ("0", 0), ("1..0", 1), ("1.01", 1), ("ä.007", 2), ("0a.07a", 0)]

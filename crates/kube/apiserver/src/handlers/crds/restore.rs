@@ -3,8 +3,8 @@
 use super::{STORAGE, status, update_status};
 use crate::handlers::delete::removal::start_clean_up;
 use crate::server::ApiServer;
-use mainstay_kinds::Claims;
-use mainstay_schema::crd::Definition;
+use mainstay_kinds::ClaimedNames;
+use mainstay_schema::crd::CustomResourceDefinition;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -16,9 +16,16 @@ pub(crate) fn restore(server: &Arc<ApiServer>) {
     for stored in server.store.list(STORAGE, None).iter() {
         let object = stored.object();
         let accepted = object.condition("NamesAccepted") != Some("False");
-        let claims = Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
-        let definition = Definition::read(&object);
-        kinds.push(mainstay_kinds::rows_of(&object, definition, accepted, claims, stored.revision));
+        let claims =
+            ClaimedNames::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null));
+        let definition = CustomResourceDefinition::read(&object);
+        kinds.push(mainstay_kinds::custom_kind(
+            &object,
+            definition,
+            accepted,
+            claims,
+            stored.revision,
+        ));
         if stored.terminating {
             terminating.push(stored.key.name.clone());
         } else if status::is_incomplete(&object) {

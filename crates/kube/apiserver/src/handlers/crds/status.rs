@@ -5,7 +5,7 @@
 //! after the last one.
 
 use mainstay_gocompat::quote;
-use mainstay_kinds::Claims;
+use mainstay_kinds::ClaimedNames;
 use mainstay_object::Object;
 use mainstay_schema::crd::{Approval, is_protected};
 use serde_json::{Value, json};

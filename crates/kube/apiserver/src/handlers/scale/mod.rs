@@ -13,7 +13,7 @@ use super::subresource::Subresource;
 use super::updated_object::{UpdatedObject, VersionCheck};
 use super::{decode, read, response, update};
 use http::Method;
-use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::decode::DecodedObject;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::response::ApiResponse;
@@ -30,7 +30,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
     if *method == Method::GET {
         read::check_revision(request)?;
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let stored = conversion::spoken(&request.server.outbound, row, stored).await?;
+        let stored = conversion::convert_stored(&request.server.outbound, row, stored).await?;
         let object = forms::object(row, &stored);
         if row.custom().is_some() && object.get(&segments(spec_path(row))).is_none() {
             let path = spec_path(row);

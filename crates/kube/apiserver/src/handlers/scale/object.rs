@@ -1,6 +1,6 @@
 //! The `Scale` of an object, and the paths of its fields in the object.
 
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::builtin;
@@ -63,11 +63,11 @@ fn scale_paths(row: &KindRow) -> Option<&mainstay_schema::crd::Scale> {
 
 fn selector(row: &KindRow, object: &Object) -> Option<String> {
     match &row.source {
-        Source::Custom(custom) => {
+        KindSource::Custom(custom) => {
             let path = custom.scale()?.label_selector.as_deref()?;
             object.str(&segments(path)).map(str::to_owned)
         }
-        Source::BuiltIn(_) => {
+        KindSource::BuiltIn(_) => {
             let selector = object.get(&["spec", "selector"])?;
             let is_plain =
                 selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();

@@ -5,7 +5,7 @@ use crate::harness::Api;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
-use mainstay_outbound::{BackendError, NativeBackend};
+use mainstay_outbound::{BackendError, InProcessBackend};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -117,7 +117,7 @@ fn endpoints(name: &str, address: &Value, port: u16) -> Value {
 #[tokio::test]
 async fn service_proxies_lead_to_pods_addresses_and_handlers() {
     struct Handler;
-    impl NativeBackend for Handler {
+    impl InProcessBackend for Handler {
         fn call(
             &self,
             request: Request<Bytes>,

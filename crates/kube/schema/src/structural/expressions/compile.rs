@@ -1,54 +1,54 @@
-//! Rules as programs, in a tree that follows the schema's.
+//! Compilation of CEL rules into a tree that follows the schema.
 
 use super::super::Schema;
-use super::{Expression, shape};
+use super::{ValidationRule, shape};
 use mainstay_cel::eval::Program;
 use mainstay_cel::kubernetes::rules::{RuleCompileError, RuleScope};
 use mainstay_cel::kubernetes::{ShapeKind, ValueShape};
 
-/// The rules of a schema of whole objects, compiled.
+/// The compiled rules of a schema of whole objects.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledRules {
     pub(in crate::structural) root: Node,
 }
 
-/// The rules of one schema and of those below it.
+/// The compiled rules of one schema and of those below it.
 #[derive(Debug)]
 pub(in crate::structural) struct Node {
-    /// What they see.
-    pub(super) shape: ValueShape,
-    /// Whether there are rules that see nothing.
-    pub(super) blind: bool,
-    /// As many as the schema has.
-    pub(super) rules: Vec<Rule>,
-    /// Whether any of the rules looks at what stood there before.
+    /// The CEL type of the value.
+    pub(super) shape: Shape,
+    /// Whether there are rules but no CEL type for them.
+    pub(super) is_untyped: bool,
+    /// One for each rule of the schema.
+    pub(super) rules: Vec<CompiledRule>,
+    /// Whether any rule uses `oldSelf`.
     pub(super) uses_old: bool,
-    /// Of the properties that have rules: where they are among the schema's.
+    /// The properties with rules, by their index in the schema.
     pub(super) properties: Vec<(usize, Self)>,
-    /// Of the values of a map.
+    /// The rules of a map's values.
     pub(super) additional: Option<Box<Self>>,
-    /// Of the elements of a list.
+    /// The rules of a list's elements.
     pub(in crate::structural) items: Option<Box<Self>>,
 }
 
-/// A rule, compiled.
+/// A compiled rule.
 #[derive(Debug)]
-pub(super) struct Rule {
-    /// The program, or why there is none.
-    pub(super) program: Result<Program, RuleCompileError>,
+pub(super) struct CompiledRule {
+    /// The program, or the compile error.
+    pub(super) program: Result<Program, RuleError>,
     pub(super) uses_old: bool,
-    /// Whether the field that the rule names is blamed: not if the message makes no sense.
-    pub(super) blames_field: bool,
-    /// What says what is wrong, if that is an expression.
+    /// Whether the error names the rule's `fieldPath`: not if the message expression is invalid.
+    pub(super) uses_field_path: bool,
+    /// The message expression, if any.
     pub(super) message: Option<Program>,
 }
 
-impl Compiled {
+impl CompiledRules {
     /// Compiles the rules of a schema; none if there are none. `root`: its values are objects with
-    /// a type and metadata of their own.
+    /// type and metadata.
     ///
-    /// What cannot be compiled is kept as what is wrong: definitions with such rules are refused,
-    /// so only one from elsewhere has them.
+    /// A compile error is kept in the rule. CRDs with such rules are rejected, so only a CRD that was
+    /// stored without validation has them.
     pub(crate) fn new(schema: &Schema, root: bool) -> Option<Self> {
         schema
             .has_expressions()
@@ -58,26 +58,28 @@ impl Compiled {
 }
 
 impl Node {
-    /// The rules of a property, by its place among the schema's.
+    /// The rules of a property, by its index in the schema.
     pub(in crate::structural) fn property(&self, at: usize) -> Option<&Self> {
         let found = self.properties.binary_search_by_key(&at, |property| property.0).ok()?;
         self.properties.get(found).map(|property| &property.1)
     }
 
-    fn new(schema: &Schema, shape: &ValueShape) -> Option<Self> {
-        let (mut rules, mut blind) = (Vec::new(), false);
+    fn new(schema: &Schema, shape: &Shape) -> Option<Self> {
+        let (mut rules, mut is_untyped) = (Vec::new(), false);
         if !schema.expressions().is_empty() {
             match RuleScope::new(shape) {
                 Some(scope) => {
-                    rules.extend(schema.expressions().iter().map(|rule| Rule::new(rule, &scope)));
+                    rules.extend(
+                        schema.expressions().iter().map(|rule| CompiledRule::new(rule, &scope)),
+                    );
                 }
-                None => blind = true,
+                None => is_untyped = true,
             }
         }
         let mut node = Self {
             shape: shape.clone(),
-            blind,
-            uses_old: rules.iter().any(|rule: &Rule| rule.uses_old),
+            is_untyped,
+            uses_old: rules.iter().any(|rule: &CompiledRule| rule.uses_old),
             rules,
             properties: Vec::new(),
             additional: None,
@@ -86,7 +88,7 @@ impl Node {
         match &shape.kind {
             ShapeKind::Object(object) => {
                 for (at, (name, schema)) in schema.properties.iter().enumerate() {
-                    // Of what cannot be seen nothing is asked.
+                    // Rules of fields without a CEL type are not evaluated.
                     if let Some(field) = object.fields.get(name)
                         && field.shape.is_typed()
                         && let Some(below) = Self::new(schema, &field.shape)
@@ -105,27 +107,27 @@ impl Node {
             }
             _ => {}
         }
-        let any = blind
+        let has_rules = is_untyped
             || !node.rules.is_empty()
             || !node.properties.is_empty()
             || node.additional.is_some()
             || node.items.is_some();
-        any.then_some(node)
+        has_rules.then_some(node)
     }
 }
 
-impl Rule {
-    fn new(rule: &Expression, scope: &RuleScope<'_>) -> Self {
+impl CompiledRule {
+    fn new(rule: &ValidationRule, scope: &Scope<'_>) -> Self {
         let compiled = scope.rule(&rule.rule, rule.optional_old);
         let message = match &compiled {
-            Ok(_) if !rule.words.is_empty() => {
-                scope.message(&rule.words, rule.optional_old).map(Some)
+            Ok(_) if !rule.message_expression.is_empty() => {
+                scope.message(&rule.message_expression, rule.optional_old).map(Some)
             }
             _ => Ok(None),
         };
         Self {
             uses_old: compiled.as_ref().is_ok_and(|compiled| compiled.uses_old_self),
-            blames_field: message.is_ok(),
+            uses_field_path: message.is_ok(),
             message: message.ok().flatten().map(|message| message.program),
             program: compiled.map(|compiled| compiled.program),
         }

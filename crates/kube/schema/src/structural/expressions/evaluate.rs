@@ -1,18 +1,16 @@
-//! Rules held against objects.
+//! Evaluation of CEL rules for an object.
 //!
-//! Values before and now are walked together: fields come from fields, elements of maps from those
-//! with the same keys. A rule that looks at what stood there before is asked only where something
-//! did. What is wrong with a part that did not change is only warned of: it was so already, and
-//! whoever writes something else cannot be asked to mend it.
+//! The object and its old version are traversed together: fields correlate by name, elements of list
+//! maps by key. A rule with `oldSelf` is evaluated only where an old value exists. A violation in an
+//! unchanged part is only a warning (validation ratcheting).
 //!
-//! All evaluations for one object share a budget; when it is used up, nothing more is asked. What is
-//! found is bounded too: a rule of many elements may have a long message, and nobody reads more than
-//! some megabytes of it.
+//! All evaluations for one object share a cost budget; evaluation stops when it is exhausted. The size
+//! of all errors is limited too, because a rule of many elements may have a long message.
 
 use super::super::Schema;
-use super::super::old::{Elements, Old, same_fields};
-use super::Expression;
-use super::compile::{Compiled, Node, Rule};
+use super::super::correlation::{MapElements, OldValue, fields_equal};
+use super::ValidationRule;
+use super::compile::{CompiledRule, CompiledRules, Node};
 use crate::trail::{Step, Trail};
 use mainstay_cel::eval::{CostBudget, Program};
 use mainstay_cel::kubernetes::rules::{OLD_SELF, SELF};
@@ -26,42 +24,42 @@ use std::sync::Arc;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The most bytes of what is found; with more than that nothing more is asked.
-const FOUND: usize = 4 << 20;
+/// The most bytes of errors; evaluation stops beyond it.
+const MAX_ERROR_BYTES: usize = 4 << 20;
 
-/// What rules have said.
+/// The result of the rules for an object.
 #[derive(Debug, Default)]
-pub struct Verdict {
-    /// What is wrong.
+pub struct RuleEvaluation {
+    /// Violations.
     pub errors: Vec<FieldError>,
-    /// What is wrong and was so before.
+    /// Violations of unchanged parts.
     pub warnings: Vec<String>,
-    /// What the evaluations have cost.
-    pub spent: u64,
+    /// The CEL cost of all evaluations.
+    pub cost: u64,
 }
 
-impl Compiled {
-    /// Holds the rules against a whole object that is new, or that replaces `old`. `schema` is the
-    /// one that they were compiled from.
+impl CompiledRules {
+    /// Evaluates the rules for a whole object that is new, or that replaces `old`. `schema` is the
+    /// schema of the compiled rules.
     pub fn evaluate(
         &self,
         schema: &Schema,
         object: &Map<String, Value>,
         old: Option<&Map<String, Value>>,
-    ) -> Verdict {
-        let mut walk = Walk::new(limits::COST_PER_OBJECT);
+    ) -> RuleEvaluation {
+        let mut walk = Walk::new(limits::OBJECT);
         let new = Part::Whole(object);
         let old = old.map(Part::Whole);
         let pair = old.map(|old| Pair::new(schema, new, old));
-        let since = Since { here: pair.as_ref(), above: None };
-        walk.part(&self.root, schema, new, old, since, &Trail::default());
-        Verdict { spent: limits::COST_PER_OBJECT - walk.left, ..walk.verdict }
+        let correlation = Correlation { here: pair.as_ref(), above: None };
+        walk.part(&self.root, schema, new, old, correlation, &Trail::default());
+        RuleEvaluation { cost: limits::OBJECT - walk.remaining, ..walk.result }
     }
 }
 
 impl Node {
-    /// Holds the rules against a default at `path`, as one that stays and as one that is new, and
-    /// takes what that costs from a budget. False if that is used up.
+    /// Evaluates the rules for a default at `path`, both as an unchanged and as a new value, and charges
+    /// the cost to a budget. Returns false if the budget is exhausted.
     pub(in crate::structural) fn evaluate_default(
         &self,
         schema: &Schema,
@@ -70,28 +68,28 @@ impl Node {
         budget: &mut u64,
         found: &mut Vec<FieldError>,
     ) -> bool {
-        let mut left = *budget;
+        let mut remaining = *budget;
         for old in [Some(Part::Value(value)), None] {
             let mut walk = Walk::new(*budget);
-            let since = Since { here: None, above: None };
-            walk.part(self, schema, Part::Value(value), old, since, path);
-            let clean = walk.verdict.errors.is_empty();
-            found.append(&mut walk.verdict.errors);
-            left = left.min(walk.left);
+            let correlation = Correlation { here: None, above: None };
+            walk.part(self, schema, Part::Value(value), old, correlation, path);
+            let is_valid = walk.result.errors.is_empty();
+            found.append(&mut walk.result.errors);
+            remaining = remaining.min(walk.remaining);
             if walk.stopped {
                 *budget = 0;
                 return false;
             }
-            if !clean {
+            if !is_valid {
                 break;
             }
         }
-        *budget = left;
+        *budget = remaining;
         true
     }
 }
 
-/// A value that is walked: a whole object has its fields only.
+/// A traversed value: a whole object, of which only the fields are at hand, or another value.
 #[derive(Clone, Copy, Debug)]
 enum Part<'a> {
     Whole(&'a Map<String, Value>),
@@ -113,8 +111,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What expressions see.
-    fn view(self, shape: &'a ValueShape) -> ValueResult<'a> {
+    /// The CEL value.
+    fn cel_value(self, shape: &'a Shape) -> Outcome<'a> {
         match self {
             Self::Value(value) => shape.view(value, &WorkBudget::unlimited()),
             Self::Whole(fields) => Ok(Val::Object(ObjectValue::Json { fields, shape })),
@@ -122,7 +120,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A value and what stood there before, and whether they are the same, once that was asked.
+/// A value and its old value, and whether they are equal (computed at the first use).
 #[derive(Debug)]
 struct Pair<'a> {
     schema: &'a Schema,
@@ -136,11 +134,13 @@ impl<'a> Pair<'a> {
         Self { schema, new, old, same: OnceCell::new() }
     }
 
-    fn is_same(&self) -> bool {
+    fn is_unchanged(&self) -> bool {
         *self.same.get_or_init(|| match (self.new, self.old) {
-            (Part::Value(new), Part::Value(value)) => Old { schema: self.schema, value }.is(new),
+            (Part::Value(new), Part::Value(value)) => {
+                OldValue { schema: self.schema, value }.equals(new)
+            }
             (new, old) => match (new.fields(), old.fields()) {
-                (Some(new), Some(old)) => same_fields(self.schema, new, old),
+                (Some(new), Some(old)) => fields_equal(self.schema, new, old),
                 _ => false,
             },
         })
@@ -153,27 +153,26 @@ impl<'a> Pair<'a> {
         Some(Self::new(self.schema.field(name)?, Part::Value(new), Part::Value(old)))
     }
 
-    /// The pair of an element that stands where `old` stood.
+    /// The pair of an element that correlates with `old`.
     fn element(&self, new: &'a Value, old: &'a Value) -> Option<Self> {
         let schema = self.schema.items.as_deref()?;
         Some(Self::new(schema, Part::Value(new), Part::Value(old)))
     }
 }
 
-/// What is known of the time before: of this value, or else of the nearest one above of which
-/// something is.
+/// The correlation of the current value, or else of the nearest value above that correlates.
 #[derive(Clone, Copy)]
-struct Since<'p, 'a> {
+struct Correlation<'p, 'a> {
     here: Option<&'p Pair<'a>>,
     above: Option<&'p Pair<'a>>,
 }
 
-impl<'p, 'a> Since<'p, 'a> {
-    fn is_same(self) -> bool {
-        self.here.or(self.above).is_some_and(Pair::is_same)
+impl<'p, 'a> Correlation<'p, 'a> {
+    fn is_unchanged(self) -> bool {
+        self.here.or(self.above).is_some_and(Pair::is_unchanged)
     }
 
-    /// What is known of a part of this value.
+    /// The correlation of a part of this value.
     fn below(self, pair: Option<&'p Pair<'a>>) -> Self {
         match self.here {
             None => self,
@@ -181,8 +180,8 @@ impl<'p, 'a> Since<'p, 'a> {
         }
     }
 
-    /// What is known of a field. Versions are converted before anybody looks, so that nothing is
-    /// known of the fields that name them.
+    /// The correlation of a field. `apiVersion` and `kind` of the object never correlate, because
+    /// conversion changes them.
     fn field(self, name: &str, pair: Option<&'p Pair<'a>>) -> Self {
         if self.here.is_some() && self.above.is_none() && matches!(name, "apiVersion" | "kind") {
             return Self { here: None, above: None };
@@ -192,30 +191,26 @@ impl<'p, 'a> Since<'p, 'a> {
 }
 
 struct Walk {
-    verdict: Verdict,
-    left: u64,
-    /// That of one evaluation at a time.
-    budget: CostBudget<'static>,
-    /// Bytes of what was found.
+    result: RuleEvaluation,
+    /// The remaining cost budget.
+    remaining: u64,
+    /// The budget of one evaluation.
+    budget: Budget<'static>,
+    /// Bytes of errors and warnings.
     size: usize,
-    /// Whether nothing more is to be asked.
+    /// Whether evaluation stops.
     stopped: bool,
 }
 
-/// What the rules of one value are asked with.
-struct Question<'a> {
-    this: ValueResult<'a>,
-    /// What stood here before, if any rule looks at it.
-    old: Option<ValueResult<'a>>,
+/// The variables of the rules of one value.
+struct Variables<'a> {
+    this: Outcome<'a>,
+    /// The old value, if any rule uses it.
+    old: Option<Outcome<'a>>,
 }
 
-impl<'a> Question<'a> {
-    fn eval(
-        &self,
-        program: &'a Program,
-        optional: bool,
-        budget: &mut CostBudget<'_>,
-    ) -> ValueResult<'a> {
+impl<'a> Variables<'a> {
+    fn eval(&self, program: &'a Program, optional: bool, budget: &mut Budget<'_>) -> Outcome<'a> {
         let this = (SELF, self.this.clone()?);
         let old = self.old.clone().transpose()?;
         match (old, optional) {
@@ -232,9 +227,9 @@ impl<'a> Question<'a> {
 impl Walk {
     fn new(budget: u64) -> Self {
         Self {
-            verdict: Verdict::default(),
-            left: budget,
-            budget: CostBudget::new(limits::COST_PER_CALL),
+            result: RuleEvaluation::default(),
+            remaining: budget,
+            budget: Budget::new(limits::CALL),
             size: 0,
             stopped: false,
         }
@@ -246,22 +241,22 @@ impl Walk {
         schema: &'a Schema,
         new: Part<'a>,
         old: Option<Part<'a>>,
-        since: Since<'_, 'a>,
+        correlation: Correlation<'_, 'a>,
         trail: &Trail<'_>,
     ) {
-        // Where null may stand, rules of what is around it see it.
+        // Rules of a nullable value see a null only from the value above.
         if matches!(new, Part::Value(Value::Null)) {
             return;
         }
         let old = old.filter(|old| !matches!(old, Part::Value(Value::Null)));
-        self.rules(node, schema, new, old, since, trail);
+        self.rules(node, schema, new, old, correlation, trail);
         if self.stopped {
             return;
         }
         if let Some(items) = new.items() {
-            self.items(node, schema, items, old.and_then(Part::items), since, trail);
+            self.items(node, schema, items, old.and_then(Part::items), correlation, trail);
         } else if let Some(fields) = new.fields() {
-            self.fields(node, schema, fields, old.and_then(Part::fields), since, trail);
+            self.fields(node, schema, fields, old.and_then(Part::fields), correlation, trail);
         }
     }
 
@@ -271,19 +266,19 @@ impl Walk {
         schema: &'a Schema,
         fields: &'a Map<String, Value>,
         olds: Option<&'a Map<String, Value>>,
-        since: Since<'_, 'a>,
+        correlation: Correlation<'_, 'a>,
         trail: &Trail<'_>,
     ) {
-        let mut each = |name: &'a str, new, node, schema, step| {
+        let mut visit = |name: &'a str, new, node, schema, step| {
             let old = olds.and_then(|olds| olds.get(name)).map(Part::Value);
-            let pair = since.here.and_then(|here| here.field(name));
-            let since = since.field(name, pair.as_ref());
-            self.part(node, schema, Part::Value(new), old, since, &trail.then(step));
+            let pair = correlation.here.and_then(|here| here.field(name));
+            let correlation = correlation.field(name, pair.as_ref());
+            self.part(node, schema, Part::Value(new), old, correlation, &trail.then(step));
             !self.stopped
         };
         if let (Some(node), Some(schema)) = (&node.additional, schema.additional()) {
             for (name, new) in fields {
-                if !each(name, new, node, schema, Step::Key(name)) {
+                if !visit(name, new, node, schema, Step::Key(name)) {
                     return;
                 }
             }
@@ -291,7 +286,7 @@ impl Walk {
         for (at, node) in &node.properties {
             let Some((name, schema)) = schema.properties.get(*at) else { continue };
             let Some(new) = fields.get(&**name) else { continue };
-            if !each(name, new, node, schema, Step::Field(name)) {
+            if !visit(name, new, node, schema, Step::Field(name)) {
                 return;
             }
         }
@@ -303,17 +298,17 @@ impl Walk {
         schema: &'a Schema,
         items: &'a [Value],
         olds: Option<&'a [Value]>,
-        since: Since<'_, 'a>,
+        correlation: Correlation<'_, 'a>,
         trail: &Trail<'_>,
     ) {
         let (Some(below), Some(inner)) = (&node.items, &schema.items) else { return };
-        let olds = olds.and_then(|olds| Elements::new(schema, olds));
+        let olds = olds.and_then(|olds| MapElements::new(schema, olds));
         for (at, new) in items.iter().enumerate() {
             let old = olds.as_ref().and_then(|olds| olds.get(new));
-            let pair = since.here.and_then(|here| here.element(new, old?));
-            let since = since.below(pair.as_ref());
+            let pair = correlation.here.and_then(|here| here.element(new, old?));
+            let correlation = correlation.below(pair.as_ref());
             let trail = trail.then(Step::Index(at));
-            self.part(below, inner, Part::Value(new), old.map(Part::Value), since, &trail);
+            self.part(below, inner, Part::Value(new), old.map(Part::Value), correlation, &trail);
             if self.stopped {
                 return;
             }
@@ -326,22 +321,22 @@ impl Walk {
         schema: &'a Schema,
         new: Part<'a>,
         old: Option<Part<'a>>,
-        since: Since<'_, 'a>,
+        correlation: Correlation<'_, 'a>,
         trail: &Trail<'_>,
     ) {
-        if node.blind {
+        if node.is_untyped {
             let why = "rule compiler initialization error: failed to convert to declType for CEL validation rules";
-            return self.wrong(schema, trail, why.to_owned());
+            return self.rule_error(schema, trail, why.to_owned());
         }
         if node.rules.is_empty() {
             return;
         }
-        if self.left == 0 {
+        if self.remaining == 0 {
             return self.stop(schema, trail, OUT_OF_BUDGET);
         }
-        let question = Question {
-            this: new.view(&node.shape),
-            old: old.filter(|_| node.uses_old).map(|old| old.view(&node.shape)),
+        let variables = Variables {
+            this: new.cel_value(&node.shape),
+            old: old.filter(|_| node.uses_old).map(|old| old.cel_value(&node.shape)),
         };
         for (rule, expression) in node.rules.iter().zip(schema.expressions()) {
             let optional = expression.optional_old
@@ -349,35 +344,36 @@ impl Walk {
             if rule.uses_old && old.is_none() && !optional {
                 continue;
             }
-            // Of a rule that says nothing its definition is told.
+            // An empty rule is an error of the CRD, not of the object.
             if expression.rule.trim().is_empty() {
                 continue;
             }
-            let Some(broken) = self.ask(&question, rule, expression, schema, trail) else {
+            let Some(violation) = self.evaluate_rule(&variables, rule, expression, schema, trail)
+            else {
                 if self.stopped {
                     return;
                 }
                 continue;
             };
-            // Objects and lists are not shown.
-            let shown = match new {
+            // Errors contain scalars only.
+            let scalar = match new {
                 Part::Value(value) if !schema.is_compound() => Some(value),
                 _ => None,
             };
-            let (kind, detail) = match broken {
-                Broken::Rule(detail) => expression.error(shown, detail),
-                Broken::Message(detail) => (type_shown(schema), detail),
+            let (kind, detail) = match violation {
+                Violation::Message(detail) => expression.error(scalar, detail),
+                Violation::MessageError(detail) => (type_error_kind(schema), detail),
             };
             let field = trail.child(&expression.field_path);
-            let blamed = rule.blames_field
+            let has_field_path = rule.uses_field_path
                 && !expression.field_path.is_empty()
                 && !mainstay_fault::is_on("no-other-field-is-blamed");
-            let path = if blamed { &field } else { trail };
+            let path = if has_field_path { &field } else { trail };
             let error = error_at(path, kind, detail);
-            let kept = !rule.uses_old && since.is_same();
-            if kept && !mainstay_fault::is_on("kept-faults-are-refused") {
-                self.found(error.detail.len());
-                self.verdict.warnings.push(error.to_string());
+            let is_ratcheted = !rule.uses_old && correlation.is_unchanged();
+            if is_ratcheted && !mainstay_fault::is_on("kept-faults-are-refused") {
+                self.count_bytes(error.detail.len());
+                self.result.warnings.push(error.to_string());
             } else {
                 self.error(error);
             }
@@ -387,123 +383,124 @@ impl Walk {
         }
     }
 
-    /// Asks one rule; what is to be said if it is broken.
-    fn ask<'a>(
+    /// Evaluates one rule; returns the violation, if any.
+    fn evaluate_rule<'a>(
         &mut self,
-        question: &Question<'a>,
-        rule: &'a Rule,
-        expression: &Expression,
+        variables: &Variables<'a>,
+        rule: &'a CompiledRule,
+        expression: &ValidationRule,
         schema: &Schema,
         trail: &Trail<'_>,
-    ) -> Option<Broken> {
+    ) -> Option<Violation> {
         let program = match &rule.program {
             Ok(program) => program,
             Err(why) => {
-                self.wrong(schema, trail, format!("rule compile error: {why}"));
+                self.rule_error(schema, trail, format!("rule compile error: {why}"));
                 return None;
             }
         };
-        self.budget.renew(limits::COST_PER_CALL);
-        let outcome = question.eval(program, expression.optional_old, &mut self.budget);
-        if self.budget.spent() > self.left {
+        self.budget.renew(limits::CALL);
+        let outcome = variables.eval(program, expression.optional_old, &mut self.budget);
+        if self.budget.spent() > self.remaining {
             self.stop(schema, trail, OUT_OF_BUDGET);
             return None;
         }
-        self.left -= self.budget.spent();
+        self.remaining -= self.budget.spent();
         match outcome {
             Ok(Val::Bool(true)) => None,
-            Ok(_) => Some(self.message(question, rule, expression)),
+            Ok(_) => Some(self.violation(variables, rule, expression)),
             Err(error) => {
                 let (error, name) = (error.to_string(), expression.name());
                 if error.starts_with("no such overload") {
-                    self.wrong(schema, trail, format!("'{error}': call arguments did not match a supported operator, function or macro signature for rule: {name}"));
+                    self.rule_error(schema, trail, format!("'{error}': call arguments did not match a supported operator, function or macro signature for rule: {name}"));
                 } else if error.starts_with("operation cancelled: actual cost limit exceeded") {
                     self.stop(schema, trail, &format!("'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {name}"));
                 } else {
-                    self.wrong(schema, trail, format!("{error} evaluating rule: {name}"));
+                    self.rule_error(schema, trail, format!("{error} evaluating rule: {name}"));
                 }
                 None
             }
         }
     }
 
-    /// What is said of a broken rule. An expression says it if it can; otherwise the rule does.
-    fn message<'a>(
+    /// The violation of a rule, with the message of its message expression or else its default one.
+    fn violation<'a>(
         &mut self,
-        question: &Question<'a>,
-        rule: &'a Rule,
-        expression: &Expression,
-    ) -> Broken {
+        variables: &Variables<'a>,
+        rule: &'a CompiledRule,
+        expression: &ValidationRule,
+    ) -> Violation {
         let program = rule.message.as_ref();
         let program = program.filter(|_| !mainstay_fault::is_on("messages-are-not-evaluated"));
-        let Some(program) = program else { return Broken::Rule(expression.complaint()) };
-        self.budget.renew(limits::COST_PER_CALL);
-        let outcome = question.eval(program, false, &mut self.budget);
-        if self.budget.spent() > self.left {
+        let Some(program) = program else {
+            return Violation::Message(expression.default_message());
+        };
+        self.budget.renew(limits::CALL);
+        let outcome = variables.eval(program, false, &mut self.budget);
+        if self.budget.spent() > self.remaining {
             self.stopped = true;
-            return Broken::Message("messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned());
+            return Violation::MessageError("messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned());
         }
         if let Err(error) = &outcome
             && error.to_string().starts_with("operation cancelled: actual cost limit exceeded")
         {
             self.stopped = true;
-            let source = mainstay_gocompat::quote(&expression.words);
-            return Broken::Message(format!(
+            let source = mainstay_gocompat::quote(&expression.message_expression);
+            return Violation::MessageError(format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source}"
             ));
         }
-        self.left -= self.budget.spent();
-        let said = match &outcome {
+        self.remaining -= self.budget.spent();
+        let message = match &outcome {
             Ok(Val::String(text)) => Some(text.as_str().trim()),
             _ => None,
         };
-        let fits = |text: &&str| {
-            !text.is_empty() && text.len() <= limits::MESSAGE_BYTES && !text.contains('\n')
-        };
-        match said.filter(fits) {
-            Some(said) => Broken::Rule(said.to_owned()),
-            None => Broken::Rule(expression.complaint()),
+        let is_valid =
+            |text: &&str| !text.is_empty() && text.len() <= limits::MESSAGE && !text.contains('\n');
+        match message.filter(is_valid) {
+            Some(message) => Violation::Message(message.to_owned()),
+            None => Violation::Message(expression.default_message()),
         }
     }
 
-    /// Something is wrong with a rule rather than with a value.
-    fn wrong(&mut self, schema: &Schema, trail: &Trail<'_>, detail: String) {
-        self.error(error_at(trail, type_shown(schema), detail));
+    /// Adds an error of a rule itself.
+    fn rule_error(&mut self, schema: &Schema, trail: &Trail<'_>, detail: String) {
+        self.error(error_at(trail, type_error_kind(schema), detail));
     }
 
     fn error(&mut self, error: FieldError) {
-        self.found(error.detail.len());
-        self.verdict.errors.push(error);
+        self.count_bytes(error.detail.len());
+        self.result.errors.push(error);
     }
 
-    fn found(&mut self, size: usize) {
+    fn count_bytes(&mut self, size: usize) {
         self.size = self.size.saturating_add(size + size_of::<FieldError>());
-        self.stopped |= self.size > FOUND;
+        self.stopped |= self.size > MAX_ERROR_BYTES;
     }
 
-    /// The same, and nothing more is asked.
+    /// As `rule_error`, and stops the evaluation.
     fn stop(&mut self, schema: &Schema, trail: &Trail<'_>, detail: &str) {
-        self.wrong(schema, trail, detail.to_owned());
+        self.rule_error(schema, trail, detail.to_owned());
         self.stopped = true;
     }
 }
 
-/// What is said of a broken rule.
-enum Broken {
-    /// As the rule has it.
-    Rule(String),
-    /// That the expression of its message cannot say it.
+/// The violation of a rule.
+enum Violation {
+    /// The message of the rule.
     Message(String),
+    /// The failure of its message expression.
+    MessageError(String),
 }
 
-/// The kind of errors of rules themselves: they show the type of the value.
-fn type_shown(schema: &Schema) -> FieldErrorKind {
+/// The kind of errors of rules themselves, which contain the type of the value.
+fn type_error_kind(schema: &Schema) -> FieldErrorKind {
     FieldErrorKind::Invalid(schema.type_name().unwrap_or_default().into())
 }
 
 fn error_at(trail: &Trail<'_>, kind: FieldErrorKind, detail: String) -> FieldError {
     let field = trail.to_string();
-    // The path of the whole is none at all in the original.
+    // Upstream's path of the whole object is nil.
     let field = if field.is_empty() { "<nil>".to_owned() } else { field };
     FieldError { field, kind, detail }
 }

@@ -1,21 +1,21 @@
-//! Rules that are expressions: `x-kubernetes-validations`.
+//! CEL validation rules: `x-kubernetes-validations`.
 //!
 //! ```text
-//! schema ─ shape ─► Shape ─ compile ─► Compiled ─ evaluate, with an object and what it was ─► Verdict
+//! schema ─ shape ─► Shape ─ compile ─► CompiledRules ─ evaluate(object, old) ─► RuleEvaluation
 //! ```
 //!
-//! A schema is compiled when the first object is held against it, as a tree that has only the parts
-//! with rules in them; objects are walked along that tree and looked at where they lie. What a
-//! definition is told of its rules when it is written is the definition's business
-//! ([`crate::crd`]), with the same pieces.
+//! A schema is compiled at the first evaluation, as a tree of the parts with rules. An evaluation
+//! traverses an object along that tree without copying it.
+//!
+//! The errors of rules in a new CRD are in [`crate::crd`], which uses the same functions.
 
 mod compile;
 mod evaluate;
 mod shape;
 
-pub use compile::Compiled;
+pub use compile::CompiledRules;
 pub(super) use compile::Node;
-pub use evaluate::Verdict;
+pub use evaluate::RuleEvaluation;
 pub(crate) use shape::shape;
 
 use mainstay_object::{FieldErrorKind, PrintedKind};
@@ -23,30 +23,30 @@ use serde_json::Value;
 
 /// One rule of a schema.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
-    /// What must hold.
+pub struct ValidationRule {
+    /// The CEL expression.
     pub(crate) rule: Box<str>,
-    /// What is said if it does not; may be empty.
+    /// The message of a violation; may be empty.
     message: Box<str>,
-    /// An expression that says it; may be empty.
-    pub(crate) words: Box<str>,
-    reason: Reason,
-    /// The path of the field that is to blame, below this one, as errors print it; may be empty.
+    /// A CEL expression for the message; may be empty.
+    pub(crate) message_expression: Box<str>,
+    reason: ViolationReason,
+    /// `fieldPath`: the path of the reported field below this one, as errors print it; may be empty.
     field_path: Box<str>,
-    /// Whether the rule also holds where nothing stood before.
+    /// Whether the rule is also evaluated without an old value.
     pub(crate) optional_old: bool,
 }
 
-/// What kind of error a broken rule is.
+/// The kind of error for a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
+enum ViolationReason {
     Invalid,
     Forbidden,
     Required,
     Duplicate,
 }
 
-impl Expression {
+impl ValidationRule {
     /// The rules of a schema.
     pub(super) fn read_all(schema: &Value) -> Vec<Self> {
         let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
@@ -59,25 +59,25 @@ impl Expression {
         Self {
             rule: text("rule").into(),
             message: text("message").into(),
-            words: text("messageExpression").into(),
+            message_expression: text("messageExpression").into(),
             reason: match text("reason") {
-                "FieldValueForbidden" => Reason::Forbidden,
-                "FieldValueRequired" => Reason::Required,
-                "FieldValueDuplicate" => Reason::Duplicate,
-                _ => Reason::Invalid,
+                "FieldValueForbidden" => ViolationReason::Forbidden,
+                "FieldValueRequired" => ViolationReason::Required,
+                "FieldValueDuplicate" => ViolationReason::Duplicate,
+                _ => ViolationReason::Invalid,
             },
             field_path: path.map(|found| found.0).unwrap_or_default().into(),
             optional_old: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),
         }
     }
 
-    /// What errors call the rule: its message, or else itself.
+    /// The rule's name in errors: its message, or else its text.
     fn name(&self) -> &str {
         if self.message.is_empty() { self.rule.trim() } else { self.message.trim() }
     }
 
-    /// What is said of a value that breaks the rule, unless an expression says it.
-    fn complaint(&self) -> String {
+    /// The message of a violation without a message expression.
+    fn default_message(&self) -> String {
         if self.message.is_empty() {
             format!("failed rule: {}", self.name())
         } else {
@@ -85,22 +85,21 @@ impl Expression {
         }
     }
 
-    /// The error of a value that breaks the rule, and its words; of objects and lists the value is
-    /// not shown.
-    fn error(&self, shown: Option<&Value>, words: String) -> (FieldErrorKind, String) {
-        let kind = match (self.reason, shown) {
-            (Reason::Forbidden, _) => FieldErrorKind::Forbidden,
-            (Reason::Required, _) => FieldErrorKind::Required,
-            (Reason::Invalid, Some(value)) => FieldErrorKind::Invalid(value.clone()),
-            (Reason::Invalid, None) => FieldErrorKind::Printed(PrintedKind::Invalid, None),
-            // What is there twice needs no words.
-            (Reason::Duplicate, Some(value)) => {
+    /// The error of a violation, and its message. `scalar` is the value, none for objects and lists.
+    fn error(&self, scalar: Option<&Value>, message: String) -> (FieldErrorKind, String) {
+        let kind = match (self.reason, scalar) {
+            (ViolationReason::Forbidden, _) => FieldErrorKind::Forbidden,
+            (ViolationReason::Required, _) => FieldErrorKind::Required,
+            (ViolationReason::Invalid, Some(value)) => FieldErrorKind::Invalid(value.clone()),
+            (ViolationReason::Invalid, None) => FieldErrorKind::Printed(PrintedKind::Invalid, None),
+            // Upstream's error for duplicates has no message.
+            (ViolationReason::Duplicate, Some(value)) => {
                 return (FieldErrorKind::Duplicate(value.clone()), String::new());
             }
-            (Reason::Duplicate, None) => {
+            (ViolationReason::Duplicate, None) => {
                 return (FieldErrorKind::Printed(PrintedKind::Duplicate, None), String::new());
             }
         };
-        (kind, words)
+        (kind, message)
     }
 }

@@ -1,22 +1,22 @@
-//! What the language makes of a schema.
+//! CEL types of schemas.
 
 use super::super::{Additional, Kind, ListType, Schema};
 use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use serde_json::Value;
 
-/// The shape of a schema's values. `root`: they are objects with a type and metadata of their own.
-pub(crate) fn shape(schema: &Schema, root: bool) -> ValueShape {
-    bare(schema, root).nullable(schema.nullable)
+/// The CEL type of a schema's values. `root`: they are objects with type and metadata.
+pub(crate) fn shape(schema: &Schema, root: bool) -> Shape {
+    non_null(schema, root).nullable(schema.nullable)
 }
 
 impl Schema {
-    /// What expressions know of whole objects of this schema.
-    pub fn shape(&self) -> ValueShape {
+    /// The CEL type of whole objects of this schema.
+    pub fn shape(&self) -> Shape {
         shape(self, true)
     }
 }
 
-fn bare(schema: &Schema, root: bool) -> ValueShape {
+fn non_null(schema: &Schema, root: bool) -> Shape {
     let rules = schema.rules.as_deref();
     let bound = |pick: fn(&super::super::Rules) -> Option<i64>| {
         let bound = rules.and_then(pick)?;
@@ -34,7 +34,7 @@ fn bare(schema: &Schema, root: bool) -> ValueShape {
             let format = rules.and_then(|rules| rules.format.as_ref());
             let allowed = rules.map_or(&[][..], |rules| &rules.allowed);
             let texts = allowed.iter().filter_map(Value::as_str);
-            // Of values that are all no texts the longest has no length.
+            // An enum without strings has the longest length zero.
             let longest = (!allowed.is_empty())
                 .then(|| texts.map(|text| text.len() as u64).max().unwrap_or(0));
             let max_length = bound(|rules| rules.max_length);
@@ -64,7 +64,7 @@ fn bare(schema: &Schema, root: bool) -> ValueShape {
 
 fn object(schema: &Schema, root: bool) -> ValueShape {
     let required = |name: &str| {
-        schema.rules.iter().flat_map(|rules| &rules.required).any(|other| **other == *name)
+        schema.rules.iter().flat_map(|rules| &rules.required).any(|field| **field == *name)
     };
     let with = |name: &str, shape: ValueShape, defaulted: bool| ShapeProperty {
         name: name.into(),
@@ -72,7 +72,7 @@ fn object(schema: &Schema, root: bool) -> ValueShape {
         required: required(name),
         defaulted,
     };
-    let add_meta = root && !says_all_of_meta(schema);
+    let add_meta = root && !declares_meta(schema);
     let is_meta = |name: &str| add_meta && matches!(name, "apiVersion" | "kind" | "metadata");
     let properties = schema.properties.iter().filter(|(name, _)| !is_meta(name));
     let mut all: Vec<ShapeProperty> = properties
@@ -94,9 +94,9 @@ fn object(schema: &Schema, root: bool) -> ValueShape {
     ValueShape::object(all)
 }
 
-/// Whether a schema itself says what rules may know of type and metadata. Otherwise what it says of
-/// them counts for nothing.
-fn says_all_of_meta(schema: &Schema) -> bool {
+/// Whether a schema declares all fields of type and metadata that rules may use. Otherwise its
+/// declarations of them are ignored.
+fn declares_meta(schema: &Schema) -> bool {
     let is = |schema: Option<&Schema>, kind| schema.is_some_and(|schema| schema.kind == Some(kind));
     let metadata = schema.property("metadata");
     let below = |name| metadata.and_then(|metadata| metadata.property(name));

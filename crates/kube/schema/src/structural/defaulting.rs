@@ -1,29 +1,29 @@
-//! Filling in defaults, dropping nulls that have none, and the one form of whole numbers.
+//! Defaulting, dropping of nulls, and normalization of whole numbers.
 
 use super::Schema;
 use mainstay_object::FieldPath;
-use mainstay_object::size::{growth, json_length};
+use mainstay_object::size::{defaults_limit, json_length};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Fills in defaults below a value, until there are as many that no store takes it. A null that may
-/// not be null counts as missing.
+/// Sets defaults below a value, up to the size limit of stores. A null that is not allowed counts as
+/// missing.
 pub(super) fn fill(schema: &Schema, value: &mut Value) {
-    fill_up(schema, value, &mut { growth() });
+    fill_up(schema, value, &mut { defaults_limit() });
 }
 
-/// The default, if there is room for it.
-fn take<'a>(default: &'a Value, left: &mut usize) -> Option<&'a Value> {
-    if *left == 0 {
+/// The default, if the remaining bytes allow it.
+fn take<'a>(default: &'a Value, remaining: &mut usize) -> Option<&'a Value> {
+    if *remaining == 0 {
         return None;
     }
-    *left = left.saturating_sub(json_length(default));
+    *remaining = remaining.saturating_sub(json_length(default));
     Some(default)
 }
 
-fn fill_up(schema: &Schema, value: &mut Value, left: &mut usize) {
-    if !schema.any_default || *left == 0 {
+fn fill_up(schema: &Schema, value: &mut Value, remaining: &mut usize) {
+    if !schema.any_default || *remaining == 0 {
         return;
     }
     match value {
@@ -32,14 +32,14 @@ fn fill_up(schema: &Schema, value: &mut Value, left: &mut usize) {
                 if let Some(default) = &property.default {
                     match fields.get_mut(&**name) {
                         Some(present) if present.is_null() && !property.nullable => {
-                            if let Some(default) = take(default, left) {
+                            if let Some(default) = take(default, remaining) {
                                 present.clone_from(default);
                             }
                         }
                         Some(_) => {}
                         None if mainstay_fault::is_on("custom-defaults-are-missing") => {}
                         None => {
-                            if let Some(default) = take(default, left) {
+                            if let Some(default) = take(default, remaining) {
                                 fields.insert((**name).to_owned(), default.clone());
                             }
                         }
@@ -51,8 +51,8 @@ fn fill_up(schema: &Schema, value: &mut Value, left: &mut usize) {
             }
             for (name, value) in fields.iter_mut() {
                 match (schema.property(name), schema.additional()) {
-                    (Some(property), _) => fill_up(property, value, left),
-                    (None, Some(additional)) => fill_element(additional, value, left),
+                    (Some(property), _) => fill_up(property, value, remaining),
+                    (None, Some(additional)) => fill_element(additional, value, remaining),
                     (None, None) => {}
                 }
             }
@@ -60,7 +60,7 @@ fn fill_up(schema: &Schema, value: &mut Value, left: &mut usize) {
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
                 for item in items {
-                    fill_element(schema, item, left);
+                    fill_element(schema, item, remaining);
                 }
             }
         }
@@ -68,29 +68,29 @@ fn fill_up(schema: &Schema, value: &mut Value, left: &mut usize) {
     }
 }
 
-fn fill_element(schema: &Schema, value: &mut Value, left: &mut usize) {
+fn fill_element(schema: &Schema, value: &mut Value, remaining: &mut usize) {
     if value.is_null()
         && !schema.nullable
         && let Some(default) = &schema.default
-        && let Some(default) = take(default, left)
+        && let Some(default) = take(default, remaining)
     {
         value.clone_from(default);
     }
-    fill_up(schema, value, left);
+    fill_up(schema, value, remaining);
 }
 
-/// Drops fields that are null although their schema forbids it and has no default.
+/// Drops null fields whose schema does not allow null and has no default.
 pub(super) fn drop_nulls(schema: &Schema, value: &mut Value) {
     drop_nulls_of(schema, value, &|_| true);
 }
 
-/// The same for those that are no error, because their schemas have no type.
+/// As [`drop_nulls`], only for nulls that are valid because their schemas have no type.
 pub(super) fn drop_valid_nulls(schema: &Schema, value: &mut Value) {
-    // The answer is one for each schema, of which a value may have many nulls.
-    let known: RefCell<HashMap<*const Schema, bool>> = RefCell::default();
+    // A value may have many nulls of one schema, so the result is cached by schema.
+    let cache: RefCell<HashMap<*const Schema, bool>> = RefCell::default();
     drop_nulls_of(schema, value, &|schema| {
         schema.kind.is_none()
-            && *known
+            && *cache
                 .borrow_mut()
                 .entry(std::ptr::from_ref(schema))
                 .or_insert_with(|| schema.validate(&Value::Null, &FieldPath::root()).is_empty())
@@ -120,7 +120,7 @@ fn drop_nulls_of(schema: &Schema, value: &mut Value, drops: &impl Fn(&Schema) ->
     }
 }
 
-/// Makes integers of numbers without a fraction, as Go writes them.
+/// Converts numbers without a fraction to integers, as Go writes them.
 pub(super) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {

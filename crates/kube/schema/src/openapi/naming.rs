@@ -1,4 +1,4 @@
-//! Words of documents: tags, identifiers, articles.
+//! Names in OpenAPI documents: tags, identifiers, articles.
 
 /// The article before a kind, with blanks around it; kinds that look like plurals have none.
 pub(super) fn article(kind: &str) -> &'static str {
@@ -11,23 +11,23 @@ pub(super) fn article(kind: &str) -> &'static str {
     }
 }
 
-/// The group as one word: its name without `k8s.io`, the parts joined.
-pub(super) fn word(group: &str) -> String {
+/// The group as an identifier: its name without `k8s.io`, the parts joined.
+pub(super) fn group_identifier(group: &str) -> String {
     let short = group.strip_suffix(".k8s.io").unwrap_or(group);
     identifier(if short.is_empty() { "core" } else { short }, false)
 }
 
 /// The tag of operations of a group-version: `apps_v1`.
 pub(super) fn tag(group: &str, version: &str) -> String {
-    format!("{}_{}", word(group), identifier(version, false))
+    format!("{}_{}", group_identifier(group), identifier(version, false))
 }
 
 /// The group-version in identifiers: `AppsV1`.
-pub(super) fn camel(group: &str, version: &str) -> String {
-    format!("{}{}", capital(&word(group)), capital(&identifier(version, false)))
+pub(super) fn camel_case(group: &str, version: &str) -> String {
+    format!("{}{}", capitalize(&group_identifier(group)), capitalize(&identifier(version, false)))
 }
 
-/// Letters that may stand in an identifier: the others are left out, and the next is a capital.
+/// A text as an identifier: other characters are removed, and the letter after them is a capital.
 fn identifier(text: &str, mut capital: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, letter) in text.char_indices() {
@@ -45,8 +45,8 @@ fn identifier(text: &str, mut capital: bool) -> String {
     out
 }
 
-/// The text with a capital at its beginning.
-pub(super) fn capital(text: &str) -> String {
+/// The text with a capital first letter.
+pub(super) fn capitalize(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().collect::<String>() + letters.as_str()

@@ -1,6 +1,6 @@
-//! What a schema says about structure, for whoever walks values with it: merging and applying.
+//! Accessors of a schema's structure, for merge patches and server-side apply.
 //!
-//! Read only. How a value is validated stays this module's own business.
+//! Validations are not accessible.
 
 use super::{ListType, Schema};
 use serde_json::Value;
@@ -16,7 +16,7 @@ impl Schema {
         self.additional()
     }
 
-    /// Whether names that are not properties may be there with any value
+    /// Whether fields that are no properties may have any value
     /// (`additionalProperties: true`).
     pub const fn allows_any_property(&self) -> bool {
         matches!(self.additional, Some(super::Additional::Any))
@@ -27,17 +27,17 @@ impl Schema {
         self.items.as_deref()
     }
 
-    /// `x-kubernetes-list-type`; none if it is not said, which means atomic.
+    /// `x-kubernetes-list-type`; none means atomic.
     pub const fn list_type(&self) -> Option<ListType> {
         self.list_type
     }
 
-    /// `x-kubernetes-list-map-keys`, in the schema's order; empty for other lists.
+    /// `x-kubernetes-list-map-keys`, in the schema's order; empty for other list types.
     pub fn list_map_keys(&self) -> &[Box<str>] {
         &self.list_map_keys
     }
 
-    /// Whether an object is merged as one value (`x-kubernetes-map-type: atomic`).
+    /// Whether the object is merged as one value (`x-kubernetes-map-type: atomic`).
     pub const fn is_atomic_map(&self) -> bool {
         self.atomic_map
     }
@@ -47,8 +47,8 @@ impl Schema {
         self.preserve_unknown
     }
 
-    /// `x-kubernetes-embedded-resource`: the value has type and metadata of its own, whether or
-    /// not the schema names them.
+    /// `x-kubernetes-embedded-resource`: the value has type and metadata, whether or not the schema has
+    /// them.
     pub const fn is_embedded_resource(&self) -> bool {
         self.embedded
     }
@@ -58,7 +58,7 @@ impl Schema {
         self.int_or_string
     }
 
-    /// Whether the value has a `format`, also one that nobody checks.
+    /// Whether there is a `format`, also one that is not checked.
     pub const fn has_format(&self) -> bool {
         self.formatted
     }
@@ -68,7 +68,7 @@ impl Schema {
         self.nullable
     }
 
-    /// `default`, which also completes keys of list elements that leave one out.
+    /// `default`, which also completes missing keys of list elements.
     pub fn default_value(&self) -> Option<&Value> {
         self.default.as_deref()
     }
