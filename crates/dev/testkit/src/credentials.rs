@@ -27,15 +27,15 @@ impl ClusterCredentials {
 
 impl Credentials for ClusterCredentials {
     fn certificate(&self, request: &Object) -> Result<String, Unsigned> {
-        self.signer.answer(request).map_err(|error| match error {
-            pki::Unsigned::NotOurs => Unsigned::NotOurs,
-            pki::Unsigned::Refused(why) => Unsigned::Refused(why),
-            pki::Unsigned::Broken(error) => Unsigned::Broken(error.to_string()),
+        self.signer.issue(request).map_err(|error| match error {
+            pki::IssueError::OtherSigner => Unsigned::NotOurs,
+            pki::IssueError::Rejected(why) => Unsigned::Refused(why),
+            pki::IssueError::Sign(error) => Unsigned::Broken(error.to_string()),
         })
     }
 
     fn approvals(&self, request: &Object) -> Vec<&'static str> {
-        pki::approvals(request)
+        pki::auto_approval_subresources(request)
     }
 
     fn token(&self, account: &Object, secret: &str) -> String {

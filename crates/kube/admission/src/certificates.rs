@@ -30,7 +30,7 @@ fn may(attributes: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let all = format!("{domain}/*");
     [signer, &all]
         .into_iter()
-        .any(|name| attributes.admission.authorizer.decide(&ask.named(name)).is_allowed())
+        .any(|name| attributes.admission.authorizer.decide(&ask.with_name(name)).is_allowed())
 }
 
 /// Who approves needs the verb `approve` on the signer.
@@ -95,7 +95,7 @@ impl Plugin for CertificateSubjectRestriction {
         };
         let encoded = object.str(&["spec", "request"]).unwrap_or_default();
         let bytes = STANDARD.decode(encoded).unwrap_or_default();
-        let refused = match SigningRequest::read(&String::from_utf8_lossy(&bytes)) {
+        let refused = match SigningRequest::parse(&String::from_utf8_lossy(&bytes)) {
             Err(why) => format!("failed to parse CSR: {why}"),
             Ok(request)
                 if request

@@ -17,7 +17,7 @@ use hyper::upgrade::OnUpgrade;
 use mainstay_auth::Identity;
 use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
 use mainstay_http::header_text;
-use mainstay_http::path::Target;
+use mainstay_http::path::ApiPath;
 use mainstay_http::response::{ApiResponse, JSON};
 use mainstay_object::Status;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl ApiServer {
         if head.path.as_deref().is_none_or(|path| path.starts_with("//")) {
             return Ok(ApiResponse::page_not_found());
         }
-        if let Target::Resource(path) = target {
+        if let ApiPath::Resource(path) = target {
             let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
                 return discovery::nothing_at(&self.registry.kinds(), &path.group);
             };
@@ -96,23 +96,27 @@ impl ApiServer {
         }
         let kinds = self.registry.kinds();
         match target {
-            Target::Root => Ok(discovery::root(&kinds)),
-            Target::CoreVersions => discovery::roots(&kinds, true, asked),
-            Target::Groups => discovery::groups(&kinds, &self.aggregation, asked),
-            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, group, asked),
-            Target::GroupVersion(group, version) => {
+            ApiPath::Root => Ok(discovery::root(&kinds)),
+            ApiPath::CoreVersions => discovery::roots(&kinds, true, asked),
+            ApiPath::Groups => discovery::groups(&kinds, &self.aggregation, asked),
+            ApiPath::Group(group) => discovery::any_group(&kinds, &self.aggregation, group, asked),
+            ApiPath::GroupVersion(group, version) => {
                 discovery::group_version(&kinds, group, version, asked)
             }
-            Target::Version => discovery::version(&self.version, asked),
-            Target::OpenApiV2 => {
+            ApiPath::Version => discovery::version(&self.version, asked),
+            ApiPath::OpenApiV2 => {
                 let others = Arc::new(documents::Remotes(self.clone()));
                 discovery::swagger(&kinds, others, asked).await
             }
-            Target::OpenApiV3 => Ok(discovery::index(&kinds, &documents::index(&self.aggregation))),
-            Target::OpenApiV3Document(path) => discovery::document(&kinds, path, asked).await,
-            Target::Health(path) => Ok(handlers::health::answer(self, identity, path, query).await),
-            Target::Metrics => Ok(page::answer(self)),
-            Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
+            ApiPath::OpenApiV3 => {
+                Ok(discovery::index(&kinds, &documents::index(&self.aggregation)))
+            }
+            ApiPath::OpenApiV3Document(path) => discovery::document(&kinds, path, asked).await,
+            ApiPath::Health(path) => {
+                Ok(handlers::health::answer(self, identity, path, query).await)
+            }
+            ApiPath::Metrics => Ok(page::answer(self)),
+            ApiPath::Resource(_) | ApiPath::Unknown => Ok(ApiResponse::page_not_found()),
         }
     }
 

@@ -30,7 +30,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mainstay_auth::authn::Shown;
+use mainstay_auth::authn::ClientCertificate;
 use mainstay_port::{Paced, Received, Room, Seat, Streams};
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -102,7 +102,7 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The client certificate that it showed, whose key it has; whether it is good is another matter.
-    pub certificate: Option<Arc<Shown>>,
+    pub certificate: Option<Arc<ClientCertificate>>,
     /// Where it connects from.
     pub address: SocketAddr,
     /// The place of its connection, which whoever verifies a proof of it says.
@@ -197,7 +197,7 @@ where
             }
         };
         let (_, session) = stream.get_ref();
-        let certificate = Shown::new(session.peer_certificates()).map(Arc::new);
+        let certificate = ClientCertificate::new(session.peer_certificates()).map(Arc::new);
         let http2 = session.alpn_protocol() == Some(b"h2");
         let peer = Peer { certificate, address, seat };
         Some(self.requests(stream, peer, http2))

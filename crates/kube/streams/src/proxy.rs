@@ -84,7 +84,7 @@ pub async fn answer(
         Status::new(Reason::ServiceUnavailable, format!("error trying to reach service: {error}"))
     })?;
     let (parts, body) = response.into_parts();
-    let body = body.holding(Some(permit));
+    let body = body.with_guard(Some(permit));
     let mut answer = ApiResponse::body(parts.status, body, 0);
     answer.content_type = "";
     answer.headers = headers_of(&parts.headers, request.uri, &to);

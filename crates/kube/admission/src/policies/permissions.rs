@@ -76,7 +76,7 @@ fn policy(attributes: &Attributes<'_>, object: &Object) -> Option<(&'static str,
     let resource = plural(attributes, &kind).unwrap_or_else(|| "*".to_owned());
     let asked = authz::Attributes::resource(attributes.identity, "get", &kind.group, &resource)
         .in_namespace("*")
-        .named("*");
+        .with_name("*");
     if attributes.admission.authorizer.decide(&asked).is_allowed() {
         return None;
     }
@@ -108,7 +108,7 @@ fn binding(attributes: &Attributes<'_>, object: &Object) -> Option<(&'static str
     let verb = if wanted.is_empty() { "list" } else { "get" };
     let asked = authz::Attributes::resource(attributes.identity, verb, group, resource)
         .in_namespace(text(&["spec", "paramRef", "namespace"]))
-        .named(wanted);
+        .with_name(wanted);
     if attributes.admission.authorizer.decide(&asked).is_allowed() {
         return None;
     }

@@ -248,8 +248,8 @@ impl Authorizer for Asks {
                 &resource.resource,
             )
             .in_namespace(&resource.namespace)
-            .named(&resource.name)
-            .below(&resource.subresource),
+            .with_name(&resource.name)
+            .with_subresource(&resource.subresource),
         };
         let decision = self.authorizer.decide(&asked);
         Decision {

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_http::negotiate;
-use mainstay_http::response::{ApiResponse, ResponseFormat, compressed};
+use mainstay_http::response::{ApiResponse, ResponseFormat, compress};
 use mainstay_object::{Reason, Status};
 
 /// Headers that are about one connection only.
@@ -74,7 +74,7 @@ pub(super) async fn forwarded(
     let mut response = sent.streamed();
     let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     if of_ours && negotiate::accepts_gzip(accepted) && !Peer::is_local(parts) {
-        response = compressed(response);
+        response = compress(response);
     }
     let to = response.headers().get(UPGRADE).cloned();
     strip(response.headers_mut());

@@ -200,7 +200,7 @@ impl Entry {
     pub(crate) fn answered(mut self, code: StatusCode, body: Body, streams: bool) -> Body {
         let mut status = json!({"metadata": {}, "code": code.as_u16()});
         let body = if code.is_client_error() || code.is_server_error() {
-            match body.whole() {
+            match body.into_bytes() {
                 Ok(bytes) => {
                     explain(&mut status, &bytes);
                     Body::from(bytes)
@@ -213,7 +213,7 @@ impl Entry {
         self.event["responseStatus"] = status;
         if streams {
             self.write("ResponseStarted", &self.clock.now_micro());
-            return body.holding(Some(AtEnd(Some(self))));
+            return body.with_guard(Some(AtEnd(Some(self))));
         }
         self.complete();
         body

@@ -99,6 +99,6 @@ impl Record {
             }
             None => body,
         };
-        Response::from_parts(parts, body.holding(counted))
+        Response::from_parts(parts, body.with_guard(counted))
     }
 }

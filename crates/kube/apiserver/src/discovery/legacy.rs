@@ -8,8 +8,8 @@ use crate::version::VersionInfo;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::StatusCode;
-use mainstay_http::negotiate::{self, EndpointForms, Route};
-use mainstay_http::response::{ApiResponse, encoded, indented};
+use mainstay_http::negotiate::{self, EndpointRepresentations, RouteKind};
+use mainstay_http::response::{ApiResponse, encode_json, indent_json};
 use mainstay_kinds::{Group, GroupVersion, KindRow, Kinds, Subresource};
 use mainstay_object::Status;
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub(crate) fn root(kinds: &Kinds) -> ApiResponse {
 
 /// A value as it is shown where nobody asks for the short form.
 fn for_reading<T: Serialize>(value: &T) -> bytes::Bytes {
-    encoded(value).map(|bytes| indented(&bytes)).unwrap_or_default()
+    encode_json(value).map(|bytes| indent_json(&bytes)).unwrap_or_default()
 }
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ pub(crate) fn version(
     info: &VersionInfo,
     asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
-    negotiate::choose(asked.accept, EndpointForms::Nothing, Route::JsonOnly)?;
+    negotiate::choose(asked.accept, EndpointRepresentations::None, RouteKind::JsonOnly)?;
     let before = info.minor.parse().map_or(0, |minor: u32| minor.saturating_sub(1));
     let version = About {
         major: &info.major,
@@ -181,7 +181,7 @@ pub(crate) fn group(
     let Some(group) = kinds.group(name).filter(|_| !name.is_empty()) else {
         return Ok(ApiResponse::page_not_found());
     };
-    negotiate::choose(asked.accept, EndpointForms::Nothing, Route::Bare)?;
+    negotiate::choose(asked.accept, EndpointRepresentations::None, RouteKind::Unrouted)?;
     let mut value = group_value(group);
     value.kind = Some("APIGroup");
     value.api_version = Some("v1");
@@ -248,8 +248,8 @@ pub(crate) fn group_version(
     let Some(found) = kinds.group_version(group, version) else {
         return nothing_at(kinds, group);
     };
-    let route = if found.has_built_in() { Route::Table } else { Route::Bare };
-    negotiate::choose(asked.accept, EndpointForms::Nothing, route)?;
+    let route = if found.has_built_in() { RouteKind::Table } else { RouteKind::Unrouted };
+    negotiate::choose(asked.accept, EndpointRepresentations::None, route)?;
     let mut resources = Vec::new();
     for row in &found.rows {
         resources.push(resource(row));

@@ -14,8 +14,8 @@ use self::legacy::group;
 use crate::aggregation::Aggregation;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
-use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
-use mainstay_http::response::{ApiResponse, encoded};
+use mainstay_http::negotiate::{self, EndpointRepresentations, Representation, RouteKind};
+use mainstay_http::response::{ApiResponse, encode_json};
 use mainstay_kinds::Kinds;
 use mainstay_object::Status;
 
@@ -31,9 +31,9 @@ pub(crate) fn roots(
     core: bool,
     asked: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
-    let route = if core { Route::Table } else { Route::Bare };
-    match negotiate::choose(asked.accept, EndpointForms::Discovery, route)? {
-        Form::Discovery(_) => {}
+    let route = if core { RouteKind::Table } else { RouteKind::Unrouted };
+    match negotiate::choose(asked.accept, EndpointRepresentations::Discovery, route)? {
+        Representation::Discovery(_) => {}
         _ if core => return Ok(legacy::core_versions(asked)),
         _ => return Ok(legacy::groups(kinds)),
     }
@@ -42,7 +42,7 @@ pub(crate) fn roots(
     let (bytes, etag) = if let Some(made) = slot.get() {
         made
     } else {
-        let bytes = encoded(&aggregated::list(kinds, core)).map_err(Status::internal)?;
+        let bytes = encode_json(&aggregated::list(kinds, core)).map_err(Status::internal)?;
         let etag = format!("\"{}\"", digest(&bytes));
         slot.get_or_init(|| (bytes, etag))
     };
@@ -65,8 +65,8 @@ pub(crate) fn groups(
     }
     // Made anew each time: what others serve changes without a change here.
     if !matches!(
-        negotiate::choose(asked.accept, EndpointForms::Discovery, Route::Bare)?,
-        Form::Discovery(_)
+        negotiate::choose(asked.accept, EndpointRepresentations::Discovery, RouteKind::Unrouted)?,
+        Representation::Discovery(_)
     ) {
         let mut list = legacy::groups_value(kinds);
         aggregation.merge_plain(&mut list);
@@ -75,7 +75,7 @@ pub(crate) fn groups(
     let list = serde_json::to_value(aggregated::list(kinds, false));
     let mut list = list.map_err(Status::internal)?;
     aggregation.merge_aggregated(&mut list);
-    let bytes = encoded(&list).map_err(Status::internal)?;
+    let bytes = encode_json(&list).map_err(Status::internal)?;
     let etag = format!("\"{}\"", digest(&bytes));
     let mut answer = unless_known(&bytes, &etag, asked)
         .header(CACHE_CONTROL, HeaderValue::from_static("public"));
@@ -95,7 +95,7 @@ pub(crate) fn any_group(
     if !aggregation.is_empty() {
         let own = kinds.group(name).map(legacy::group_value_of);
         if let Some(group) = aggregation.plain_group(name, own) {
-            negotiate::choose(asked.accept, EndpointForms::Nothing, Route::Bare)?;
+            negotiate::choose(asked.accept, EndpointRepresentations::None, RouteKind::Unrouted)?;
             return Ok(ApiResponse::of(&group));
         }
     }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use jiff::Timestamp;
 use mainstay_http::negotiate;
-use mainstay_http::response::{ApiResponse, JSON, packed};
+use mainstay_http::response::{ApiResponse, JSON, gzip_document};
 use mainstay_kinds::{GroupVersion, Kinds};
 use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
@@ -83,12 +83,14 @@ pub(crate) async fn document(
         _ if known => Bytes::new(),
         Some(version) => made(version).await?,
         // Small ones, which nobody asks for twice.
-        None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
+        None => {
+            gzip_document(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes())
+        }
     };
     let mut answer = if known {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
-        ApiResponse::of_packed(StatusCode::OK, bytes)
+        ApiResponse::from_gzip(StatusCode::OK, bytes)
     };
     answer.etag = Some(etag);
     if asked.hash.is_some() {
@@ -116,7 +118,7 @@ async fn made(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
 /// Whether the first accepted form is protobuf; none if neither form is accepted.
 fn form(accept: Option<&str>, protobuf: &str) -> Option<bool> {
     let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
-    negotiate::media(accept).into_iter().find_map(|media| match media {
+    negotiate::media_types(accept).into_iter().find_map(|media| match media {
         "application/json" | "application/*" | "*/*" | "*/json" => Some(false),
         // Clients ask with an `@` before the last dot, which is no valid media type.
         media if media == protobuf || media.replace('@', ".") == protobuf => Some(true),
@@ -137,7 +139,7 @@ fn url(path: &str, hash: &str) -> String {
 
 fn make(version: &GroupVersion) -> Bytes {
     let document = openapi::document(&path_of(version), &definitions(version)).unwrap_or_default();
-    packed(document.to_string().as_bytes())
+    gzip_document(document.to_string().as_bytes())
 }
 
 const ACCEPT_TEXT: HeaderValue = HeaderValue::from_static("Accept");
@@ -201,7 +203,7 @@ pub(crate) async fn swagger(
             };
             tokio::task::spawn_blocking(made).await.map_err(Status::internal)?
         };
-        answer = ApiResponse::of_packed(StatusCode::OK, bytes);
+        answer = ApiResponse::from_gzip(StatusCode::OK, bytes);
         answer.etag = Some(etag);
         if protobuf {
             answer.content_type = SWAGGER_PROTOBUF;
@@ -236,9 +238,9 @@ fn document_of(kinds: &Kinds) -> Value {
 
 fn encode(document: &Value, protobuf: bool) -> Bytes {
     if protobuf {
-        packed(&openapi::swagger_protobuf(document))
+        gzip_document(&openapi::swagger_protobuf(document))
     } else {
-        packed(document.to_string().as_bytes())
+        gzip_document(document.to_string().as_bytes())
     }
 }
 

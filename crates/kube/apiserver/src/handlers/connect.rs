@@ -32,8 +32,8 @@ pub(super) async fn answer(
     let path = &request.path;
     let needed = Attributes::resource(request.identity, "create", "", "pods")
         .in_namespace(&path.namespace)
-        .named(&path.name)
-        .below(subresource);
+        .with_name(&path.name)
+        .with_subresource(subresource);
     if let Decision::NoOpinion(reason) =
         request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
         && !mainstay_fault::is_on("who-reads-a-path-may-connect")

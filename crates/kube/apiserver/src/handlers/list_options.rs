@@ -62,7 +62,7 @@ impl<'a> ListOptions<'a> {
         let fields = FieldSelector::parse(text("fieldSelector")).map_err(unreadable)?;
         let (revision, matching, token) =
             (text("resourceVersion"), text("resourceVersionMatch"), text("continue"));
-        let mut initial = query.tri("sendInitialEvents");
+        let mut initial = query.optional_flag("sendInitialEvents");
         let errors = if watch {
             refusals_of_watch(matching, token, initial)
         } else {

@@ -53,7 +53,7 @@ impl WriteOptions {
         let mut errors = Vec::new();
         let given = query.text("fieldManager").unwrap_or_default();
         let path = FieldPath::new("fieldManager");
-        let force = query.tri("force");
+        let force = query.optional_flag("force");
         if verb == Verb::Apply {
             if given.is_empty() {
                 errors.push(FieldError::required(&path, "is required for apply patch"));

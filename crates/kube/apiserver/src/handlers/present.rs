@@ -8,7 +8,7 @@ use http::StatusCode;
 use mainstay_conversion::forms;
 use mainstay_http::Body;
 use mainstay_http::messages::{self, MessageKind};
-use mainstay_http::negotiate::Form;
+use mainstay_http::negotiate::Representation;
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
@@ -28,7 +28,7 @@ pub(super) fn stored(
     stored: &Stored,
 ) -> Result<ApiResponse, Status> {
     let form = request.form()?;
-    if form == Form::Plain {
+    if form == Representation::Plain {
         return Ok(ApiResponse::bytes(code, forms::bytes(&request.row, stored)));
     }
     let object = forms::object(&request.row, stored);
@@ -48,15 +48,15 @@ fn shaped(
     request: &Request<'_>,
     code: StatusCode,
     object: &Object,
-    form: Form,
+    form: Representation,
 ) -> Result<ApiResponse, Status> {
     let value = match form {
-        Form::Table(version) => {
+        Representation::Table(version) => {
             let options = table_options(request.server, request.query, version)?;
             let metadata = json!({"resourceVersion": object.resource_version()});
             printing::table(&request.row, std::slice::from_ref(object), metadata, &options)
         }
-        Form::Metadata(version) => printing::partial(object, version),
+        Representation::Metadata(version) => printing::partial(object, version),
         _ => return Ok(ApiResponse::bytes(code, encode(object))),
     };
     Ok(ApiResponse::value(code, &value))
@@ -65,16 +65,16 @@ fn shaped(
 /// The `Scale` of an object of the request's kind.
 pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, Status> {
     let form = request.form()?;
-    if form == Form::Plain {
+    if form == Representation::Plain {
         return Ok(ApiResponse::ok(&scale));
     }
     let scale = Object::from_value(scale).map_err(Status::internal)?;
     let value = match form {
-        Form::Table(version) => {
+        Representation::Table(version) => {
             let options = table_options(request.server, request.query, version)?;
             printing::scale_table(&request.row, &scale, &options)
         }
-        Form::Metadata(version) => printing::partial(&scale, version),
+        Representation::Metadata(version) => printing::partial(&scale, version),
         _ => scale.to_value(),
     };
     Ok(ApiResponse::ok(&value))
@@ -126,7 +126,7 @@ pub(super) async fn list(
 ) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let accepted = request.form()?;
-    if let Form::Table(version) = accepted {
+    if let Representation::Table(version) = accepted {
         let options = table_options(request.server, request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
         for turn in items.chunks(TURN) {
@@ -141,7 +141,7 @@ pub(super) async fn list(
         return Ok(ApiResponse::ok(&table));
     }
     let (kind, api_version, form) = match accepted {
-        Form::Metadata(version) => (
+        Representation::Metadata(version) => (
             "PartialObjectMetadataList".to_owned(),
             format!("meta.k8s.io/{version}"),
             ItemForm::Metadata(version),
@@ -187,13 +187,13 @@ pub(super) async fn list(
 /// form of its kind.
 async fn protobuf_list(
     request: &Request<'_>,
-    form: Form,
+    form: Representation,
     items: &[Arc<Stored>],
     metadata: &Value,
 ) -> Result<Option<ApiResponse>, Status> {
     let Some(kind) = request.message_kind(form) else { return Ok(None) };
     let list_kind = match form {
-        Form::Metadata(version) => MessageKind::metadata_list(version),
+        Representation::Metadata(version) => MessageKind::metadata_list(version),
         _ => MessageKind::of(request.row.api_version.clone(), request.row.list_kind.clone()),
     };
     let Some(list_kind) = list_kind else { return Ok(None) };
@@ -201,7 +201,9 @@ async fn protobuf_list(
     for turn in items.chunks(TURN) {
         for stored in turn {
             let message = match form {
-                Form::Metadata(version) => metadata_message(&kind, version, &stored.bytes()),
+                Representation::Metadata(version) => {
+                    metadata_message(&kind, version, &stored.bytes())
+                }
                 _ => request.server.messages.of(&request.row, &kind, stored),
             };
             let Some(message) = message else { return Ok(None) };

@@ -12,9 +12,9 @@ use hyper::upgrade::OnUpgrade;
 use mainstay_admission::{AdmissionRequest, Operation, Options};
 use mainstay_auth::Identity;
 use mainstay_auth::authz::Attributes;
-use mainstay_auth::authz::escalation::Write;
+use mainstay_auth::authz::escalation::RbacWrite;
 use mainstay_http::messages::MessageKind;
-use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
+use mainstay_http::negotiate::{self, EndpointRepresentations, Representation, RouteKind};
 use mainstay_http::path::ResourcePath;
 use mainstay_http::query::Query;
 use mainstay_http::response::Encoding;
@@ -66,30 +66,32 @@ impl Request<'_> {
     }
 
     /// The form of the answer.
-    pub(super) fn form(&self) -> Result<Form, Status> {
+    pub(super) fn form(&self) -> Result<Representation, Status> {
         // What the route does not write was refused before.
-        negotiate::choose(header_text(self.headers, &ACCEPT), self.offer(), Route::Bare)
+        negotiate::choose(header_text(self.headers, &ACCEPT), self.offer(), RouteKind::Unrouted)
     }
 
     /// The kind of the objects of an answer of such a form, if that is written in protobuf.
-    pub(super) fn message_kind(&self, form: Form) -> Option<MessageKind<Arc<str>>> {
+    pub(super) fn message_kind(&self, form: Representation) -> Option<MessageKind<Arc<str>>> {
         if self.encoding != Encoding::Protobuf {
             return None;
         }
         match form {
-            Form::Plain if self.row.custom().is_some() => None,
-            Form::Plain => MessageKind::of(self.row.api_version.clone(), self.row.kind.clone()),
-            Form::Metadata(version) => MessageKind::metadata(version),
-            Form::Table(_) | Form::Discovery(_) => None,
+            Representation::Plain if self.row.custom().is_some() => None,
+            Representation::Plain => {
+                MessageKind::of(self.row.api_version.clone(), self.row.kind.clone())
+            }
+            Representation::Metadata(version) => MessageKind::metadata(version),
+            Representation::Table(_) | Representation::Discovery(_) => None,
         }
     }
 
     /// The forms that answers have.
-    pub(super) fn offer(&self) -> EndpointForms {
+    pub(super) fn offer(&self) -> EndpointRepresentations {
         match (self.row.is_stored(), self.row.definition()) {
-            (false, _) => EndpointForms::Metadata,
-            (true, Some(_)) => EndpointForms::Messages,
-            (true, None) => EndpointForms::Objects,
+            (false, _) => EndpointRepresentations::Metadata,
+            (true, Some(_)) => EndpointRepresentations::Messages,
+            (true, None) => EndpointRepresentations::Objects,
         }
     }
 
@@ -100,13 +102,13 @@ impl Request<'_> {
     }
 
     /// How the original routes the request.
-    pub(super) fn route(&self, method: &Method) -> Route {
+    pub(super) fn route(&self, method: &Method) -> RouteKind {
         if self.row.custom().is_some() {
-            Route::Bare
+            RouteKind::Unrouted
         } else if self.path.name.is_empty() && *method == Method::GET {
-            Route::Collection
+            RouteKind::Collection
         } else {
-            Route::Table
+            RouteKind::Table
         }
     }
 
@@ -118,7 +120,7 @@ impl Request<'_> {
             return Ok(());
         }
         let asked = Attributes::resource(self.identity, "create", &path.group, &path.plural);
-        let asked = asked.in_namespace(path.scope()).named(&path.name);
+        let asked = asked.in_namespace(path.scope()).with_name(&path.name);
         self.server.authorizer.require(&asked)
     }
 
@@ -128,19 +130,19 @@ impl Request<'_> {
         object: &Object,
         old: Option<&Object>,
     ) -> Result<(), Status> {
-        let write = Write {
+        let write = RbacWrite {
             identity: self.identity,
             group: &self.row.group,
             plural: &self.row.plural,
             namespace: &self.path.namespace,
             name: &self.path.name,
         };
-        if !write.matters() {
+        if !write.needs_check() {
             return Ok(());
         }
         let mut object = object.clone();
         mainstay_conversion::decode::default(&self.row, &mut object);
-        self.server.authorizer.confirm(write, &object, old)
+        self.server.authorizer.check_escalation(write, &object, old)
     }
 
     /// What strategies may look at.

@@ -28,15 +28,14 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": who(&request)})),
         "TokenReview" => {
             let server = request.server;
-            let (answered, used) =
-                server.authenticator.answer_token_review(review, &server.store)?;
+            let (answered, used) = server.authenticator.review_token(review, &server.store)?;
             if let Some(used) = used {
                 tokens::note_use(server, &used).await;
             }
             review = answered;
         }
         "SelfSubjectRulesReview" => {
-            request.server.authorizer.answer_rules_review(request.identity, &mut review)?;
+            request.server.authorizer.review_rules(request.identity, &mut review)?;
         }
         kind @ ("SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview") => {
             let errors = access_review(kind, &review);
@@ -45,7 +44,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
                 return Err(Status::invalid("authorization.k8s.io", "", "", &errors));
             }
             let authorizer = &request.server.authorizer;
-            authorizer.answer_access_review(kind, request.identity, &mut review);
+            authorizer.review_access(kind, request.identity, &mut review);
         }
         _ => return Err(Status::no_such_path()),
     }

@@ -114,6 +114,6 @@ fn missing_rules(old: &Object, wanted: &Object) -> Vec<Value> {
     let held = read(old);
     let held: Vec<&PolicyRule> = held.iter().collect();
     // The rules of the data are few.
-    let missing = cover::missing(&held, &read(wanted)).unwrap_or_default();
+    let missing = cover::missing_rules(&held, &read(wanted)).unwrap_or_default();
     missing.iter().filter_map(|rule| serde_json::to_value(rule).ok()).collect()
 }

@@ -11,7 +11,7 @@ use http::{Method, StatusCode};
 use http_body_util::Full;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_auth::Identity;
-use mainstay_auth::authn::Used;
+use mainstay_auth::authn::SecretTokenUse;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Gvk, Status};
@@ -46,7 +46,7 @@ pub(super) async fn request(request: &Request<'_>) -> Result<ApiResponse, Status
     }
     admission::validate(asked, &mut judged, None).await?;
     let entries = sent.remove(&ENTRIES);
-    let mut issued = request.server.authenticator.answer_token_request(
+    let mut issued = request.server.authenticator.create_token(
         sent,
         &account.object(),
         &request.server.store,
@@ -61,8 +61,8 @@ pub(super) async fn request(request: &Request<'_>) -> Result<ApiResponse, Status
 
 /// Notes on a Secret that its token was used today, as the original's own client does. What fails is
 /// noted at the next use.
-pub(crate) async fn note_use(server: &Arc<ApiServer>, used: &Used) {
-    let Used { namespace, secret, uid, day } = used;
+pub(crate) async fn note_use(server: &Arc<ApiServer>, used: &SecretTokenUse) {
+    let SecretTokenUse { namespace, secret, uid, day } = used;
     let path = format!("/api/v1/namespaces/{namespace}/secrets/{secret}");
     let patch = json!({
         "apiVersion": "v1", "kind": "Secret",

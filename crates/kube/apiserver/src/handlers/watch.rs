@@ -20,7 +20,7 @@ use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::Body;
 use mainstay_http::messages::{self, MessageKind};
-use mainstay_http::negotiate::Form;
+use mainstay_http::negotiate::Representation;
 use mainstay_http::response::{ApiResponse, Encoding};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
@@ -321,7 +321,7 @@ impl Streaming {
             _ => event.revision,
         };
         let object = &event.object;
-        if self.shape.form == Form::Plain
+        if self.shape.form == Representation::Plain
             && let Some(shown) = &self.shape.message_kind
             && let Some(frame) = self.shape.messages.event(&self.shape.row, shown, event)
         {
@@ -337,7 +337,7 @@ impl Streaming {
 /// The form in which a watch shows objects.
 struct Shape {
     row: Arc<KindRow>,
-    form: Form,
+    form: Representation,
     /// The kind that it shows, for a client that reads protobuf.
     message_kind: Option<MessageKind<Arc<str>>>,
     messages: Arc<Messages>,
@@ -348,7 +348,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn read(request: &Request<'_>, form: Form) -> Result<Self, Status> {
+    fn read(request: &Request<'_>, form: Representation) -> Result<Self, Status> {
         let options = present::table_options(request.server, request.query, "v1")?;
         Ok(Self {
             row: request.row.clone(),
@@ -363,7 +363,7 @@ impl Shape {
 
     /// Whether the store's own lines are what this client gets.
     fn is_shared(&self) -> bool {
-        self.form == Form::Plain && forms::is_identity(&self.row)
+        self.form == Representation::Plain && forms::is_identity(&self.row)
     }
 
     fn encoding(&self) -> Encoding {
@@ -372,7 +372,7 @@ impl Shape {
 
     /// A line about a stored object.
     fn stored(&mut self, kind: &str, stored: &Stored) -> Bytes {
-        if self.form == Form::Plain
+        if self.form == Representation::Plain
             && let Some(shown) = &self.message_kind
             && let Some(message) = self.messages.of(&self.row, shown, stored)
         {
@@ -383,10 +383,10 @@ impl Shape {
 
     /// A line about an object of the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
-        if self.form == Form::Plain {
+        if self.form == Representation::Plain {
             return self.line(kind, &forms::encoded(&self.row, bytes, written));
         }
-        if let Form::Metadata(version) = self.form
+        if let Representation::Metadata(version) = self.form
             && forms::has_metadata_as_stored(&self.row, bytes, written)
             && let Some(partial) = printing::partial_text(bytes, version)
         {
@@ -409,7 +409,7 @@ impl Shape {
 
     fn shaped(&mut self, object: &Object) -> Value {
         match self.form {
-            Form::Table(version) => {
+            Representation::Table(version) => {
                 let options = TableOptions {
                     version,
                     include: self.include,
@@ -419,8 +419,8 @@ impl Shape {
                 let metadata = json!({"resourceVersion": object.resource_version()});
                 printing::table(&self.row, std::slice::from_ref(object), metadata, &options)
             }
-            Form::Metadata(version) => printing::partial(object, version),
-            Form::Plain | Form::Discovery(_) => object.to_value(),
+            Representation::Metadata(version) => printing::partial(object, version),
+            Representation::Plain | Representation::Discovery(_) => object.to_value(),
         }
     }
 
@@ -436,11 +436,11 @@ impl Shape {
             "metadata": metadata,
         });
         match self.form {
-            Form::Metadata(version) => {
+            Representation::Metadata(version) => {
                 value["apiVersion"] = format!("meta.k8s.io/{version}").into();
                 value["kind"] = "PartialObjectMetadata".into();
             }
-            Form::Table(version) => {
+            Representation::Table(version) => {
                 // A row of its own: the annotation stands in the row's object.
                 let options = TableOptions {
                     version,
@@ -452,7 +452,7 @@ impl Shape {
                 let object = Object::from_value(value).unwrap_or_default();
                 value = printing::table(&self.row, &[object], listed, &options);
             }
-            Form::Plain | Form::Discovery(_) => {}
+            Representation::Plain | Representation::Discovery(_) => {}
         }
         self.line("BOOKMARK", value.to_string().as_bytes())
     }

@@ -12,7 +12,7 @@ use crate::chain::info::Info;
 use crate::health::Readiness;
 use http::{Method, StatusCode};
 use mainstay_exposition::Page;
-use mainstay_http::path::Target;
+use mainstay_http::path::ApiPath;
 use mainstay_http::query::Query;
 use mainstay_kinds::Registry;
 use parking_lot::Mutex;
@@ -170,9 +170,9 @@ fn series(
     if !info.is_resource {
         let path = match &head.target {
             // The checks are few, and what is no check is no path.
-            Target::Health(path) => readiness.has(path).then_some(path.as_str())?,
-            Target::Version | Target::OpenApiV2 | Target::OpenApiV3 | Target::Root => info.path,
-            Target::Metrics => "/metrics",
+            ApiPath::Health(path) => readiness.has(path).then_some(path.as_str())?,
+            ApiPath::Version | ApiPath::OpenApiV2 | ApiPath::OpenApiV3 | ApiPath::Root => info.path,
+            ApiPath::Metrics => "/metrics",
             _ => return None,
         };
         return Some(Series {

@@ -228,9 +228,9 @@ fn question<'a>(dice: &mut Dice, identity: &'a Identity) -> Attributes<'a> {
     }
     let group = dice.pick(&GROUPS[..3]);
     Attributes::resource(identity, verb, group, dice.pick(&["pods", "deployments", "jobs"]))
-        .below(dice.pick(&["", "", "log", "scale"]))
+        .with_subresource(dice.pick(&["", "", "log", "scale"]))
         .in_namespace(dice.pick(&["", "one", "two", "three"]))
-        .named(dice.pick(&["", "a", "b", "d"]))
+        .with_name(dice.pick(&["", "a", "b", "d"]))
 }
 
 /// Ten thousand requests in a hundred worlds, of which each is the last one with some changes.
