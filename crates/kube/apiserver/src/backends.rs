@@ -7,7 +7,7 @@ use crate::server::ApiServer;
 use mainstay_auth::pki::FrontProxy;
 use mainstay_object::{Object, Status};
 use mainstay_outbound::NativeBackend;
-use mainstay_streams::NativePod;
+use mainstay_streams::InProcessPod;
 use std::sync::Arc;
 
 impl ApiServer {
@@ -29,16 +29,16 @@ impl ApiServer {
     }
 
     /// Puts a handler behind a pod: its log and its streams are asked of the handler.
-    pub fn put_native_pod(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
-        self.native_pods.put(namespace, name, handler);
+    pub fn add_in_process_pod(&self, namespace: &str, name: &str, handler: Arc<dyn InProcessPod>) {
+        self.in_process_pods.insert(namespace, name, handler);
     }
 
     /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
-    pub fn put_native_pods(
+    pub fn add_in_process_pods(
         &self,
-        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
+        find: impl Fn(&Object) -> Option<Arc<dyn InProcessPod>> + Send + Sync + 'static,
     ) {
-        self.native_pods.put_finder(find);
+        self.in_process_pods.add_finder(find);
     }
 
     /// Has simulated pods answer nobody from now on, as if nothing listened in them.

@@ -20,7 +20,7 @@ use mainstay_kinds::Registry;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
-use mainstay_streams::NativePods;
+use mainstay_streams::InProcessPods;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,7 @@ pub struct ApiServer {
     /// Calls webhooks and other backends.
     pub(crate) outbound: Arc<Outbound>,
     /// Pods that something in this process stands for.
-    pub(crate) native_pods: NativePods,
+    pub(crate) in_process_pods: InProcessPods,
     /// When old events were last looked for.
     pub(crate) last_sweep: LastSweep,
     /// Which requests wait for which others.
@@ -108,7 +108,7 @@ impl ApiServer {
             version,
             stop,
             definitions: tokio::sync::Mutex::default(),
-            native_pods: NativePods::default(),
+            in_process_pods: InProcessPods::default(),
             last_sweep: LastSweep::default(),
             flow: Flow::default(),
             messages: Arc::default(),

@@ -55,7 +55,7 @@ fn stream_request<'a>(request: &'a Request<'_>) -> StreamRequest<'a> {
         store: &server.store,
         clock: server.clock,
         outbound: &server.outbound,
-        native_pods: &server.native_pods,
+        in_process_pods: &server.in_process_pods,
         stop: &server.stop,
         row: &request.row,
         path: request.path,

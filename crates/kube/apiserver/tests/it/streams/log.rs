@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use mainstay_streams::{Log, LogLine, NativePod};
+use mainstay_streams::{ContainerLog, InProcessPod, LogLine};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,17 +24,17 @@ struct Counting {
     asked: Arc<AtomicUsize>,
 }
 
-impl NativePod for Counting {
-    fn log(&self, container: &str, previous: bool) -> Option<Log> {
+impl InProcessPod for Counting {
+    fn log(&self, container: &str, previous: bool) -> Option<ContainerLog> {
         let asked = self.asked.clone();
-        (container != "mute").then(|| Log {
-            kept: if previous {
+        (container != "mute").then(|| ContainerLog {
+            existing: if previous {
                 vec![line(-9, "before")]
             } else {
                 let texts = ["one", "two", "three", "four"];
                 texts.iter().zip(0..).map(|(text, second)| line(second, text)).collect()
             },
-            coming: stream::iter(5_usize..)
+            new_lines: stream::iter(5_usize..)
                 .map(move |number| {
                     asked.store(number, Ordering::Relaxed);
                     line(5, &number.to_string())
@@ -50,7 +50,7 @@ async fn a_log_is_the_part_that_is_asked_for() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
     state(&api, "p", running()).await;
-    api.server.put_native_pod("default", "p", Arc::new(Counting::default()));
+    api.server.add_in_process_pod("default", "p", Arc::new(Counting::default()));
     // The clock says 03:04:05.
     for (query, expected) in [
         ("", "one\ntwo\nthree\nfour\n"),
@@ -132,15 +132,15 @@ async fn a_container_that_does_not_run_says_what_it_waits_for() {
         (
             code,
             message.contains(
-                "simulated and run no processes; a pod's annotation mainstay.dev/log says"
+                "simulated and run no processes; the annotation mainstay.dev/log of a pod sets"
             )
         ),
         (405, true)
     );
-    api.server.put_native_pods(|pod| {
-        (pod.name() == "p").then(|| Arc::new(Counting::default()) as Arc<dyn NativePod>)
+    api.server.add_in_process_pods(|pod| {
+        (pod.name() == "p").then(|| Arc::new(Counting::default()) as Arc<dyn InProcessPod>)
     });
-    assert_eq!(api.get(&log).await.refused(), (400, format!("{which} keeps no log")));
+    assert_eq!(api.get(&log).await.refused(), (400, format!("{which} has no log")));
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn a_log_is_made_as_fast_as_its_reader_takes_it() {
     state(&api, "p", running()).await;
     let handler = Counting::default();
     let asked = handler.asked.clone();
-    api.server.put_native_pod("default", "p", Arc::new(handler));
+    api.server.add_in_process_pod("default", "p", Arc::new(handler));
     let request = Request::get(format!("{PODS}/p/log?follow=true&tailLines=0"));
     let mut body = api.send(request.body(Full::new(Bytes::new())).unwrap()).await.into_body();
     assert_eq!(asked.load(Ordering::Relaxed), 0);

@@ -4,7 +4,7 @@ use super::client::connect;
 use super::{PODS, pod, running, state};
 use crate::harness::Api;
 use crate::streams::client::Shell;
-use mainstay_streams::Connection;
+use mainstay_streams::PodConnection;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(50);
 
 /// A client. What it sends is stored rather than compressed.
 pub(super) struct Spdy {
-    wire: Box<dyn Connection>,
+    wire: Box<dyn PodConnection>,
     begun: bool,
     next: u32,
     rest: Vec<u8>,
@@ -45,7 +45,7 @@ pub(super) fn numbers(all: &[u32]) -> Vec<u8> {
 }
 
 impl Spdy {
-    pub(super) fn new(wire: impl Connection + 'static) -> Self {
+    pub(super) fn new(wire: impl PodConnection + 'static) -> Self {
         let wire = Box::new(wire);
         Self { wire, begun: false, next: 1, rest: Vec::new() }
     }
@@ -159,7 +159,7 @@ async fn api() -> Api {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
     state(&api, "p", running()).await;
-    api.server.put_native_pod("default", "p", Arc::new(Shell));
+    api.server.add_in_process_pod("default", "p", Arc::new(Shell));
     api
 }
 
@@ -231,7 +231,7 @@ async fn protocols_that_are_not_spoken_are_refused() {
         ),
         (
             vec![("upgrade", "h2c")],
-            "400 unable to upgrade: h2c is not spoken here, only websocket and SPDY/3.1 are",
+            "400 unable to upgrade: h2c is not supported, only websocket and SPDY/3.1 are",
         ),
         (vec![], "400 Upgrade request required"),
     ] {
