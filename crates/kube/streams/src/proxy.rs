@@ -373,14 +373,15 @@ fn stream_body(body: Incoming, sender: http1::SendRequest<Full<Bytes>>) -> Body 
 
 /// The end-to-end headers of a message.
 fn end_to_end_headers(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
-    let listed = headers.get_all(CONNECTION).into_iter();
-    let listed: Vec<String> = listed
+    let connection_headers = headers.get_all(CONNECTION).into_iter();
+    let connection_headers: Vec<String> = connection_headers
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .map(|word| word.trim().to_ascii_lowercase())
         .collect();
     headers.iter().filter(move |(name, _)| {
-        !HOP_BY_HOP_HEADERS.contains(name) && !listed.iter().any(|word| word == name.as_str())
+        !HOP_BY_HOP_HEADERS.contains(name)
+            && !connection_headers.iter().any(|word| word == name.as_str())
     })
 }
 

@@ -22,7 +22,7 @@ use index::{Hook, Which};
 use mainstay_conversion::{decode, webhook as conversion};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
-use mainstay_patch::managed::Managed;
+use mainstay_patch::managed::ManagedFields;
 use mainstay_policy::evaluate::Input;
 use mainstay_policy::matching::{MatchError, Resource};
 use serde_json::{Value, json};
@@ -359,7 +359,7 @@ fn keep_managers(attributes: &mut Attributes<'_>, before: Option<Value>) {
     if now == before.as_ref() {
         return;
     }
-    let Err(error) = Managed::read(now) else { return };
+    let Err(error) = ManagedFields::read(now) else { return };
     match before {
         Some(before) => object.set(&MANAGERS, before),
         None => {

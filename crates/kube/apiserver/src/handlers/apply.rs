@@ -164,7 +164,7 @@ impl Config {
 /// 500, as the original: what is applied has the right types but cannot be read as the kind's.
 fn unreadable(request: &Request<'_>, config: &Value, error: &DecodeError) -> Status {
     let version = &request.row.api_version;
-    let shown = managed::shown(config, &request.row.gvk());
+    let shown = managed::describe_object(config, &request.row.gvk());
     Status::new(
         Reason::Unknown,
         format!("failed to convert new object ({shown}) to proper version ({version}): {error}"),

@@ -84,7 +84,7 @@ impl WriteOptions {
         }
         let manager = if given.is_empty() {
             let agent = request.headers.get(USER_AGENT).map(http::HeaderValue::as_bytes);
-            managed::name_of_agent(&String::from_utf8_lossy(agent.unwrap_or_default()))
+            managed::manager_of_user_agent(&String::from_utf8_lossy(agent.unwrap_or_default()))
         } else {
             given.to_owned()
         };

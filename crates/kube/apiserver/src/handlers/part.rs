@@ -8,7 +8,7 @@
 use mainstay_kinds::StatusMetadata;
 use mainstay_kinds::{KindRow, Source};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object};
-use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
+use mainstay_patch::apply::{FieldFilter, FieldSet, PathElement, PathPattern};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
@@ -169,7 +169,7 @@ fn take(object: &mut Object, from: &mut Object, path: &[&str]) {
 }
 
 /// Which fields of a write of a part make its sender their manager, by version.
-pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, Filter> {
+pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, FieldFilter> {
     match &row.source {
         Source::Custom(custom) => {
             let definition = &custom.definition;
@@ -198,7 +198,7 @@ pub(super) fn reset(row: &KindRow, part: Part) -> BTreeMap<String, Filter> {
 }
 
 /// The same of a built-in kind, in all its versions.
-fn reset_of_builtin(row: &KindRow, part: Part) -> Option<Filter> {
+fn reset_of_builtin(row: &KindRow, part: Part) -> Option<FieldFilter> {
     let fields = row.strategy.reset_fields()?;
     match part {
         Part::Main => row.has_status().then(|| exclude(fields.update)),
@@ -206,29 +206,31 @@ fn reset_of_builtin(row: &KindRow, part: Part) -> Option<Filter> {
         Part::Finalize => Some(exclude(&["status"])),
         Part::Approval => Some(exclude(&["spec", "status.certificate"])),
         Part::Resize => {
-            let of = |list, field| vec![is("spec"), is(list), Pattern::Any, is(field)];
-            Some(Filter::Include(vec![
+            let of = |list, field| vec![is("spec"), is(list), PathPattern::Any, is(field)];
+            Some(FieldFilter::Include(vec![
                 of("containers", "resources"),
                 of("containers", "resizePolicy"),
                 of("initContainers", "resources"),
                 of("initContainers", "resizePolicy"),
             ]))
         }
-        Part::Debug => Some(Filter::Include(vec![vec![is("spec"), is("ephemeralContainers")]])),
+        Part::Debug => {
+            Some(FieldFilter::Include(vec![vec![is("spec"), is("ephemeralContainers")]]))
+        }
         Part::Scale => None,
     }
 }
 
-fn is(field: &str) -> Pattern {
-    Pattern::Is(PathElement::field(field))
+fn is(field: &str) -> PathPattern {
+    PathPattern::Exact(PathElement::field(field))
 }
 
 /// All but these fields.
-fn exclude(fields: &[&str]) -> Filter {
-    let mut set = Set::new();
+fn exclude(fields: &[&str]) -> FieldFilter {
+    let mut set = FieldSet::new();
     for field in fields {
         let path: Vec<PathElement> = field.split('.').map(PathElement::field).collect();
         set.insert(&path);
     }
-    Filter::Exclude(set)
+    FieldFilter::Exclude(set)
 }

@@ -12,9 +12,11 @@ use mainstay_conversion::webhook::{ConvertError, Converter};
 use mainstay_kinds::{Custom, KindRow, Kinds, Source};
 use mainstay_object::{Gvk, NotAnObject, Object, Reason, Status};
 use mainstay_patch::apply::{
-    ConversionError, Duplicates, Filter, PathElement, TypeRef, Versions, validate,
+    ConversionError, Duplicates, FieldFilter, PathElement, TypeRef, VersionConverter, validate,
 };
-use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
+use mainstay_patch::managed::{
+    ManagedFields, ManagedWrite, ReplicasPaths, parent_entries, scale_entries,
+};
 use mainstay_schema::builtin::{self, Definition};
 use mainstay_schema::{crd, form};
 use parking_lot::Mutex;
@@ -35,7 +37,7 @@ pub(super) struct Tracker<'a> {
     gvk: Gvk,
     now: String,
     versions: KindVersions<'a>,
-    filters: BTreeMap<String, Filter>,
+    filters: BTreeMap<String, FieldFilter>,
 }
 
 impl<'a> Tracker<'a> {
@@ -66,9 +68,9 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&ManagedWrite<'_>) -> T) -> T {
         let empty = empty(&self.gvk, self.row.definition());
-        act(&Write {
+        act(&ManagedWrite {
             manager: self.manager,
             gvk: &self.gvk,
             subresource: self.subresource,
@@ -106,7 +108,7 @@ impl<'a> Tracker<'a> {
     }
 
     fn settle_created(&self, object: &mut Object, sent: Option<&Value>) {
-        self.in_version(object, |object| self.with(|write| write.created(object, sent)));
+        self.in_version(object, |object| self.with(|write| write.set_on_create(object, sent)));
     }
 
     /// Settles the managers of an object that replaces another one; both in the stored form.
@@ -133,11 +135,13 @@ impl<'a> Tracker<'a> {
             return;
         }
         if forms::is_identity(self.row) {
-            return self.with(|write| write.updated(old, object, sent));
+            return self.with(|write| write.set_on_update(old, object, sent));
         }
         let mut live = old.clone();
         forms::from_storage(self.row, &mut live);
-        self.in_version(object, |object| self.with(|write| write.updated(&mut live, object, sent)));
+        self.in_version(object, |object| {
+            self.with(|write| write.set_on_update(&mut live, object, sent))
+        });
     }
 
     /// Whether a changed custom object has a wrong type where the write changes nothing in the end:
@@ -203,7 +207,7 @@ impl<'a> Tracker<'a> {
         if let Some(definition) = definition {
             form::complete(definition, object.fields_mut());
         }
-        let write = Write {
+        let write = ManagedWrite {
             manager: &options.manager,
             gvk,
             subresource,
@@ -213,7 +217,7 @@ impl<'a> Tracker<'a> {
             empty: &empty(gvk, definition),
         };
         let sent = object.remove(&ENTRIES);
-        write.created(object, sent.as_ref());
+        write.set_on_create(object, sent.as_ref());
     }
 
     /// What a configuration makes of an object in the request's version; of none, of a new one.
@@ -223,7 +227,7 @@ impl<'a> Tracker<'a> {
         config: &Value,
         force: bool,
     ) -> Result<Object, Status> {
-        self.with(|write| write.applied(live, config, force))
+        self.with(|write| write.apply(live, config, force))
     }
 }
 
@@ -364,7 +368,7 @@ impl KindVersions<'_> {
     }
 }
 
-impl Versions for KindVersions<'_> {
+impl VersionConverter for KindVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
         Ok(self.in_version(object, api_version)?)
     }
@@ -396,7 +400,7 @@ struct OneVersion<'a> {
     definition: Option<&'static Definition>,
 }
 
-impl Versions for OneVersion<'_> {
+impl VersionConverter for OneVersion<'_> {
     fn convert(&self, object: &Value, _: &str) -> Result<Value, ConversionError> {
         Ok(object.clone())
     }
@@ -416,7 +420,7 @@ pub(super) struct ScaleManagers<'a> {
     row: &'a KindRow,
     manager: &'a str,
     now: String,
-    parent: Managed,
+    parent: ManagedFields,
     live: Object,
 }
 
@@ -429,18 +433,18 @@ impl<'a> ScaleManagers<'a> {
     ) -> Result<Self, Status> {
         let row = &*request.row;
         let mut live = Object::from_value(scale_of(row, parent)).unwrap_or_default();
-        let parent = Managed::read(parent.get(&ENTRIES))
+        let parent = ManagedFields::read(parent.get(&ENTRIES))
             .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?;
-        if let Some(entries) = with_paths(row, |paths| of_scale(&parent, paths)) {
+        if let Some(entries) = with_paths(row, |paths| scale_entries(&parent, paths)) {
             live.set(&ENTRIES, entries);
         }
         let now = request.server.clock.now_rfc3339();
         Ok(Self { row, manager: &options.manager, now, parent, live })
     }
 
-    fn with<T>(&self, act: impl FnOnce(&Write<'_>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&ManagedWrite<'_>) -> T) -> T {
         let gvk = gvk();
-        act(&Write {
+        act(&ManagedWrite {
             manager: self.manager,
             gvk: &gvk,
             subresource: Part::Scale.name(),
@@ -458,12 +462,12 @@ impl<'a> ScaleManagers<'a> {
         }
         let mut live = self.live.clone();
         scale.remove(&ENTRIES);
-        self.with(|write| write.updated(&mut live, scale, None));
+        self.with(|write| write.set_on_update(&mut live, scale, None));
     }
 
     /// What a configuration makes of the scale.
     pub(super) fn applied(&self, config: &Value, force: bool) -> Result<Object, Status> {
-        self.with(|write| write.applied(Some(&self.live), config, force))
+        self.with(|write| write.apply(Some(&self.live), config, force))
     }
 
     /// Whether a scale says something else than the present one.
@@ -487,9 +491,9 @@ impl<'a> ScaleManagers<'a> {
         version: Version,
     ) -> UpdatedObject {
         // What was written can be read.
-        let managed = Managed::read(scale.get(&ENTRIES)).unwrap_or_default();
+        let managed = ManagedFields::read(scale.get(&ENTRIES)).unwrap_or_default();
         let spoken = &*self.row.api_version;
-        match with_paths(self.row, |paths| of_parent(self.parent, managed, spoken, paths)) {
+        match with_paths(self.row, |paths| parent_entries(self.parent, managed, spoken, paths)) {
             Some(entries) => object.set(&ENTRIES, entries),
             None => {
                 object.remove(&ENTRIES);

@@ -3,7 +3,7 @@
 //! Two credentials are accepted. A client certificate must be signed by the cluster's CA for this
 //! use, and be valid now ([`ClientAuthority`]). A bearer token must belong to a ServiceAccount:
 //! signed by one of the cluster's token keys, not expired, for this audience. The ServiceAccount
-//! (and the Pod, Secret or Node that the token is bound to) must still exist with the same uid, so
+//! (and the Pod, Secret or Node that the token is bound to) must still exist with the same uid. So
 //! the deletion of a ServiceAccount invalidates its tokens at once.
 //!
 //! A request without a credential is `system:anonymous`; RBAC decides what it may read. A request
