@@ -35,7 +35,7 @@ impl Credentials for ClusterCredentials {
     }
 
     fn approvals(&self, request: &Object) -> Vec<&'static str> {
-        pki::approvals(request)
+        pki::auto_approval_subresources(request)
     }
 
     fn token(&self, account: &Object, secret: &str) -> String {

@@ -21,7 +21,7 @@ use mainstay_client::{Cluster, DeleteOptions};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
 use mainstay_object::known::DEPLOYMENT;
-use mainstay_streams::{ConnectError, Connection, Log, LogLine, NativePod};
+use mainstay_streams::{ConnectError, ContainerLog, InProcessPod, LogLine, PodConnection};
 use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -44,9 +44,9 @@ pub(crate) async fn apply(
     clock: Clock,
     health: &Health,
 ) -> Result<(), Cause> {
-    let pod: Arc<dyn NativePod> =
+    let pod: Arc<dyn InProcessPod> =
         Arc::new(ControllerPod { health: health.clone(), started: clock.now() });
-    server.put_native_pods(move |candidate| {
+    server.add_in_process_pods(move |candidate| {
         let app = candidate.label("app").unwrap_or_default();
         let is_controller_pod = candidate.namespace() == namespace && NAMES.contains(&app);
         is_controller_pod.then(|| Arc::clone(&pod))
@@ -119,15 +119,15 @@ struct ControllerPod {
     started: jiff::Timestamp,
 }
 
-impl NativePod for ControllerPod {
-    fn log(&self, _: &str, _: bool) -> Option<Log> {
+impl InProcessPod for ControllerPod {
+    fn log(&self, _: &str, _: bool) -> Option<ContainerLog> {
         let text = "the controllers run in the process of `mainstay up`; their log is its standard error, \
                     and --log mainstay::decision=info adds a line for each decision";
         let lines = vec![LogLine { time: self.started, text: text.to_owned() }];
-        Some(Log { kept: lines, coming: Box::pin(futures::stream::pending()) })
+        Some(ContainerLog { existing: lines, new_lines: Box::pin(futures::stream::pending()) })
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn PodConnection>, ConnectError>> {
         Box::pin(async move {
             if !PORTS.contains(&port) {
                 let text = format!("nothing listens at port {port}; metrics are at {}", PORTS[0]);
@@ -147,7 +147,7 @@ impl NativePod for ControllerPod {
                     tracing::debug!(%error, "a connection to a pod of the controllers broke");
                 }
             });
-            Ok(Box::new(client) as Box<dyn Connection>)
+            Ok(Box::new(client) as Box<dyn PodConnection>)
         })
     }
 }

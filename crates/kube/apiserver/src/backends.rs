@@ -37,9 +37,9 @@ impl ApiServer {
     /// by name.
     pub fn put_native_pods(
         &self,
-        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
+        find: impl Fn(&Object) -> Option<Arc<dyn InProcessPod>> + Send + Sync + 'static,
     ) {
-        self.native_pods.put_finder(find);
+        self.in_process_pods.add_finder(find);
     }
 
     /// Lets simulated pods refuse all connections, as if no process listened in them.

@@ -17,7 +17,7 @@ use hyper::upgrade::OnUpgrade;
 use mainstay_auth::Identity;
 use mainstay_auth::authn::openid::{CONFIGURATION_PATH, KEYS_PATH};
 use mainstay_http::header_text;
-use mainstay_http::path::Target;
+use mainstay_http::path::ApiPath;
 use mainstay_http::response::{ApiResponse, JSON};
 use mainstay_object::Status;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl ApiServer {
         if head.path.as_deref().is_none_or(|path| path.starts_with("//")) {
             return Ok(ApiResponse::page_not_found());
         }
-        if let Target::Resource(path) = target {
+        if let ApiPath::Resource(path) = target {
             let Some(row) = self.registry.find(&path.group, &path.version, &path.plural) else {
                 return discovery::unknown_resource(&self.registry.kinds(), &path.group);
             };

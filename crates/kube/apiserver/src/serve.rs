@@ -34,7 +34,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use mainstay_auth::authn::Shown;
+use mainstay_auth::authn::ClientCertificate;
 use mainstay_port::{Paced, Received, Room, Seat, Streams};
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -201,7 +201,7 @@ where
             }
         };
         let (_, session) = stream.get_ref();
-        let certificate = Shown::new(session.peer_certificates()).map(Arc::new);
+        let certificate = ClientCertificate::new(session.peer_certificates()).map(Arc::new);
         let http2 = session.alpn_protocol() == Some(b"h2");
         let peer = Peer { certificate, address, seat };
         Some(self.requests(stream, peer, http2))

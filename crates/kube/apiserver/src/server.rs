@@ -20,7 +20,7 @@ use mainstay_kinds::KindRegistry;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_outbound::Outbound;
 use mainstay_store::Store;
-use mainstay_streams::NativePods;
+use mainstay_streams::InProcessPods;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 

@@ -1,27 +1,28 @@
-//! User identity: name, uid, groups and extra fields, as authentication proved them.
+//! User identity: name, uid, groups and extra fields, as authentication established them.
 
 use mainstay_port::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The group whose members may do everything.
+/// The group whose members may do anything.
 pub const MASTERS: &str = "system:masters";
-/// The group of everyone who has proved who they are.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
-/// The user who has not proved who they are.
+/// The user of requests without a credential.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The group of everyone who has not.
+/// The group of the anonymous user.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// Who asks: what authentication found, and what `SelfSubjectReview` answers.
+/// The identity of a sender: the result of authentication, and the content of a
+/// `SelfSubjectReview`.
 ///
-/// Cheap to clone: every request of a connection carries one.
+/// A clone is cheap, because each request of a connection has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity(Arc<Facts>);
+pub struct Identity(Arc<UserInfo>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Facts {
+struct UserInfo {
     user: String,
     uid: String,
     groups: Vec<String>,
@@ -29,12 +30,12 @@ struct Facts {
 }
 
 impl Identity {
-    /// A user with groups; [`AUTHENTICATED`] is added when they do not say.
+    /// A user with groups; [`AUTHENTICATED`] is added unless they say otherwise.
     pub fn new(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         Self::with_details(user, "", groups, BTreeMap::new())
     }
 
-    /// As [`Identity::new`], with uid and extra facts, such as the pod that a token is bound to.
+    /// As [`Identity::new`], with uid and extra fields, such as the pod that a token is bound to.
     pub fn with_details(
         user: impl Into<String>,
         uid: impl Into<String>,
@@ -43,26 +44,27 @@ impl Identity {
     ) -> Self {
         let user = user.into();
         let mut groups: Vec<String> = groups.into_iter().collect();
-        let said = groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
-        if !said && user != ANONYMOUS {
+        let is_decided =
+            groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
+        if !is_decided && user != ANONYMOUS {
             groups.push(AUTHENTICATED.to_owned());
         }
-        Self::exactly(user, uid, groups, extra)
+        Self::with_exact_groups(user, uid, groups, extra)
     }
 
-    /// With these groups and no others.
-    pub fn exactly(
+    /// A user with these groups and no others.
+    pub fn with_exact_groups(
         user: impl Into<String>,
         uid: impl Into<String>,
         groups: Vec<String>,
         extra: BTreeMap<String, Vec<String>>,
     ) -> Self {
-        Self(Arc::new(Facts { user: user.into(), uid: uid.into(), groups, extra }))
+        Self(Arc::new(UserInfo { user: user.into(), uid: uid.into(), groups, extra }))
     }
 
-    /// Somebody who has not proved who they are.
+    /// The user of a request without a credential.
     pub fn anonymous() -> Self {
-        Self(Arc::new(Facts {
+        Self(Arc::new(UserInfo {
             user: ANONYMOUS.to_owned(),
             uid: String::new(),
             groups: vec![UNAUTHENTICATED.to_owned()],
@@ -70,12 +72,13 @@ impl Identity {
         }))
     }
 
-    /// Whether nobody has proved who this is.
+    /// Whether the user is not authenticated.
     pub fn is_anonymous(&self) -> bool {
         self.is_in(UNAUTHENTICATED)
     }
 
-    /// The administrator: what the kubeconfig's certificate and in-process controllers are.
+    /// The administrator: the identity of the kubeconfig's certificate and of in-process
+    /// controllers.
     pub fn admin() -> Self {
         Self::new("kubernetes-admin", [MASTERS.to_owned()])
     }
@@ -85,8 +88,8 @@ impl Identity {
         &self.0.user
     }
 
-    /// Whose connections count as one client's at a port. The service accounts of a namespace are one:
-    /// whoever may make one of them may make thousands.
+    /// The client of the connection limits of a listener. The service accounts of a namespace are
+    /// one client: a user who may create one of them may create thousands.
     pub fn client(&self) -> Client<'_> {
         if self.is_in(MASTERS) {
             return Client::Administrator;
@@ -101,19 +104,19 @@ impl Identity {
         &self.0.uid
     }
 
-    /// Groups, in the order found.
+    /// Groups, in the order of the credential.
     pub fn groups(&self) -> &[String] {
         &self.0.groups
     }
 
-    /// Extra facts.
+    /// Extra fields.
     pub fn extra(&self) -> &BTreeMap<String, Vec<String>> {
         &self.0.extra
     }
 
     /// Whether the user belongs to a group.
     pub fn is_in(&self, group: &str) -> bool {
-        self.0.groups.iter().any(|one| one == group)
+        self.0.groups.iter().any(|name| name == group)
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_accounts_of_a_namespace_are_one_client() {
+    fn service_accounts_of_a_namespace_are_one_client() {
         let account = |name: &str| {
             let groups = ["system:serviceaccounts", "system:serviceaccounts:shop"];
             Identity::new(format!("system:serviceaccount:shop:{name}"), groups.map(str::to_owned))

@@ -1,8 +1,8 @@
 //! Authentication, authorization and the cluster's PKI.
 //!
-//! [`authn`] proves the identity of a request, [`authz`] decides by RBAC what the identity may do,
-//! and [`pki`] holds the keys and certificates that proofs are made of. Nothing here knows the API
-//! server: roles, bindings and service accounts are read from the store.
+//! [`authn`] establishes the identity of a request, [`authz`] decides by RBAC what the identity may
+//! do, and [`pki`] holds the keys and certificates of the credentials. This crate does not depend
+//! on the API server: it reads roles, bindings and service accounts from the store.
 
 pub mod authn;
 pub mod authz;

@@ -1,4 +1,4 @@
-//! How an answer's bytes travel: whole, in chunks made as they are sent, or as an endless stream.
+//! Response bodies: one buffer, chunks made on demand, or an endless stream.
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -11,13 +11,13 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Bytes compressed in one go: what one poll may cost.
+/// Bytes compressed in one step: the cost of one poll.
 const GZIP_STEP: usize = 64 * 1024;
 
-/// The body of an answer.
+/// The body of a response.
 ///
-/// A list of many thousand objects is never one buffer: its chunks are copied together from the
-/// shared bytes of the objects while the connection takes them.
+/// A list of many thousand objects is never one buffer. Its chunks are copied from the shared bytes
+/// of the objects while the connection takes them.
 pub struct Body(Inner);
 
 enum Inner {
@@ -50,25 +50,28 @@ impl Body {
         Self(Inner::Chunks(Box::new(chunks)))
     }
 
-    /// A body that goes on until the stream ends.
+    /// A body that ends when the stream ends.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Stream(Box::pin(stream)))
     }
 
-    /// The same body, which keeps something until it has been sent, if it is a stream; what is sent in
-    /// one go keeps nothing.
+    /// The same body; a stream drops `guard` when it was sent. Other bodies drop it at once.
     #[must_use]
-    pub fn holding<T: Send + 'static>(self, kept: Option<T>) -> Self {
-        match (self.0, kept) {
-            (Inner::Stream(stream), Some(kept)) => {
-                Self(Inner::Stream(Box::pin(Held(stream, kept))))
+    pub fn with_guard<T: Send + 'static>(self, guard: Option<T>) -> Self {
+        match (self.0, guard) {
+            (Inner::Stream(stream), Some(guard)) => {
+                Self(Inner::Stream(Box::pin(GuardedStream(stream, guard))))
             }
             (inner, _) => Self(inner),
         }
     }
 
-    /// The whole body in one piece; none for an endless stream.
-    pub fn whole(self) -> Result<Bytes, Self> {
+    /// The whole body in one buffer.
+    ///
+    /// # Errors
+    ///
+    /// The body is a stream; it is returned unchanged.
+    pub fn into_bytes(self) -> Result<Bytes, Self> {
         match self.0 {
             Inner::Empty => Ok(Bytes::new()),
             Inner::Full(bytes) => Ok(bytes),
@@ -81,16 +84,16 @@ impl Body {
         }
     }
 
-    /// Whether compressing it is worth it: it is at least that long, or made as it is sent.
-    pub const fn is_worth_compressing(&self, from: usize) -> bool {
+    /// Whether compression pays: the body has at least `min_size` bytes, or is made on demand.
+    pub const fn is_worth_compressing(&self, min_size: usize) -> bool {
         match &self.0 {
-            Inner::Full(bytes) => bytes.len() >= from,
+            Inner::Full(bytes) => bytes.len() >= min_size,
             Inner::Chunks(_) => true,
             Inner::Empty | Inner::Stream(_) => false,
         }
     }
 
-    /// The same body compressed. Streams stay as they are: each event must leave at once.
+    /// The same body compressed. Streams stay as they are: each watch event must leave at once.
     #[must_use]
     pub fn gzip(self) -> Self {
         let chunks: Box<dyn Iterator<Item = Bytes> + Send> = match self.0 {
@@ -98,19 +101,19 @@ impl Body {
             Inner::Chunks(chunks) => chunks,
             other => return Self(other),
         };
-        // Level one: the original's choice too, since a local client is faster than any deflate.
+        // Level 1, as in kube-apiserver: a local client is faster than any deflate.
         let encoder = GzEncoder::new(Vec::new(), Compression::fast());
         Self(Inner::Chunks(Box::new(Gzip { chunks, encoder: Some(encoder) })))
     }
 }
 
-/// A stream and what is dropped with it.
-struct Held<T>(Pin<Box<dyn Stream<Item = Bytes> + Send>>, T);
+/// A stream and a guard that is dropped with it.
+struct GuardedStream<T>(Pin<Box<dyn Stream<Item = Bytes> + Send>>, T);
 
-// Nothing is ever pinned in it: the stream is on the heap.
-impl<T> Unpin for Held<T> {}
+// The stream is on the heap, so nothing in this type is pinned.
+impl<T> Unpin for GuardedStream<T> {}
 
-impl<T> Stream for Held<T> {
+impl<T> Stream for GuardedStream<T> {
     type Item = Bytes;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -118,7 +121,7 @@ impl<T> Stream for Held<T> {
     }
 }
 
-/// A buffer in steps that are cheap to compress.
+/// A buffer in slices that are cheap to compress.
 struct Slices(Bytes);
 
 impl Iterator for Slices {
@@ -142,7 +145,7 @@ impl Iterator for Gzip {
         loop {
             let encoder = self.encoder.as_mut()?;
             let Some(chunk) = self.chunks.next() else {
-                // Writing to a vector does not fail, and neither does ending such an encoder.
+                // Writing to a vector and finishing such an encoder do not fail.
                 return self.encoder.take()?.finish().ok().map(Bytes::from);
             };
             encoder.write_all(&chunk).ok()?;
@@ -201,17 +204,17 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn compressed_bodies_read_back_the_same() {
+    fn compressed_bodies_decompress_to_the_same_bytes() {
         let text = "0123456789abcdef".repeat(40_000);
         for body in [
             Body::from(Bytes::from(text.clone())),
             Body::chunks(vec![Bytes::from(text.clone())].into_iter()),
         ] {
-            let packed = body.gzip().whole().unwrap();
-            assert!(packed.len() < text.len() / 10);
-            let mut back = String::new();
-            GzDecoder::new(&packed[..]).read_to_string(&mut back).unwrap();
-            assert_eq!(back, text);
+            let compressed = body.gzip().into_bytes().unwrap();
+            assert!(compressed.len() < text.len() / 10, "{} bytes", compressed.len());
+            let mut decompressed = String::new();
+            GzDecoder::new(&compressed[..]).read_to_string(&mut decompressed).unwrap();
+            assert_eq!(decompressed, text);
         }
     }
 }

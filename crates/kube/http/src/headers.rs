@@ -1,4 +1,4 @@
-//! Headers of requests.
+//! Request headers.
 
 use http::header::{HeaderMap, HeaderName};
 

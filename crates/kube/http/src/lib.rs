@@ -1,7 +1,7 @@
 //! HTTP of the Kubernetes API: paths, queries, content negotiation, request and response bodies.
 //!
-//! Nothing here knows the store or a kind. Not covered: TLS, authentication, connections; those are
-//! in front of the service.
+//! This crate reads neither the store nor kinds. TLS, authentication and connections belong to the
+//! layers in front of it.
 
 mod audit;
 mod body;

@@ -1,4 +1,4 @@
-//! What is wrong with a request before anybody asks what it is about, as Go's server says it.
+//! Malformed requests: the checks that Go's HTTP server makes before any handler runs.
 
 use crate::Body;
 use crate::response::{ApiResponse, ResponseFormat};
@@ -6,23 +6,24 @@ use http::header::{CONNECTION, HOST, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
 
-/// The refusal of a request whose host or path is none; the connection ends with it.
-pub fn refusal(parts: &Parts) -> Option<Response<Body>> {
-    // A tunnel to somewhere, which has no path.
+/// The response to a request with a malformed host or path; the connection closes after it.
+pub fn reject(parts: &Parts) -> Option<Response<Body>> {
+    // A CONNECT request has no path.
     if parts.method == Method::CONNECT && parts.uri.path().is_empty() {
         return Some(ApiResponse::page_not_found().into_response(ResponseFormat::default()));
     }
-    let why = wrong(parts)?;
+    let reason = rejection_reason(parts)?;
     let mut text = "400 Bad Request".to_owned();
-    if !why.is_empty() {
-        text = format!("{text}: {why}");
+    if !reason.is_empty() {
+        text = format!("{text}: {reason}");
     }
-    let answer = ApiResponse::text(StatusCode::BAD_REQUEST, text)
+    let response = ApiResponse::text(StatusCode::BAD_REQUEST, text)
         .header(CONNECTION, HeaderValue::from_static("close"));
-    Some(answer.into_response(ResponseFormat::default()))
+    Some(response.into_response(ResponseFormat::default()))
 }
 
-fn wrong(parts: &Parts) -> Option<&'static str> {
+/// Why a request is malformed; Go gives no reason for some faults, so the text may be empty.
+fn rejection_reason(parts: &Parts) -> Option<&'static str> {
     if parts.version < Version::HTTP_2 {
         let mut hosts = parts.headers.get_all(HOST).iter();
         match (hosts.next(), hosts.next()) {
@@ -30,7 +31,7 @@ fn wrong(parts: &Parts) -> Option<&'static str> {
                 return Some("missing required Host header");
             }
             (Some(_), Some(_)) => return Some(""),
-            (Some(host), None) if !host.as_bytes().iter().all(|byte| is_of_host(*byte)) => {
+            (Some(host), None) if !host.as_bytes().iter().all(|byte| is_host_byte(*byte)) => {
                 return Some("malformed Host header");
             }
             _ => {}
@@ -39,8 +40,8 @@ fn wrong(parts: &Parts) -> Option<&'static str> {
     (!is_escaped(parts.uri.path())).then_some("")
 }
 
-/// Whether a byte may stand in a host with its port, in any of the forms of RFC 3986.
-const fn is_of_host(byte: u8) -> bool {
+/// Whether a host with its port may contain a byte, in any of the forms of RFC 3986.
+const fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
             byte,
@@ -65,7 +66,7 @@ const fn is_of_host(byte: u8) -> bool {
         )
 }
 
-/// Whether every percent sign of a path begins an octet.
+/// Whether two hexadecimal digits follow each percent sign of a path.
 fn is_escaped(path: &str) -> bool {
     path.split('%').skip(1).all(|rest| {
         let digits = rest.as_bytes().get(..2);
@@ -79,7 +80,7 @@ mod tests {
     use http::Request;
 
     #[test]
-    fn a_host_is_said_once_and_escapes_are_whole() {
+    fn requests_with_two_hosts_or_broken_escapes_are_malformed() {
         for (path, hosts, expected) in [
             ("/a", vec!["x"], None),
             ("/a%2fb", vec!["[::1]:6443"], None),
@@ -97,7 +98,7 @@ mod tests {
                 request = request.header(HOST, *host);
             }
             let (parts, ()) = request.body(()).unwrap().into_parts();
-            assert_eq!(wrong(&parts), expected, "{path} {hosts:?}");
+            assert_eq!(rejection_reason(&parts), expected, "{path} {hosts:?}");
         }
     }
 }

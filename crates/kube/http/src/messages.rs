@@ -1,7 +1,7 @@
-//! Answers in protobuf, made of those in JSON.
+//! Protobuf responses, encoded from JSON responses.
 //!
-//! Objects, lists and refusals go into the envelope that Kubernetes' clients know. A watch is a
-//! sequence of events, each behind its length.
+//! Objects, lists and `Status` errors are wrapped in the `runtime.Unknown` envelope of Kubernetes.
+//! A watch is a sequence of events, each after its length.
 
 use bytes::Bytes;
 use mainstay_object::Gvk;
@@ -11,12 +11,12 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// The media type of a watch.
+/// The media type of a watch response.
 pub const WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
-/// The media type of everything else.
+/// The media type of any other response.
 pub use protobuf::MEDIA_TYPE;
 
-/// A kind that has a message; its names are kept as they come.
+/// A kind that has a protobuf message, with the names that its envelope carries.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageKind<S> {
     definition: &'static TypeDefinition,
@@ -25,10 +25,10 @@ pub struct MessageKind<S> {
 }
 
 impl<S: AsRef<str>> MessageKind<S> {
-    /// The kind of this name; none if it has no message, as custom kinds have none.
+    /// The kind with this name; none if it has no protobuf message, such as a custom kind.
     pub fn of(api_version: S, kind: S) -> Option<Self> {
         let definition = match (api_version.as_ref(), kind.as_ref()) {
-            // Refusals are spoken in the core group.
+            // The type of `Status` belongs to apimachinery, its API version to the core group.
             ("v1", "Status") => builtin::definition("apimachinery.pkg.apis.meta.v1.Status"),
             (api_version, kind) => {
                 builtin::definition_of(&Gvk::from_api_version(api_version, kind))
@@ -37,10 +37,10 @@ impl<S: AsRef<str>> MessageKind<S> {
         Some(Self { definition: definition?, api_version, kind })
     }
 
-    /// The message of an object, without an envelope; none if its text is not of this kind.
+    /// The message of an object, without an envelope; none if the JSON is not of this kind.
     pub fn message(&self, json: &[u8]) -> Option<Bytes> {
         let message = protobuf::encode(self.definition, str::from_utf8(json).ok()?).ok()?;
-        // What is kept of it is as long as it is.
+        // The copy drops the spare capacity, because callers cache the message.
         Some(Bytes::copy_from_slice(&message))
     }
 
@@ -49,15 +49,15 @@ impl<S: AsRef<str>> MessageKind<S> {
         protobuf::wrap(self.api_version.as_ref(), self.kind.as_ref(), message).into()
     }
 
-    /// An event of a watch about an object of this kind.
+    /// A watch event with an object of this kind.
     pub fn event(&self, event: &str, message: &[u8]) -> Bytes {
         protobuf::event(event, &self.body(message)).into()
     }
 
-    /// A list of this kind: what its JSON says without items, and the messages of these. None if the
+    /// A list of this kind, from its JSON without items and the messages of the items. None if the
     /// kind is no list.
     pub fn list(&self, json: &[u8], items: Vec<Bytes>) -> Option<ListBody> {
-        // All lists have their items behind the same tag.
+        // All lists have their items under the same tag.
         self.definition.field("items").filter(|field| *field.tags == [protobuf::ITEMS_TAG])?;
         let head = self.message(json)?;
         let lengths = items.iter().map(|item| protobuf::item_length(item.len()));
@@ -71,12 +71,12 @@ impl<S: AsRef<str>> MessageKind<S> {
 }
 
 impl<S: AsRef<str> + From<&'static str>> MessageKind<S> {
-    /// Metadata alone, of a version of `meta.k8s.io`.
+    /// `PartialObjectMetadata` of a version of `meta.k8s.io`.
     pub fn metadata(version: &str) -> Option<Self> {
         Self::meta(version, "PartialObjectMetadata")
     }
 
-    /// A list of metadata, of a version of `meta.k8s.io`.
+    /// `PartialObjectMetadataList` of a version of `meta.k8s.io`.
     pub fn metadata_list(version: &str) -> Option<Self> {
         Self::meta(version, "PartialObjectMetadataList")
     }
@@ -93,7 +93,7 @@ impl<S: AsRef<str> + From<&'static str>> MessageKind<S> {
     }
 }
 
-/// A list's body, put together while it is sent.
+/// The body of a list, concatenated while it is sent.
 #[derive(Debug)]
 pub struct ListBody {
     start: Option<Bytes>,
@@ -102,13 +102,13 @@ pub struct ListBody {
 }
 
 impl ListBody {
-    /// Bytes of the whole.
+    /// The size of the whole body in bytes.
     pub const fn size(&self) -> usize {
         self.size
     }
 }
 
-/// Bytes of a list that are copied together at once.
+/// The bytes of a list that are copied into one chunk.
 const CHUNK: usize = 256 * 1024;
 
 impl Iterator for ListBody {
@@ -132,7 +132,7 @@ impl Iterator for ListBody {
     }
 }
 
-/// What every object says of itself.
+/// The API version and kind of an object.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TypeMeta<'a> {
@@ -154,22 +154,22 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn read(bytes: &[u8]) -> Value {
+    fn decode(bytes: &[u8]) -> Value {
         let envelope = protobuf::unwrap(bytes).unwrap();
         let kind = MessageKind::of(&*envelope.api_version, &*envelope.kind).unwrap();
         protobuf::decode(kind.definition, envelope.raw).unwrap()
     }
 
     #[test]
-    fn objects_lists_and_refusals_have_messages() {
+    fn objects_lists_and_errors_have_messages() {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
         let list = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "7"}, "items": [map]});
-        let refusal = mainstay_object::Status::not_found("", "configmaps", "a").to_value();
-        for value in [map, list, refusal] {
-            let read = read(&body(value.to_string().as_bytes()).unwrap());
-            // Go writes what is empty, too.
+        let status = mainstay_object::Status::not_found("", "configmaps", "a").to_value();
+        for value in [map, list, status] {
+            let decoded = decode(&body(value.to_string().as_bytes()).unwrap());
+            // Go writes empty fields, too.
             for (field, text) in value["metadata"].as_object().unwrap() {
-                assert_eq!(&read["metadata"][field], text, "{value}");
+                assert_eq!(&decoded["metadata"][field], text, "{value}");
             }
         }
         assert_eq!(body(br#"{"apiVersion": "example.com/v1", "kind": "Thing"}"#), None);
@@ -177,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_in_chunks_is_the_same_as_in_one_piece() {
+    fn list_in_chunks_equals_list_in_one_buffer() {
         let kind = MessageKind::of("v1", "ConfigMap").unwrap();
         let list = MessageKind::of("v1", "ConfigMapList").unwrap();
         let head = json!({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {"resourceVersion": "7"}, "items": null});
         for (count, size) in [(0, 0), (1, 10), (700, 1000), (3, 300_000)] {
-            let map = |at: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{at}")}, "data": {"k": "v".repeat(size)}});
+            let map = |index: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{index}")}, "data": {"k": "v".repeat(size)}});
             let maps: Vec<Value> = (0..count).map(map).collect();
             let text = |map: &Value| map.to_string().into_bytes();
             let items = maps.iter().map(|map| kind.message(&text(map)).unwrap()).collect();
@@ -197,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn all_lists_of_built_in_kinds_have_their_items_behind_the_same_tag() {
+    fn all_lists_of_built_in_kinds_have_items_under_the_same_tag() {
         let mut lists = 0;
         for row in builtin::kinds() {
             let (api_version, kind) = (row.gvk().api_version(), format!("{}List", row.kind));
-            // What is not stored has no lists.
+            // Kinds that are not stored have no list kind.
             let Some(list) = MessageKind::of(api_version, kind.clone()) else { continue };
             let head = br#"{"metadata":{"resourceVersion":"7"}}"#;
             assert!(list.list(head, Vec::new()).is_some(), "{kind}");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_stands_behind_its_length() {
+    fn watch_event_follows_its_length() {
         let kind = MessageKind::of("v1", "ConfigMap").unwrap();
         let message = kind.message(br#"{"metadata":{"name":"a"}}"#).unwrap();
         let bytes = kind.event("ADDED", &message);

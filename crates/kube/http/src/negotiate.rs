@@ -1,73 +1,78 @@
-//! Which form of the answer a client accepts.
+//! Content negotiation: the representation and the encoding that an `Accept` header chooses.
 //!
-//! Two refusals exist, as on the original: its router refuses a media type that a route does not
-//! write (`406: Not Acceptable`), and what passed may still ask for a form that the endpoint does
+//! kube-apiserver has two errors for it. Its router rejects a media type that the route does not
+//! write (`406: Not Acceptable`). After that, the endpoint rejects a representation that it does
 //! not have (`only the following media types are accepted`).
 //!
-//! Everything is made in JSON. Clients that name protobuf before it, as those written in Go do, get
-//! that of kinds that have messages.
+//! Responses are made in JSON. Clients that name protobuf first, as Go clients do, get protobuf for
+//! kinds that have messages.
 
 use crate::response::Encoding;
 use mainstay_object::{Reason, Status};
 
-/// What the original writes, in the order told to clients.
+/// The media types that kube-apiserver writes, in the order of its error texts.
 const WRITABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-/// What its routes of collections write besides.
+/// The further media types of its collection routes.
 const STREAMS: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The form of an answer.
+/// The representation of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum Representation {
     /// The object or list itself.
     #[default]
     Plain,
-    /// A `Table`, of a version of `meta.k8s.io`.
+    /// A `Table` of a version of `meta.k8s.io`.
     Table(&'static str),
     /// `PartialObjectMetadata` or its list, of a version of `meta.k8s.io`.
     Metadata(&'static str),
-    /// Aggregated discovery, of a version of `apidiscovery.k8s.io`.
+    /// Aggregated discovery of a version of `apidiscovery.k8s.io`.
     Discovery(&'static str),
 }
 
-/// Which special forms an endpoint has.
+/// The representations that an endpoint has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointForms {
-    /// Tables and metadata.
+pub enum EndpointRepresentations {
+    /// `Table` and metadata.
     Objects,
-    /// The same, of kinds that have messages: protobuf too.
+    /// `Table` and metadata, of kinds that have messages: protobuf too.
     Messages,
-    /// Metadata and protobuf: what is answered and not kept has no table.
+    /// Metadata and protobuf. Objects that are not stored, such as reviews, have no table.
     Metadata,
     /// Aggregated discovery.
     Discovery,
-    /// No special form at all.
-    Nothing,
+    /// No representation but the object itself.
+    None,
 }
 
-/// How the original routes an endpoint, which decides on the words of a refusal.
+/// How kube-apiserver routes an endpoint, which decides the text of its errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// By its table of routes, which looks at media types first.
+pub enum RouteKind {
+    /// A route of its route table, which checks media types first.
     Table,
-    /// The same, for a route that can also watch.
+    /// A route of the table that can also watch.
     Collection,
-    /// The table's route of `/version`, which writes JSON alone.
+    /// The route of `/version`, which writes JSON alone.
     JsonOnly,
-    /// Past that table: custom kinds and the documents of groups.
-    Bare,
+    /// Not in the route table: custom kinds and the discovery documents of groups.
+    Unrouted,
 }
 
-/// Chooses the first form of an `Accept` header that the endpoint has; no header means JSON.
+/// Chooses the first representation of an `Accept` header that the endpoint has; no header means
+/// JSON.
 ///
-/// Clauses are taken by falling quality, then in the order written, as clients list their wishes.
-pub fn choose(accept: Option<&str>, offer: EndpointForms, route: Route) -> Result<Form, Status> {
+/// Clauses count by falling quality, then in their written order.
+pub fn choose(
+    accept: Option<&str>,
+    endpoint: EndpointRepresentations,
+    route: RouteKind,
+) -> Result<Representation, Status> {
     let accept = accept.unwrap_or_default().trim();
     if accept.is_empty() {
-        return Ok(Form::Plain);
+        return Ok(Representation::Plain);
     }
-    route.admit(accept)?;
-    clauses(accept).iter().find_map(|clause| clause.form(offer)).ok_or_else(|| {
+    route.check_media_types(accept)?;
+    clauses(accept).iter().find_map(|clause| clause.representation(endpoint)).ok_or_else(|| {
         Status::new(
             Reason::NotAcceptable,
             format!("only the following media types are accepted: {WRITABLE}"),
@@ -77,18 +82,18 @@ pub fn choose(accept: Option<&str>, offer: EndpointForms, route: Route) -> Resul
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// How the client wants objects to be written, where the endpoint can.
+/// The encoding of objects that the client prefers, among those that exist.
 pub fn encoding(accept: Option<&str>) -> Encoding {
     let accept = accept.unwrap_or_default();
-    // Most accept JSON, and this is asked for every request.
+    // This runs for every request, and most of them accept JSON.
     if !accept.contains(PROTOBUF) && !accept.contains("yaml") {
         return Encoding::Json;
     }
     clauses(accept).iter().find_map(Clause::encoding).unwrap_or_default()
 }
 
-/// The media types of an `Accept` header without their parameters, the most wanted first.
-pub fn media(accept: &str) -> Vec<&str> {
+/// The media types of an `Accept` header without parameters, the preferred one first.
+pub fn media_types(accept: &str) -> Vec<&str> {
     clauses(accept).into_iter().map(|clause| clause.media).collect()
 }
 
@@ -98,12 +103,12 @@ fn clauses(accept: &str) -> Vec<Clause<'_>> {
     clauses
 }
 
-impl Route {
-    /// Refuses what the table of routes refuses: it compares media types without parameters and
-    /// knows no wildcard but `*/*`.
-    fn admit(self, accept: &str) -> Result<(), Status> {
+impl RouteKind {
+    /// Rejects a media type as kube-apiserver's route table does. The table compares media types
+    /// without parameters, and its only wildcard is `*/*`.
+    fn check_media_types(self, accept: &str) -> Result<(), Status> {
         let written = match self {
-            Self::Bare => return Ok(()),
+            Self::Unrouted => return Ok(()),
             Self::JsonOnly => "application/json".to_owned(),
             Self::Table => WRITABLE.to_owned(),
             Self::Collection => format!("{WRITABLE}, {STREAMS}"),
@@ -111,7 +116,7 @@ impl Route {
         let fits = accept
             .split(',')
             .map(|clause| clause.split(';').next().unwrap_or_default().trim())
-            .any(|media| media == "*/*" || written.split(", ").any(|known| known == media));
+            .any(|media| media == "*/*" || written.split(", ").any(|written| written == media));
         if fits || mainstay_fault::is_on("whatever-is-accepted-is-met") {
             return Ok(());
         }
@@ -148,7 +153,7 @@ impl<'a> Clause<'a> {
         (clause.quality > 0.0).then_some(clause)
     }
 
-    /// How an answer is written that it accepts; none if nothing is written so.
+    /// The encoding of a response that this clause accepts; none if no response has it.
     fn encoding(&self) -> Option<Encoding> {
         match self.media {
             "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
@@ -160,7 +165,7 @@ impl<'a> Clause<'a> {
         }
     }
 
-    /// The version of `meta.k8s.io` that it names.
+    /// The version of `meta.k8s.io` in this clause.
     fn meta_version(&self) -> Option<&'static str> {
         match self.version {
             "v1" => Some("v1"),
@@ -169,44 +174,51 @@ impl<'a> Clause<'a> {
         }
     }
 
-    /// The form that it asks for, if that is metadata.
-    fn metadata(&self) -> Option<Form> {
+    /// The metadata representation that this clause requests, if any.
+    fn metadata(&self) -> Option<Representation> {
         let kinds = ["PartialObjectMetadata", "PartialObjectMetadataList"];
-        let asks =
+        let is_metadata =
             self.group == "meta.k8s.io" && self.kind.is_some_and(|kind| kinds.contains(&kind));
-        self.meta_version().filter(|_| asks).map(Form::Metadata)
+        self.meta_version().filter(|_| is_metadata).map(Representation::Metadata)
     }
 
-    fn form(&self, offer: EndpointForms) -> Option<Form> {
-        let has_metadata = !matches!(offer, EndpointForms::Discovery | EndpointForms::Nothing);
+    fn representation(&self, endpoint: EndpointRepresentations) -> Option<Representation> {
+        let has_metadata =
+            !matches!(endpoint, EndpointRepresentations::Discovery | EndpointRepresentations::None);
         match (self.encoding()?, self.kind) {
             (Encoding::Protobuf, None) => {
-                let has_messages =
-                    matches!(offer, EndpointForms::Messages | EndpointForms::Metadata);
-                return has_messages.then_some(Form::Plain);
+                let has_messages = matches!(
+                    endpoint,
+                    EndpointRepresentations::Messages | EndpointRepresentations::Metadata
+                );
+                return has_messages.then_some(Representation::Plain);
             }
-            (_, None) => return Some(Form::Plain),
+            (_, None) => return Some(Representation::Plain),
             _ => {}
         }
-        if let Some(form) = self.metadata() {
-            return has_metadata.then_some(form);
+        if let Some(representation) = self.metadata() {
+            return has_metadata.then_some(representation);
         }
-        match (offer, self.group, self.kind?) {
-            (EndpointForms::Objects | EndpointForms::Messages, "meta.k8s.io", "Table") => {
-                self.meta_version().map(Form::Table)
-            }
-            (EndpointForms::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") => {
-                (self.version == "v2").then_some(Form::Discovery("v2"))
-            }
+        match (endpoint, self.group, self.kind?) {
+            (
+                EndpointRepresentations::Objects | EndpointRepresentations::Messages,
+                "meta.k8s.io",
+                "Table",
+            ) => self.meta_version().map(Representation::Table),
+            (
+                EndpointRepresentations::Discovery,
+                "apidiscovery.k8s.io",
+                "APIGroupDiscoveryList",
+            ) => (self.version == "v2").then_some(Representation::Discovery("v2")),
             _ => None,
         }
     }
 }
 
-/// Whether gzip is among the accepted encodings.
+/// Whether an `Accept-Encoding` header names gzip.
 pub fn accepts_gzip(accept_encoding: Option<&str>) -> bool {
-    accept_encoding.unwrap_or_default().split(',').any(|one| {
-        let mut parts = one.split(';').map(str::trim);
+    accept_encoding.unwrap_or_default().split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
         parts.next() == Some("gzip") && !parts.any(|part| matches!(part, "q=0" | "q=0.0"))
     })
 }
@@ -216,64 +228,76 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_form_that_the_endpoint_has_wins() {
+    fn first_representation_that_the_endpoint_has_is_chosen() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         let discovery =
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-        for (accept, offer, form) in [
-            ("", EndpointForms::Objects, Form::Plain),
-            ("*/*", EndpointForms::Objects, Form::Plain),
-            (table, EndpointForms::Objects, Form::Table("v1")),
-            (table, EndpointForms::Discovery, Form::Plain),
-            (discovery, EndpointForms::Discovery, Form::Discovery("v2")),
-            (discovery, EndpointForms::Objects, Form::Plain),
+        for (accept, endpoint, representation) in [
+            ("", EndpointRepresentations::Objects, Representation::Plain),
+            ("*/*", EndpointRepresentations::Objects, Representation::Plain),
+            (table, EndpointRepresentations::Objects, Representation::Table("v1")),
+            (table, EndpointRepresentations::Discovery, Representation::Plain),
+            (discovery, EndpointRepresentations::Discovery, Representation::Discovery("v2")),
+            (discovery, EndpointRepresentations::Objects, Representation::Plain),
             (
                 "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-                EndpointForms::Objects,
-                Form::Metadata("v1"),
+                EndpointRepresentations::Objects,
+                Representation::Metadata("v1"),
             ),
             (
                 "application/vnd.kubernetes.protobuf,application/json",
-                EndpointForms::Objects,
-                Form::Plain,
+                EndpointRepresentations::Objects,
+                Representation::Plain,
             ),
-            ("application/json;q=0.5,*/*;q=0.1", EndpointForms::Objects, Form::Plain),
+            (
+                "application/json;q=0.5,*/*;q=0.1",
+                EndpointRepresentations::Objects,
+                Representation::Plain,
+            ),
         ] {
-            assert_eq!(choose(Some(accept), offer, Route::Table).unwrap(), form, "{accept}");
+            assert_eq!(
+                choose(Some(accept), endpoint, RouteKind::Table).unwrap(),
+                representation,
+                "{accept}"
+            );
         }
     }
 
     #[test]
-    fn a_form_that_nobody_has_is_refused() {
+    fn unavailable_representation_is_not_acceptable() {
         for accept in [
             "application/vnd.kubernetes.protobuf",
             "application/xml",
             "application/json;q=0",
             "application/json;as=Table;v=v2;g=meta.k8s.io",
         ] {
-            let status = choose(Some(accept), EndpointForms::Objects, Route::Table).unwrap_err();
+            let status = choose(Some(accept), EndpointRepresentations::Objects, RouteKind::Table)
+                .unwrap_err();
             assert_eq!(status.code, 406, "{accept}");
         }
     }
 
     #[test]
-    fn media_types_and_forms_are_refused_in_different_words() {
+    fn route_table_and_endpoint_reject_with_different_messages() {
         let message = |accept, route| {
-            choose(Some(accept), EndpointForms::Objects, route).unwrap_err().message
+            choose(Some(accept), EndpointRepresentations::Objects, route).unwrap_err().message
         };
-        let known = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-        let routed = format!("406: Not Acceptable\n\nAvailable representations: {known}");
-        assert_eq!(message("text/plain", Route::Table), routed);
-        assert_eq!(message("application/*", Route::Table), routed);
-        let collection = message("text/plain", Route::Collection);
+        let writable = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        let routed = format!("406: Not Acceptable\n\nAvailable representations: {writable}");
+        assert_eq!(message("text/plain", RouteKind::Table), routed);
+        assert_eq!(message("application/*", RouteKind::Table), routed);
+        let collection = message("text/plain", RouteKind::Collection);
         assert!(collection.ends_with(", application/vnd.kubernetes.protobuf;stream=watch"));
-        let form = format!("only the following media types are accepted: {known}");
-        assert_eq!(message("text/plain", Route::Bare), form);
-        assert_eq!(message("application/json;as=Pie;v=v1;g=meta.k8s.io", Route::Table), form);
+        let unavailable = format!("only the following media types are accepted: {writable}");
+        assert_eq!(message("text/plain", RouteKind::Unrouted), unavailable);
+        assert_eq!(
+            message("application/json;as=Pie;v=v1;g=meta.k8s.io", RouteKind::Table),
+            unavailable
+        );
     }
 
     #[test]
-    fn objects_are_written_as_the_client_names_first() {
+    fn encoding_is_the_first_that_the_client_names() {
         let metadata =
             "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         let table =
@@ -293,13 +317,17 @@ mod tests {
             assert_eq!(encoding(Some(accept)), expected, "{accept}");
         }
         assert_eq!(encoding(None), Encoding::Json);
-        let form = choose(Some(metadata), EndpointForms::Objects, Route::Bare).unwrap();
-        assert_eq!(form, Form::Metadata("v1"));
-        assert_eq!(choose(Some(table), EndpointForms::Messages, Route::Bare).unwrap(), Form::Plain);
+        let representation =
+            choose(Some(metadata), EndpointRepresentations::Objects, RouteKind::Unrouted).unwrap();
+        assert_eq!(representation, Representation::Metadata("v1"));
+        assert_eq!(
+            choose(Some(table), EndpointRepresentations::Messages, RouteKind::Unrouted).unwrap(),
+            Representation::Plain
+        );
     }
 
     #[test]
-    fn gzip_must_be_named() {
+    fn gzip_is_accepted_only_by_name() {
         assert!(accepts_gzip(Some("deflate, gzip;q=0.8")));
         assert!(!accepts_gzip(Some("identity")));
         assert!(!accepts_gzip(Some("gzip;q=0")));

@@ -1,10 +1,10 @@
-//! From a URL path to what is meant.
+//! API paths: parsing a URL path into the API endpoint that it names.
 
 use std::borrow::Cow;
 
-/// What a path names.
+/// The endpoint that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ApiPath {
     /// `/`.
     Root,
     /// `/api`.
@@ -15,7 +15,7 @@ pub enum Target {
     Group(String),
     /// `/api/v1` or `/apis/{group}/{version}`.
     GroupVersion(String, String),
-    /// A collection, an object or what is below it.
+    /// A collection, an object or a subresource.
     Resource(ResourcePath),
     /// `/version`.
     Version,
@@ -23,19 +23,19 @@ pub enum Target {
     OpenApiV2,
     /// `/openapi/v3`.
     OpenApiV3,
-    /// `/openapi/v3/{path}`: one group-version's document, by its API path.
+    /// `/openapi/v3/{path}`: the document of one group version, by its API path.
     OpenApiV3Document(String),
-    /// `/healthz`, `/livez`, `/readyz` and what is below.
+    /// `/healthz`, `/livez`, `/readyz` and the paths below them.
     Health(String),
     /// `/metrics`.
     Metrics,
-    /// Nothing that this server has.
+    /// No endpoint of this server.
     Unknown,
 }
 
-impl Target {
-    /// Whether the original's table of routes has it, which knows one method for each; the others
-    /// answer to any method as they do to GET.
+impl ApiPath {
+    /// Whether kube-apiserver's route table has the path. The table has one method per route; other
+    /// paths treat any method as GET.
     pub fn is_routed(&self) -> bool {
         match self {
             Self::CoreVersions | Self::Version => true,
@@ -60,29 +60,30 @@ pub struct ResourcePath {
     pub name: String,
     /// Subresource; empty for the object itself.
     pub subresource: String,
-    /// What follows the subresource, joined by slashes: of `proxy/…` the path that is meant.
+    /// The segments after the subresource, joined by slashes: the path in the backend for
+    /// `proxy/…`.
     pub rest: String,
-    /// Whether segments are empty that no route has empty. Nothing is there, but whoever may not
-    /// ask for it is told that first.
-    pub is_odd: bool,
-    /// The word before it.
-    pub special: Special,
+    /// Whether a segment is empty that is never empty in a route. No endpoint has such a path, but
+    /// the request is authorized before the 404.
+    pub has_empty_segment: bool,
+    /// The special verb before the resource.
+    pub special_verb: SpecialVerb,
 }
 
-/// Words between the version and the resource, from before there were other ways to ask.
+/// Special verbs: deprecated path segments between the version and the resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Special {
+pub enum SpecialVerb {
     /// None.
     #[default]
     None,
-    /// `watch`: asks for a watch.
+    /// `watch`: requests a watch.
     Watch,
-    /// `proxy`: nothing is there, but permission for it is asked in its own way.
+    /// `proxy`: no endpoint exists, but authorization has its own verb for it.
     Proxy,
 }
 
 impl ResourcePath {
-    /// The namespace that permission is asked in: of a namespace itself its own name.
+    /// The namespace of the authorization check; for a namespace its own name.
     pub fn scope(&self) -> &str {
         if self.namespace.is_empty() && self.plural == "namespaces" {
             &self.name
@@ -93,11 +94,11 @@ impl ResourcePath {
 }
 
 /// Subresources of namespaces: in `/namespaces/x/status`, `x` is an object and not a namespace.
-const NAMESPACE_PARTS: [&str; 2] = ["status", "finalize"];
+const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
-/// A path as the original compares it: with escapes undone, so that an encoded slash is one. None
-/// if an escape is broken.
-pub fn decoded(path: &str) -> Option<Cow<'_, str>> {
+/// Decodes the escapes of a path, as kube-apiserver does before it compares paths: an encoded slash
+/// is a slash. None if an escape is malformed.
+pub fn decode(path: &str) -> Option<Cow<'_, str>> {
     if path.contains('%') {
         super::query::percent_decode(path, false).map(Cow::Owned)
     } else {
@@ -105,8 +106,8 @@ pub fn decoded(path: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The segments of a decoded path. Slashes around it do not count; those inside do, and make empty
-/// segments.
+/// The segments of a decoded path. Slashes at both ends do not count; adjacent slashes inside make
+/// empty segments.
 pub fn segments(path: &str) -> Vec<&str> {
     match path.trim_matches('/') {
         "" => Vec::new(),
@@ -114,73 +115,75 @@ pub fn segments(path: &str) -> Vec<&str> {
     }
 }
 
-/// Reads a decoded path. What names a resource is read in the way that permission for it is asked:
-/// there is no path that means one thing there and another here.
-pub fn parse(path: &str) -> Target {
-    if let Some(path) = resource(path) {
-        return Target::Resource(path);
+/// Parses a decoded path. Authorization parses resource paths with the same function, so that a
+/// path cannot mean one thing there and another here.
+pub fn parse(path: &str) -> ApiPath {
+    if let Some(path) = parse_resource(path) {
+        return ApiPath::Resource(path);
     }
     match segments(path).as_slice() {
-        _ if path.starts_with("//") => Target::Unknown,
-        [] => Target::Root,
-        ["api"] => Target::CoreVersions,
-        ["apis"] => Target::Groups,
-        ["api", version] => Target::GroupVersion(String::new(), (*version).to_owned()),
-        ["apis", group] => Target::Group((*group).to_owned()),
+        _ if path.starts_with("//") => ApiPath::Unknown,
+        [] => ApiPath::Root,
+        ["api"] => ApiPath::CoreVersions,
+        ["apis"] => ApiPath::Groups,
+        ["api", version] => ApiPath::GroupVersion(String::new(), (*version).to_owned()),
+        ["apis", group] => ApiPath::Group((*group).to_owned()),
         ["apis", group, version] => {
-            Target::GroupVersion((*group).to_owned(), (*version).to_owned())
+            ApiPath::GroupVersion((*group).to_owned(), (*version).to_owned())
         }
-        ["version"] => Target::Version,
-        ["metrics"] if !path.ends_with('/') => Target::Metrics,
-        ["openapi", "v2"] => Target::OpenApiV2,
-        // The original serves the index without a slash at the end only.
-        ["openapi", "v3"] if !path.ends_with('/') => Target::OpenApiV3,
-        ["openapi", "v3", rest @ ..] => Target::OpenApiV3Document(rest.join("/")),
-        ["healthz" | "livez" | "readyz"] if path.ends_with('/') => Target::Unknown,
+        ["version"] => ApiPath::Version,
+        ["metrics"] if !path.ends_with('/') => ApiPath::Metrics,
+        ["openapi", "v2"] => ApiPath::OpenApiV2,
+        // kube-apiserver serves the index only without a slash at the end.
+        ["openapi", "v3"] if !path.ends_with('/') => ApiPath::OpenApiV3,
+        ["openapi", "v3", rest @ ..] => ApiPath::OpenApiV3Document(rest.join("/")),
+        ["healthz" | "livez" | "readyz"] if path.ends_with('/') => ApiPath::Unknown,
         segments @ ["healthz" | "livez" | "readyz", ..] => {
-            Target::Health(format!("/{}", segments.join("/")))
+            ApiPath::Health(format!("/{}", segments.join("/")))
         }
-        _ => Target::Unknown,
+        _ => ApiPath::Unknown,
     }
 }
 
-/// The resource that a decoded path names, if it names one: anything below a group and a version.
-pub fn resource(path: &str) -> Option<ResourcePath> {
+/// The resource that a decoded path names: any path below a group and a version.
+pub fn parse_resource(path: &str) -> Option<ResourcePath> {
     let segments = segments(path);
     let (group, version, rest) = match segments.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
         _ => return None,
     };
-    let (special, rest) = match rest {
+    let (special_verb, rest) = match rest {
         [] => return None,
-        ["watch", rest @ ..] => (Special::Watch, rest),
-        ["proxy", rest @ ..] => (Special::Proxy, rest),
-        rest => (Special::None, rest),
+        ["watch", rest @ ..] => (SpecialVerb::Watch, rest),
+        ["proxy", rest @ ..] => (SpecialVerb::Proxy, rest),
+        rest => (SpecialVerb::None, rest),
     };
     let (namespace, rest) = match rest {
         ["namespaces", _] => ("", rest),
-        ["namespaces", _, part, ..] if NAMESPACE_PARTS.contains(part) => ("", rest),
+        ["namespaces", _, subresource, ..] if NAMESPACE_SUBRESOURCES.contains(subresource) => {
+            ("", rest)
+        }
         ["namespaces", namespace, rest @ ..] => (*namespace, rest),
         _ => ("", rest),
     };
-    let part = |at: usize| rest.get(at).copied().unwrap_or_default().to_owned();
+    let segment = |index: usize| rest.get(index).copied().unwrap_or_default().to_owned();
     Some(ResourcePath {
         group: group.to_owned(),
         version: version.to_owned(),
         namespace: namespace.to_owned(),
-        plural: part(0),
-        name: part(1),
-        subresource: if special == Special::Proxy { String::new() } else { part(2) },
-        rest: if special == Special::Proxy {
+        plural: segment(0),
+        name: segment(1),
+        subresource: if special_verb == SpecialVerb::Proxy { String::new() } else { segment(2) },
+        rest: if special_verb == SpecialVerb::Proxy {
             rest.get(2..).unwrap_or_default().join("/")
         } else {
             rest.get(3..).unwrap_or_default().join("/")
         },
-        is_odd: path.starts_with("//")
+        has_empty_segment: path.starts_with("//")
             || version.is_empty()
             || rest.iter().any(|segment| segment.is_empty()),
-        special,
+        special_verb,
     })
 }
 
@@ -188,9 +191,10 @@ pub fn resource(path: &str) -> Option<ResourcePath> {
 mod tests {
     use super::*;
 
-    fn shown(path: &str) -> String {
-        match parse(&decoded(path).unwrap_or_default()) {
-            Target::Resource(p) => format!(
+    /// The fields of a parsed path, joined by `|`.
+    fn describe(path: &str) -> String {
+        match parse(&decode(path).unwrap_or_default()) {
+            ApiPath::Resource(p) => format!(
                 "{}|{}|{}|{}|{}|{}{}{}",
                 p.group,
                 p.version,
@@ -198,16 +202,16 @@ mod tests {
                 p.plural,
                 p.name,
                 p.subresource,
-                if p.special == Special::Watch { "|watch" } else { "" },
-                if p.is_odd { "|odd" } else { "" },
+                if p.special_verb == SpecialVerb::Watch { "|watch" } else { "" },
+                if p.has_empty_segment { "|empty segment" } else { "" },
             ),
             other => format!("{other:?}"),
         }
     }
 
     #[test]
-    fn paths_name_collections_objects_and_their_parts() {
-        for (path, meant) in [
+    fn paths_name_collections_objects_and_subresources() {
+        for (path, expected) in [
             ("/api/v1/pods", "|v1||pods||"),
             ("/api/v1/namespaces", "|v1||namespaces||"),
             ("/api/v1/namespaces/a", "|v1||namespaces|a|"),
@@ -226,27 +230,27 @@ mod tests {
             ("/bad/%zz", "Root"),
             ("/nope", "Unknown"),
         ] {
-            assert_eq!(shown(path), meant, "{path}");
+            assert_eq!(describe(path), expected, "{path}");
         }
     }
 
-    /// As a real API server reads them: it compares paths with all escapes undone.
+    /// kube-apiserver compares paths with all escapes decoded.
     #[test]
-    fn an_encoded_slash_is_a_slash_and_empty_segments_are_nowhere() {
-        for (path, meant) in [
+    fn encoded_slash_separates_segments_and_empty_segments_name_no_endpoint() {
+        for (path, expected) in [
             ("/api/v1/pods/", "|v1||pods||"),
             ("/api/v1%2Fpods", "|v1||pods||"),
             ("/api/v1/namespaces/a%2Fpods", "|v1|a|pods||"),
             ("/api/v1/namespaces/a/pods/b%2Flog", "|v1|a|pods|b|log"),
             ("/api/v1/namespaces//pods", "|v1||pods||"),
-            ("//api/v1/pods", "|v1||pods|||odd"),
-            ("/api//v1/pods", "|||v1|pods||odd"),
-            ("/api/v1//pods", "|v1|||pods||odd"),
-            ("/api/v1/namespaces/a//pods", "|v1|a||pods||odd"),
+            ("//api/v1/pods", "|v1||pods|||empty segment"),
+            ("/api//v1/pods", "|||v1|pods||empty segment"),
+            ("/api/v1//pods", "|v1|||pods||empty segment"),
+            ("/api/v1/namespaces/a//pods", "|v1|a||pods||empty segment"),
             ("/api/v1/../v1/pods", "|v1||..|v1|pods"),
             ("//version", "Unknown"),
         ] {
-            assert_eq!(shown(path), meant, "{path}");
+            assert_eq!(describe(path), expected, "{path}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a request's body, with a bound.
+//! Request bodies: reading with a limit of size and time.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::Body;
@@ -8,27 +8,27 @@ use std::fmt::Display;
 use std::pin::Pin;
 use std::time::Duration;
 
-/// Largest body taken, in bytes: what the original's store takes as one write, doubled.
+/// The largest accepted body, in bytes: twice what etcd takes as one write.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// How much of a body that is too large is read and thrown away.
+/// How many bytes of a body that is too large are read and discarded.
 const DRAIN_LIMIT: usize = 64 * 1024 * 1024;
 
-/// How long a body may take, also of a request that may take for ever.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout for reading a body, also for requests that have no timeout.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Reads a whole body of at most [`BODY_LIMIT`] bytes. A body of one frame is not copied.
-pub async fn gather<B>(body: B) -> Result<Bytes, Status>
+pub async fn read_body<B>(body: B) -> Result<Bytes, Status>
 where
     B: Body<Data: Buf, Error: Display>,
 {
-    tokio::time::timeout(PATIENCE, read(body)).await.unwrap_or_else(|_| {
-        let why = "Timeout: request did not complete within the allotted timeout";
-        Err(Status::new(Reason::Timeout, why))
+    tokio::time::timeout(BODY_TIMEOUT, read_limited(body)).await.unwrap_or_else(|_| {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        Err(Status::new(Reason::Timeout, message))
     })
 }
 
-async fn read<B>(body: B) -> Result<Bytes, Status>
+async fn read_limited<B>(body: B) -> Result<Bytes, Status>
 where
     B: Body<Data: Buf, Error: Display>,
 {
@@ -67,16 +67,16 @@ where
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// Reads on, keeping nothing: a client that is still writing would not read the answer. What is
-/// longer than [`DRAIN_LIMIT`] is cut off.
+/// Discards the rest of a body: a client that is still writing would not read the response. A body
+/// longer than [`DRAIN_LIMIT`] is not read to its end.
 async fn drain<B>(mut body: Pin<&mut B>)
 where
     B: Body<Data: Buf, Error: Display>,
 {
-    let mut passed = 0;
+    let mut discarded = 0;
     while let Some(frame) = body.frame().await.and_then(Result::ok) {
-        passed += frame.data_ref().map_or(0, Buf::remaining);
-        if passed > DRAIN_LIMIT {
+        discarded += frame.data_ref().map_or(0, Buf::remaining);
+        if discarded > DRAIN_LIMIT {
             return;
         }
     }

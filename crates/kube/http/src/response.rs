@@ -1,4 +1,4 @@
-//! API responses: status, body, headers, warnings, and the form in which the client wants them.
+//! API responses: status code, body, headers and warnings, in the encoding that the client accepts.
 
 use crate::{AuditAnnotations, Body, messages};
 use bytes::Bytes;
@@ -17,13 +17,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{Read, Write};
 
-/// The media type of nearly everything.
+/// The media type of nearly all responses.
 pub const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
-/// Smaller answers are not worth compressing; the original's bound.
-const GZIP_FROM: usize = 128 * 1024;
+/// The least size of a compressed response; the bound of kube-apiserver.
+const MIN_GZIP_SIZE: usize = 128 * 1024;
 
-/// What a handler answers, before the headers that depend on the request.
+/// The response of a handler, before the headers that depend on the request.
 #[derive(Debug)]
 pub struct ApiResponse {
     /// Status code.
@@ -32,45 +32,45 @@ pub struct ApiResponse {
     pub body: Body,
     /// Media type of the body; empty for no body.
     pub content_type: &'static str,
-    /// Entity tag, of documents that clients keep.
+    /// Entity tag, of documents that clients cache.
     pub etag: Option<String>,
     /// Texts of `Warning` headers.
     pub warnings: Vec<String>,
     /// Annotations of the audit event.
     pub audit_annotations: AuditAnnotations,
-    /// Headers of this answer alone; they win over those that every answer has.
+    /// Headers of this response alone; they replace those that all responses have.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     retry_after: u32,
-    /// Whether the body stays as it is even for clients that get everything else indented.
-    plain: bool,
+    /// Whether the body is never indented.
+    never_indent: bool,
     /// Whether the body is compressed already.
-    packed: bool,
-    /// Whether it is an answer of a kind that has no protobuf message.
+    is_gzip: bool,
+    /// Whether the kind of the response has no protobuf message.
     has_no_message: bool,
     /// Bytes in the body as far as known, to decide on compression.
     pub size: usize,
 }
 
-/// What a client wants of every answer alike.
+/// The format that a client requests for any response.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResponseFormat {
-    /// Compressed, where that is worth it.
+    /// Compressed, if that pays.
     pub gzip: bool,
-    /// Whether the client is on this machine, to which bytes cost less than compressing them.
+    /// Whether the client is on this machine, where sending bytes costs less than compressing them.
     pub is_local: bool,
     /// Indented.
     pub pretty: bool,
-    /// In which encoding.
+    /// The encoding of objects.
     pub encoding: Encoding,
 }
 
-/// How objects are written.
+/// The encoding of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// As they are made.
+    /// The encoding in which responses are made.
     #[default]
     Json,
-    /// For people.
+    /// For human readers.
     Yaml,
     /// For clients written in Go.
     Protobuf,
@@ -94,16 +94,16 @@ impl ApiResponse {
             audit_annotations: AuditAnnotations::default(),
             headers: Vec::new(),
             retry_after: 0,
-            plain: false,
-            packed: false,
+            never_indent: false,
+            is_gzip: false,
             has_no_message: false,
             size,
         }
     }
 
-    /// A value with code 200, its fields in the order in which its type has them.
+    /// A value with code 200; its fields have the order of its type.
     pub fn of<T: Serialize>(value: &T) -> Self {
-        match encoded(value) {
+        match encode_json(value) {
             Ok(bytes) => Self::bytes(StatusCode::OK, bytes),
             Err(error) => Self::refusal(&Status::internal(error)),
         }
@@ -124,14 +124,14 @@ impl ApiResponse {
         Self { content_type: "text/plain; charset=utf-8", ..Self::bytes(code, text.into()) }
     }
 
-    /// The same answer, whose body is not indented for anybody: it is as it is to be.
+    /// The same response, whose body is never indented.
     #[must_use]
     pub fn unindented(mut self) -> Self {
-        self.plain = true;
+        self.never_indent = true;
         self
     }
 
-    /// The same answer, of a kind that has no protobuf message: no client gets it as one.
+    /// The same response, of a kind that has no protobuf message.
     #[must_use]
     pub fn without_message(mut self) -> Self {
         self.has_no_message = true;
@@ -143,25 +143,27 @@ impl ApiResponse {
         Self { content_type, ..Self::body(code, body, size) }
     }
 
-    /// Whether the body is written anew for a client with such wishes.
-    pub fn is_rewritten(&self, wishes: ResponseFormat) -> bool {
-        match wishes.encoding {
+    /// Whether the body is encoded again for this format.
+    pub fn is_rewritten(&self, format: ResponseFormat) -> bool {
+        match format.encoding {
             Encoding::Protobuf => self.may_be_message(),
-            Encoding::Yaml => self.content_type == JSON && !self.packed,
-            Encoding::Json => wishes.pretty && self.content_type.starts_with(JSON) && !self.plain,
+            Encoding::Yaml => self.content_type == JSON && !self.is_gzip,
+            Encoding::Json => {
+                format.pretty && self.content_type.starts_with(JSON) && !self.never_indent
+            }
         }
     }
 
     fn may_be_message(&self) -> bool {
         self.content_type == JSON
             && self.code != StatusCode::NOT_ACCEPTABLE
-            && !self.packed
+            && !self.is_gzip
             && !self.has_no_message
     }
 
-    /// A large document, kept compressed ([`packed`]).
-    pub fn of_packed(code: StatusCode, bytes: Bytes) -> Self {
-        Self { packed: true, plain: true, ..Self::bytes(code, bytes) }
+    /// A large document, compressed by [`gzip_document`].
+    pub fn from_gzip(code: StatusCode, bytes: Bytes) -> Self {
+        Self { is_gzip: true, never_indent: true, ..Self::bytes(code, bytes) }
     }
 
     /// No body at all.
@@ -169,29 +171,29 @@ impl ApiResponse {
         Self { content_type: "", ..Self::bytes(code, Bytes::new()) }
     }
 
-    /// What a web server says of a path that nobody registered.
+    /// The response of Go's HTTP server to a path without a route.
     pub fn page_not_found() -> Self {
-        let mut answer = Self::text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
+        let mut response = Self::text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
         let nosniff = HeaderValue::from_static("nosniff");
-        answer.headers.push((X_CONTENT_TYPE_OPTIONS, nosniff));
-        answer
+        response.headers.push((X_CONTENT_TYPE_OPTIONS, nosniff));
+        response
     }
 
-    /// The same answer with a header.
+    /// The same response with a header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// A refusal.
+    /// A `Status` error.
     pub fn refusal(status: &Status) -> Self {
         let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = status.details.retry_after_seconds;
         Self { retry_after, ..Self::value(code, &status.to_value()) }
     }
 
-    /// The success that a deletion answers.
+    /// The `Status` of a successful deletion.
     pub fn deleted(group: &str, plural: &str, name: &str, uid: &str) -> Self {
         let mut details = json!({"name": name, "kind": plural, "uid": uid});
         if !group.is_empty() {
@@ -203,13 +205,13 @@ impl ApiResponse {
         }))
     }
 
-    /// The response, in YAML, indented and compressed as the client asked.
-    pub fn into_response(self, wishes: ResponseFormat) -> Response<Body> {
-        let is_rewritten = self.is_rewritten(wishes);
+    /// The HTTP response, in the encoding, indentation and compression of the format.
+    pub fn into_response(self, format: ResponseFormat) -> Response<Body> {
+        let is_rewritten = self.is_rewritten(format);
         let (mut body, mut content_type) = (self.body, self.content_type);
         if is_rewritten {
-            body = match body.whole() {
-                Ok(bytes) => match rewritten(&bytes, wishes.encoding) {
+            body = match body.into_bytes() {
+                Ok(bytes) => match reencode(&bytes, format.encoding) {
                     Some((bytes, media)) => {
                         content_type = media.unwrap_or(content_type);
                         Body::from(bytes)
@@ -219,12 +221,12 @@ impl ApiResponse {
                 Err(stream) => stream,
             };
         }
-        let mut compress = wishes.gzip && !wishes.is_local && self.size >= GZIP_FROM;
-        if self.packed {
+        let mut compress = format.gzip && !format.is_local && self.size >= MIN_GZIP_SIZE;
+        if self.is_gzip {
             compress = false;
-            if !wishes.gzip {
-                body = match body.whole() {
-                    Ok(bytes) => Body::from(unpacked(&bytes)),
+            if !format.gzip {
+                body = match body.into_bytes() {
+                    Ok(bytes) => Body::from(gunzip_document(&bytes)),
                     Err(stream) => stream,
                 };
             }
@@ -241,7 +243,7 @@ impl ApiResponse {
         if !mainstay_fault::is_on("answers-may-be-kept") {
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         }
-        if compress || self.packed && wishes.gzip {
+        if compress || self.is_gzip && format.gzip {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if let Some(etag) = self.etag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
@@ -257,7 +259,7 @@ impl ApiResponse {
         if self.retry_after > 0 {
             headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after));
         }
-        warn(headers, &self.warnings);
+        add_warnings(headers, &self.warnings);
         if !self.audit_annotations.0.is_empty() {
             response.extensions_mut().insert(self.audit_annotations);
         }
@@ -265,11 +267,11 @@ impl ApiResponse {
     }
 }
 
-/// A body of JSON as the client wants it, with its media type if that is another one; none if it
-/// stays as it is.
-fn rewritten(bytes: &Bytes, encoding: Encoding) -> Option<(Bytes, Option<&'static str>)> {
+/// A JSON body in another encoding or indented, with its media type if that changes; none if the
+/// body stays as it is.
+fn reencode(bytes: &Bytes, encoding: Encoding) -> Option<(Bytes, Option<&'static str>)> {
     match encoding {
-        Encoding::Json => Some((indented(bytes), None)),
+        Encoding::Json => Some((indent_json(bytes), None)),
         Encoding::Yaml => {
             let value: Value = serde_json::from_slice(bytes).ok()?;
             Some((mainstay_yaml::to_string(&value).into(), Some(YAML)))
@@ -278,11 +280,10 @@ fn rewritten(bytes: &Bytes, encoding: Encoding) -> Option<(Bytes, Option<&'stati
     }
 }
 
-/// An answer that a handler of this process made for a client that takes gzip, compressed if that is
-/// worth it.
-pub fn compressed(response: Response<Body>) -> Response<Body> {
-    let known = response.headers().contains_key(CONTENT_ENCODING);
-    if known || !response.body().is_worth_compressing(GZIP_FROM) {
+/// Compresses a response of an in-process handler if that pays. The client must accept gzip.
+pub fn compress(response: Response<Body>) -> Response<Body> {
+    let is_compressed = response.headers().contains_key(CONTENT_ENCODING);
+    if is_compressed || !response.body().is_worth_compressing(MIN_GZIP_SIZE) {
         return response;
     }
     let mut response = response.map(Body::gzip);
@@ -292,41 +293,41 @@ pub fn compressed(response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Writes warnings into the headers of an answer.
-pub fn warn(headers: &mut HeaderMap, warnings: &[String]) {
-    for warning in told(warnings) {
+/// Adds `Warning` headers.
+pub fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
+    for warning in limit_warnings(warnings) {
         if let Ok(value) = HeaderValue::try_from(warning_header(&warning)) {
             headers.append(WARNING, value);
         }
     }
 }
 
-/// Characters of all warnings of an answer; if there are more, each is cut.
-const ALL_WARNINGS: usize = 4096;
-/// What is left of a warning that is cut.
-const CUT_WARNING: usize = 256;
+/// Characters of all warnings of a response; if they have more, each is truncated.
+const WARNINGS_LIMIT: usize = 4096;
+/// The characters of a truncated warning.
+const TRUNCATED_WARNING: usize = 256;
 
-/// The warnings that are told: each once, and not more than headers can hold. One with a control
-/// character is not told, as by the original.
-fn told(warnings: &[String]) -> Vec<Cow<'_, str>> {
-    let mut seen = HashSet::new();
-    let good = |text: &&String| !text.is_empty() && !text.contains(char::is_control);
-    let once: Vec<&String> =
-        warnings.iter().filter(good).filter(|text| seen.insert(text.as_str())).collect();
-    if once.iter().map(|text| text.chars().count()).sum::<usize>() <= ALL_WARNINGS {
-        return once.into_iter().map(|text| Cow::Borrowed(text.as_str())).collect();
+/// The warnings that are sent: each once, and no more than headers can hold. As in kube-apiserver,
+/// a warning with a control character is dropped.
+fn limit_warnings(warnings: &[String]) -> Vec<Cow<'_, str>> {
+    let mut sent = HashSet::new();
+    let is_valid = |text: &&String| !text.is_empty() && !text.contains(char::is_control);
+    let unique: Vec<&String> =
+        warnings.iter().filter(is_valid).filter(|text| sent.insert(text.as_str())).collect();
+    if unique.iter().map(|text| text.chars().count()).sum::<usize>() <= WARNINGS_LIMIT {
+        return unique.into_iter().map(|text| Cow::Borrowed(text.as_str())).collect();
     }
-    let mut written = 0;
-    let mut cut = Vec::new();
-    for text in once {
-        if written >= ALL_WARNINGS {
+    let mut length = 0;
+    let mut truncated = Vec::new();
+    for text in unique {
+        if length >= WARNINGS_LIMIT {
             break;
         }
-        let text: String = text.chars().take(CUT_WARNING).collect();
-        written += text.chars().count();
-        cut.push(Cow::Owned(text));
+        let text: String = text.chars().take(TRUNCATED_WARNING).collect();
+        length += text.chars().count();
+        truncated.push(Cow::Owned(text));
     }
-    cut
+    truncated
 }
 
 /// RFC 7234 `Warning`: code 299, no agent, quoted text.
@@ -343,38 +344,37 @@ fn warning_header(text: &str) -> String {
     out
 }
 
-/// JSON with its fields in the order of the type, and the line break that the original's encoder
-/// ends with.
-pub fn encoded<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
+/// JSON with the fields in the order of the type, and the line break at the end that kube-apiserver
+/// writes.
+pub fn encode_json<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
     let mut bytes = serde_json::to_vec(value)?;
     bytes.push(b'\n');
     Ok(bytes.into())
 }
 
-/// A document compressed with gzip: what is kept of large ones, which nearly every client takes as
-/// it is.
-pub fn packed(document: &[u8]) -> Bytes {
+/// Compresses a large document for a cache; nearly every client accepts it compressed.
+pub fn gzip_document(document: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
     let _ = encoder.write_all(document);
     encoder.finish().unwrap_or_default().into()
 }
 
-fn unpacked(bytes: &Bytes) -> Bytes {
+fn gunzip_document(bytes: &Bytes) -> Bytes {
     let mut document = Vec::with_capacity(bytes.len() * 10);
-    // What was compressed above can be read.
+    // The bytes come from `gzip_document`, so decompression does not fail.
     let _ = GzDecoder::new(&bytes[..]).read_to_end(&mut document);
     document.into()
 }
 
-/// JSON indented by two blanks, with its order and its numbers as they were; empty objects and
-/// lists stay on one line. Works on the text, so that it cannot change a value.
-pub fn indented(bytes: &[u8]) -> Bytes {
+/// Indents JSON by two spaces. Empty objects and lists stay on one line. The function works on the
+/// text, so that it cannot change the order or a number.
+pub fn indent_json(bytes: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(bytes.len() * 2);
     let mut depth = 0_usize;
     let mut in_text = false;
     let mut escaped = false;
-    // An opening bracket whose first entry has not come yet.
+    // An opening bracket came last, and its first entry is still missing.
     let mut opened = false;
     let line = |out: &mut Vec<u8>, depth: usize| {
         out.push(b'\n');
@@ -428,12 +428,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_once_and_cut_when_they_are_many() {
+    fn warnings_are_sent_once_and_truncated_when_they_are_many() {
         let texts = ["a", "", "b", "a", "c\nd", "e\t"].map(str::to_owned);
-        assert_eq!(told(&texts), ["a", "b"]);
-        let long: Vec<String> = (0..100).map(|at| format!("{at:0300}")).collect();
-        let told = told(&long);
-        assert_eq!((told.len(), told[0].len()), (16, 256));
+        assert_eq!(limit_warnings(&texts), ["a", "b"]);
+        let long: Vec<String> = (0..100).map(|index| format!("{index:0300}")).collect();
+        let sent = limit_warnings(&long);
+        assert_eq!((sent.len(), sent[0].len()), (16, 256));
     }
 
     #[test]
@@ -445,14 +445,14 @@ mod tests {
     }
 
     #[test]
-    fn indenting_keeps_order_numbers_and_texts() {
+    fn indentation_keeps_order_numbers_and_texts() {
         let text = br#"{"b":[],"a":{"x":1.50,"y":[1,{"z":"a\\\"{,:"}]},"c":{}}"#;
         let expected = "{\n  \"b\": [],\n  \"a\": {\n    \"x\": 1.50,\n    \"y\": [\n      1,\n      {\n        \"z\": \"a\\\\\\\"{,:\"\n      }\n    ]\n  },\n  \"c\": {}\n}";
-        assert_eq!(String::from_utf8_lossy(&indented(text)), expected);
+        assert_eq!(String::from_utf8_lossy(&indent_json(text)), expected);
     }
 
     #[test]
-    fn a_refusal_carries_its_code_and_when_to_come_back() {
+    fn error_response_has_status_code_and_retry_after() {
         let status = Status::new(mainstay_object::Reason::Timeout, "later").retry_after(3);
         let response = ApiResponse::refusal(&status).into_response(ResponseFormat::default());
         assert_eq!(response.status(), 504);

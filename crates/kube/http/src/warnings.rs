@@ -1,51 +1,51 @@
-//! Warnings for the client and annotations for the audit log, gathered while a request is handled.
+//! Warnings for the client and annotations for the audit log, collected while a request is handled.
 
 use crate::AuditAnnotations;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the client is to be warned of, whether its request is granted or refused. Shared by the
-/// handler and whoever writes the answer; held for no longer than it takes to add a text.
+/// The warnings of a response, for a successful or failed request. The handler and the code that
+/// writes the response share them; the lock is held only while a text is added.
 #[derive(Clone, Debug, Default)]
-pub struct Warnings(Arc<Mutex<Gathered>>);
+pub struct Warnings(Arc<Mutex<WarningsAndAnnotations>>);
 
-/// What accompanies a response.
+/// The warnings and audit annotations of a response.
 #[derive(Debug, Default)]
-struct Gathered {
+struct WarningsAndAnnotations {
     warnings: Vec<String>,
-    /// The same, to find them.
-    known: HashSet<String>,
+    /// The same warnings, to find duplicates.
+    unique: HashSet<String>,
     annotations: AuditAnnotations,
 }
 
 impl Warnings {
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+    fn lock(&self) -> MutexGuard<'_, WarningsAndAnnotations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a text, unless it is there.
+    /// Adds a warning, unless it is present.
     pub fn add(&self, text: String) {
-        let mut gathered = self.gathered();
-        if !gathered.known.contains(&text) {
-            gathered.known.insert(text.clone());
-            gathered.warnings.push(text);
+        let mut collected = self.lock();
+        if !collected.unique.contains(&text) {
+            collected.unique.insert(text.clone());
+            collected.warnings.push(text);
         }
     }
 
-    /// Adds an annotation of the audit event, unless its name has one; clients do not see it.
+    /// Adds an annotation of the audit event, unless one has its name; clients do not see it.
     pub fn annotate(&self, name: String, value: String) {
-        self.gathered().annotations.0.entry(name).or_insert(value);
+        self.lock().annotations.0.entry(name).or_insert(value);
     }
 
-    /// Takes the texts.
+    /// Takes the warnings.
     pub fn take(&self) -> Vec<String> {
-        let mut gathered = self.gathered();
-        gathered.known.clear();
-        std::mem::take(&mut gathered.warnings)
+        let mut collected = self.lock();
+        collected.unique.clear();
+        std::mem::take(&mut collected.warnings)
     }
 
     /// Takes the audit annotations.
     pub fn take_annotations(&self) -> AuditAnnotations {
-        std::mem::take(&mut self.gathered().annotations)
+        std::mem::take(&mut self.lock().annotations)
     }
 }

@@ -1,23 +1,23 @@
-//! YAML bodies, as the API server reads them.
+//! YAML request bodies.
 
 use mainstay_yaml::{DuplicateKeys, EmptyDocuments, NodeFault, Options, YamlError, YamlFault};
 use serde_json::Value;
 use std::fmt;
 
-/// How much the aliases of a YAML body may add: twice what a body may have.
+/// How many bytes the aliases of a YAML body may add: twice the limit of a body.
 const MAX_ALIAS_BYTES: usize = 6 << 20;
 
-/// A YAML body that cannot be read; the text has the form of Go's reader of YAML.
+/// A YAML body that does not parse; the text has the form of Go's YAML parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct YamlBodyError(YamlError);
 
 impl std::error::Error for YamlBodyError {}
 
-/// Reads the first document of YAML, as the original does; null if there is none.
+/// Parses the first document of a YAML body, as kube-apiserver does; null if the body has none.
 ///
 /// # Errors
 ///
-/// The body is no YAML, or its aliases add too much.
+/// The body is no YAML, or its aliases add too many bytes.
 pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), YamlBodyError> {
     let options = Options {
         duplicate_keys: DuplicateKeys::Note,
@@ -28,8 +28,8 @@ pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), YamlBodyError
     match mainstay_yaml::documents(body, &options).next() {
         None => Ok((Value::Null, Vec::new())),
         Some(Ok(document)) => {
-            let line = |one: mainstay_yaml::RepeatedKey| {
-                format!("line {}: key {} already set in map", one.line, one.key)
+            let line = |key: mainstay_yaml::Repeated| {
+                format!("line {}: key {} already set in map", key.line, key.key)
             };
             Ok((document.value, document.repeated_keys.into_iter().map(line).collect()))
         }
@@ -37,23 +37,25 @@ pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), YamlBodyError
     }
 }
 
-/// Go's reader of YAML counts the lines of its parser from zero and those of its scanner from one,
-/// and names no line where it would be the first.
+/// Go's YAML parser counts the lines of its parser from zero and those of its scanner from one. It
+/// omits the number of the first line.
 impl fmt::Display for YamlBodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use NodeFault::{AliasOfItself, ExcessiveAliasing, UnknownAnchor};
         let YamlError { line, fault, .. } = &self.0;
-        let nowhere = matches!(
+        let has_no_line = matches!(
             fault,
             YamlFault::Node(AliasOfItself { .. } | UnknownAnchor { .. } | ExcessiveAliasing)
         );
-        let parser = match fault {
+        let is_parser_fault = match fault {
             YamlFault::BehindDocument => true,
             YamlFault::Syntax { message } => message.starts_with("did not find expected"),
             _ => false,
         };
-        match line - usize::from(parser) {
-            line if nowhere || line == 0 || (line == 1 && !parser) => write!(f, "yaml: {fault}"),
+        match line - usize::from(is_parser_fault) {
+            line if has_no_line || line == 0 || (line == 1 && !is_parser_fault) => {
+                write!(f, "yaml: {fault}")
+            }
             line => write!(f, "yaml: line {line}: {fault}"),
         }
     }

@@ -1,18 +1,17 @@
-//! How deep values may be.
+//! Nesting depth of values.
 //!
-//! Values that were parsed are at most [`MAX_DEPTH`] deep. The two merge patches keep that: what
-//! they put stands as deep in the object as it stands in the patch. A JSON patch does not: a few
-//! hundred copies of an object into itself would make one that nobody can walk without running out
-//! of stack.
+//! Parsed values are at most [`MAX_DEPTH`] deep. Both merge patches keep that limit, because a
+//! value has the same depth in the object as in the patch. A JSON patch does not: a few hundred
+//! copies of an object into itself would overflow the stack of a recursive traversal.
 
 use serde_json::Value;
 
-/// How many objects and lists may stand inside each other: what `serde_json` parses.
+/// The most nested objects and lists: the limit of `serde_json`.
 pub const MAX_DEPTH: usize = 127;
 
-/// Whether more than `most` objects and lists stand inside each other. Looks no deeper than that.
-pub(crate) fn exceeds(value: &Value, most: usize) -> bool {
-    let Some(below) = most.checked_sub(1) else { return value.is_object() || value.is_array() };
+/// Whether a value is deeper than `limit`. The traversal stops at that depth.
+pub(crate) fn exceeds(value: &Value, limit: usize) -> bool {
+    let Some(below) = limit.checked_sub(1) else { return value.is_object() || value.is_array() };
     match value {
         Value::Object(fields) => fields.values().any(|value| exceeds(value, below)),
         Value::Array(items) => items.iter().any(|value| exceeds(value, below)),
@@ -20,7 +19,7 @@ pub(crate) fn exceeds(value: &Value, most: usize) -> bool {
     }
 }
 
-/// The refusal of what is deeper than [`MAX_DEPTH`].
-pub(crate) fn refusal() -> String {
+/// The message about a value deeper than [`MAX_DEPTH`].
+pub(crate) fn too_deep_message() -> String {
     format!("the object would be nested deeper than {MAX_DEPTH} levels")
 }

@@ -1,47 +1,47 @@
-//! Why a patch was refused.
+//! Patch errors.
 
 use crate::json::OperationError;
 use mainstay_object::{Reason, Status};
 
-/// Why a patch was refused.
+/// A patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch is not a patch: 400.
+    /// The patch is malformed: status 400.
     #[error("{0}")]
     Malformed(String),
-    /// A JSON patch with too many operations: 413.
+    /// A JSON patch has too many operations: 413.
     #[error(
         "Request entity too large: The allowed maximum operations in a JSON patch is {limit}, got {found}"
     )]
     TooManyOperations {
-        /// How many operations a patch may have.
+        /// The most operations of a patch.
         limit: usize,
-        /// How many this one has.
+        /// The number of operations.
         found: usize,
     },
-    /// A JSON patch whose operations move too much of the object about: 413.
+    /// The operations of a JSON patch move too many elements: 413.
     #[error(
         "Request entity too large: The operations of the JSON patch move more than {limit} elements; replace the lists as a whole, or split the patch"
     )]
     TooMuchWork {
-        /// How many elements the operations of a patch may move.
+        /// The most elements that the operations of a patch may move.
         limit: usize,
     },
-    /// The patch does not fit the object: 422. The original tells its clients only that; this text
-    /// is for logs.
+    /// An operation does not apply to the object: 422. As in Kubernetes, the client gets a fixed
+    /// text; this one is for logs.
     #[error(transparent)]
     DoesNotApply(#[from] OperationError),
-    /// A strategic merge patch of lists of lists: 422, as before.
+    /// A strategic merge patch has lists of lists: 422.
     #[error("lists of lists are not supported")]
     ListsOfLists,
-    /// A strategic merge patch that breaks its own rules, such as an element without its merge
-    /// key. The original answers 500 with this text.
+    /// A strategic merge patch breaks its rules, for example by an element without its merge key.
+    /// Kubernetes has status 500 with this text.
     #[error("{0}")]
     Unmergeable(String),
 }
 
 impl PatchError {
-    /// The refusal that clients get.
+    /// The status for the client.
     pub fn to_status(&self) -> Status {
         match self {
             Self::Malformed(text) => Status::bad_request(text.clone()),

@@ -1,32 +1,32 @@
-//! JSON patch: RFC 6902 with the edges of Go's library.
+//! JSON patch: RFC 6902 with the deviations of Go's library (`evanphx/json-patch`).
 //!
-//! Where they differ: negative indices count from the end; `replace` of a field that is not there
-//! adds it; `add` without a value adds null; `test` for null holds for a field that is not there;
-//! the root cannot be added, moved or removed. Nothing may become deeper than [`crate::MAX_DEPTH`].
+//! The deviations: negative indices count from the end; `replace` of a missing field adds it; `add`
+//! without a value adds null; `test` for null holds for a missing field; the root cannot be added,
+//! moved or removed. No value may become deeper than [`crate::MAX_DEPTH`].
 
 mod error;
 
-pub use error::{ElementError, End, OperationError, Place};
+pub use error::{ElementError, ErrorLocation, OperationError, PathMember};
 
 use crate::{PatchError, depth};
 use mainstay_object::size::json_length;
 use serde_json::{Map, Value};
 
-/// How many operations a patch may have.
+/// The most operations of a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// How many elements the operations of a patch may move: those of a list behind the place of an
-/// insertion or a removal, and those of a value that goes deeper into the object.
+/// The most elements that the operations of a patch may move. List elements after an insertion or a
+/// removal count, and the parts of a value that moves deeper into the object.
 const MAX_MOVED: usize = 100_000_000;
-/// What it costs to look at a value that goes deeper, compared with moving an element of a list.
-const LOOK: usize = 4;
-/// How many bytes of JSON the `copy` operations of a patch may add.
+/// The cost of checking one part of a value that moves deeper, in moved list elements.
+const DEPTH_CHECK_COST: usize = 4;
+/// The most bytes of JSON that the `copy` operations of a patch may add.
 pub const MAX_COPY_BYTES: usize = 3 << 20;
 
-/// Checks that a patch is a list of operations whose parts have the right types, as the API does
-/// before it applies one, unless it is told to ignore what it does not know.
+/// Checks that a patch is a list of operations with members of the right types. The API does so
+/// before it applies a patch, unless field validation is `Ignore`.
 ///
 /// # Errors
-/// [`PatchError::Malformed`], in the words of Go's decoder.
+/// [`PatchError::Malformed`], with the text of Go's decoder.
 pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
         let found = mainstay_gocompat::values::json_kind(found);
@@ -47,8 +47,8 @@ pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
                     match parts.get(name) {
                         None | Some(Value::Null | Value::String(_)) => {}
                         Some(other) => {
-                            let part = format!("struct field jsonPatchOp.{name} of type string");
-                            return malformed(other, &part);
+                            let member = format!("struct field jsonPatchOp.{name} of type string");
+                            return malformed(other, &member);
                         }
                     }
                 }
@@ -59,11 +59,12 @@ pub fn check_operations(patch: &Value) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// Applies a JSON patch. If it is refused the target is left half patched.
+/// Applies a JSON patch. After an error, the target may be partly patched.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] if it is no list of operations, [`PatchError::TooManyOperations`],
-/// [`PatchError::DoesNotApply`] for the first operation that does not.
+/// [`PatchError::Malformed`] if the patch is no list of operations,
+/// [`PatchError::TooManyOperations`], [`PatchError::DoesNotApply`] for the first operation that
+/// does not apply.
 pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let malformed = |found: &Value, wanted: &str| {
         let found = mainstay_gocompat::values::json_kind(found);
@@ -80,39 +81,39 @@ pub fn json_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
         let found = operations.len();
         return Err(PatchError::TooManyOperations { limit: MAX_OPERATIONS, found });
     }
-    // An operation that is null has no parts.
-    let nothing = Map::new();
+    // A null operation has no members.
+    let empty = Map::new();
     let operations: Vec<&Map<String, Value>> = operations
         .iter()
         .map(|operation| match operation {
             Value::Object(parts) => Ok(parts),
-            Value::Null => Ok(&nothing),
+            Value::Null => Ok(&empty),
             other => Err(malformed(other, "Operation")),
         })
         .collect::<Result<_, _>>()?;
-    let mut spent = Spent::default();
+    let mut cost = PatchCost::default();
     for operation in operations {
-        apply(target, operation, &mut spent)?;
-        if spent.moved > MAX_MOVED {
+        apply(target, operation, &mut cost)?;
+        if cost.moved > MAX_MOVED {
             return Err(PatchError::TooMuchWork { limit: MAX_MOVED });
         }
     }
     Ok(())
 }
 
-/// What the operations of a patch have cost so far.
+/// The cost of the operations of a patch so far.
 #[derive(Default)]
-struct Spent {
-    /// Bytes of JSON that were copied.
+struct PatchCost {
+    /// Copied bytes of JSON.
     copied: usize,
-    /// Elements that were moved.
+    /// Moved elements.
     moved: usize,
 }
 
 fn apply(
     target: &mut Value,
     operation: &Map<String, Value>,
-    spent: &mut Spent,
+    cost: &mut PatchCost,
 ) -> Result<(), OperationError> {
     let name = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
     let text = |field| {
@@ -124,141 +125,147 @@ fn apply(
         "add" => {
             let path = text("path")?;
             let value = value();
-            fits(path, &value)?;
-            let (holder, key) = found(target, "add", End::Path, path)?;
-            add(holder, &key, value, spent).map_err(at("add", path))
+            check_depth(path, &value)?;
+            let (parent, key) = find_parent(target, "add", PathMember::Path, path)?;
+            add(parent, &key, value, cost).map_err(at_path("add", path))
         }
         "remove" => {
             let path = text("path")?;
-            let (holder, key) = found(target, "remove", End::Path, path)?;
-            remove(holder, &key, spent).map(drop).map_err(at("remove", path))
+            let (parent, key) = find_parent(target, "remove", PathMember::Path, path)?;
+            remove(parent, &key, cost).map(drop).map_err(at_path("remove", path))
         }
         "replace" => replace(target, text("path")?, value()),
         "move" => {
             let from = text("from")?;
-            let (holder, key) = found(target, "move", End::From, from)?;
-            let moved = remove(holder, &key, spent).map_err(at("move", &key))?;
+            let (parent, key) = find_parent(target, "move", PathMember::From, from)?;
+            let moved = remove(parent, &key, cost).map_err(at_path("move", &key))?;
             let path = text("path")?;
-            // Moving sideways or up makes nothing deeper, and is not worth looking.
-            if levels(path) > levels(from) {
-                fits(path, &moved)?;
-                spent.moved += LOOK * parts(&moved);
+            // A value that does not move deeper needs no check.
+            if count_levels(path) > count_levels(from) {
+                check_depth(path, &moved)?;
+                cost.moved += DEPTH_CHECK_COST * count_parts(&moved);
             }
-            let (holder, key) = found(target, "move", End::Path, path)?;
-            add(holder, &key, moved, spent).map_err(at("move", path))
+            let (parent, key) = find_parent(target, "move", PathMember::Path, path)?;
+            add(parent, &key, moved, cost).map_err(at_path("move", path))
         }
         "test" => test(target, text("path")?, operation.get("value")),
         "copy" => {
             let from = text("from")?;
-            let (holder, key) = found(target, "copy", End::From, from)?;
-            let found_value = get(holder, &key).map_err(|error| {
-                OperationError::Element(Place::CopyFrom(from.to_owned()), error)
+            let (parent, key) = find_parent(target, "copy", PathMember::From, from)?;
+            let source = get(parent, &key).map_err(|error| {
+                OperationError::Element(ErrorLocation::CopyFrom(from.to_owned()), error)
             })?;
-            let copy = found_value.cloned().unwrap_or_default();
-            spent.copied += json_length(&copy);
-            let copied = spent.copied;
+            let copy = source.cloned().unwrap_or_default();
+            cost.copied += json_length(&copy);
+            let copied = cost.copied;
             if copied > MAX_COPY_BYTES {
                 return Err(OperationError::CopyTooLarge { copied, limit: MAX_COPY_BYTES });
             }
             let path = text("path")?;
-            fits(path, &copy)?;
-            let (holder, key) = found(target, "copy", End::Path, path)?;
-            add(holder, &key, copy, spent)
-                .map_err(|error| OperationError::Element(Place::CopyTo, error))
+            check_depth(path, &copy)?;
+            let (parent, key) = find_parent(target, "copy", PathMember::Path, path)?;
+            add(parent, &key, copy, cost)
+                .map_err(|error| OperationError::Element(ErrorLocation::CopyTo, error))
         }
         other => Err(OperationError::UnknownOperation { operation: other.to_owned() }),
     }
 }
 
-/// How many values a value has, itself included.
-fn parts(value: &Value) -> usize {
+/// The number of values in a value, itself included.
+fn count_parts(value: &Value) -> usize {
     match value {
-        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(parts).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(count_parts).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count_parts).sum::<usize>(),
         _ => 1,
     }
 }
 
-/// How many objects and lists stand around what a path names.
-fn levels(path: &str) -> usize {
+/// The number of objects and lists around the value at a path.
+fn count_levels(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Refuses a value that is too deep for its place.
-fn fits(path: &str, value: &Value) -> Result<(), OperationError> {
-    match depth::MAX_DEPTH.checked_sub(levels(path)) {
-        Some(room) if !depth::exceeds(value, room) => Ok(()),
+/// Checks that a value is not too deep at a path.
+fn check_depth(path: &str, value: &Value) -> Result<(), OperationError> {
+    match depth::MAX_DEPTH.checked_sub(count_levels(path)) {
+        Some(limit) if !depth::exceeds(value, limit) => Ok(()),
         _ => Err(OperationError::TooDeep),
     }
 }
 
-/// What an operation says of an element at its path.
-fn at(operation: &'static str, path: &str) -> impl Fn(ElementError) -> OperationError {
-    move |error| OperationError::Element(Place::Path(operation, path.to_owned()), error)
+/// Converts the error of an element at the path of an operation.
+fn at_path(operation: &'static str, path: &str) -> impl Fn(ElementError) -> OperationError {
+    move |error| OperationError::Element(ErrorLocation::Path(operation, path.to_owned()), error)
 }
 
-/// The object or list that holds what a path of an operation names, and the last part of the path.
-fn found<'a>(
+/// The object or list that contains the value at a path, and the last part of the path.
+fn find_parent<'a>(
     target: &'a mut Value,
     operation: &'static str,
-    end: End,
+    member: PathMember,
     path: &str,
 ) -> Result<(&'a mut Value, String), OperationError> {
-    find(target, path).ok_or_else(|| OperationError::NoPath {
+    resolve_parent(target, path).ok_or_else(|| OperationError::NoPath {
         operation,
-        end,
+        member,
         path: path.to_owned(),
     })
 }
 
-/// The object or list that holds what a path names, and the last part of the path.
-fn find<'a>(target: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
+/// Resolves all parts of a path but the last.
+fn resolve_parent<'a>(target: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
     let (parents, last) = path.rsplit_once('/')?;
-    let mut holder = target;
-    // What is before the first slash names nothing.
+    let mut parent = target;
+    // As in Go's library, text before the first slash is ignored.
     for part in parents.split('/').skip(1) {
-        holder = match holder {
-            Value::Object(fields) => fields.get_mut(&decoded(part))?,
+        parent = match parent {
+            Value::Object(fields) => fields.get_mut(&unescape(part))?,
             Value::Array(items) => {
-                let at = index(&decoded(part), items.len()).ok()?;
-                items.get_mut(at)?
+                let index = parse_index(&unescape(part), items.len()).ok()?;
+                items.get_mut(index)?
             }
             _ => return None,
         };
     }
-    matches!(holder, Value::Object(_) | Value::Array(_)).then(|| (holder, decoded(last)))
+    matches!(parent, Value::Object(_) | Value::Array(_)).then(|| (parent, unescape(last)))
 }
 
-fn decoded(part: &str) -> String {
+fn unescape(part: &str) -> String {
     if part.contains('~') { part.replace("~1", "/").replace("~0", "~") } else { part.to_owned() }
 }
 
-/// A position in a list of a length; negative ones count from the end.
-fn index(key: &str, length: usize) -> Result<usize, ElementError> {
-    let at: i64 = key.parse().map_err(|_| ElementError::NotANumber { key: key.to_owned() })?;
-    let invalid = || ElementError::NoIndex { at };
+/// Parses an index into a list of this length; negative ones count from the end.
+fn parse_index(key: &str, length: usize) -> Result<usize, ElementError> {
+    let index: i64 = key.parse().map_err(|_| ElementError::NotANumber { key: key.to_owned() })?;
+    let invalid = || ElementError::InvalidIndex { index };
     let length = i64::try_from(length).map_err(|_| invalid())?;
-    let at = if at < 0 { at + length } else { at };
-    usize::try_from(at).map_err(|_| invalid())
+    let index = if index < 0 { index + length } else { index };
+    usize::try_from(index).map_err(|_| invalid())
 }
 
-fn element(key: &str, length: usize) -> Result<usize, ElementError> {
-    let at = index(key, length)?;
-    if at < length {
-        return Ok(at);
+/// Parses the index of an element, which must exist.
+fn element_index(key: &str, length: usize) -> Result<usize, ElementError> {
+    let index = parse_index(key, length)?;
+    if index < length {
+        return Ok(index);
     }
-    Err(ElementError::NoIndex { at: i64::try_from(at).unwrap_or(i64::MAX) })
+    Err(ElementError::InvalidIndex { index: i64::try_from(index).unwrap_or(i64::MAX) })
 }
 
-fn get<'a>(holder: &'a Value, key: &str) -> Result<Option<&'a Value>, ElementError> {
-    match holder {
-        Value::Array(items) => Ok(items.get(element(key, items.len())?)),
+fn get<'a>(parent: &'a Value, key: &str) -> Result<Option<&'a Value>, ElementError> {
+    match parent {
+        Value::Array(items) => Ok(items.get(element_index(key, items.len())?)),
         other => Ok(other.get(key)),
     }
 }
 
-fn add(holder: &mut Value, key: &str, value: Value, spent: &mut Spent) -> Result<(), ElementError> {
-    match holder {
+fn add(
+    parent: &mut Value,
+    key: &str,
+    value: Value,
+    cost: &mut PatchCost,
+) -> Result<(), ElementError> {
+    match parent {
         Value::Array(items)
             if key == "-" && mainstay_fault::is_on("json-patch-appends-in-front") =>
         {
@@ -266,49 +273,49 @@ fn add(holder: &mut Value, key: &str, value: Value, spent: &mut Spent) -> Result
         }
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
-            let room = items.len() + 1;
+            let new_length = items.len() + 1;
             if key.parse::<i64>().is_err() {
                 return Err(ElementError::NotAnIndex { key: key.to_owned() });
             }
-            let at = element(key, room)?;
-            spent.moved += items.len() - at;
-            items.insert(at, value);
+            let index = element_index(key, new_length)?;
+            cost.moved += items.len() - index;
+            items.insert(index, value);
         }
         Value::Object(fields) => drop(fields.insert(key.to_owned(), value)),
-        _ => return Err(ElementError::NoHolder),
+        _ => return Err(ElementError::NoContainer),
     }
     Ok(())
 }
 
-fn remove(holder: &mut Value, key: &str, spent: &mut Spent) -> Result<Value, ElementError> {
-    match holder {
+fn remove(parent: &mut Value, key: &str, cost: &mut PatchCost) -> Result<Value, ElementError> {
+    match parent {
         Value::Array(items) => {
-            let at = element(key, items.len())?;
-            spent.moved += items.len() - at;
-            Ok(items.remove(at))
+            let index = element_index(key, items.len())?;
+            cost.moved += items.len() - index;
+            Ok(items.remove(index))
         }
         Value::Object(fields) => {
             fields.remove(key).ok_or_else(|| ElementError::NoKey { key: key.to_owned() })
         }
-        _ => Err(ElementError::NoHolder),
+        _ => Err(ElementError::NoContainer),
     }
 }
 
 fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), OperationError> {
-    fits(path, &value)?;
+    check_depth(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
-            return Err(OperationError::RootKind);
+            return Err(OperationError::RootType);
         }
         *target = value;
         return Ok(());
     }
-    let (holder, key) = found(target, "replace", End::Path, path)?;
-    match holder {
+    let (parent, key) = find_parent(target, "replace", PathMember::Path, path)?;
+    match parent {
         Value::Array(items) => {
-            let at = element(&key, items.len())
+            let index = element_index(&key, items.len())
                 .map_err(|_| OperationError::NoElement { path: path.to_owned() })?;
-            items[at] = value;
+            items[index] = value;
         }
         Value::Object(fields) => drop(fields.insert(key, value)),
         _ => {}
@@ -325,7 +332,7 @@ fn test(target: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), Op
     if path.is_empty() {
         return if target == wanted { Ok(()) } else { Err(failed()) };
     }
-    let (holder, key) = found(target, "test", End::Path, path)?;
-    let found = get(holder, &key).map_err(at("test", path))?;
+    let (parent, key) = find_parent(target, "test", PathMember::Path, path)?;
+    let found = get(parent, &key).map_err(at_path("test", path))?;
     if found.unwrap_or(&Value::Null) == wanted { Ok(()) } else { Err(failed()) }
 }

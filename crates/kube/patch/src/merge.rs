@@ -1,16 +1,16 @@
-//! Merge patch: RFC 7386 with the edges of Go's library.
+//! Merge patch: RFC 7386 with the deviations of Go's library (`evanphx/json-patch`).
 
 use crate::{PatchError, depth};
 use serde_json::{Map, Value};
 
-/// Merges a patch into an object: objects merge field by field, null removes a field, everything
-/// else replaces.
+/// Merges a patch into an object: objects merge field by field, null removes a field, any other
+/// value replaces.
 ///
-/// Two edges differ from the RFC: nulls inside objects inside new lists are dropped as well, and
-/// nulls inside a value that replaces an object by something else stay.
+/// Two details differ from the RFC. Nulls in objects of new lists are dropped as well. Nulls in a
+/// value that replaces an object by a value of another type stay.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] if the patch is not an object, or deeper than [`crate::MAX_DEPTH`].
+/// [`PatchError::Malformed`] if the patch is no object, or deeper than [`crate::MAX_DEPTH`].
 pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     if patch.is_null() {
         return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
@@ -22,7 +22,7 @@ pub fn merge_patch(target: &mut Value, patch: &Value) -> Result<(), PatchError> 
         )));
     };
     if depth::exceeds(patch, depth::MAX_DEPTH) {
-        return Err(PatchError::Malformed(depth::refusal()));
+        return Err(PatchError::Malformed(depth::too_deep_message()));
     }
     match target {
         Value::Object(fields) => merge_fields(fields, changes),
@@ -43,10 +43,10 @@ fn merge_fields(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
         }
         match (fields.get_mut(name), change) {
             (Some(Value::Object(inner)), Value::Object(changes)) => merge_fields(inner, changes),
-            (Some(slot @ Value::Object(_)), other) => slot.clone_from(other),
+            (Some(field @ Value::Object(_)), other) => field.clone_from(other),
             (_, other) => {
                 let mut value = other.clone();
-                prune_nulls(&mut value);
+                drop_nulls(&mut value);
                 fields.insert(name.clone(), value);
             }
         }
@@ -54,13 +54,13 @@ fn merge_fields(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
 }
 
 /// Drops null fields of objects, also of those in lists; null elements stay.
-fn prune_nulls(value: &mut Value) {
+fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|_, value| {
-            prune_nulls(value);
+            drop_nulls(value);
             !value.is_null()
         }),
-        Value::Array(items) => items.iter_mut().for_each(prune_nulls),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
     }
 }

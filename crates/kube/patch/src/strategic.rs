@@ -1,15 +1,15 @@
-//! Strategic merge patch: lists of objects merge by key, and directives say the rest.
+//! Strategic merge patch: lists of objects merge by key, and directives control the rest.
 //!
 //! | Directive | Meaning |
 //! |---|---|
-//! | `$patch: replace`, `delete` | in an object: it is replaced by the rest of the patch, emptied |
-//! | the same in an element of a list | the list is replaced by the patch's, the element goes |
+//! | `$patch: replace`, `delete` | in an object: the rest of the patch replaces it, it is emptied |
+//! | the same in a list element | the list of the patch replaces the list, the element is removed |
 //! | `$retainKeys: [..]` | only these fields of the object stay |
-//! | `$deleteFromPrimitiveList/<list>` | these scalars go from the list |
-//! | `$setElementOrder/<list>` | the order of the elements that the client knows of |
+//! | `$deleteFromPrimitiveList/<list>` | these scalars are removed from the list |
+//! | `$setElementOrder/<list>` | the order of the elements that the client knows |
 //!
-//! What a list is, scalars or objects, is seen from its elements; whether it merges and by which
-//! key comes from the type. Fields without a known type (free-form JSON) merge as objects and
+//! The elements of a list decide whether it has scalars or objects. The type decides whether it
+//! merges, and by which key. Fields without a known type (free-form JSON) merge as objects and
 //! replace as lists.
 
 use crate::{PatchError, depth};
@@ -25,21 +25,21 @@ const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 const BAD_DELETE_FROM: &str = "invalid patch format of primitive list";
 const BAD_SET_ORDER: &str = "invalid patch format of setElementOrder list";
 
-type Fields = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// Applies a strategic merge patch to an object of a built-in type.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] for directives of a wrong form and patches deeper than
-/// [`crate::MAX_DEPTH`], [`PatchError::ListsOfLists`] for lists
-/// of lists, [`PatchError::Unmergeable`] for elements without their merge key and the like.
+/// [`PatchError::Malformed`] for malformed directives and patches deeper than [`crate::MAX_DEPTH`],
+/// [`PatchError::ListsOfLists`] for lists of lists, [`PatchError::Unmergeable`] for elements
+/// without their merge key and other broken rules.
 pub fn strategic_merge(
     target: &Value,
     patch: &Value,
     definition: &TypeDefinition,
 ) -> Result<Value, PatchError> {
     if depth::exceeds(patch, depth::MAX_DEPTH) {
-        return Err(malformed(&depth::refusal()));
+        return Err(malformed(&depth::too_deep_message()));
     }
     if patch.is_null() {
         return Ok(target.clone());
@@ -54,68 +54,68 @@ pub fn strategic_merge(
         return Err(malformed("invalid JSON document"));
     };
     let mut merged = target.clone();
-    merge_fields(&mut merged, patch.clone(), Known::Definition(definition))?;
+    merge_fields(&mut merged, patch.clone(), ObjectType::Definition(definition))?;
     Ok(Value::Object(merged))
 }
 
-/// What is known of the type of an object.
+/// The type of an object.
 #[derive(Clone, Copy)]
-enum Known<'a> {
-    Definition(&'a TypeDefinition),
-    /// A map: every field has this type.
-    Map(&'a FieldType),
-    Nothing,
+enum ObjectType<'a> {
+    Definition(&'a Definition),
+    /// A map with this type of values.
+    Map(&'a Type),
+    Unknown,
 }
 
-/// What is known of a field.
+/// The merge rule of a field.
 #[derive(Clone, Copy)]
-struct Rule<'a> {
-    inner: Known<'a>,
+struct MergeRule<'a> {
+    inner: ObjectType<'a>,
     key: Option<&'a str>,
     merge: bool,
     replace: bool,
 }
 
-impl<'a> Known<'a> {
-    fn of(ty: &'a FieldType) -> Self {
+impl<'a> ObjectType<'a> {
+    fn of(ty: &'a Type) -> Self {
         match ty {
-            FieldType::Object(_) => match ty.definition() {
-                Some(definition) if definition.json_form() == JsonForm::Object => {
-                    Known::Definition(definition)
+            Type::Object(_) => match ty.definition() {
+                Some(definition) if definition.shape() == Shape::Object => {
+                    ObjectType::Definition(definition)
                 }
-                _ => Known::Nothing,
+                _ => ObjectType::Unknown,
             },
-            FieldType::Map(element) => Known::Map(element),
-            _ => Known::Nothing,
+            Type::Map(element) => ObjectType::Map(element),
+            _ => ObjectType::Unknown,
         }
     }
 
-    fn field(self, name: &str) -> Result<Rule<'a>, PatchError> {
-        let plain = |inner| Rule { inner, key: None, merge: false, replace: false };
+    fn field(self, name: &str) -> Result<MergeRule<'a>, PatchError> {
+        let plain = |inner| MergeRule { inner, key: None, merge: false, replace: false };
         match self {
-            Known::Definition(definition) => {
+            ObjectType::Definition(definition) => {
                 let Some(field) = definition.field(name) else {
                     let owner = definition.short_name();
                     return Err(PatchError::Unmergeable(format!(
                         "unable to find api field in struct {owner} for the json field {name:?}"
                     )));
                 };
-                Ok(Rule::of(field))
+                Ok(MergeRule::of(field))
             }
-            Known::Map(element) => Ok(plain(match element {
-                FieldType::List(element) => Known::of(element),
-                other => Known::of(other),
+            ObjectType::Map(element) => Ok(plain(match element {
+                Type::List(element) => ObjectType::of(element),
+                other => ObjectType::of(other),
             })),
-            Known::Nothing => Ok(plain(Known::Nothing)),
+            ObjectType::Unknown => Ok(plain(ObjectType::Unknown)),
         }
     }
 }
 
-impl<'a> Rule<'a> {
-    fn of(field: &'a FieldDefinition) -> Self {
+impl<'a> MergeRule<'a> {
+    fn of(field: &'a Field) -> Self {
         let inner = match &field.ty {
-            FieldType::List(element) => Known::of(element),
-            other => Known::of(other),
+            Type::List(element) => ObjectType::of(element),
+            other => ObjectType::of(other),
         };
         Self {
             inner,
@@ -127,9 +127,9 @@ impl<'a> Rule<'a> {
 }
 
 fn merge_fields(
-    target: &mut Fields,
-    mut patch: Fields,
-    known: Known<'_>,
+    target: &mut JsonObject,
+    mut patch: JsonObject,
+    object_type: ObjectType<'_>,
 ) -> Result<(), PatchError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         if directive == "replace" {
@@ -144,7 +144,7 @@ fn merge_fields(
         return Err(unknown_directive(directive, &patch));
     }
     retain_keys(target, &mut patch)?;
-    set_orders(target, &mut patch, known)?;
+    set_orders(target, &mut patch, object_type)?;
     for (name, change) in patch {
         let deleted_from = match name.strip_prefix(DELETE_FROM) {
             Some(rest) => Some(rest.strip_prefix('/').ok_or_else(|| malformed(BAD_DELETE_FROM))?),
@@ -157,13 +157,13 @@ fn merge_fields(
         }
         let Some(present) = target.get_mut(name) else {
             if deleted_from.is_none() {
-                put(target, name, change);
+                set_value(target, name, change);
             }
             continue;
         };
         match (present, change) {
             (Value::Object(inner), Value::Object(changes)) => {
-                let rule = known.field(name)?;
+                let rule = object_type.field(name)?;
                 if rule.replace {
                     *inner = changes;
                 } else {
@@ -171,7 +171,7 @@ fn merge_fields(
                 }
             }
             (Value::Array(items), Value::Array(changes)) => {
-                let rule = known.field(name)?;
+                let rule = object_type.field(name)?;
                 if deleted_from.is_some() {
                     let changes: HashSet<Value> = changes.into_iter().collect();
                     items.retain(|item| !changes.contains(item));
@@ -182,17 +182,17 @@ fn merge_fields(
                     *items = changes;
                 }
             }
-            (_, change) if deleted_from.is_none() => put(target, name, change),
+            (_, change) if deleted_from.is_none() => set_value(target, name, change),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Puts a new value: without nulls, and without the parts that are only directives.
-fn put(target: &mut Fields, name: &str, mut value: Value) {
+/// Sets a new value, without nulls and without objects that are directives.
+fn set_value(target: &mut JsonObject, name: &str, mut value: Value) {
     discard_nulls(&mut value);
-    if without_directives(&mut value) {
+    if remove_directives(&mut value) {
         target.insert(name.to_owned(), value);
     } else {
         target.remove(name);
@@ -210,22 +210,22 @@ fn discard_nulls(value: &mut Value) {
     }
 }
 
-/// Removes objects with a directive from a value; whether anything is left of it.
-fn without_directives(value: &mut Value) -> bool {
+/// Removes objects with a directive from a value; returns false if the value is one itself.
+fn remove_directives(value: &mut Value) -> bool {
     match value {
         Value::Object(fields) => {
             if fields.contains_key(DIRECTIVE) {
                 return false;
             }
-            fields.retain(|_, value| without_directives(value));
+            fields.retain(|_, value| remove_directives(value));
         }
-        Value::Array(items) => items.retain_mut(without_directives),
+        Value::Array(items) => items.retain_mut(remove_directives),
         _ => {}
     }
     true
 }
 
-fn retain_keys(target: &mut Fields, patch: &mut Fields) -> Result<(), PatchError> {
+fn retain_keys(target: &mut JsonObject, patch: &mut JsonObject) -> Result<(), PatchError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(retained) = retained else { return Err(malformed(BAD_RETAIN_KEYS)) };
     let retained: HashSet<&str> = retained.iter().filter_map(Value::as_str).collect();
@@ -243,17 +243,21 @@ fn retain_keys(target: &mut Fields, patch: &mut Fields) -> Result<(), PatchError
     Ok(())
 }
 
-/// Handles every list whose order the patch gives, and takes it out of the patch.
-fn set_orders(target: &mut Fields, patch: &mut Fields, known: Known<'_>) -> Result<(), PatchError> {
+/// Merges and sorts each list whose order the patch specifies, and removes it from the patch.
+fn set_orders(
+    target: &mut JsonObject,
+    patch: &mut JsonObject,
+    object_type: ObjectType<'_>,
+) -> Result<(), PatchError> {
     let names: Vec<String> =
         patch.keys().filter(|name| name.starts_with(SET_ORDER)).cloned().collect();
     for name in names {
-        let order = present_list(patch.remove(&name).as_ref())?.unwrap_or_default();
+        let order = list_of(patch.remove(&name).as_ref())?.unwrap_or_default();
         let list = name.strip_prefix(SET_ORDER).and_then(|rest| rest.strip_prefix('/'));
         let list = list.ok_or_else(|| malformed(BAD_SET_ORDER))?;
-        let rule = known.field(list)?;
-        let before = present_list(target.get(list))?;
-        let changes = present_list(patch.get(list))?;
+        let rule = object_type.field(list)?;
+        let before = list_of(target.get(list))?;
+        let changes = list_of(patch.get(list))?;
         if let Some(changes) = &changes {
             check_order(changes, &order, rule.key)?;
         }
@@ -262,7 +266,7 @@ fn set_orders(target: &mut Fields, patch: &mut Fields, known: Known<'_>) -> Resu
             (Some(before), None) => before,
             (None, Some(changes)) => {
                 let mut value = Value::Array(changes);
-                without_directives(&mut value);
+                remove_directives(&mut value);
                 match value {
                     Value::Array(items) => items,
                     _ => continue,
@@ -272,14 +276,14 @@ fn set_orders(target: &mut Fields, patch: &mut Fields, known: Known<'_>) -> Resu
             (Some(_), Some(changes)) => changes,
         };
         let before = before.unwrap_or_default();
-        let ordered = in_order(merged, &order, &before, rule.key)?;
+        let ordered = sort_merged(merged, &order, &before, rule.key)?;
         target.insert(list.to_owned(), Value::Array(ordered));
         patch.remove(list);
     }
     Ok(())
 }
 
-fn present_list(value: Option<&Value>) -> Result<Option<Vec<Value>>, PatchError> {
+fn list_of(value: Option<&Value>) -> Result<Option<Vec<Value>>, PatchError> {
     match value {
         None => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items.clone())),
@@ -287,14 +291,14 @@ fn present_list(value: Option<&Value>) -> Result<Option<Vec<Value>>, PatchError>
     }
 }
 
-/// The elements of the patch must stand in the given order and be a part of it.
+/// Checks that the elements of the patch are a subsequence of the specified order.
 fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
     if changes.is_empty() || order.is_empty() {
         return Ok(());
     }
     let mut rest = order.iter();
     for change in changes.iter().filter(|change| change.get(DIRECTIVE).is_none()) {
-        let wanted = identity(change, key)?;
+        let wanted = merge_key_value(change, key)?;
         loop {
             let Some(candidate) = rest.next() else {
                 return Err(PatchError::Unmergeable(format!(
@@ -303,7 +307,7 @@ fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<
                     go_list(order)
                 )));
             };
-            if identity(candidate, key)? == wanted {
+            if merge_key_value(candidate, key)? == wanted {
                 break;
             }
         }
@@ -311,8 +315,8 @@ fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<
     Ok(())
 }
 
-/// What an element is known by: the value of its merge key, or itself.
-fn identity<'a>(item: &'a Value, key: Option<&str>) -> Result<&'a Value, PatchError> {
+/// The value that identifies an element: that of its merge key, or the element itself.
+fn merge_key_value<'a>(item: &'a Value, key: Option<&str>) -> Result<&'a Value, PatchError> {
     let Some(key) = key else { return Ok(item) };
     let Value::Object(fields) = item else {
         return Err(wrong_type("map[string]interface {}", item));
@@ -323,7 +327,7 @@ fn identity<'a>(item: &'a Value, key: Option<&str>) -> Result<&'a Value, PatchEr
 fn merge_lists(
     before: Vec<Value>,
     changes: Vec<Value>,
-    rule: Rule<'_>,
+    rule: MergeRule<'_>,
 ) -> Result<Vec<Value>, PatchError> {
     let Some(first) = before.first().or(changes.first()) else { return Ok(before) };
     if first.is_array() {
@@ -337,45 +341,45 @@ fn merge_lists(
         )));
     }
     if !first.is_object() {
-        let mut seen: HashSet<&Value> = HashSet::with_capacity(before.len() + changes.len());
+        let mut unique: HashSet<&Value> = HashSet::with_capacity(before.len() + changes.len());
         let all = before.iter().chain(&changes);
-        let merged = all.filter(|item| seen.insert(*item)).cloned().collect();
-        return in_order(merged, &changes, &before, None);
+        let merged = all.filter(|item| unique.insert(*item)).cloned().collect();
+        return sort_merged(merged, &changes, &before, None);
     }
     let Some(key) = rule.key else {
         return Err(PatchError::Unmergeable(
             "cannot merge lists without merge key for struct".to_owned(),
         ));
     };
-    let (mut merged, changes) = without_special(before, changes, key)?;
+    let (mut merged, changes) = apply_list_directives(before, changes, key)?;
     let before = merged.clone();
-    // Where the elements of a key stand. One that loses its key is found no more.
-    let mut known: HashMap<&Value, VecDeque<usize>> = HashMap::with_capacity(merged.len());
-    for (at, item) in before.iter().enumerate() {
+    // The indices of the elements by key value. An element that loses its key is not found again.
+    let mut indices: HashMap<&Value, VecDeque<usize>> = HashMap::with_capacity(merged.len());
+    for (index, item) in before.iter().enumerate() {
         if let Some(value) = item.get(key) {
-            known.entry(value).or_default().push_back(at);
+            indices.entry(value).or_default().push_back(index);
         }
     }
     for change in &changes {
         let Value::Object(fields) = change else { continue };
         let wanted = fields.get(key).ok_or_else(|| no_merge_key(fields, key))?;
-        let places = known.entry(wanted).or_default();
-        while places.front().is_some_and(|at| merged[*at].get(key) != Some(wanted)) {
-            places.pop_front();
+        let same_key = indices.entry(wanted).or_default();
+        while same_key.front().is_some_and(|index| merged[*index].get(key) != Some(wanted)) {
+            same_key.pop_front();
         }
-        let same = places.front().map(|at| &mut merged[*at]);
+        let same = same_key.front().map(|index| &mut merged[*index]);
         if let Some(Value::Object(present)) = same {
             merge_fields(present, fields.clone(), rule.inner)?;
         } else {
-            places.push_back(merged.len());
+            same_key.push_back(merged.len());
             merged.push(change.clone());
         }
     }
-    in_order(merged, &changes, &before, Some(key))
+    sort_merged(merged, &changes, &before, Some(key))
 }
 
-/// Elements that are directives: deletions happen at once, one replacement replaces the list.
-fn without_special(
+/// Applies the elements that are directives: deletions at once; one replacement replaces the list.
+fn apply_list_directives(
     mut before: Vec<Value>,
     changes: Vec<Value>,
     key: &str,
@@ -404,65 +408,65 @@ fn without_special(
     Ok(if replaced { (plain, Vec::new()) } else { (before, plain) })
 }
 
-/// The first place of each element, by what it is known by.
-fn places<'a>(list: &'a [Value], key: Option<&str>) -> HashMap<&'a Value, usize> {
-    let mut places = HashMap::with_capacity(list.len());
-    for (at, item) in list.iter().enumerate() {
-        if let Ok(value) = identity(item, key) {
-            places.entry(value).or_insert(at);
+/// The first index of each element, by the value that identifies it.
+fn first_indices<'a>(list: &'a [Value], key: Option<&str>) -> HashMap<&'a Value, usize> {
+    let mut indices = HashMap::with_capacity(list.len());
+    for (index, item) in list.iter().enumerate() {
+        if let Ok(value) = merge_key_value(item, key) {
+            indices.entry(value).or_insert(index);
         }
     }
-    places
+    indices
 }
 
-/// Sorts a merged list: what the patch knows in the patch's order, what only the server knows in
-/// the server's, and the two woven together so that the server's neighbours stay neighbours.
-fn in_order(
+/// Sorts a merged list. Elements of the patch have the order of the patch, other ones that of the
+/// server. Both are interleaved by their positions on the server.
+fn sort_merged(
     merged: Vec<Value>,
     order: &[Value],
     before: &[Value],
     key: Option<&str>,
 ) -> Result<Vec<Value>, PatchError> {
     for item in merged.iter().chain(order).chain(before) {
-        identity(item, key)?;
+        merge_key_value(item, key)?;
     }
-    let (in_order, in_before) = (places(order, key), places(before, key));
-    let place = |places: &HashMap<&Value, usize>, item: &Value| {
-        identity(item, key).ok().and_then(|wanted| places.get(wanted).copied())
+    let (in_order, in_before) = (first_indices(order, key), first_indices(before, key));
+    let index_of = |indices: &HashMap<&Value, usize>, item: &Value| {
+        merge_key_value(item, key).ok().and_then(|value| indices.get(value).copied())
     };
-    let (mut patched, mut kept): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|item| place(&in_order, item).is_some());
-    patched.sort_by_key(|item| place(&in_order, item));
-    kept.sort_by_key(|item| place(&in_before, item).unwrap_or(usize::MAX));
-    let mut woven = Vec::with_capacity(patched.len() + kept.len());
-    let (mut patched, mut kept) = (patched.into_iter().peekable(), kept.into_iter().peekable());
+    let (mut patched, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| index_of(&in_order, item).is_some());
+    patched.sort_by_key(|item| index_of(&in_order, item));
+    others.sort_by_key(|item| index_of(&in_before, item).unwrap_or(usize::MAX));
+    let mut sorted = Vec::with_capacity(patched.len() + others.len());
+    let (mut patched, mut others) = (patched.into_iter().peekable(), others.into_iter().peekable());
     loop {
-        let kept_first = match (kept.peek(), patched.peek()) {
+        let other_first = match (others.peek(), patched.peek()) {
             (None, None) => break,
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(kept), Some(patched)) => {
-                match (place(&in_before, kept), place(&in_before, patched)) {
-                    (Some(kept), Some(patched)) => kept < patched,
+            (Some(other), Some(patched)) => {
+                match (index_of(&in_before, other), index_of(&in_before, patched)) {
+                    (Some(other), Some(patched)) => other < patched,
                     _ => false,
                 }
             }
         };
-        woven.extend(if kept_first { kept.next() } else { patched.next() });
+        sorted.extend(if other_first { others.next() } else { patched.next() });
     }
-    Ok(woven)
+    Ok(sorted)
 }
 
 fn malformed(text: &str) -> PatchError {
     PatchError::Malformed(text.to_owned())
 }
 
-fn unknown_directive(directive: &Value, fields: &Fields) -> PatchError {
+fn unknown_directive(directive: &Value, fields: &JsonObject) -> PatchError {
     let (directive, fields) = (go_value(directive), go_map(fields));
     PatchError::Unmergeable(format!("unknown patch type: {directive} in map: {fields}"))
 }
 
-fn no_merge_key(fields: &Fields, key: &str) -> PatchError {
+fn no_merge_key(fields: &JsonObject, key: &str) -> PatchError {
     let fields = go_map(fields);
     PatchError::Unmergeable(format!("map: {fields} does not contain declared merge key: {key}"))
 }
@@ -480,12 +484,12 @@ fn wrong_type(expected: &str, found: &Value) -> PatchError {
     PatchError::Unmergeable(format!("expected a {expected}, but received a {found}"))
 }
 
-/// A value as Go prints it with `%v`: `map[spec:map[replicas:2]]`.
+/// A value as Go's `%v` prints it: `map[spec:map[replicas:2]]`.
 pub fn go_text(value: &Value) -> String {
     go_value(value)
 }
 
-/// A value as Go prints it with `%v`.
+/// A value as Go's `%v` prints it.
 fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -501,7 +505,7 @@ fn go_list(items: &[Value]) -> String {
     format!("[{}]", items.join(" "))
 }
 
-fn go_map(fields: &Fields) -> String {
+fn go_map(fields: &JsonObject) -> String {
     let fields: Vec<String> =
         fields.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();
     format!("map[{}]", fields.join(" "))

@@ -1,6 +1,6 @@
-//! Channels over WebSocket: messages with the number of their channel in front.
+//! Channels over WebSocket: messages that begin with the number of their channel.
 
-use super::upgrade::Socket;
+use super::upgrade::WebSocketConnection;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -13,52 +13,55 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-/// How often the client is asked whether it is still there.
-const PING: Duration = Duration::from_secs(20);
-/// A client that says nothing for so long is gone.
-const SILENCE: Duration = Duration::from_mins(1);
-/// How long a client may take to end a connection that is over.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// The interval of pings to the client.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// The connection is closed after this long without a message of the client.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a client may take to close its side of a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How messages are written.
+/// The encoding of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Code {
-    /// A byte for the channel, then bytes as they are; nothing else is taken.
+pub(super) enum ChannelEncoding {
+    /// A byte for the channel, then the bytes; text messages are rejected.
     Binary,
     /// A digit for the channel, then base64.
     Base64,
 }
 
-/// Where messages go.
+/// The sending half of a connection with channels.
 #[derive(Debug)]
-pub(super) struct Sink {
-    socket: Mutex<SplitSink<Socket, Message>>,
-    code: Code,
+pub(super) struct ChannelSink {
+    socket: Mutex<SplitSink<WebSocketConnection, Message>>,
+    encoding: ChannelEncoding,
 }
 
-/// Where messages come from.
+/// The receiving half of a connection with channels.
 #[derive(Debug)]
-pub(super) struct Source {
-    socket: SplitStream<Socket>,
-    code: Code,
+pub(super) struct ChannelSource {
+    socket: SplitStream<WebSocketConnection>,
+    encoding: ChannelEncoding,
 }
 
-pub(super) fn split(socket: Socket, code: Code) -> (Sink, Source) {
+pub(super) fn split(
+    socket: WebSocketConnection,
+    encoding: ChannelEncoding,
+) -> (ChannelSink, ChannelSource) {
     let (sink, source) = socket.split();
-    (Sink { socket: Mutex::new(sink), code }, Source { socket: source, code })
+    (ChannelSink { socket: Mutex::new(sink), encoding }, ChannelSource { socket: source, encoding })
 }
 
-impl Sink {
-    /// Sends bytes on a channel; none if the client does not take them.
+impl ChannelSink {
+    /// Sends bytes on a channel; none if the client does not receive them.
     pub(super) async fn send(&self, channel: u8, bytes: &[u8]) -> Option<()> {
-        let message = match self.code {
-            Code::Binary => {
+        let message = match self.encoding {
+            ChannelEncoding::Binary => {
                 let mut message = BytesMut::with_capacity(bytes.len() + 1);
                 message.extend_from_slice(&[channel]);
                 message.extend_from_slice(bytes);
                 Message::Binary(message.freeze())
             }
-            Code::Base64 => {
+            ChannelEncoding::Base64 => {
                 let digit = char::from(b'0'.wrapping_add(channel));
                 Message::Text(format!("{digit}{}", STANDARD.encode(bytes)).into())
             }
@@ -66,10 +69,10 @@ impl Sink {
         self.socket.lock().await.send(message).await.ok()
     }
 
-    /// Asks the client for a sign of life from time to time, until asking fails.
-    pub(super) async fn ask(&self) {
+    /// Sends pings until one fails.
+    pub(super) async fn send_pings(&self) {
         loop {
-            tokio::time::sleep(PING).await;
+            tokio::time::sleep(PING_INTERVAL).await;
             if self.socket.lock().await.send(Message::Ping(Bytes::new())).await.is_err() {
                 return;
             }
@@ -77,36 +80,39 @@ impl Sink {
     }
 }
 
-impl Source {
-    /// The next message and its channel; none if the client has gone or breaks the protocol.
+impl ChannelSource {
+    /// The next message and its channel; none if the client closed the connection or broke the
+    /// protocol.
     pub(super) async fn next(&mut self) -> Option<(u8, Bytes)> {
         loop {
-            let message = timeout(SILENCE, self.socket.next()).await.ok()??.ok()?;
-            let mut bytes = match (message, self.code) {
+            let message = timeout(IDLE_TIMEOUT, self.socket.next()).await.ok()??.ok()?;
+            let mut bytes = match (message, self.encoding) {
                 (Message::Binary(bytes), _) => bytes,
-                (Message::Text(text), Code::Base64) => text.into(),
+                (Message::Text(text), ChannelEncoding::Base64) => text.into(),
                 (Message::Ping(_) | Message::Pong(_), _) => continue,
                 _ => return None,
             };
             let Ok(channel) = bytes.try_get_u8() else { continue };
-            return Some(match self.code {
-                Code::Binary => (channel, bytes),
-                Code::Base64 => (channel.wrapping_sub(b'0'), STANDARD.decode(bytes).ok()?.into()),
+            return Some(match self.encoding {
+                ChannelEncoding::Binary => (channel, bytes),
+                ChannelEncoding::Base64 => {
+                    (channel.wrapping_sub(b'0'), STANDARD.decode(bytes).ok()?.into())
+                }
             });
         }
     }
 }
 
-/// Ends a connection.
-pub(super) async fn goodbye(sink: Sink, mut source: Source) {
-    // Clients take an end without a code for a broken one. What was sent arrives only if nothing is
-    // left unread when the connection is closed; whoever does not say goodbye in return is not
-    // waited for.
+/// Closes a connection.
+pub(super) async fn close(sink: ChannelSink, mut source: ChannelSource) {
+    // Clients treat a close without a code as an error. Sent data arrives only if no data is left
+    // unread when the connection is closed. A client that does not close its side is not waited
+    // for.
     let close = async {
         let normal = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         sink.socket.lock().await.send(Message::Close(Some(normal))).await?;
         while source.socket.next().await.transpose()?.is_some() {}
         Ok::<_, tokio_tungstenite::tungstenite::Error>(())
     };
-    let _ = timeout(GOODBYE, close).await;
+    let _ = timeout(CLOSE_TIMEOUT, close).await;
 }

@@ -1,10 +1,9 @@
 //! Streams of pods: log, exec, attach, port-forward and proxy, over SPDY and WebSocket.
 //!
-//! Nodes are simulated and run no processes. A pod that something in this process stands for has a
-//! handler, which is asked here; a simulated pod has a log and ports if its annotations say so; any
-//! other pod refuses in clear words. What the original refuses before it asks a node (options,
-//! admission, containers, pods without a node) is refused for all pods alike, and so is what a node
-//! says of a container that does not run.
+//! Nodes are simulated and run no processes. An in-process pod has a handler for its streams.
+//! Annotations give a simulated pod a log and ports. Any other pod has a clear error. The checks of
+//! kube-apiserver before it calls a node (options, admission, containers, pods without a node)
+//! apply to all pods. So do the kubelet's errors about containers that do not run.
 //!
 //! ```text
 //! request ─► options ─► admission ─► pod, container, node ─► handler ─┬─► WebSocket: channels
@@ -24,10 +23,10 @@ mod spdy;
 mod tunnel;
 mod upgrade;
 
-pub use exec::answer as exec;
-pub use forward::answer as port_forward;
-pub use log::answer as log;
-pub use proxy::answer as proxy;
+pub use exec::handle as exec;
+pub use forward::handle as port_forward;
+pub use log::handle as log;
+pub use proxy::handle as proxy;
 pub use request::StreamRequest;
 
 use futures::future::BoxFuture;
@@ -50,22 +49,22 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// What a container has written and goes on to write.
-pub struct Log {
-    /// The lines that are kept, oldest first.
-    pub kept: Vec<LogLine>,
-    /// The lines that are written from now on; it is read only if the client follows the log, as
-    /// fast as the client reads, and dropped with the client.
-    pub coming: BoxStream<'static, LogLine>,
+/// The log of a container.
+pub struct ContainerLog {
+    /// The existing lines, oldest first.
+    pub existing: Vec<LogLine>,
+    /// New lines. The stream is read only if the client follows the log, as fast as the client
+    /// reads, and is dropped with the client.
+    pub new_lines: BoxStream<'static, LogLine>,
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for ContainerLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Log").field("kept", &self.kept).finish_non_exhaustive()
+        f.debug_struct("ContainerLog").field("existing", &self.existing).finish_non_exhaustive()
     }
 }
 
-/// Columns and rows of a terminal.
+/// The size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TerminalSize {
     /// Characters in a line.
@@ -74,152 +73,150 @@ pub struct TerminalSize {
     pub rows: u16,
 }
 
-/// A process that a client starts in a container, or one that runs there already.
+/// A process that a client starts in a container, or attaches to.
 ///
-/// The channels are bounded: whoever writes faster than the other side reads waits. An output ends
-/// when it is dropped.
+/// The pipes are bounded: the faster side waits. An output ends when it is dropped.
 #[derive(Debug)]
 pub struct Process {
     /// The container.
     pub container: String,
-    /// The command and its arguments; none to attach to what runs already.
+    /// The command and its arguments; none to attach to the running process.
     pub command: Option<Vec<String>>,
-    /// Whether there is a terminal; its output is all in `stdout`.
+    /// Whether the process has a terminal; all its output is in `stdout`.
     pub tty: bool,
-    /// What the client types, to read from, if it wants to.
+    /// Standard input to read from, if the client sends it.
     pub stdin: Option<DuplexStream>,
-    /// Where output goes, if the client wants it.
+    /// Standard output, if the client requested it.
     pub stdout: Option<DuplexStream>,
-    /// Where errors go, if the client wants them.
+    /// Standard error, if the client requested it.
     pub stderr: Option<DuplexStream>,
-    /// The sizes that the terminal takes.
+    /// The sizes of the terminal.
     pub sizes: mpsc::Receiver<TerminalSize>,
 }
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// With an exit code.
+pub enum ProcessExit {
+    /// The process ended with an exit code.
     Code(i32),
-    /// Not at all, and why.
+    /// The process did not run, for this reason.
     Failed(String),
 }
 
-/// Bytes both ways.
-pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A connection to a port of a pod.
+pub trait PodConnection: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> PodConnection for T {}
 
-/// A port of a pod takes no connection; the text is shown to the client.
+/// A port of a pod does not accept a connection; the client gets the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectError(pub String);
 
-/// What stands for a pod in this process.
-pub trait NativePod: Send + Sync + 'static {
-    /// What a container has written; with `previous`, the one that ran before it. None if it keeps
-    /// no log.
-    fn log(&self, container: &str, previous: bool) -> Option<Log>;
+/// A pod that this process runs itself.
+pub trait InProcessPod: Send + Sync + 'static {
+    /// The log of a container; with `previous`, of its previous instance. None without a log.
+    fn log(&self, container: &str, previous: bool) -> Option<ContainerLog>;
 
-    /// Runs a process. It is dropped when the client goes.
-    fn run(&self, process: Process) -> BoxFuture<'_, Exit> {
-        let why = format!("container {:?} runs no commands", process.container);
-        Box::pin(async { Exit::Failed(why) })
+    /// Runs a process. The future is dropped when the client closes the connection.
+    fn run(&self, process: Process) -> BoxFuture<'_, ProcessExit> {
+        let reason = format!("container {:?} runs no commands", process.container);
+        Box::pin(async { ProcessExit::Failed(reason) })
     }
 
-    /// Connects with a port: what `port-forward` and `proxy` reach.
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
+    /// Connects to a port, for `port-forward` and `proxy`.
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn PodConnection>, ConnectError>> {
         Box::pin(async move { Err(ConnectError(format!("nothing listens at port {port}"))) })
     }
 }
 
 /// Finds the handler of a pod.
-type Find = dyn Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync;
+type FindHandler = dyn Fn(&Object) -> Option<Arc<dyn InProcessPod>> + Send + Sync;
 
-/// Streams that are open at one time, at most.
-const SESSIONS: usize = 2000;
+/// The most streams that are open at one time.
+const MAX_SESSIONS: usize = 2000;
 
-/// The pods with handlers.
-pub struct NativePods {
+/// The handlers of in-process pods.
+pub struct InProcessPods {
     /// By namespace and name.
-    named: RwLock<HashMap<String, Arc<dyn NativePod>>>,
-    /// Asked in their order, if no name is known.
-    finders: RwLock<Vec<Arc<Find>>>,
-    /// Room for streams.
+    by_name: RwLock<HashMap<String, Arc<dyn InProcessPod>>>,
+    /// Called in their order for a pod without a handler by name.
+    finders: RwLock<Vec<Arc<FindHandler>>>,
+    /// Permits for open streams.
     sessions: Arc<Semaphore>,
 }
 
-impl Default for NativePods {
+impl Default for InProcessPods {
     fn default() -> Self {
-        let (named, finders) = (RwLock::default(), RwLock::default());
-        Self { named, finders, sessions: Arc::new(Semaphore::new(SESSIONS)) }
+        let (by_name, finders) = (RwLock::default(), RwLock::default());
+        Self { by_name, finders, sessions: Arc::new(Semaphore::new(MAX_SESSIONS)) }
     }
 }
 
-impl fmt::Debug for NativePods {
+impl fmt::Debug for InProcessPods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.named.read().keys()).finish()
+        f.debug_set().entries(self.by_name.read().keys()).finish()
     }
 }
 
-impl NativePods {
-    /// Puts a handler behind a pod: its log and its streams are asked of the handler.
-    pub fn put(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
-        self.named.write().insert(format!("{namespace}/{name}"), handler);
+impl InProcessPods {
+    /// Registers the handler of a pod's log and streams.
+    pub fn insert(&self, namespace: &str, name: &str, handler: Arc<dyn InProcessPod>) {
+        self.by_name.write().insert(format!("{namespace}/{name}"), handler);
     }
 
-    /// Puts handlers behind all pods for which `find` has one, where none has been put by name.
-    pub fn put_finder(
+    /// Registers a function that finds the handlers of pods without a handler by name.
+    pub fn add_finder(
         &self,
-        find: impl Fn(&Object) -> Option<Arc<dyn NativePod>> + Send + Sync + 'static,
+        find: impl Fn(&Object) -> Option<Arc<dyn InProcessPod>> + Send + Sync + 'static,
     ) {
         self.finders.write().push(Arc::new(find));
     }
 
-    fn of(&self, pod: &Object) -> Option<Arc<dyn NativePod>> {
+    fn find(&self, pod: &Object) -> Option<Arc<dyn InProcessPod>> {
         let key = format!("{}/{}", pod.namespace(), pod.name());
-        if let Some(found) = self.named.read().get(&key) {
+        if let Some(found) = self.by_name.read().get(&key) {
             return Some(found.clone());
         }
-        // Finders are code of others: no lock is held while they look.
+        // No lock is held while a finder runs, because other crates implement it.
         let finders = self.finders.read().clone();
         finders.iter().find_map(|find| find(pod))
     }
 
-    /// What has the log of a pod.
-    fn with_log(&self, pod: &Object, store: &Store) -> Option<Arc<dyn NativePod>> {
-        self.of(pod).or_else(|| simulated::Simulated::with_log(pod, store))
+    /// The handler of a pod's log.
+    fn with_log(&self, pod: &Object, store: &Store) -> Option<Arc<dyn InProcessPod>> {
+        self.find(pod).or_else(|| simulated::SimulatedPod::with_log(pod, store))
     }
 
-    /// What has the ports of a pod.
-    fn with_ports(&self, pod: &Object, store: &Store) -> Option<Arc<dyn NativePod>> {
-        self.of(pod).or_else(|| simulated::Simulated::with_ports(pod, store))
+    /// The handler of a pod's ports.
+    fn with_ports(&self, pod: &Object, store: &Store) -> Option<Arc<dyn InProcessPod>> {
+        self.find(pod).or_else(|| simulated::SimulatedPod::with_ports(pod, store))
     }
 }
 
-/// Refuses what needs a running process: the nodes are simulated.
-pub fn no_process(what: &str) -> Status {
+/// The error of a subresource that needs a process: the nodes are simulated.
+pub fn no_process(subresource: &str) -> Status {
     Status::new(
         Reason::MethodNotAllowed,
         format!(
-            "{what} is not supported: the nodes of this cluster are simulated and run no processes"
+            "{subresource} is not supported: the nodes of this cluster are simulated and run no processes"
         ),
     )
 }
 
-/// Refuses a log of a simulated pod that has none.
+/// The error of a simulated pod without a log.
 fn no_log() -> Status {
     let mut status = no_process("log");
-    let hint = format!("; a pod's annotation {} says what it has written", simulated::LOG);
+    let hint = format!("; the annotation {} of a pod sets its log", simulated::LOG);
     status.message.push_str(&hint);
     status
 }
 
-/// Refuses ports of a simulated pod that has none.
-fn no_ports(what: &str) -> Status {
-    let mut status = no_process(what);
+/// The error of a simulated pod without ports.
+fn no_ports(subresource: &str) -> Status {
+    let mut status = no_process(subresource);
     let hint = format!(
-        "; a pod's annotation {} puts ports of this machine behind those of the pod",
+        "; the annotation {} of a pod maps its ports to ports of this machine",
         simulated::PORTS
     );
     status.message.push_str(&hint);

@@ -1,7 +1,7 @@
-//! `pods/log`: what a container has written, as text.
+//! `pods/log`: the log of a container, as text.
 
 use super::options::{self, LogOptions};
-use super::{Log, LogLine};
+use super::{ContainerLog, LogLine};
 use crate::StreamRequest;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -12,40 +12,41 @@ use mainstay_http::response::ApiResponse;
 use mainstay_object::{Object, Status};
 use serde_json::Value;
 
-/// Answers `pods/log`.
-pub fn answer(request: &StreamRequest<'_>) -> Result<ApiResponse, Status> {
+/// Handles `pods/log`.
+pub fn handle(request: &StreamRequest<'_>) -> Result<ApiResponse, Status> {
     let options = LogOptions::read(request.query, &request.path.name)?;
-    let pod = options::pod(request)?;
-    let container = options::container(&pod, &options.container)?;
+    let pod = options::find_pod(request)?;
+    let container = options::find_container(&pod, &options.container)?;
     if !options::has_node(&pod) {
         return Ok(ApiResponse::empty(StatusCode::NO_CONTENT));
     }
-    may_have_log(&pod, container, options.previous)
+    check_has_log(&pod, container, options.previous)
         .map_err(|error| Status::bad_request(error.to_string()))?;
-    let native = request.native_pods.with_log(&pod, request.store).ok_or_else(super::no_log)?;
-    let Some(log) = native.log(container, options.previous) else {
-        let text = format!("container {container:?} in pod {:?} keeps no log", pod.name());
+    let handler =
+        request.in_process_pods.with_log(&pod, request.store).ok_or_else(super::no_log)?;
+    let Some(log) = handler.log(container, options.previous) else {
+        let text = format!("container {container:?} in pod {:?} has no log", pod.name());
         return Err(Status::bad_request(text));
     };
-    let body = text(log, &options, request.clock.now());
-    let mut answer = ApiResponse::body(StatusCode::OK, body, 0);
-    answer.content_type = "text/plain";
-    Ok(answer)
+    let body = log_body(log, &options, request.clock.now());
+    let mut response = ApiResponse::body(StatusCode::OK, body, 0);
+    response.content_type = "text/plain";
+    Ok(response)
 }
 
-/// A container has no log; the texts are those of a node.
+/// A container has no log; the texts are those of the kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-struct NoLog(String);
+struct NoLogError(String);
 
-/// What a node says of a container without a log (`validateContainerLogStatus` of the original).
-fn may_have_log(pod: &Object, container: &str, previous: bool) -> Result<(), NoLog> {
-    let which = format!("container {container:?} in pod {:?}", pod.name());
-    let without = |found: bool, text: String| if found { Ok(()) } else { Err(NoLog(text)) };
-    let Some(status) = options::status_of(pod, container) else {
-        return Err(NoLog(format!("{which} is not available")));
+/// Checks that a container has a log (the kubelet's `validateContainerLogStatus`).
+fn check_has_log(pod: &Object, container: &str, previous: bool) -> Result<(), NoLogError> {
+    let described = format!("container {container:?} in pod {:?}", pod.name());
+    let check = |has_log: bool, text: String| if has_log { Ok(()) } else { Err(NoLogError(text)) };
+    let Some(status) = options::container_status(pod, container) else {
+        return Err(NoLogError(format!("{described} is not available")));
     };
-    // An empty object is a state, too.
+    // A state may be an empty object.
     let state = |field: &str, name: &str| {
         status.get(field).and_then(|state| state.get(name)).filter(|state| state.is_object())
     };
@@ -55,59 +56,59 @@ fn may_have_log(pod: &Object, container: &str, previous: bool) -> Result<(), NoL
     };
     let last = state("lastState", "terminated");
     if previous {
-        return without(has_run(last), format!("previous terminated {which} not found"));
+        return check(has_run(last), format!("previous terminated {described} not found"));
     }
     if state("state", "running").is_some() {
         return Ok(());
     }
     let terminated = state("state", "terminated");
     if terminated.is_some() || last.is_some() {
-        let found = has_run(terminated) || has_run(last);
-        return without(found, format!("{which} is terminated"));
+        let has_log = has_run(terminated) || has_run(last);
+        return check(has_log, format!("{described} is terminated"));
     }
     let Some(waiting) = state("state", "waiting") else {
-        return Err(NoLog(format!("{which} is waiting to start - no logs yet")));
+        return Err(NoLogError(format!("{described} is waiting to start - no logs yet")));
     };
     let reason = match waiting.get("reason").and_then(Value::as_str).unwrap_or_default() {
         "ErrImagePull" => "image can't be pulled",
         "ImagePullBackOff" => "trying and failing to pull image",
         other => other,
     };
-    Err(NoLog(format!("{which} is waiting to start: {reason}")))
+    Err(NoLogError(format!("{described} is waiting to start: {reason}")))
 }
 
-/// The part of a log that is asked for, made as the client takes it.
-fn text(log: Log, options: &LogOptions, now: Timestamp) -> Body {
-    let Log { mut kept, coming } = log;
-    let ago = options.since_seconds.and_then(|seconds| {
-        // Before all times there is nothing to leave out.
+/// The body with the requested part of a log, made while the client reads it.
+fn log_body(log: ContainerLog, options: &LogOptions, now: Timestamp) -> Body {
+    let ContainerLog { mut existing, new_lines } = log;
+    let since = options.since_seconds.and_then(|seconds| {
+        // A time before the first timestamp excludes no line.
         now.checked_sub(SignedDuration::from_secs(seconds)).ok()
     });
-    if let Some(since) = options.since.or(ago) {
-        kept.retain(|line| line.time >= since);
+    if let Some(since) = options.since.or(since) {
+        existing.retain(|line| line.time >= since);
     }
     if let Some(tail) = options.tail {
-        kept.drain(..kept.len().saturating_sub(tail));
+        existing.drain(..existing.len().saturating_sub(tail));
     }
-    let coming = if options.follow { coming } else { stream::empty().boxed() };
+    let new_lines = if options.follow { new_lines } else { stream::empty().boxed() };
     let timestamps = options.timestamps;
-    let lines = stream::iter(kept).chain(coming);
-    Body::stream(stream::unfold((lines, options.limit), move |(mut lines, left)| async move {
-        // Nothing is waited for once the limit is reached.
-        if left == Some(0) {
+    let lines = stream::iter(existing).chain(new_lines);
+    Body::stream(stream::unfold((lines, options.limit), move |(mut lines, remaining)| async move {
+        // The stream ends at the limit without waiting for a line.
+        if remaining == Some(0) {
             return None;
         }
-        let mut bytes = written(&lines.next().await?, timestamps);
-        let left = left.map(|left| {
-            bytes.truncate(left);
-            left - bytes.len()
+        let mut bytes = format_line(&lines.next().await?, timestamps);
+        let remaining = remaining.map(|remaining| {
+            bytes.truncate(remaining);
+            remaining - bytes.len()
         });
-        Some((bytes, (lines, left)))
+        Some((bytes, (lines, remaining)))
     }))
 }
 
-/// A line as it is sent. The time is written to the nanosecond, without zeros at the end.
-fn written(line: &LogLine, timestamps: bool) -> Bytes {
+/// The text of a line. The time has nanoseconds, without zeros at the end.
+fn format_line(line: &LogLine, timestamps: bool) -> Bytes {
     let text = &line.text;
     if timestamps { format!("{} {text}\n", line.time) } else { format!("{text}\n") }.into()
 }

@@ -1,4 +1,4 @@
-//! What clients ask of streams, and which container they mean.
+//! Options of pod subresources, and the container that they name.
 
 use crate::StreamRequest;
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub(super) struct LogOptions {
 }
 
 impl LogOptions {
-    /// Reads and checks them (`ValidatePodLogOptions` of the original).
+    /// Reads and validates the options (Kubernetes' `ValidatePodLogOptions`).
     pub(super) fn read(query: &Query, pod: &str) -> Result<Self, Status> {
         let number = |name: &str| query.raw(name).map(parse_int).transpose();
         let since_seconds = number("sinceSeconds")?;
@@ -35,8 +35,8 @@ impl LogOptions {
         };
         let (tail, limit) = (number("tailLines")?, number("limitBytes")?);
         let mut errors = Vec::new();
-        let mut invalid = |field: &str, value: i64, why: &str| {
-            errors.push(FieldError::invalid(&FieldPath::new(field), value, why));
+        let mut invalid = |field: &str, value: i64, detail: &str| {
+            errors.push(FieldError::invalid(&FieldPath::new(field), value, detail));
         };
         if let Some(tail) = tail.filter(|tail| *tail < 0) {
             invalid("tailLines", tail, "must be greater than or equal to 0");
@@ -45,20 +45,20 @@ impl LogOptions {
             invalid("limitBytes", limit, "must be greater than 0");
         }
         if since_seconds.is_some() && since.is_some() {
-            // A path without a name is printed like this.
-            let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-            errors.push(FieldError::forbidden(&FieldPath::new("[]"), why));
+            // Go prints a field path without a name like this.
+            let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+            errors.push(FieldError::forbidden(&FieldPath::new("[]"), detail));
         } else if let Some(seconds) = since_seconds.filter(|seconds| *seconds < 1) {
             invalid("sinceSeconds", seconds, "must be greater than 0");
         }
-        // 1.35 does not serve it unless a feature gate is set.
+        // Kubernetes 1.35 rejects it unless a feature gate is set.
         if query.raw("stream").is_some() {
             errors.push(FieldError::forbidden(&FieldPath::new("stream"), "may not be specified"));
         }
         if !errors.is_empty() && !mainstay_fault::is_on("options-of-logs-are-not-judged") {
             return Err(Status::invalid("", "PodLogOptions", pod, &errors));
         }
-        // What has been checked is not negative; what no memory holds is no limit.
+        // The values are not negative here. A value beyond `usize` is no limit.
         let size = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
         Ok(Self {
             container: query.raw("container").unwrap_or_default().to_owned(),
@@ -73,29 +73,32 @@ impl LogOptions {
     }
 }
 
-/// The pod that the path names.
-pub(super) fn pod(request: &StreamRequest<'_>) -> Result<Object, Status> {
+/// The pod in the path.
+pub(super) fn find_pod(request: &StreamRequest<'_>) -> Result<Object, Status> {
     let found = request.store.get(&request.key());
     found.map(|stored| stored.object()).ok_or_else(|| request.not_found())
 }
 
-/// The container that is meant: the one that is named, or the only one.
-pub(super) fn container<'a>(pod: &'a Object, asked: &'a str) -> Result<&'a str, Status> {
+/// The requested container, or the only one of the pod.
+pub(super) fn find_container<'a>(pod: &'a Object, requested: &'a str) -> Result<&'a str, Status> {
     let name = pod.name();
-    let of = |field: &str| {
-        pod.array(&["spec", field]).iter().filter_map(|one| one.get("name").and_then(Value::as_str))
+    let names = |field: &str| {
+        pod.array(&["spec", field])
+            .iter()
+            .filter_map(|container| container.get("name").and_then(Value::as_str))
     };
-    let mut all = of("initContainers").chain(of("containers")).chain(of("ephemeralContainers"));
-    if !asked.is_empty() {
-        return if all.any(|one| one == asked) {
-            Ok(asked)
+    let mut all =
+        names("initContainers").chain(names("containers")).chain(names("ephemeralContainers"));
+    if !requested.is_empty() {
+        return if all.any(|name| name == requested) {
+            Ok(requested)
         } else {
-            let text = format!("container {asked} is not valid for pod {name}");
+            let text = format!("container {requested} is not valid for pod {name}");
             Err(Status::bad_request(text))
         };
     }
-    let mut running = of("containers");
-    match (running.next(), running.next()) {
+    let mut containers = names("containers");
+    match (containers.next(), containers.next()) {
         (Some(only), None) => Ok(only),
         (Some(first), _) if mainstay_fault::is_on("the-first-container-is-meant") => Ok(first),
         (None, _) => {
@@ -112,22 +115,22 @@ pub(super) fn container<'a>(pod: &'a Object, asked: &'a str) -> Result<&'a str, 
     }
 }
 
-/// Whether a node has the pod.
+/// Whether the pod is assigned to a node.
 pub(super) fn has_node(pod: &Object) -> bool {
     !pod.str(&["spec", "nodeName"]).unwrap_or_default().is_empty()
 }
 
-/// Refuses streams of a pod that no node has.
-pub(super) fn no_host(pod: &Object) -> Status {
+/// The error of a pod without a node.
+pub(super) fn no_host_error(pod: &Object) -> Status {
     Status::bad_request(format!("pod {} does not have a host assigned", pod.name()))
 }
 
-/// What the pod's status says of a container.
-pub(super) fn status_of<'a>(pod: &'a Object, container: &str) -> Option<&'a Value> {
+/// The status of a container in the pod's status.
+pub(super) fn container_status<'a>(pod: &'a Object, container: &str) -> Option<&'a Value> {
     let mut fields =
         ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"].iter();
     fields.find_map(|field| {
         let statuses = pod.array(&["status", field]);
-        statuses.iter().find(|one| one.get("name").and_then(Value::as_str) == Some(container))
+        statuses.iter().find(|status| status.get("name").and_then(Value::as_str) == Some(container))
     })
 }

@@ -1,6 +1,6 @@
-//! Request for a stream, and the parts of the server that answering it needs.
+//! Stream requests: a request for a stream, and the parts of the server that its handler needs.
 
-use crate::NativePods;
+use crate::InProcessPods;
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
 use hyper::upgrade::OnUpgrade;
@@ -13,18 +13,18 @@ use mainstay_outbound::Outbound;
 use mainstay_store::{Key, Store};
 use tokio_util::sync::CancellationToken;
 
-/// A request for a log, a stream or a proxy, which permission and admission have passed.
+/// A request for a log, a stream or a proxy, after authorization and admission.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamRequest<'a> {
-    /// Where pods, Services and endpoints are.
+    /// The store of pods, Services and endpoints.
     pub store: &'a Store,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
     /// Calls to Services.
     pub outbound: &'a Outbound,
-    /// The pods with handlers.
-    pub native_pods: &'a NativePods,
-    /// Cancelled when the server ends, and all streams with it.
+    /// The in-process pods.
+    pub in_process_pods: &'a InProcessPods,
+    /// The token that is cancelled when the server stops, and with it all streams.
     pub stop: &'a CancellationToken,
     /// The kind of the path: pods, Services or nodes.
     pub row: &'a KindRow,
@@ -38,17 +38,17 @@ pub struct StreamRequest<'a> {
     pub uri: &'a Uri,
     /// The body.
     pub body: &'a Bytes,
-    /// The connection, if it may speak another protocol.
+    /// The connection, if it can be upgraded to another protocol.
     pub on_upgrade: Option<&'a OnUpgrade>,
 }
 
 impl StreamRequest<'_> {
-    /// Where the object of the path is stored.
+    /// The key of the object in the path.
     pub(crate) fn key(&self) -> Key {
         Key::new(&*self.row.storage, &*self.path.namespace, &*self.path.name)
     }
 
-    /// 404 of the object of the path.
+    /// Status 404 for the object in the path.
     pub(crate) fn not_found(&self) -> Status {
         Status::not_found(&self.row.group, &self.row.plural, &self.path.name)
     }

@@ -1,7 +1,7 @@
-//! Bytes over WebSocket: binary messages, whose bounds mean nothing. What `SPDY/3.1+…` protocols
-//! speak SPDY through.
+//! A byte stream through WebSocket: binary messages whose bounds have no meaning. The `SPDY/3.1+…`
+//! protocols use it for SPDY.
 
-use super::upgrade::Socket;
+use super::upgrade::WebSocketConnection;
 use bytes::{Buf as _, Bytes};
 use futures::{Sink as _, Stream as _};
 use std::io;
@@ -10,21 +10,21 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-/// A connection of bytes through one of messages.
+/// A byte stream over a WebSocket connection.
 #[derive(Debug)]
 pub(super) struct Tunnel {
-    socket: Socket,
-    /// What is left of the last message.
+    socket: WebSocketConnection,
+    /// The unread part of the last message.
     rest: Bytes,
 }
 
 impl Tunnel {
-    pub(super) fn new(socket: Socket) -> Self {
+    pub(super) fn new(socket: WebSocketConnection) -> Self {
         Self { socket, rest: Bytes::new() }
     }
 }
 
-fn failed(error: Error) -> io::Error {
+fn io_error(error: Error) -> io::Error {
     match error {
         Error::Io(error) => error,
         other => io::Error::other(other),
@@ -43,10 +43,10 @@ impl AsyncRead for Tunnel {
                 Some(Ok(Message::Binary(bytes))) => self.rest = bytes,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(_)) => {
-                    let why = "a message is not binary";
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
+                    let message = "a message is not binary";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, message)));
                 }
-                Some(Err(error)) => return Poll::Ready(Err(failed(error))),
+                Some(Err(error)) => return Poll::Ready(Err(io_error(error))),
             }
         }
         let length = self.rest.len().min(buffer.remaining());
@@ -63,16 +63,16 @@ impl AsyncWrite for Tunnel {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let mut socket = Pin::new(&mut self.socket);
-        ready!(socket.as_mut().poll_ready(cx)).map_err(failed)?;
-        socket.start_send(Message::Binary(Bytes::copy_from_slice(bytes))).map_err(failed)?;
+        ready!(socket.as_mut().poll_ready(cx)).map_err(io_error)?;
+        socket.start_send(Message::Binary(Bytes::copy_from_slice(bytes))).map_err(io_error)?;
         Poll::Ready(Ok(bytes.len()))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx).map_err(failed)
+        Pin::new(&mut self.socket).poll_flush(cx).map_err(io_error)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_close(cx).map_err(failed)
+        Pin::new(&mut self.socket).poll_close(cx).map_err(io_error)
     }
 }

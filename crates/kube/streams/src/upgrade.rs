@@ -1,5 +1,5 @@
-//! From a request to a connection that speaks something else: the WebSocket handshake (RFC 6455,
-//! section 4.2) or that of SPDY, and the choice among the protocols that the client offers.
+//! Connection upgrades: the handshakes of WebSocket (RFC 6455, section 4.2) and SPDY, and the
+//! choice among the client's protocols.
 
 use crate::StreamRequest;
 use base64::Engine as _;
@@ -19,88 +19,95 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-/// Bytes of one message, at most; clients send 32 KiB at a time.
-const MESSAGE: usize = 1 << 20;
-/// Bytes that are read from a connection at once; every connection keeps room for them.
-const READ: usize = 16 * 1024;
-/// What SPDY calls itself where connections change.
+/// The largest message in bytes; clients send 32 KiB at a time.
+const MAX_MESSAGE: usize = 1 << 20;
+/// The read buffer of each connection, in bytes.
+const READ_BUFFER: usize = 16 * 1024;
+/// The name of SPDY in the header `Upgrade`.
 const SPDY: &str = "SPDY/3.1";
-/// The protocols that a client offers to speak over SPDY, and the one that is chosen.
-const VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
+/// The header with the client's protocols over SPDY, and with the chosen one.
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
-/// A connection that has changed.
-pub(super) type Connection = TokioIo<Upgraded>;
-/// A connection that speaks WebSocket.
-pub(super) type Socket = WebSocketStream<Connection>;
+/// A connection after the upgrade.
+pub(super) type UpgradedConnection = TokioIo<Upgraded>;
+/// A WebSocket connection.
+pub(super) type WebSocketConnection = WebSocketStream<UpgradedConnection>;
 
-/// Which protocols are spoken.
+/// The protocols that an endpoint supports.
 #[derive(Debug)]
-pub(super) struct Known {
-    /// Over WebSocket; an empty one if the client need not name any.
+pub(super) struct SupportedProtocols {
+    /// Over WebSocket; an empty one if the client may name none.
     pub(super) websocket: &'static [&'static str],
     /// Over SPDY.
     pub(super) spdy: &'static [&'static str],
 }
 
-/// What a connection changes to.
+/// The protocol after the upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// WebSocket, and what proves that the client's key was read.
+pub(super) enum Transport {
+    /// WebSocket, and the value of `Sec-WebSocket-Accept`.
     WebSocket(HeaderValue),
     /// SPDY/3.1.
     Spdy,
 }
 
-/// A client that may change to another protocol.
+/// An upgrade that a client requests.
 #[derive(Debug)]
-pub(super) struct EndpointForms {
+pub(super) struct ProtocolUpgrade {
     on_upgrade: OnUpgrade,
-    /// What the connection changes to.
-    pub(super) way: Way,
-    /// The protocol that is chosen.
+    /// The protocol after the upgrade.
+    pub(super) transport: Transport,
+    /// The chosen protocol over it.
     pub(super) protocol: &'static str,
     permit: OwnedSemaphorePermit,
 }
 
-impl EndpointForms {
-    /// What a request offers, if one of the known protocols is among it; the client's order counts.
-    pub(super) fn read(request: &StreamRequest<'_>, known: &Known) -> Result<Self, Status> {
+impl ProtocolUpgrade {
+    /// Reads the upgrade of a request; an error without a supported protocol. The order of the
+    /// client counts.
+    pub(super) fn read(
+        request: &StreamRequest<'_>,
+        supported: &SupportedProtocols,
+    ) -> Result<Self, Status> {
         let headers = request.headers;
         let offered = text(headers, &UPGRADE).unwrap_or_default();
         if offered.is_empty() || !has_word(headers, &CONNECTION, "upgrade") {
             return Err(Status::bad_request("Upgrade request required"));
         }
-        let (way, protocol) = if offered.eq_ignore_ascii_case("websocket") {
-            web_socket(headers, known.websocket)?
+        let (transport, protocol) = if offered.eq_ignore_ascii_case("websocket") {
+            choose_websocket(headers, supported.websocket)?
         } else if offered.eq_ignore_ascii_case(SPDY) {
-            (Way::Spdy, spdy(headers, known.spdy)?)
+            (Transport::Spdy, choose_spdy(headers, supported.spdy)?)
         } else {
             return Err(Status::bad_request(format!(
-                "unable to upgrade: {offered} is not spoken here, only websocket and {SPDY} are"
+                "unable to upgrade: {offered} is not supported, only websocket and {SPDY} are"
             )));
         };
-        // Requests of this process have no connection that could change.
+        // In-process requests have no connection that could be upgraded.
         let Some(on_upgrade) = request.on_upgrade.cloned() else {
             return Err(Status::bad_request(
-                "unable to upgrade: the request came over no connection of HTTP/1.1",
+                "unable to upgrade: the request has no HTTP/1.1 connection",
             ));
         };
-        let permit = permit(request)?;
-        Ok(Self { on_upgrade, way, protocol, permit })
+        let permit = acquire_permit(request)?;
+        Ok(Self { on_upgrade, transport, protocol, permit })
     }
 
-    /// The answer that agrees; `serve` is given the connection once the client has it.
-    pub(super) fn agree<F, S>(self, request: &StreamRequest<'_>, serve: F) -> ApiResponse
+    /// The response that accepts the upgrade; `serve` gets the connection once the client has the
+    /// response.
+    pub(super) fn accept<F, S>(self, request: &StreamRequest<'_>, serve: F) -> ApiResponse
     where
-        F: FnOnce(Connection) -> S + Send + 'static,
+        F: FnOnce(UpgradedConnection) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
     {
-        let Self { on_upgrade, way, protocol, permit } = self;
+        let Self { on_upgrade, transport, protocol, permit } = self;
         let stop = request.stop.clone();
         let serving = async move {
             match on_upgrade.await {
                 Ok(connection) => serve(TokioIo::new(connection)).await,
-                Err(error) => tracing::debug!(%error, "a client went before its stream began"),
+                Err(error) => {
+                    tracing::debug!(%error, "a client closed its connection before the upgrade");
+                }
             }
         };
         tokio::spawn(async move {
@@ -110,53 +117,55 @@ impl EndpointForms {
             }
             drop(permit);
         });
-        let answer = ApiResponse::empty(StatusCode::SWITCHING_PROTOCOLS)
+        let response = ApiResponse::empty(StatusCode::SWITCHING_PROTOCOLS)
             .header(CONNECTION, HeaderValue::from_static("Upgrade"));
         let protocol = HeaderValue::from_static(protocol);
-        match way {
-            Way::Spdy => {
-                answer.header(UPGRADE, HeaderValue::from_static(SPDY)).header(VERSION, protocol)
-            }
-            Way::WebSocket(accept) => {
-                let answer = answer
+        match transport {
+            Transport::Spdy => response
+                .header(UPGRADE, HeaderValue::from_static(SPDY))
+                .header(PROTOCOL_VERSION, protocol),
+            Transport::WebSocket(accept) => {
+                let response = response
                     .header(UPGRADE, HeaderValue::from_static("websocket"))
                     .header(SEC_WEBSOCKET_ACCEPT, accept);
                 if protocol.is_empty() {
-                    answer
+                    response
                 } else {
-                    answer.header(SEC_WEBSOCKET_PROTOCOL, protocol)
+                    response.header(SEC_WEBSOCKET_PROTOCOL, protocol)
                 }
             }
         }
     }
 }
 
-/// Room for one more stream, or connection that is passed on.
-pub(super) fn permit(request: &StreamRequest<'_>) -> Result<OwnedSemaphorePermit, Status> {
-    let sessions = request.native_pods.sessions.clone();
+/// A permit for one more stream or proxied connection.
+pub(super) fn acquire_permit(request: &StreamRequest<'_>) -> Result<OwnedSemaphorePermit, Status> {
+    let sessions = request.in_process_pods.sessions.clone();
     sessions.try_acquire_owned().map_err(|_| {
-        let why = "too many streams are open, try again later";
-        Status::new(Reason::TooManyRequests, why).retry_after(1)
+        let message = "too many streams are open, try again later";
+        Status::new(Reason::TooManyRequests, message).retry_after(1)
     })
 }
 
-/// A connection that has changed to WebSocket.
-pub(super) async fn socket(connection: Connection) -> Socket {
+/// The WebSocket connection after an upgrade.
+pub(super) async fn websocket_connection(connection: UpgradedConnection) -> WebSocketConnection {
     let config = WebSocketConfig::default()
-        .read_buffer_size(READ)
-        .max_message_size(Some(MESSAGE))
-        .max_frame_size(Some(MESSAGE))
-        // What waits to be written is what the connection did not take of one message.
+        .read_buffer_size(READ_BUFFER)
+        .max_message_size(Some(MAX_MESSAGE))
+        .max_frame_size(Some(MAX_MESSAGE))
+        // At most the rest of one message waits to be written.
         .write_buffer_size(0);
     WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
 }
 
-fn web_socket(
+fn choose_websocket(
     headers: &HeaderMap,
-    known: &'static [&'static str],
-) -> Result<(Way, &'static str), Status> {
+    supported: &'static [&'static str],
+) -> Result<(Transport, &'static str), Status> {
     if text(headers, &SEC_WEBSOCKET_VERSION) != Some("13") {
-        return Err(Status::bad_request("unable to upgrade: only version 13 is spoken"));
+        return Err(Status::bad_request(
+            "unable to upgrade: only WebSocket version 13 is supported",
+        ));
     }
     let Some(key) = headers.get(SEC_WEBSOCKET_KEY) else {
         return Err(Status::bad_request("unable to upgrade: Sec-WebSocket-Key is missing"));
@@ -165,50 +174,53 @@ fn web_socket(
     if offers.is_empty() {
         offers.push("");
     }
-    let protocol = choice(&offers, known).ok_or_else(|| {
+    let protocol = choose_protocol(&offers, supported).ok_or_else(|| {
         Status::bad_request(format!(
-            "unable to upgrade: none of the protocols {offers:?} is spoken, only {known:?}"
+            "unable to upgrade: none of the protocols {offers:?} is supported, only {supported:?}"
         ))
     })?;
-    Ok((Way::WebSocket(accept(key.as_bytes())), protocol))
+    Ok((Transport::WebSocket(accept_value(key.as_bytes())), protocol))
 }
 
-fn spdy(headers: &HeaderMap, known: &'static [&'static str]) -> Result<&'static str, Status> {
-    let offers: Vec<&str> = words(headers, &VERSION).collect();
+fn choose_spdy(
+    headers: &HeaderMap,
+    supported: &'static [&'static str],
+) -> Result<&'static str, Status> {
+    let offers: Vec<&str> = words(headers, &PROTOCOL_VERSION).collect();
     if offers.is_empty() {
         return Err(Status::bad_request(
             "unable to upgrade: header X-Stream-Protocol-Version names no protocol",
         ));
     }
-    choice(&offers, known).ok_or_else(|| {
+    choose_protocol(&offers, supported).ok_or_else(|| {
         let list = |words: &[&str]| words.join(" ");
         Status::new(
             Reason::Forbidden,
             format!(
                 "unable to upgrade: unable to negotiate protocol: client supports [{}], server accepts [{}]",
                 list(&offers),
-                list(known)
+                list(supported)
             ),
         )
     })
 }
 
-fn choice(offers: &[&str], known: &'static [&'static str]) -> Option<&'static str> {
-    offers.iter().find_map(|offer| known.iter().find(|one| *one == offer)).copied()
+fn choose_protocol(offers: &[&str], supported: &'static [&'static str]) -> Option<&'static str> {
+    offers.iter().find_map(|offer| supported.iter().find(|protocol| *protocol == offer)).copied()
 }
 
-/// The words of a header, with commas between them, in one line or several.
+/// The comma-separated words of a header, in one line or several.
 fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|word| !word.is_empty())
 }
 
 fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    words(headers, name).any(|one| one.eq_ignore_ascii_case(word))
+    words(headers, name).any(|other| other.eq_ignore_ascii_case(word))
 }
 
-/// What proves that the key was read.
-fn accept(key: &[u8]) -> HeaderValue {
+/// The value of `Sec-WebSocket-Accept` for a client's key.
+fn accept_value(key: &[u8]) -> HeaderValue {
     let mut context = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
     context.update(key);
     context.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
@@ -221,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proof_is_that_of_the_standard() {
-        assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    fn accept_value_is_that_of_rfc_6455() {
+        assert_eq!(accept_value(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 }

@@ -260,8 +260,8 @@ impl Authorizer for IdentityAuthorizer {
                 &resource.resource,
             )
             .in_namespace(&resource.namespace)
-            .named(&resource.name)
-            .below(&resource.subresource),
+            .with_name(&resource.name)
+            .with_subresource(&resource.subresource),
         };
         let decision = self.authorizer.decide(&permission);
         AuthorizationDecision {

@@ -391,7 +391,7 @@ fn restore_invalid_managed_fields(attributes: &mut AdmissionAttributes<'_>, befo
     if now == before.as_ref() {
         return;
     }
-    let Err(error) = Managed::read(now) else { return };
+    let Err(error) = ManagedFields::read(now) else { return };
     match before {
         Some(before) => object.set(&MANAGED_FIELDS, before),
         None => {

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use mainstay_auth::Identity;
 use mainstay_http::Body;
 use mainstay_http::negotiate;
-use mainstay_http::response::{ApiResponse, ResponseFormat, compressed};
+use mainstay_http::response::{ApiResponse, ResponseFormat, compress};
 use mainstay_object::{Reason, Status};
 
 /// Hop-by-hop headers, which concern one connection only.

@@ -201,7 +201,7 @@ impl AuditEntry {
     pub(crate) fn record_response(mut self, code: StatusCode, body: Body, streams: bool) -> Body {
         let mut status = json!({"metadata": {}, "code": code.as_u16()});
         let body = if code.is_client_error() || code.is_server_error() {
-            match body.whole() {
+            match body.into_bytes() {
                 Ok(bytes) => {
                     copy_status(&mut status, &bytes);
                     Body::from(bytes)

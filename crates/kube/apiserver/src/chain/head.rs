@@ -9,7 +9,7 @@ use mainstay_auth::authz::RequestInfo;
 use mainstay_http::Body;
 use mainstay_http::header_text;
 use mainstay_http::negotiate;
-use mainstay_http::path::{self, Target};
+use mainstay_http::path::{self, ApiPath};
 use mainstay_http::query::Query;
 use mainstay_http::response::{ApiResponse, ResponseFormat};
 use mainstay_object::Status;
@@ -41,11 +41,11 @@ impl RequestHead {
     /// Parses the head of a request.
     pub(super) fn read(parts: Parts) -> Self {
         let query = Query::parse(parts.uri.query());
-        let path = path::decoded(parts.uri.path()).map(std::borrow::Cow::into_owned);
-        let target = path.as_deref().map_or(Target::Unknown, path::parse);
+        let path = path::decode(parts.uri.path()).map(std::borrow::Cow::into_owned);
+        let target = path.as_deref().map_or(ApiPath::Unknown, path::parse);
         let info = path.as_deref().and_then(|path| {
             let resource = match &target {
-                Target::Resource(resource) => Some(resource),
+                ApiPath::Resource(resource) => Some(resource),
                 _ => None,
             };
             let query = query.as_ref().ok();
@@ -68,8 +68,8 @@ impl RequestHead {
     /// The group and version of the path.
     pub(super) fn group_version(&self) -> Option<(&str, &str)> {
         match &self.target {
-            Target::Resource(path) => Some((&path.group, &path.version)),
-            Target::GroupVersion(group, version) => Some((group, version)),
+            ApiPath::Resource(path) => Some((&path.group, &path.version)),
+            ApiPath::GroupVersion(group, version) => Some((group, version)),
             _ => None,
         }
     }

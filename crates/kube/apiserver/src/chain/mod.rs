@@ -34,11 +34,11 @@ use http::header::{
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use mainstay_auth::Identity;
-use mainstay_auth::authn::{Shown, impersonation};
+use mainstay_auth::authn::{ClientCertificate, impersonation};
 use mainstay_auth::authz::Attributes;
-use mainstay_http::path::Target;
-use mainstay_http::request_body::gather;
-use mainstay_http::response::{ApiResponse, ResponseFormat, warn};
+use mainstay_http::path::ApiPath;
+use mainstay_http::request_body::read_body;
+use mainstay_http::response::{ApiResponse, ResponseFormat, add_warnings};
 use mainstay_http::{Body, malformed};
 use mainstay_object::{Reason, Status};
 use std::fmt;
@@ -86,7 +86,7 @@ impl ApiServer {
         request: Request<B>,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        if let Some(refusal) = malformed::refusal(&parts) {
+        if let Some(refusal) = malformed::reject(&parts) {
             return refusal;
         }
         self.authenticate(parts, body).await
@@ -113,13 +113,13 @@ impl ApiServer {
         let identity = identity.as_ref().map_err(Clone::clone);
         let mut response = self.impersonate(identity, RequestOrigin::Connection, parts, body).await;
         let warnings: Vec<String> = warnings.into_iter().map(ToOwned::to_owned).collect();
-        warn(response.headers_mut(), &warnings);
+        add_warnings(response.headers_mut(), &warnings);
         response
     }
 
     async fn identify(
         self: &Arc<Self>,
-        certificate: Option<&Shown>,
+        certificate: Option<&ClientCertificate>,
         parts: &Parts,
     ) -> Result<(Identity, Vec<&'static str>), Status> {
         let proof = self.authenticator.identify(certificate, &parts.headers, &self.store)?;
@@ -140,11 +140,12 @@ impl ApiServer {
     ) -> Response<Body> {
         let proved = identity.as_ref().ok().copied();
         let acting = identity.and_then(|proved| {
-            let acting = impersonation::acting(proved, &parts.headers, &self.authorizer)?;
+            let acting =
+                impersonation::impersonated_identity(proved, &parts.headers, &self.authorizer)?;
             Ok((proved, acting))
         });
         parts.headers.remove(AUTHORIZATION);
-        impersonation::strip(&mut parts.headers);
+        impersonation::remove_headers(&mut parts.headers);
         let head = Arc::new(RequestHead::read(parts));
         self.record_request(proved, acting, origin, &head, body).await
     }
@@ -377,7 +378,7 @@ impl AuthenticatedRequest<'_> {
     /// `PodDisruptionBudget`s are.
     fn is_large(self) -> bool {
         let (server, parts) = (self.server, &self.head.parts);
-        let Target::Resource(path) = &self.head.target else { return false };
+        let ApiPath::Resource(path) = &self.head.target else { return false };
         if parts.method == Method::POST && path.subresource == "eviction" {
             return handlers::evict::is_large(server, path);
         }

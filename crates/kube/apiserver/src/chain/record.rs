@@ -103,6 +103,6 @@ impl RequestRecord {
             }
             None => body,
         };
-        Response::from_parts(parts, body.holding(counted))
+        Response::from_parts(parts, body.with_guard(counted))
     }
 }

@@ -14,8 +14,8 @@ use self::legacy::group;
 use crate::aggregation::Aggregation;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
-use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
-use mainstay_http::response::{ApiResponse, encoded};
+use mainstay_http::negotiate::{self, EndpointRepresentations, Representation, RouteKind};
+use mainstay_http::response::{ApiResponse, encode_json};
 use mainstay_kinds::Kinds;
 use mainstay_object::Status;
 
@@ -42,7 +42,7 @@ pub(crate) fn discovery_root(
     let (bytes, etag) = if let Some(cached_response) = cached.get() {
         cached_response
     } else {
-        let bytes = encoded(&aggregated::list(kinds, core)).map_err(Status::internal)?;
+        let bytes = encode_json(&aggregated::list(kinds, core)).map_err(Status::internal)?;
         let etag = format!("\"{}\"", digest(&bytes));
         cached.get_or_init(|| (bytes, etag))
     };
@@ -75,7 +75,7 @@ pub(crate) fn groups(
     let list = serde_json::to_value(aggregated::list(kinds, false));
     let mut list = list.map_err(Status::internal)?;
     aggregation.merge_aggregated(&mut list);
-    let bytes = encoded(&list).map_err(Status::internal)?;
+    let bytes = encode_json(&list).map_err(Status::internal)?;
     let etag = format!("\"{}\"", digest(&bytes));
     let mut response = conditional_response(&bytes, &etag, request)
         .header(CACHE_CONTROL, HeaderValue::from_static("public"));

@@ -6,7 +6,7 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderValue, LOCATION, VARY};
 use jiff::Timestamp;
 use mainstay_http::negotiate;
-use mainstay_http::response::{ApiResponse, JSON, packed};
+use mainstay_http::response::{ApiResponse, JSON, gzip_document};
 use mainstay_kinds::{GroupVersion, Kinds};
 use mainstay_object::Status;
 use mainstay_schema::{crd, openapi};
@@ -92,7 +92,7 @@ pub(crate) async fn document(
     let mut response = if is_cached {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
     } else {
-        ApiResponse::of_packed(StatusCode::OK, bytes)
+        ApiResponse::from_gzip(StatusCode::OK, bytes)
     };
     response.etag = Some(etag);
     if request.hash.is_some() {
@@ -120,7 +120,7 @@ async fn document_bytes(version: &Arc<GroupVersion>) -> Result<Bytes, Status> {
 /// Whether the first accepted form is protobuf; none if no form is accepted.
 fn accepts_protobuf(accept: Option<&str>, protobuf: &str) -> Option<bool> {
     let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
-    negotiate::media(accept).into_iter().find_map(|media| match media {
+    negotiate::media_types(accept).into_iter().find_map(|media| match media {
         "application/json" | "application/*" | "*/*" | "*/json" => Some(false),
         // Clients send an `@` before the last dot, which is no valid media type.
         media if media == protobuf || media.replace('@', ".") == protobuf => Some(true),
@@ -141,7 +141,7 @@ fn url(path: &str, hash: &str) -> String {
 
 fn render_document(version: &GroupVersion) -> Bytes {
     let document = openapi::document(&path_of(version), &definitions(version)).unwrap_or_default();
-    packed(document.to_string().as_bytes())
+    gzip_document(document.to_string().as_bytes())
 }
 
 const ACCEPT_TEXT: HeaderValue = HeaderValue::from_static("Accept");
@@ -247,9 +247,9 @@ fn document_of(kinds: &Kinds) -> Value {
 
 fn encode(document: &Value, protobuf: bool) -> Bytes {
     if protobuf {
-        packed(&openapi::swagger_protobuf(document))
+        gzip_document(&openapi::swagger_protobuf(document))
     } else {
-        packed(document.to_string().as_bytes())
+        gzip_document(document.to_string().as_bytes())
     }
 }
 

@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 use http_body_util::Full;
 use mainstay_admission::{self as admission, Operation};
 use mainstay_auth::Identity;
-use mainstay_auth::authn::Used;
+use mainstay_auth::authn::SecretTokenUse;
 use mainstay_http::Body;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Gvk, Status};

@@ -33,8 +33,8 @@ pub(super) async fn answer(
     let path = &request.path;
     let needed = Attributes::resource(request.identity, "create", "", "pods")
         .in_namespace(&path.namespace)
-        .named(&path.name)
-        .below(subresource);
+        .with_name(&path.name)
+        .with_subresource(subresource);
     if let Decision::NoOpinion(reason) =
         request.server.authorizer.decide(&Attributes { version: "v1", ..needed })
         && !mainstay_fault::is_on("who-reads-a-path-may-connect")
@@ -56,7 +56,7 @@ fn stream_request<'a>(request: &'a Request<'_>) -> StreamRequest<'a> {
         store: &server.store,
         clock: server.clock,
         outbound: &server.outbound,
-        native_pods: &server.native_pods,
+        in_process_pods: &server.in_process_pods,
         stop: &server.stop,
         row: &request.row,
         path: request.path,

@@ -45,7 +45,7 @@ use http::header::ACCEPT;
 use mainstay_gocompat::quote;
 use mainstay_http::header_text;
 use mainstay_http::negotiate;
-use mainstay_http::path::Special;
+use mainstay_http::path::SpecialVerb;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{Reason, Status, names};
 
@@ -58,14 +58,14 @@ pub(crate) async fn dispatch(request: Request<'_>, method: &Method) -> Result<Ap
     }
     let row = &request.row;
     let path = &request.path;
-    if path.is_odd || path.special == Special::Proxy {
+    if path.has_empty_segment || path.special_verb == SpecialVerb::Proxy {
         return Err(Status::no_such_path());
     }
     let of_all = path.namespace.is_empty() && row.is_namespaced();
     if !path.namespace.is_empty() && !row.is_namespaced() || of_all && !path.name.is_empty() {
         return discovery::unknown_resource(&request.server.registry.kinds(), &row.group);
     }
-    if path.special == Special::Watch {
+    if path.special_verb == SpecialVerb::Watch {
         return watch_path(&request, method);
     }
     if !path.subresource.is_empty() {

@@ -52,7 +52,7 @@ impl WriteOptions {
         let mut errors = Vec::new();
         let given = query.text("fieldManager").unwrap_or_default();
         let path = FieldPath::new("fieldManager");
-        let force = query.tri("force");
+        let force = query.optional_flag("force");
         if verb == Verb::Apply {
             if given.is_empty() {
                 errors.push(FieldError::required(&path, "is required for apply patch"));
@@ -83,7 +83,7 @@ impl WriteOptions {
         }
         let manager = if given.is_empty() {
             let agent = request.headers.get(USER_AGENT).map(http::HeaderValue::as_bytes);
-            managed::name_of_agent(&String::from_utf8_lossy(agent.unwrap_or_default()))
+            managed::manager_of_user_agent(&String::from_utf8_lossy(agent.unwrap_or_default()))
         } else {
             given.to_owned()
         };

@@ -12,9 +12,9 @@ use hyper::upgrade::OnUpgrade;
 use mainstay_admission::{AdmissionRequest, Operation, RequestOptions};
 use mainstay_auth::Identity;
 use mainstay_auth::authz::Attributes;
-use mainstay_auth::authz::escalation::Write;
+use mainstay_auth::authz::escalation::RbacWrite;
 use mainstay_http::messages::MessageKind;
-use mainstay_http::negotiate::{self, EndpointForms, Form, Route};
+use mainstay_http::negotiate::{self, EndpointRepresentations, Representation, RouteKind};
 use mainstay_http::path::ResourcePath;
 use mainstay_http::query::Query;
 use mainstay_http::response::Encoding;
@@ -77,19 +77,21 @@ impl Request<'_> {
             return None;
         }
         match form {
-            Form::Plain if self.row.custom().is_some() => None,
-            Form::Plain => MessageKind::of(self.row.api_version.clone(), self.row.kind.clone()),
-            Form::Metadata(version) => MessageKind::metadata(version),
-            Form::Table(_) | Form::Discovery(_) => None,
+            Representation::Plain if self.row.custom().is_some() => None,
+            Representation::Plain => {
+                MessageKind::of(self.row.api_version.clone(), self.row.kind.clone())
+            }
+            Representation::Metadata(version) => MessageKind::metadata(version),
+            Representation::Table(_) | Representation::Discovery(_) => None,
         }
     }
 
     /// The forms in which the endpoint responds.
     pub(super) fn endpoint_forms(&self) -> EndpointForms {
         match (self.row.is_stored(), self.row.definition()) {
-            (false, _) => EndpointForms::Metadata,
-            (true, Some(_)) => EndpointForms::Messages,
-            (true, None) => EndpointForms::Objects,
+            (false, _) => EndpointRepresentations::Metadata,
+            (true, Some(_)) => EndpointRepresentations::Messages,
+            (true, None) => EndpointRepresentations::Objects,
         }
     }
 
@@ -102,11 +104,11 @@ impl Request<'_> {
     /// The kind of route that kube-apiserver has for the request.
     pub(super) fn route(&self, method: &Method) -> Route {
         if self.row.custom().is_some() {
-            Route::Bare
+            RouteKind::Unrouted
         } else if self.path.name.is_empty() && *method == Method::GET {
-            Route::Collection
+            RouteKind::Collection
         } else {
-            Route::Table
+            RouteKind::Table
         }
     }
 
@@ -128,19 +130,19 @@ impl Request<'_> {
         object: &Object,
         old: Option<&Object>,
     ) -> Result<(), Status> {
-        let write = Write {
+        let write = RbacWrite {
             identity: self.identity,
             group: &self.row.group,
             plural: &self.row.plural,
             namespace: &self.path.namespace,
             name: &self.path.name,
         };
-        if !write.matters() {
+        if !write.needs_check() {
             return Ok(());
         }
         let mut object = object.clone();
         mainstay_conversion::decode::default(&self.row, &mut object);
-        self.server.authorizer.confirm(write, &object, old)
+        self.server.authorizer.check_escalation(write, &object, old)
     }
 
     /// The context of strategies.

@@ -8,7 +8,7 @@ use http::StatusCode;
 use mainstay_conversion::forms;
 use mainstay_http::Body;
 use mainstay_http::messages::{self, MessageKind};
-use mainstay_http::negotiate::Form;
+use mainstay_http::negotiate::Representation;
 use mainstay_http::query::Query;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
@@ -28,7 +28,7 @@ pub(super) fn stored(
     stored: &Stored,
 ) -> Result<ApiResponse, Status> {
     let form = request.form()?;
-    if form == Form::Plain {
+    if form == Representation::Plain {
         return Ok(ApiResponse::bytes(code, forms::bytes(&request.row, stored)));
     }
     let object = forms::object(&request.row, stored);
@@ -48,15 +48,15 @@ fn in_form(
     request: &Request<'_>,
     code: StatusCode,
     object: &Object,
-    form: Form,
+    form: Representation,
 ) -> Result<ApiResponse, Status> {
     let value = match form {
-        Form::Table(version) => {
+        Representation::Table(version) => {
             let options = table_options(request.server, request.query, version)?;
             let metadata = json!({"resourceVersion": object.resource_version()});
             printing::table(&request.row, std::slice::from_ref(object), metadata, &options)
         }
-        Form::Metadata(version) => printing::partial(object, version),
+        Representation::Metadata(version) => printing::partial(object, version),
         _ => return Ok(ApiResponse::bytes(code, encode(object))),
     };
     Ok(ApiResponse::value(code, &value))
@@ -65,16 +65,16 @@ fn in_form(
 /// The response with the `Scale` of an object of the request's kind.
 pub(super) fn scale(request: &Request<'_>, scale: Value) -> Result<ApiResponse, Status> {
     let form = request.form()?;
-    if form == Form::Plain {
+    if form == Representation::Plain {
         return Ok(ApiResponse::ok(&scale));
     }
     let scale = Object::from_value(scale).map_err(Status::internal)?;
     let value = match form {
-        Form::Table(version) => {
+        Representation::Table(version) => {
             let options = table_options(request.server, request.query, version)?;
             printing::scale_table(&request.row, &scale, &options)
         }
-        Form::Metadata(version) => printing::partial(&scale, version),
+        Representation::Metadata(version) => printing::partial(&scale, version),
         _ => scale.to_value(),
     };
     Ok(ApiResponse::ok(&value))
@@ -187,13 +187,13 @@ pub(super) async fn list(
 /// its kind.
 async fn protobuf_list(
     request: &Request<'_>,
-    form: Form,
+    form: Representation,
     items: &[Arc<Stored>],
     metadata: &Value,
 ) -> Result<Option<ApiResponse>, Status> {
     let Some(kind) = request.message_kind(form) else { return Ok(None) };
     let list_kind = match form {
-        Form::Metadata(version) => MessageKind::metadata_list(version),
+        Representation::Metadata(version) => MessageKind::metadata_list(version),
         _ => MessageKind::of(request.row.api_version.clone(), request.row.list_kind.clone()),
     };
     let Some(list_kind) = list_kind else { return Ok(None) };

@@ -37,7 +37,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
             review = reviewed;
         }
         "SelfSubjectRulesReview" => {
-            request.server.authorizer.answer_rules_review(request.identity, &mut review)?;
+            request.server.authorizer.review_rules(request.identity, &mut review)?;
         }
         kind @ ("SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview") => {
             let errors = access_review(kind, &review);
@@ -46,7 +46,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
                 return Err(Status::invalid("authorization.k8s.io", "", "", &errors));
             }
             let authorizer = &request.server.authorizer;
-            authorizer.answer_access_review(kind, request.identity, &mut review);
+            authorizer.review_access(kind, request.identity, &mut review);
         }
         _ => return Err(Status::no_such_path()),
     }

@@ -20,7 +20,7 @@ use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::Body;
 use mainstay_http::messages::{self, MessageKind};
-use mainstay_http::negotiate::Form;
+use mainstay_http::negotiate::Representation;
 use mainstay_http::response::{ApiResponse, Encoding};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
@@ -369,7 +369,7 @@ impl ObjectEncoder {
 
     /// Whether the client gets the frames of the store.
     fn is_shared(&self) -> bool {
-        self.form == Form::Plain && forms::is_identity(&self.row)
+        self.form == Representation::Plain && forms::is_identity(&self.row)
     }
 
     fn encoding(&self) -> Encoding {
@@ -392,7 +392,7 @@ impl ObjectEncoder {
         if self.form == Form::Plain {
             return self.encoded_frame(kind, &forms::encoded(&self.row, bytes, written));
         }
-        if let Form::Metadata(version) = self.form
+        if let Representation::Metadata(version) = self.form
             && forms::has_metadata_as_stored(&self.row, bytes, written)
             && let Some(partial) = printing::partial_text(bytes, version)
         {
@@ -416,7 +416,7 @@ impl ObjectEncoder {
 
     fn in_form(&mut self, object: &Object) -> Value {
         match self.form {
-            Form::Table(version) => {
+            Representation::Table(version) => {
                 let options = TableOptions {
                     version,
                     include: self.include,
@@ -426,8 +426,8 @@ impl ObjectEncoder {
                 let metadata = json!({"resourceVersion": object.resource_version()});
                 printing::table(&self.row, std::slice::from_ref(object), metadata, &options)
             }
-            Form::Metadata(version) => printing::partial(object, version),
-            Form::Plain | Form::Discovery(_) => object.to_value(),
+            Representation::Metadata(version) => printing::partial(object, version),
+            Representation::Plain | Representation::Discovery(_) => object.to_value(),
         }
     }
 
@@ -443,7 +443,7 @@ impl ObjectEncoder {
             "metadata": metadata,
         });
         match self.form {
-            Form::Metadata(version) => {
+            Representation::Metadata(version) => {
                 value["apiVersion"] = format!("meta.k8s.io/{version}").into();
                 value["kind"] = "PartialObjectMetadata".into();
             }
@@ -459,7 +459,7 @@ impl ObjectEncoder {
                 let object = Object::from_value(value).unwrap_or_default();
                 value = printing::table(&self.row, &[object], list_metadata, &options);
             }
-            Form::Plain | Form::Discovery(_) => {}
+            Representation::Plain | Representation::Discovery(_) => {}
         }
         self.encoded_frame("BOOKMARK", value.to_string().as_bytes())
     }

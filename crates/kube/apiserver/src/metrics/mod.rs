@@ -12,7 +12,7 @@ use crate::chain::info::RequestSummary;
 use crate::health::Readiness;
 use http::{Method, StatusCode};
 use mainstay_exposition::Page;
-use mainstay_http::path::Target;
+use mainstay_http::path::ApiPath;
 use mainstay_http::query::Query;
 use mainstay_kinds::KindRegistry;
 use parking_lot::Mutex;

@@ -1,8 +1,8 @@
-//! Client certificates: who they name, and whether the cluster's authority says so.
+//! Client certificates: verification against the cluster's CA, and the identity in the subject.
 //!
-//! TLS only checks that a client has the key of the certificate it shows. Whether the certificate is
-//! good is judged when a request comes, so that a bad one is told 401 like any other bad proof, a token
-//! may still be shown beside it, and one that ends during a connection ends there.
+//! TLS only checks that a client has the key of its certificate. The certificate is verified with
+//! each request. So a client with an invalid certificate gets 401, as with any invalid credential,
+//! and may send a token beside it. A certificate that expires during a connection ends there.
 
 use super::CREDENTIAL_ID;
 use crate::Identity;
@@ -21,38 +21,38 @@ use x509_parser::der_parser::oid;
 use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// More certificates than this are no chain of ours.
-const LONGEST_CHAIN: usize = 8;
+/// A longer chain is none of this cluster's CA.
+const MAX_CHAIN_LENGTH: usize = 8;
 
-/// The certificates that a client showed, its own first, and what was found about them.
+/// The certificate chain of a client, its own first, and the result of its verification.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
-    verdict: OnceLock<Result<Option<Named>, CertificateError>>,
+    result: OnceLock<Result<Option<CertifiedIdentity>, CertificateError>>,
 }
 
-/// Whom a certificate names, and from when to when (seconds since the epoch) all certificates count that
-/// were shown with it.
+/// The identity in a certificate, and the period (seconds since the epoch) in which all
+/// certificates of its chain are valid.
 #[derive(Clone, Debug)]
-struct Named {
+struct CertifiedIdentity {
     identity: Identity,
-    since: i64,
-    until: i64,
+    not_before: i64,
+    not_after: i64,
 }
 
-/// A chain of certificates proves nothing.
+/// A certificate chain that is not valid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum CertificateError {
-    /// It is not its time; every other reason stays.
+    /// The certificate is outside its validity period. Only this result may change later.
     #[error("certificate has expired or is not yet valid")]
-    Untimely,
-    /// The authority did not sign it, or not for this.
+    OutsideValidity,
+    /// The CA did not sign the certificate, or not for this use.
     #[error(transparent)]
     Verify(rustls::Error),
-    /// The certificate cannot be read.
+    /// The certificate does not parse.
     #[error(transparent)]
     Parse(#[from] x509_parser::nom::Err<X509Error>),
-    /// The UID is no text.
+    /// The UID is not UTF-8 text.
     #[error("unable to parse UID into a string")]
     ParseUid,
     /// The certificate has several UIDs.
@@ -64,26 +64,26 @@ pub(super) enum CertificateError {
 }
 
 impl CertificateError {
-    fn of(error: rustls::Error) -> Self {
+    fn from_rustls(error: rustls::Error) -> Self {
         use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
         match error {
             rustls::Error::InvalidCertificate(
                 Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. },
-            ) => Self::Untimely,
+            ) => Self::OutsideValidity,
             other => Self::Verify(other),
         }
     }
 }
 
-impl Shown {
-    /// What a connection shows; none if nothing.
+impl ClientCertificate {
+    /// The client certificate of a connection; none without one.
     pub fn new(chain: Option<&[CertificateDer<'_>]>) -> Option<Self> {
         let chain: Vec<CertificateDer<'static>> = chain?
             .iter()
-            .take(LONGEST_CHAIN)
+            .take(MAX_CHAIN_LENGTH)
             .map(|certificate| certificate.clone().into_owned())
             .collect();
-        if chain.is_empty() { None } else { Some(Self { chain, verdict: OnceLock::new() }) }
+        if chain.is_empty() { None } else { Some(Self { chain, result: OnceLock::new() }) }
     }
 
     /// The certificates, the client's own first.
@@ -92,14 +92,14 @@ impl Shown {
     }
 }
 
-/// The authority whose client certificates are accepted.
+/// The CA whose client certificates are accepted.
 #[derive(Debug)]
 pub struct ClientAuthority {
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
 impl ClientAuthority {
-    /// An authority by its certificate.
+    /// A client CA with this certificate.
     pub fn new(certificate: CertificateDer<'static>) -> Result<Self, rustls::Error> {
         let mut roots = RootCertStore::empty();
         roots.add(certificate)?;
@@ -110,69 +110,75 @@ impl ClientAuthority {
         Ok(Self { verifier })
     }
 
-    /// What TLS asks for: any certificate whose key the client has, or none.
-    pub(crate) fn for_tls(&self) -> Arc<dyn ClientCertVerifier> {
-        Arc::new(AnyClient(Arc::clone(&self.verifier)))
+    /// The TLS verifier: it accepts any certificate whose key the client has, or none.
+    pub(crate) fn tls_verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::new(AcceptAnyClient(Arc::clone(&self.verifier)))
     }
 
-    /// Whom a certificate names; none if it names nobody.
+    /// Verifies a certificate chain and returns the identity; none if the subject has no common
+    /// name.
     ///
     /// # Errors
-    /// If it proves nothing.
-    pub(super) fn judge(
+    ///
+    /// The chain is not valid now.
+    pub(super) fn verify(
         &self,
-        shown: &Shown,
+        certificate: &ClientCertificate,
         clock: Clock,
     ) -> Result<Option<Identity>, CertificateError> {
         let now = clock.now().as_second();
-        let mut fresh = None;
-        let verdict = match shown.verdict.get() {
-            Some(verdict) => verdict,
-            None => match self.verdict(&shown.chain, now) {
-                // The next request may come at another time, even on the same connection.
-                Err(error @ CertificateError::Untimely) => fresh.insert(Err(error)),
-                lasting => shown.verdict.get_or_init(|| lasting),
+        let mut outside_validity = None;
+        let result = match certificate.result.get() {
+            Some(result) => result,
+            None => match self.verify_chain(&certificate.chain, now) {
+                // The result may differ for the next request, even on the same connection.
+                Err(error @ CertificateError::OutsideValidity) => {
+                    outside_validity.insert(Err(error))
+                }
+                permanent => certificate.result.get_or_init(|| permanent),
             },
         };
-        let Some(named) = verdict.as_ref().map_err(Clone::clone)? else { return Ok(None) };
-        if now >= named.since && now <= named.until {
-            return Ok(Some(named.identity.clone()));
+        let Some(certified) = result.as_ref().map_err(Clone::clone)? else { return Ok(None) };
+        if now >= certified.not_before && now <= certified.not_after {
+            return Ok(Some(certified.identity.clone()));
         }
-        // Not all of them need count: it may be one that the proof does not need.
-        self.verdict(&shown.chain, now).map(|named| named.map(|named| named.identity))
+        // The expired certificate may be one that the chain does not need.
+        self.verify_chain(&certificate.chain, now)
+            .map(|certified| certified.map(|certified| certified.identity))
     }
 
-    fn verdict(
+    fn verify_chain(
         &self,
         chain: &[CertificateDer<'static>],
         now: i64,
-    ) -> Result<Option<Named>, CertificateError> {
+    ) -> Result<Option<CertifiedIdentity>, CertificateError> {
         let [first, others @ ..] = chain else { return Ok(None) };
         let seconds = Duration::from_secs(u64::try_from(now).unwrap_or_default());
         self.verifier
             .verify_client_cert(first, others, UnixTime::since_unix_epoch(seconds))
-            .map_err(CertificateError::of)?;
-        let mut named = named(first)?;
-        if let Some(named) = &mut named {
+            .map_err(CertificateError::from_rustls)?;
+        let mut certified = certified_identity(first)?;
+        if let Some(certified) = &mut certified {
             for other in others {
-                // One that cannot be read proves nothing, and has no time.
+                // A certificate that does not parse is no part of the verified chain.
                 let Ok((_, other)) = X509Certificate::from_der(other) else { continue };
-                named.since = named.since.max(other.validity().not_before.timestamp());
-                named.until = named.until.min(other.validity().not_after.timestamp());
+                let validity = other.validity();
+                certified.not_before = certified.not_before.max(validity.not_before.timestamp());
+                certified.not_after = certified.not_after.min(validity.not_after.timestamp());
             }
         }
-        Ok(named)
+        Ok(certified)
     }
 }
 
-/// The identity that a client certificate names: common name is the user, organizations are the
-/// groups, a name of Kubernetes' own is the uid. The certificate must have been verified before.
-fn named(der: &[u8]) -> Result<Option<Named>, CertificateError> {
+/// The identity in a verified client certificate: the common name is the user, organizations are
+/// the groups. The uid has an attribute of Kubernetes' own.
+fn certified_identity(der: &[u8]) -> Result<Option<CertifiedIdentity>, CertificateError> {
     let (_, certificate) = X509Certificate::from_der(der)?;
     let subject = certificate.subject();
     let user = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last();
     let Some(user) = user.filter(|user| !user.is_empty()) else { return Ok(None) };
-    // The uid of a user (KEP-4828).
+    // The uid attribute of a user (KEP-4828).
     let mut uids = subject.iter_by_oid(&oid!(1.3.6.1.4.1.57683.2));
     let uid = match (uids.next(), uids.next()) {
         (None, _) => "",
@@ -194,18 +200,18 @@ fn named(der: &[u8]) -> Result<Option<Named>, CertificateError> {
     }
     let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]);
     let validity = certificate.validity();
-    Ok(Some(Named {
+    Ok(Some(CertifiedIdentity {
         identity: Identity::with_details(user, uid, groups, extra),
-        since: validity.not_before.timestamp(),
-        until: validity.not_after.timestamp(),
+        not_before: validity.not_before.timestamp(),
+        not_after: validity.not_after.timestamp(),
     }))
 }
 
-/// Takes any client certificate whose key the client has; others judge it.
+/// A TLS verifier that accepts any client certificate whose key the client has.
 #[derive(Debug)]
-struct AnyClient(Arc<dyn ClientCertVerifier>);
+struct AcceptAnyClient(Arc<dyn ClientCertVerifier>);
 
-impl ClientCertVerifier for AnyClient {
+impl ClientCertVerifier for AcceptAnyClient {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

@@ -1,46 +1,50 @@
-//! Where a request carries its token: `Authorization`, or the protocols of a web socket.
+//! Bearer tokens in request headers: `Authorization`, or the subprotocols of a WebSocket.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 
-const SPACE: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
+const EXTRA_SPACE: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
 const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// The token of the first `Authorization` header. Bytes that are no text make a token that no key has
-/// signed.
-pub(super) fn bearer(headers: &HeaderMap, warnings: &mut Vec<&'static str>) -> Option<String> {
+/// The token of the first `Authorization` header. Bytes that are not UTF-8 make a token that no key
+/// has signed.
+pub(super) fn bearer_token(
+    headers: &HeaderMap,
+    warnings: &mut Vec<&'static str>,
+) -> Option<String> {
     let header = headers.get(AUTHORIZATION)?;
-    token_of(&String::from_utf8_lossy(header.as_bytes()), warnings)
+    parse_bearer(&String::from_utf8_lossy(header.as_bytes()), warnings)
 }
 
-/// The token of a header's text. None if it is of another scheme or empty: then nothing was tried.
-pub(super) fn token_of(header: &str, warnings: &mut Vec<&'static str>) -> Option<String> {
+/// The token in the text of a header. None for an empty token or another scheme: the request has no
+/// credential then.
+pub(super) fn parse_bearer(header: &str, warnings: &mut Vec<&'static str>) -> Option<String> {
     let mut parts = header.trim().splitn(3, ' ');
     let scheme = parts.next().unwrap_or_default();
     let token = parts.next().filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
     if token.is_empty() {
         if parts.next().is_some() {
-            warnings.push(SPACE);
+            warnings.push(EXTRA_SPACE);
         }
         return None;
     }
     Some(token.to_owned())
 }
 
-/// The token among the protocols that a web socket offers: browsers cannot send another header.
-pub(super) fn protocol(headers: &HeaderMap) -> Result<Option<String>, &'static str> {
-    let upgrades =
-        has_token(headers, &CONNECTION, "upgrade") && has_token(headers, &UPGRADE, "websocket");
+/// The token among the subprotocols that a WebSocket offers: browsers cannot set another header.
+pub(super) fn websocket_token(headers: &HeaderMap) -> Result<Option<String>, &'static str> {
+    let upgrades = has_list_item(headers, &CONNECTION, "upgrade")
+        && has_list_item(headers, &UPGRADE, "websocket");
     if !upgrades {
         return Ok(None);
     }
     let (mut encoded, mut others) = (None, false);
     for header in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
         let Ok(header) = header.to_str() else { continue };
-        for one in header.split(',').map(str::trim) {
-            let Some(token) = one.strip_prefix(PROTOCOL_PREFIX) else {
+        for protocol in header.split(',').map(str::trim) {
+            let Some(token) = protocol.strip_prefix(PROTOCOL_PREFIX) else {
                 others = true;
                 continue;
             };
@@ -62,20 +66,20 @@ pub(super) fn protocol(headers: &HeaderMap) -> Result<Option<String>, &'static s
     }
 }
 
-fn has_token(headers: &HeaderMap, name: &http::HeaderName, wanted: &str) -> bool {
+fn has_list_item(headers: &HeaderMap, name: &http::HeaderName, wanted: &str) -> bool {
     headers
         .get_all(name)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .any(|one| one.trim().eq_ignore_ascii_case(wanted))
+        .any(|item| item.trim().eq_ignore_ascii_case(wanted))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    fn header_map(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
             map.append(*name, http::HeaderValue::from_bytes(value.as_bytes()).unwrap());
@@ -84,8 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_authorization_header_counts_and_only_bearer() {
-        for (header, token, warned) in [
+    fn bearer_token_is_read_from_the_first_authorization_header() {
+        for (header, token, warns) in [
             ("Bearer x", Some("x"), false),
             ("bEaReR x y z", Some("x"), false),
             ("  Bearer x  ", Some("x"), false),
@@ -98,16 +102,16 @@ mod tests {
             ("Bearer ä", Some("ä"), false),
         ] {
             let mut warnings = Vec::new();
-            let found = bearer(&map(&[("authorization", header)]), &mut warnings);
+            let found = bearer_token(&header_map(&[("authorization", header)]), &mut warnings);
             assert_eq!(found.as_deref(), token, "{header:?}");
-            assert_eq!(!warnings.is_empty(), warned, "{header:?}");
+            assert_eq!(!warnings.is_empty(), warns, "{header:?}");
         }
-        let two = map(&[("authorization", "Bearer a"), ("authorization", "Bearer b")]);
-        assert_eq!(bearer(&two, &mut Vec::new()).as_deref(), Some("a"));
+        let two = header_map(&[("authorization", "Bearer a"), ("authorization", "Bearer b")]);
+        assert_eq!(bearer_token(&two, &mut Vec::new()).as_deref(), Some("a"));
     }
 
     #[test]
-    fn a_web_socket_may_offer_its_token_as_a_protocol() {
+    fn websocket_may_offer_its_token_as_a_subprotocol() {
         let token = format!("{PROTOCOL_PREFIX}{}", URL_SAFE_NO_PAD.encode("x"));
         let twice = format!("{token},{token}");
         let with_other = format!("v4.channel.k8s.io, {token}");
@@ -121,14 +125,14 @@ mod tests {
             (&bad, Err("invalid base64.bearer.authorization token encoding")),
             (&binary, Err("invalid base64.bearer.authorization token")),
         ] {
-            let mut headers = map(&[
+            let mut headers = header_map(&[
                 ("connection", "keep-alive, Upgrade"),
                 ("upgrade", "WebSocket"),
                 ("sec-websocket-protocol", protocols),
             ]);
-            assert_eq!(protocol(&headers), found, "{protocols}");
+            assert_eq!(websocket_token(&headers), found, "{protocols}");
             headers.remove("upgrade");
-            assert_eq!(protocol(&headers), Ok(None), "{protocols}");
+            assert_eq!(websocket_token(&headers), Ok(None), "{protocols}");
         }
     }
 }

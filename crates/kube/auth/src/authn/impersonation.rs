@@ -1,9 +1,9 @@
-//! Acting as somebody else: the `Impersonate-*` headers.
+//! Impersonation: the `Impersonate-*` headers.
 //!
-//! Whoever may `impersonate` a user (or service account), each of the groups, each extra fact and the
-//! uid that the headers name is that identity for the rest of the request. The first that is not
-//! allowed is refused in the original's words. Facts are asked about in the order of their names,
-//! where the original's order is random.
+//! The sender needs the verb `impersonate` on the user (or service account), each group, each extra
+//! value and the uid in the headers. The rest of the request then has that identity. The first
+//! permission that is missing is an error with kube-apiserver's text. Extra fields are checked in
+//! the order of their names; kube-apiserver's order is random.
 
 use super::account_groups;
 use crate::Identity;
@@ -20,9 +20,9 @@ const EXTRA: &str = "impersonate-extra-";
 const API_GROUP: &str = "authentication.k8s.io";
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// One thing that somebody wants to be, in the order in which permission is asked.
+/// One attribute of the impersonated identity, in the order of the permission checks.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum ImpersonatedAttribute {
     User(String),
     Account { namespace: String, name: String },
     Group(String),
@@ -30,9 +30,9 @@ enum Wish {
     Uid(String),
 }
 
-impl Wish {
-    /// As Go prints the reference that the original makes of it (`%v`).
-    fn printed(&self) -> String {
+impl ImpersonatedAttribute {
+    /// The object reference of kube-apiserver for this attribute, as Go prints it (`%v`).
+    fn go_reference(&self) -> String {
         match self {
             Self::User(name) => format!("{{User  {name}    }}"),
             Self::Account { namespace, name } => {
@@ -46,50 +46,55 @@ impl Wish {
         }
     }
 
-    /// What permission is asked for.
-    fn attributes<'a>(&'a self, asker: &'a Identity) -> Attributes<'a> {
-        let ask = |group, resource| Attributes::resource(asker, "impersonate", group, resource);
+    /// The permission that impersonation needs.
+    fn permission<'a>(&'a self, sender: &'a Identity) -> Attributes<'a> {
+        let impersonate =
+            |group, resource| Attributes::resource(sender, "impersonate", group, resource);
         match self {
-            Self::User(name) => ask("", "users").named(name),
+            Self::User(name) => impersonate("", "users").with_name(name),
             Self::Account { namespace, name } => {
-                ask("", "serviceaccounts").in_namespace(namespace).named(name)
+                impersonate("", "serviceaccounts").in_namespace(namespace).with_name(name)
             }
-            Self::Group(name) => ask("", "groups").named(name),
-            Self::Extra { key, value } => ask(API_GROUP, "userextras").below(key).named(value),
-            Self::Uid(uid) => ask(API_GROUP, "uids").named(uid),
+            Self::Group(name) => impersonate("", "groups").with_name(name),
+            Self::Extra { key, value } => {
+                impersonate(API_GROUP, "userextras").with_subresource(key).with_name(value)
+            }
+            Self::Uid(uid) => impersonate(API_GROUP, "uids").with_name(uid),
         }
     }
 }
 
-/// Whom a request acts as; none if it acts for its sender. 400 if the headers name no user, 403 if
-/// the sender may not.
-pub fn acting(
-    asker: &Identity,
+/// The impersonated identity of a request; none without the headers. Status 400 if the headers name
+/// no user, 403 if the sender lacks a permission.
+pub fn impersonated_identity(
+    sender: &Identity,
     headers: &HeaderMap,
     authorizer: &Authorizer,
 ) -> Result<Option<Identity>, Status> {
-    let wishes = wishes(headers)?;
-    if wishes.is_empty() {
+    let attributes = impersonated_attributes(headers)?;
+    if attributes.is_empty() {
         return Ok(None);
     }
     let mut user = String::new();
     let mut uid = String::new();
     let mut groups: Vec<String> = Vec::new();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let groups_given = headers.contains_key(GROUP);
-    for wish in wishes {
-        authorizer.require(&wish.attributes(asker))?;
-        match wish {
-            Wish::User(name) => user = name,
-            Wish::Account { namespace, name } => {
+    let has_groups = headers.contains_key(GROUP);
+    for attribute in attributes {
+        authorizer.require(&attribute.permission(sender))?;
+        match attribute {
+            ImpersonatedAttribute::User(name) => user = name,
+            ImpersonatedAttribute::Account { namespace, name } => {
                 user = super::token::user_name(&namespace, &name);
-                if !groups_given {
+                if !has_groups {
                     groups.extend(account_groups(&namespace));
                 }
             }
-            Wish::Group(name) => groups.push(name),
-            Wish::Extra { key, value } => extra.entry(key).or_default().push(value),
-            Wish::Uid(wanted) => uid = wanted,
+            ImpersonatedAttribute::Group(name) => groups.push(name),
+            ImpersonatedAttribute::Extra { key, value } => {
+                extra.entry(key).or_default().push(value);
+            }
+            ImpersonatedAttribute::Uid(value) => uid = value,
         }
     }
     let has = |groups: &[String], wanted: &str| groups.iter().any(|group| group == wanted);
@@ -103,43 +108,46 @@ pub fn acting(
     {
         groups.push(AUTHENTICATED.to_owned());
     }
-    Ok(Some(Identity::exactly(user, uid, groups, extra)))
+    Ok(Some(Identity::with_exact_groups(user, uid, groups, extra)))
 }
 
-/// What the headers wish for.
-fn wishes(headers: &HeaderMap) -> Result<Vec<Wish>, Status> {
+/// The attributes that the headers name.
+fn impersonated_attributes(headers: &HeaderMap) -> Result<Vec<ImpersonatedAttribute>, Status> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |name: &str| headers.get(name).map(text).filter(|text| !text.is_empty());
-    let mut wishes = Vec::new();
+    let mut attributes = Vec::new();
     if let Some(user) = first(USER) {
-        wishes.push(match account(&user) {
-            Some((namespace, name)) => {
-                Wish::Account { namespace: namespace.to_owned(), name: name.to_owned() }
-            }
-            None => Wish::User(user),
+        attributes.push(match split_account(&user) {
+            Some((namespace, name)) => ImpersonatedAttribute::Account {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            },
+            None => ImpersonatedAttribute::User(user),
         });
     }
-    let has_user = !wishes.is_empty();
-    wishes.extend(headers.get_all(GROUP).iter().map(text).map(Wish::Group));
+    let has_user = !attributes.is_empty();
+    attributes.extend(headers.get_all(GROUP).iter().map(text).map(ImpersonatedAttribute::Group));
     let keys: BTreeSet<&str> =
         headers.keys().filter_map(|name| name.as_str().strip_prefix(EXTRA)).collect();
     for key in keys {
         for value in headers.get_all(format!("{EXTRA}{key}")) {
-            wishes.push(Wish::Extra { key: unescaped(key), value: text(value) });
+            attributes
+                .push(ImpersonatedAttribute::Extra { key: unescape(key), value: text(value) });
         }
     }
-    wishes.extend(first(UID).map(Wish::Uid));
-    if !has_user && !wishes.is_empty() {
-        let printed: Vec<String> = wishes.iter().map(Wish::printed).collect();
-        let why = format!("requested [{}] without impersonating a user", printed.join(" "));
-        return Err(Status::bad_request(why));
+    attributes.extend(first(UID).map(ImpersonatedAttribute::Uid));
+    if !has_user && !attributes.is_empty() {
+        let references: Vec<String> =
+            attributes.iter().map(ImpersonatedAttribute::go_reference).collect();
+        let message = format!("requested [{}] without impersonating a user", references.join(" "));
+        return Err(Status::bad_request(message));
     }
-    Ok(wishes)
+    Ok(attributes)
 }
 
-/// Takes the headers away: nobody behind this may look at them.
-pub fn strip(headers: &mut HeaderMap) {
-    let ours: Vec<http::HeaderName> = headers
+/// Removes the impersonation headers; no later handler may read them.
+pub fn remove_headers(headers: &mut HeaderMap) {
+    let names: Vec<http::HeaderName> = headers
         .keys()
         .filter(|name| {
             let name = name.as_str();
@@ -147,21 +155,21 @@ pub fn strip(headers: &mut HeaderMap) {
         })
         .cloned()
         .collect();
-    for name in ours {
+    for name in names {
         headers.remove(name);
     }
 }
 
-/// Namespace and name of a service account's user name.
-fn account(user: &str) -> Option<(&str, &str)> {
+/// The namespace and name in the user name of a service account.
+fn split_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(ACCOUNT_PREFIX)?.split_once(':')?;
-    let good =
+    let is_valid =
         names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
-    good.then_some((namespace, name))
+    is_valid.then_some((namespace, name))
 }
 
-/// Undoes percent escapes; what is no escape leaves the text as it is.
-fn unescaped(key: &str) -> String {
+/// Decodes percent escapes; a text with a malformed escape stays as it is.
+fn unescape(key: &str) -> String {
     let mut out = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -184,7 +192,7 @@ fn unescaped(key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    fn header_map(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {
             map.append(*name, value.parse().unwrap());
@@ -193,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn wishes_come_in_order_and_need_a_user() {
-        let all = map(&[
+    fn impersonated_attributes_are_ordered_and_need_a_user() {
+        let all = header_map(&[
             (UID, "u"),
             ("impersonate-extra-b%2fc", "1"),
             ("impersonate-extra-a%zz", "2"),
@@ -203,40 +211,46 @@ mod tests {
             (USER, "me"),
             (USER, "you"),
         ]);
-        let extra = |key: &str, value: &str| Wish::Extra { key: key.into(), value: value.into() };
+        let extra = |key: &str, value: &str| ImpersonatedAttribute::Extra {
+            key: key.into(),
+            value: value.into(),
+        };
         assert_eq!(
-            wishes(&all).unwrap(),
+            impersonated_attributes(&all).unwrap(),
             [
-                Wish::User("me".into()),
-                Wish::Group("g1".into()),
-                Wish::Group("g2".into()),
+                ImpersonatedAttribute::User("me".into()),
+                ImpersonatedAttribute::Group("g1".into()),
+                ImpersonatedAttribute::Group("g2".into()),
                 extra("a%zz", "2"),
                 extra("b/c", "1"),
-                Wish::Uid("u".into()),
+                ImpersonatedAttribute::Uid("u".into()),
             ]
         );
-        for (headers, why) in [
-            (map(&[(GROUP, "a")]), "[{Group  a    }]"),
-            (map(&[(USER, ""), (UID, "u")]), "[{UID  u  authentication.k8s.io/v1  }]"),
+        for (headers, references) in [
+            (header_map(&[(GROUP, "a")]), "[{Group  a    }]"),
+            (header_map(&[(USER, ""), (UID, "u")]), "[{UID  u  authentication.k8s.io/v1  }]"),
             (
-                map(&[(GROUP, ""), ("impersonate-extra-k", "v")]),
+                header_map(&[(GROUP, ""), ("impersonate-extra-k", "v")]),
                 "[{Group      } {UserExtra  v  authentication.k8s.io/v1  k}]",
             ),
         ] {
-            let refused = wishes(&headers).unwrap_err();
-            let message = format!("requested {why} without impersonating a user");
-            assert_eq!((refused.code, refused.message), (400, message));
+            let error = impersonated_attributes(&headers).unwrap_err();
+            let message = format!("requested {references} without impersonating a user");
+            assert_eq!((error.code, error.message), (400, message));
         }
-        assert_eq!(wishes(&map(&[(USER, ""), ("impersonate-user-x", "a")])), Ok(Vec::new()));
-        let mut stripped = all;
-        stripped.insert("accept", "x".parse().unwrap());
-        strip(&mut stripped);
-        assert_eq!(stripped.len(), 1);
+        assert_eq!(
+            impersonated_attributes(&header_map(&[(USER, ""), ("impersonate-user-x", "a")])),
+            Ok(Vec::new())
+        );
+        let mut headers = all;
+        headers.insert("accept", "x".parse().unwrap());
+        remove_headers(&mut headers);
+        assert_eq!(headers.len(), 1);
     }
 
     #[test]
-    fn users_that_are_accounts_are_told_apart_by_their_names() {
-        for (user, found) in [
+    fn user_name_of_a_service_account_is_recognized() {
+        for (user, expected) in [
             ("system:serviceaccount:n:a.b", Some(("n", "a.b"))),
             ("system:serviceaccount:n", None),
             ("system:serviceaccount:n:a:b", None),
@@ -245,7 +259,7 @@ mod tests {
             ("system:serviceaccounts:n:a", None),
             ("jane", None),
         ] {
-            assert_eq!(account(user), found, "{user}");
+            assert_eq!(split_account(user), expected, "{user}");
         }
     }
 }

@@ -1,20 +1,22 @@
 //! Authentication: client certificates, service account tokens, anonymous requests.
 //!
-//! Two proofs are accepted. A client certificate must be signed by the cluster's authority for this
-//! use, and be valid now ([`ClientAuthority`]). A bearer token is a service account's: signed by one
-//! of the cluster's token keys, not expired, for this audience, and its account (and the pod, secret
-//! or node it is bound to) must still exist with the same uid, so that deleting an account ends its
-//! tokens at once.
+//! Two credentials are accepted. A client certificate must be signed by the cluster's CA for this
+//! use, and be valid now ([`ClientAuthority`]). A bearer token must belong to a ServiceAccount:
+//! signed by one of the cluster's token keys, not expired, for this audience. The ServiceAccount
+//! (and the Pod, Secret or Node that the token is bound to) must still exist with the same uid. So
+//! the deletion of a ServiceAccount invalidates its tokens at once.
 //!
-//! Who shows no proof is `system:anonymous`; what strangers may read is a matter of permissions. A
-//! proof that fails is never downgraded to "stranger": it is refused with 401, on every path. One good
-//! proof is enough; a certificate goes first.
+//! A request without a credential is `system:anonymous`; RBAC decides what it may read. A request
+//! with an invalid credential never becomes anonymous: it gets 401, on every path. One valid
+//! credential is enough; the certificate is checked first.
 //!
-//! Data flow: connection ─► certificate ┐
-//!            request ─► bearer token   ┴► [`Authenticator::identify`] ─► [`Identity`] or 401 ─►
-//!            `Impersonate-*` headers (`impersonation`) ─► the identity that permissions are asked for.
+//! ```text
+//! connection ─► certificate ┐
+//! request ─► bearer token   ┴► Authenticator::identify ─► Identity or 401
+//!            Impersonate-* headers (impersonation) ─► the identity that is authorized
+//! ```
 //!
-//! What this does not do: decide what an identity may do; tokens of other issuers.
+//! This module does not authorize, and accepts no tokens of other issuers.
 
 mod certificate;
 mod headers;
@@ -33,20 +35,20 @@ use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
 
-pub use certificate::{ClientAuthority, Shown};
-pub use keys::KeyError;
+pub use certificate::{ClientAuthority, ClientCertificate};
+pub use keys::TokenKeyError;
 
 use keys::TokenKeys;
 
-/// Issuer of the cluster's tokens, and their audience unless another is asked for.
+/// The issuer of the cluster's tokens, and their default audience.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// Where an identity tells by which certificate or token it was proved.
+/// The extra field of an identity that names its certificate or token.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// A proof that proves nothing, without a reason.
-const INVALID: &str = "invalid bearer token";
+/// kube-apiserver's text for an invalid token without a reason.
+const INVALID_TOKEN: &str = "invalid bearer token";
 
-/// Issues and verifies service-account tokens, and says who asks.
+/// Issues and verifies ServiceAccount tokens, and identifies the sender of a request.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
     keys: Arc<TokenKeys>,
@@ -54,67 +56,67 @@ pub struct Authenticator {
     clock: Clock,
 }
 
-/// A namespaced object that a token or claim refers to.
+/// An object that a token is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound<'a> {
+pub struct BoundObject<'a> {
     /// `pod`, `secret` or `node`: the name of the claim.
     pub kind: &'a str,
-    /// Name, in the account's namespace.
+    /// Name, in the namespace of the ServiceAccount.
     pub name: &'a str,
     /// Uid; may be empty for the node of a pod.
     pub uid: &'a str,
 }
 
-/// What a new token says.
+/// The claims of a new token.
 #[derive(Clone, Copy, Debug)]
-pub struct Grant<'a> {
-    /// Namespace of the account.
+pub struct TokenClaims<'a> {
+    /// Namespace of the ServiceAccount.
     pub namespace: &'a str,
-    /// Name of the account.
+    /// Name of the ServiceAccount.
     pub account: &'a str,
-    /// Uid of the account.
+    /// Uid of the ServiceAccount.
     pub uid: &'a str,
-    /// Whom the token is for; empty means this server.
+    /// Audiences; empty means this server.
     pub audiences: &'a [String],
-    /// How long it lives, in seconds.
+    /// Lifetime in seconds.
     pub seconds: i64,
-    /// The object with which the token ends; the second is the node of a pod, for information.
-    pub bound: [Option<Bound<'a>>; 2],
-    /// After how many seconds its use is noted, where it lives longer than was asked for.
+    /// The object that the token is bound to; the second is the Node of a Pod, for information.
+    pub bound: [Option<BoundObject<'a>>; 2],
+    /// After how many seconds a use of the token is recorded, if it lives longer than requested.
     pub warn_after: Option<i64>,
 }
 
 /// A new token.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct IssuedToken {
     /// The token.
     pub token: String,
-    /// When it was made, RFC 3339.
-    pub made: String,
+    /// When it was issued, RFC 3339.
+    pub issued_at: String,
 }
 
-/// What a verified token proves.
+/// The result of verifying a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
-    /// The account.
+pub struct VerifiedToken {
+    /// The ServiceAccount.
     pub identity: Identity,
-    /// The audiences that were asked for and that the token has.
+    /// The requested audiences that the token has.
     pub audiences: Vec<String>,
-    /// What its user is to be warned of.
+    /// A warning for the user of the token.
     pub warning: Option<&'static str>,
-    /// The Secret whose token this is, if its use today is still to be noted.
-    pub used: Option<Used>,
+    /// The Secret of a legacy token whose use today is not recorded yet.
+    pub secret_use: Option<SecretTokenUse>,
 }
 
-impl Verified {
+impl VerifiedToken {
     fn new(identity: Identity) -> Self {
-        Self { identity, audiences: Vec::new(), warning: None, used: None }
+        Self { identity, audiences: Vec::new(), warning: None, secret_use: None }
     }
 }
 
-/// The use of a token that lives in a Secret: it is noted once a day, as a label of the Secret.
+/// The use of a token in a Secret: a label of the Secret records it once a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct SecretTokenUse {
     /// Namespace of the Secret.
     pub namespace: String,
     /// Name of the Secret.
@@ -125,87 +127,89 @@ pub struct Used {
     pub day: String,
 }
 
-/// Why a token proves nothing. Whoever sends it only learns 401; whoever asks for a review reads it.
+/// Why a token is invalid. The sender of a request only learns 401; a `TokenReview` has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It is no token of this cluster's form and issuer.
+pub enum TokenError {
+    /// The token has another form or another issuer than those of this cluster.
     Foreign,
-    /// It looks like one, and does not hold.
-    Because(String),
+    /// The token of this cluster is invalid for this reason.
+    Invalid(String),
 }
 
-impl Refused {
-    fn because(why: impl Into<String>) -> Self {
-        Self::Because(why.into())
+impl TokenError {
+    fn invalid(reason: impl Into<String>) -> Self {
+        Self::Invalid(reason.into())
     }
 }
 
-impl fmt::Display for Refused {
-    /// The texts of kube-apiserver, as a token review shows them.
+impl fmt::Display for TokenError {
+    /// The texts of kube-apiserver, as in a `TokenReview`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Foreign => f.write_str(INVALID),
-            Self::Because(why) => write!(f, "[{INVALID}, {why}]"),
+            Self::Foreign => f.write_str(INVALID_TOKEN),
+            Self::Invalid(reason) => write!(f, "[{INVALID_TOKEN}, {reason}]"),
         }
     }
 }
 
-/// What the headers and the certificate of a request prove.
+/// The result of authenticating a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Who asks.
+    /// The identity of the sender.
     pub identity: Identity,
-    /// What to warn the client of.
+    /// Warnings for the client.
     pub warnings: Vec<&'static str>,
-    /// The use of a Secret's token that is still to be noted.
-    pub used: Option<Used>,
+    /// The use of a legacy token that is not recorded yet.
+    pub secret_use: Option<SecretTokenUse>,
 }
 
 impl Authenticator {
-    /// An authenticator whose tokens are signed by this key, in PKCS#8
+    /// An authenticator whose tokens are signed by this PKCS#8 key
     /// ([`crate::pki::Pki::token_key_pkcs8`]).
-    pub fn new(token_key_pkcs8: &[u8], clock: Clock) -> Result<Self, KeyError> {
+    pub fn new(token_key_pkcs8: &[u8], clock: Clock) -> Result<Self, TokenKeyError> {
         Self::with_keys(token_key_pkcs8, [], clock)
     }
 
-    /// As [`Authenticator::new`]; tokens that were signed by older keys are accepted too.
+    /// As [`Authenticator::new`]; tokens of older keys are accepted too.
     pub fn with_keys<'a>(
         first: &[u8],
         older: impl IntoIterator<Item = &'a [u8]>,
         clock: Clock,
-    ) -> Result<Self, KeyError> {
+    ) -> Result<Self, TokenKeyError> {
         Ok(Self { keys: Arc::new(TokenKeys::new(first, older)?), clients: None, clock })
     }
 
-    /// Accepts client certificates of an authority. Without one, certificates prove nothing.
+    /// Accepts client certificates of a CA. Without one, certificates are ignored.
     #[must_use]
     pub fn with_clients(self, authority: ClientAuthority) -> Self {
         Self { clients: Some(Arc::new(authority)), ..self }
     }
 
-    /// Who sends a request: the certificate's identity, else the bearer token's, else a stranger.
-    /// 401 if a proof is shown and none holds.
+    /// The sender of a request: the identity of its certificate, else of its bearer token, else the
+    /// anonymous user. Status 401 if all credentials of the request are invalid.
     pub fn identify(
         &self,
-        certificate: Option<&Shown>,
+        certificate: Option<&ClientCertificate>,
         headers: &HeaderMap,
         objects: &dyn Objects,
     ) -> Result<Proof, Status> {
-        let proof = |identity| Proof { identity, warnings: Vec::new(), used: None };
+        let proof = |identity| Proof { identity, warnings: Vec::new(), secret_use: None };
         let mut failed = false;
-        if let (Some(shown), Some(authority)) = (certificate, &self.clients) {
-            match authority.judge(shown, self.clock) {
+        if let (Some(certificate), Some(authority)) = (certificate, &self.clients) {
+            match authority.verify(certificate, self.clock) {
                 Ok(Some(identity)) => return Ok(proof(identity)),
                 Ok(None) => {}
                 Err(reason) => {
-                    tracing::debug!(%reason, "a client certificate was refused");
+                    tracing::debug!(%reason, "client certificate is invalid");
                     failed = true;
                 }
             }
         }
         let mut warnings = Vec::new();
         let own = [ISSUER.to_owned()];
-        for found in [Ok(headers::bearer(headers, &mut warnings)), headers::protocol(headers)] {
+        for found in
+            [Ok(headers::bearer_token(headers, &mut warnings)), headers::websocket_token(headers)]
+        {
             let verified = match found {
                 Ok(None) => continue,
                 Ok(Some(token)) => self.verify(&token, &own, objects).map_err(|e| e.to_string()),
@@ -217,11 +221,11 @@ impl Authenticator {
                     return Ok(Proof {
                         identity: verified.identity,
                         warnings,
-                        used: verified.used,
+                        secret_use: verified.secret_use,
                     });
                 }
                 Err(reason) => {
-                    tracing::debug!(%reason, "a token was refused");
+                    tracing::debug!(%reason, "bearer token is invalid");
                     failed = true;
                 }
             }
@@ -232,8 +236,8 @@ impl Authenticator {
         Ok(Proof { warnings, ..proof(Identity::anonymous()) })
     }
 
-    /// Signs a token.
-    pub fn issue(&self, grant: &Grant<'_>) -> Issued {
+    /// Signs a new token.
+    pub fn issue(&self, grant: &TokenClaims<'_>) -> IssuedToken {
         let now = self.clock.now();
         let own = [ISSUER.to_owned()];
         let audiences = if grant.audiences.is_empty() { &own } else { grant.audiences };
@@ -261,10 +265,10 @@ impl Authenticator {
             "jti": fnv::random_uid(),
             "kubernetes.io": private,
         });
-        Issued { token: self.keys.sign(&claims), made: mainstay_clock::rfc3339(now) }
+        IssuedToken { token: self.keys.sign(&claims), issued_at: mainstay_clock::rfc3339(now) }
     }
 
-    /// Signs a token that lives in a Secret and has no end of its own.
+    /// Signs a legacy token for a Secret, which never expires.
     pub fn issue_for_secret(
         &self,
         namespace: &str,
@@ -282,35 +286,37 @@ impl Authenticator {
         }))
     }
 
-    /// Checks a token: form, issuer, signature, audience, times, and that account and bound object are
-    /// still those it was issued for. No audiences asked for means this server's.
+    /// Verifies a token: form, issuer, signature, audience and times. The ServiceAccount and the
+    /// bound object must be those that the token was issued for. No audiences means the audience of
+    /// this server.
     pub fn verify(
         &self,
         token: &str,
         audiences: &[String],
         objects: &dyn Objects,
-    ) -> Result<Verified, Refused> {
+    ) -> Result<VerifiedToken, TokenError> {
         let own = [ISSUER.to_owned()];
         let wanted = if audiences.is_empty() { &own } else { audiences };
         let claims = self.keys.verify(token, &[ISSUER, token::LEGACY_ISSUER])?;
         let now = self.clock.now().as_second();
-        token::Signed { token, claims: &claims, now, objects }.judge(wanted)
+        token::SignedToken { token, claims: &claims, now, objects }.verify(wanted)
     }
 }
 
-/// The groups of a service account, besides everyone's.
+/// The groups that each ServiceAccount of a namespace has.
 pub(crate) fn account_groups(namespace: &str) -> [String; 2] {
     let namespace =
         if mainstay_fault::is_on("accounts-have-no-group-of-their-own") { "" } else { namespace };
     ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
-/// Texts in brackets and quotes, as Go prints a list of them with `%q`.
-struct Audience<'a>(&'a [String]);
+/// A list of audiences as Go prints it with `%q`.
+struct AudienceList<'a>(&'a [String]);
 
-impl fmt::Display for Audience<'_> {
+impl fmt::Display for AudienceList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all: Vec<String> = self.0.iter().map(|one| mainstay_gocompat::quote(one)).collect();
+        let all: Vec<String> =
+            self.0.iter().map(|audience| mainstay_gocompat::quote(audience)).collect();
         write!(f, "[{}]", all.join(" "))
     }
 }

@@ -1,17 +1,15 @@
-//! What other systems read to check our tokens themselves: the documents of
-//! `OpenID` Connect Discovery 1.0.
+//! `OpenID` Connect Discovery 1.0: the documents with which other systems verify our tokens.
 
 use super::{Authenticator, ISSUER};
 use serde_json::json;
 
-/// Where the keys are.
+/// The path of the keys.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
-/// Where it is said where the keys are.
+/// The path of the configuration, which names the path of the keys.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 
 impl Authenticator {
-    /// The document of [`CONFIGURATION_PATH`] for a server that is reached at `address`
-    /// (`host:port`).
+    /// The document of [`CONFIGURATION_PATH`] for a server with this address (`host:port`).
     pub fn openid_configuration(&self, address: &str) -> String {
         let text = |value: &str| json!(value).to_string();
         format!(
@@ -24,6 +22,6 @@ impl Authenticator {
 
     /// The document of [`KEYS_PATH`].
     pub fn openid_keys(&self) -> String {
-        self.keys.document()
+        self.keys.jwks()
     }
 }

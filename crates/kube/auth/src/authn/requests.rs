@@ -1,6 +1,8 @@
-//! `TokenRequest` and `TokenReview`: issuing and checking tokens over the API.
+//! `TokenRequest` and `TokenReview`: issuing and verifying tokens over the API.
 
-use super::{Authenticator, Bound, Grant, ISSUER, Used, Verified, headers};
+use super::{
+    Authenticator, BoundObject, ISSUER, SecretTokenUse, TokenClaims, VerifiedToken, headers,
+};
 use crate::Identity;
 use mainstay_object::Objects;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Status};
@@ -9,16 +11,16 @@ use serde_json::{Value, json};
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 const DEFAULT_SECONDS: i64 = 3600;
-const SHORTEST_SECONDS: i64 = 600;
-const LONGEST_SECONDS: i64 = 1 << 32;
-/// What kubelets ask for on behalf of pods. Such a token lives a year, so that programs that never
-/// read it again go on working; its use after the time that was asked for is noted in the claims.
+const MIN_SECONDS: i64 = 600;
+const MAX_SECONDS: i64 = 1 << 32;
+/// The lifetime that kubelets request for the tokens of pods. Such a token lives a year, for
+/// programs that never read it again. A claim records from when on its use is reported.
 const POD_SECONDS: i64 = 3607;
 const POD_SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Authenticator {
-    /// Answers a POST to `serviceaccounts/NAME/token`. `account` is the stored account.
-    pub fn answer_token_request(
+    /// Handles a POST to `serviceaccounts/NAME/token`. `account` is the stored ServiceAccount.
+    pub fn create_token(
         &self,
         mut request: Object,
         account: &Object,
@@ -37,70 +39,71 @@ impl Authenticator {
             Some(reference) => bound_objects(reference, account, objects)?,
             None => Vec::new(),
         };
-        let claim = |at: usize| {
-            bound.get(at).map(|(kind, object)| Bound {
+        let claim = |index: usize| {
+            bound.get(index).map(|(kind, object)| BoundObject {
                 kind,
                 name: object.name(),
                 uid: object.uid(),
             })
         };
-        let of_pod = bound.first().is_some_and(|(kind, _)| *kind == "pod");
-        let extended =
-            of_pod && seconds == POD_SECONDS && audiences.iter().all(|audience| audience == ISSUER);
-        let issued = self.issue(&Grant {
+        let is_bound_to_pod = bound.first().is_some_and(|(kind, _)| *kind == "pod");
+        let is_extended = is_bound_to_pod
+            && seconds == POD_SECONDS
+            && audiences.iter().all(|audience| audience == ISSUER);
+        let issued = self.issue(&TokenClaims {
             namespace: account.namespace(),
             account: account.name(),
             uid: account.uid(),
             audiences: &audiences,
-            seconds: if extended { POD_SECONDS_EXTENDED } else { seconds },
+            seconds: if is_extended { POD_SECONDS_EXTENDED } else { seconds },
             bound: [claim(0), claim(1)],
-            warn_after: extended.then_some(seconds),
+            warn_after: is_extended.then_some(seconds),
         });
-        let ends = self.clock.now().checked_add(jiff::SignedDuration::from_secs(seconds));
-        let ends = ends.unwrap_or(jiff::Timestamp::MAX);
+        let expiration = self.clock.now().checked_add(jiff::SignedDuration::from_secs(seconds));
+        let expiration = expiration.unwrap_or(jiff::Timestamp::MAX);
 
         request.set(&["apiVersion"], format!("{GROUP}/v1").into());
         request.set(&["kind"], KIND.into());
         request.set(&["metadata", "name"], account.name().into());
         request.set(&["metadata", "namespace"], account.namespace().into());
         request.set(&["metadata", "uid"], account.uid().into());
-        request.set(&["metadata", "creationTimestamp"], issued.made.into());
+        request.set(&["metadata", "creationTimestamp"], issued.issued_at.into());
         request.set(&["spec", "audiences"], json!(audiences));
         request.set(&["spec", "expirationSeconds"], seconds.into());
         request.set(
             &["status"],
-            json!({"token": issued.token, "expirationTimestamp": mainstay_clock::rfc3339(ends)}),
+            json!({"token": issued.token, "expirationTimestamp": mainstay_clock::rfc3339(expiration)}),
         );
         Ok(request)
     }
 
-    /// Answers a POST to `tokenreviews`: a token that proves nothing is an answer, not an error. The
-    /// second is a use of a Secret's token that is to be noted.
-    pub fn answer_token_review(
+    /// Handles a POST to `tokenreviews`; an invalid token is a result, not an error. The second
+    /// value is the use of a legacy token that is not recorded yet.
+    pub fn review_token(
         &self,
         mut review: Object,
         objects: &dyn Objects,
-    ) -> Result<(Object, Option<Used>), Status> {
+    ) -> Result<(Object, Option<SecretTokenUse>), Status> {
         let audiences: Vec<String> = review.part(&["spec", "audiences"]).unwrap_or_default();
         let token = review.str(&["spec", "token"]).unwrap_or_default();
         if token.is_empty() {
-            let why = "token is required for TokenReview in authentication";
-            return Err(Status::bad_request(why));
+            let message = "token is required for TokenReview in authentication";
+            return Err(Status::bad_request(message));
         }
-        // The original puts the token into a header and reads it again; what is no token then is sent
-        // by nobody.
+        // kube-apiserver puts the token into a header and parses the header. A text that is no
+        // token there is reviewed as the anonymous user.
         let header = format!("Bearer {token}");
-        let outcome = if let Some(token) = headers::token_of(&header, &mut Vec::new()) {
+        let outcome = if let Some(token) = headers::parse_bearer(&header, &mut Vec::new()) {
             self.verify(&token, &audiences, objects)
         } else {
             let own = || vec![ISSUER.to_owned()];
             let audiences = if audiences.is_empty() { own() } else { audiences };
-            Ok(Verified { audiences, ..Verified::new(Identity::anonymous()) })
+            Ok(VerifiedToken { audiences, ..VerifiedToken::new(Identity::anonymous()) })
         };
-        let mut used = None;
+        let mut secret_use = None;
         let status = match outcome {
             Ok(verified) => {
-                used = verified.used;
+                secret_use = verified.secret_use;
                 let identity = &verified.identity;
                 let mut user = json!({"username": identity.user(), "groups": identity.groups()});
                 if !identity.uid().is_empty() {
@@ -114,46 +117,46 @@ impl Authenticator {
             Err(reason) => json!({"user": {}, "error": reason.to_string()}),
         };
         review.set(&["status"], status);
-        Ok((review, used))
+        Ok((review, secret_use))
     }
 }
 
-/// What a request says of the account must be true.
+/// The request must name its ServiceAccount or none.
 fn check_names(request: &Object, account: &Object) -> Result<(), Status> {
     let metadata = FieldPath::new("metadata");
-    for (field, mine, asked) in [
+    for (field, actual, requested) in [
         ("name", account.name(), request.name()),
         ("namespace", account.namespace(), request.namespace()),
     ] {
-        if !asked.is_empty() && asked != mine {
-            let words = format!("must match the service account {field} if specified");
-            let error = FieldError::invalid(&metadata.child(field), asked, words);
+        if !requested.is_empty() && requested != actual {
+            let detail = format!("must match the service account {field} if specified");
+            let error = FieldError::invalid(&metadata.child(field), requested, detail);
             return Err(Status::invalid(GROUP, KIND, account.name(), &[error]));
         }
     }
-    let asked = request.uid();
-    if !asked.is_empty() && asked != account.uid() {
-        let why = format!(
-            "the UID in the token request ({asked}) does not match the UID of the service account ({})",
+    let requested = request.uid();
+    if !requested.is_empty() && requested != account.uid() {
+        let message = format!(
+            "the UID in the token request ({requested}) does not match the UID of the service account ({})",
             account.uid()
         );
-        return Err(Status::conflict(GROUP, KIND, account.name(), &why));
+        return Err(Status::conflict(GROUP, KIND, account.name(), &message));
     }
     Ok(())
 }
 
 fn check_seconds(seconds: i64) -> Result<(), Status> {
-    let words = match seconds {
-        ..SHORTEST_SECONDS => "may not specify a duration less than 10 minutes",
-        SHORTEST_SECONDS..=LONGEST_SECONDS => return Ok(()),
+    let detail = match seconds {
+        ..MIN_SECONDS => "may not specify a duration less than 10 minutes",
+        MIN_SECONDS..=MAX_SECONDS => return Ok(()),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
     let field = FieldPath::new("spec").child("expirationSeconds");
-    let error = FieldError::invalid(&field, seconds, words);
+    let error = FieldError::invalid(&field, seconds, detail);
     Err(Status::invalid(GROUP, KIND, "", &[error]))
 }
 
-/// The object that a token is to end with, and the name of its claim; for a pod its node too.
+/// The object that a token is bound to, and the name of its claim; for a Pod its Node too.
 fn bound_objects(
     reference: &Value,
     account: &Object,
@@ -161,8 +164,8 @@ fn bound_objects(
 ) -> Result<Vec<(&'static str, Object)>, Status> {
     let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind, name, uid) = (text("apiVersion"), text("kind"), text("name"), text("uid"));
-    let asked = Gvk::from_api_version(version, kind);
-    let (claim, resource, namespace) = match (&*asked.group, kind) {
+    let gvk = Gvk::from_api_version(version, kind);
+    let (claim, resource, namespace) = match (&*gvk.group, kind) {
         ("", "Pod") => ("pod", "pods", account.namespace()),
         ("", "Secret") => ("secret", "secrets", account.namespace()),
         ("", "Node") => ("node", "nodes", ""),
@@ -170,7 +173,7 @@ fn bound_objects(
             // Go prints the core group as an empty one here.
             return Err(Status::bad_request(format!(
                 "cannot bind token to object of type {}/{}, Kind={kind}",
-                asked.group, asked.version
+                gvk.group, gvk.version
             )));
         }
     };
@@ -188,18 +191,21 @@ fn bound_objects(
                 account.name()
             )));
         }
-        let on = object.str(&["spec", "nodeName"]).unwrap_or_default();
-        if !on.is_empty() {
-            // A node that is gone is told by its name.
-            let gone = || Object::new(&Gvk::new("", "v1", "Node"), on);
-            node = Some(("node", objects.get("nodes", "", on).unwrap_or_else(gone)));
+        let node_name = object.str(&["spec", "nodeName"]).unwrap_or_default();
+        if !node_name.is_empty() {
+            // A Node that was deleted is named without a uid.
+            let node_without_uid = || Object::new(&Gvk::new("", "v1", "Node"), node_name);
+            node = Some((
+                "node",
+                objects.get("nodes", "", node_name).unwrap_or_else(node_without_uid),
+            ));
         }
     }
     if !uid.is_empty() && uid != object.uid() {
-        let why = format!(
+        let message = format!(
             "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
         );
-        return Err(Status::conflict("", kind, name, &why));
+        return Err(Status::conflict("", kind, name, &message));
     }
     Ok(std::iter::once((claim, object)).chain(node).collect())
 }

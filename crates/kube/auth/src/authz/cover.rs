@@ -1,81 +1,87 @@
-//! Whether rules hold everything that other rules grant.
+//! Rule coverage: whether some policy rules grant all that other rules grant.
 //!
-//! Rules are taken apart until one verb, one group, one resource and one name are left (or one verb
-//! and one path); each of these parts is covered by a single rule of the owner or by none. That is
-//! how the original does it (`k8s.io/component-helpers`, `auth/rbac/validation`), and what is
-//! missing is part of its message.
+//! Rules are split until one verb, API group, resource and name are left (or one verb and one
+//! path). A single rule of the owner covers each of these parts, or none does. Kubernetes does the
+//! same (`k8s.io/component-helpers`, `auth/rbac/validation`), and the missing parts belong to its
+//! message.
 
-use super::rules::{PolicyRule, covers_path, quoted};
+use super::rules::{PolicyRule, covers_path, quote_list};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The most parts that are looked at. Real roles have a few thousand; a body of a few megabytes
-/// could have more than anybody has time and memory for.
-const MOST_PARTS: usize = 250_000;
+/// The most parts that are compared. Real roles have a few thousand; a body of a few megabytes
+/// could have too many for any time and memory.
+const MAX_PARTS: usize = 250_000;
 
-/// What of some rules others do not hold: parts, in order.
+/// The parts of the wanted rules that the owner's rules do not cover, in order.
 ///
-/// `Err` if they have too many parts to be looked at.
-pub fn missing(owner: &[&PolicyRule], wanted: &[PolicyRule]) -> Result<Vec<PolicyRule>, usize> {
-    let count = wanted.iter().map(parts).fold(0, usize::saturating_add);
-    if count > MOST_PARTS {
+/// # Errors
+///
+/// The rules have too many parts to compare; the error is their number.
+pub fn missing_rules(
+    owner: &[&PolicyRule],
+    wanted: &[PolicyRule],
+) -> Result<Vec<PolicyRule>, usize> {
+    let count = wanted.iter().map(count_parts).fold(0, usize::saturating_add);
+    if count > MAX_PARTS {
         return Err(count);
     }
     let mut missing = Vec::new();
     for rule in wanted {
-        if !owner.iter().any(|own| covers_whole(own, rule)) {
-            part_by_part(owner, rule, &mut missing);
+        if !owner.iter().any(|owned| covers_rule(owned, rule)) {
+            push_missing_parts(owner, rule, &mut missing);
         }
     }
     Ok(missing)
 }
 
-/// How many parts a rule has.
-fn parts(rule: &PolicyRule) -> usize {
+/// The number of parts of a rule.
+fn count_parts(rule: &PolicyRule) -> usize {
     let resources = [rule.api_groups.len(), rule.resources.len(), rule.resource_names.len().max(1)]
         .into_iter()
         .fold(1, usize::saturating_mul);
     resources.saturating_add(rule.non_resource_urls.len()).saturating_mul(rule.verbs.len())
 }
 
-/// Whether one rule covers all parts of another: the usual case, decided without them.
-fn covers_whole(own: &PolicyRule, rule: &PolicyRule) -> bool {
-    let names = own.resource_names.is_empty()
+/// Whether one rule covers all parts of another: the usual case, decided without splitting.
+fn covers_rule(owned: &PolicyRule, rule: &PolicyRule) -> bool {
+    let covers_names = owned.resource_names.is_empty()
         || (!rule.resource_names.is_empty()
             && rule.non_resource_urls.is_empty()
-            && are_within(&rule.resource_names, &own.resource_names));
-    let all = |list: &[String], own: fn(&PolicyRule, &str) -> bool, by| {
-        list.iter().all(|one| own(by, one))
+            && contains_all(&owned.resource_names, &rule.resource_names));
+    let all = |list: &[String], covers: fn(&PolicyRule, &str) -> bool, rule| {
+        list.iter().all(|value| covers(rule, value))
     };
-    names
-        && all(&rule.verbs, has_verb, own)
-        && all(&rule.api_groups, has_group, own)
-        && all(&rule.resources, has_resource, own)
-        && all(&rule.non_resource_urls, has_path, own)
+    covers_names
+        && all(&rule.verbs, has_verb, owned)
+        && all(&rule.api_groups, has_group, owned)
+        && all(&rule.resources, has_resource, owned)
+        && all(&rule.non_resource_urls, has_path, owned)
 }
 
-/// Whether all names of a list are in another one.
-fn are_within(names: &[String], others: &[String]) -> bool {
-    const FEW: usize = 16;
-    if names.len() <= FEW {
-        return names.iter().all(|name| others.contains(name));
+/// Whether a list contains all names of another list.
+fn contains_all(list: &[String], names: &[String]) -> bool {
+    const SHORT_LIST: usize = 16;
+    if names.len() <= SHORT_LIST {
+        return names.iter().all(|name| list.contains(name));
     }
-    let others: HashSet<&String> = others.iter().collect();
-    names.iter().all(|name| others.contains(name))
+    let set: HashSet<&String> = list.iter().collect();
+    names.iter().all(|name| set.contains(name))
 }
 
-fn part_by_part(owner: &[&PolicyRule], rule: &PolicyRule, missing: &mut Vec<PolicyRule>) {
-    let one = |text: &String| vec![text.clone()];
+/// Adds the parts of a rule that the owner's rules do not cover.
+fn push_missing_parts(owner: &[&PolicyRule], rule: &PolicyRule, missing: &mut Vec<PolicyRule>) {
+    let single = |text: &String| vec![text.clone()];
     for group in &rule.api_groups {
-        let owner = narrowed(owner, |own| has_group(own, group));
+        let owner = filter_rules(owner, |owned| has_group(owned, group));
         for resource in &rule.resources {
-            let owner = narrowed(&owner, |own| has_resource(own, resource));
+            let owner = filter_rules(&owner, |owned| has_resource(owned, resource));
             for verb in &rule.verbs {
-                let owner = narrowed(&owner, |own| has_verb(own, verb));
-                let any_name = owner.iter().any(|own| own.resource_names.is_empty());
+                let owner = filter_rules(&owner, |owned| has_verb(owned, verb));
+                let any_name = owner.iter().any(|owned| owned.resource_names.is_empty());
                 let part = |names: Vec<String>| PolicyRule {
-                    api_groups: one(group),
-                    resources: one(resource),
-                    verbs: one(verb),
+                    api_groups: single(group),
+                    resources: single(resource),
+                    verbs: single(verb),
                     resource_names: names,
                     ..PolicyRule::default()
                 };
@@ -85,27 +91,27 @@ fn part_by_part(owner: &[&PolicyRule], rule: &PolicyRule, missing: &mut Vec<Poli
                 if rule.resource_names.is_empty() {
                     missing.push(part(Vec::new()));
                 }
-                let held: HashSet<&String> = if rule.resource_names.is_empty() {
+                let owned_names: HashSet<&String> = if rule.resource_names.is_empty() {
                     HashSet::new()
                 } else {
-                    owner.iter().flat_map(|own| &own.resource_names).collect()
+                    owner.iter().flat_map(|owned| &owned.resource_names).collect()
                 };
-                let named = |name: &&String| !held.contains(*name);
+                let is_missing = |name: &&String| !owned_names.contains(*name);
                 missing.extend(
-                    rule.resource_names.iter().filter(named).map(|one| part(vec![one.clone()])),
+                    rule.resource_names.iter().filter(is_missing).map(|name| part(single(name))),
                 );
             }
         }
     }
     for url in &rule.non_resource_urls {
         for verb in &rule.verbs {
-            let covered = owner.iter().any(|own| {
-                own.resource_names.is_empty() && has_path(own, url) && has_verb(own, verb)
+            let covered = owner.iter().any(|owned| {
+                owned.resource_names.is_empty() && has_path(owned, url) && has_verb(owned, verb)
             });
             if !covered {
                 missing.push(PolicyRule {
-                    non_resource_urls: one(url),
-                    verbs: one(verb),
+                    non_resource_urls: single(url),
+                    verbs: single(verb),
                     ..PolicyRule::default()
                 });
             }
@@ -113,34 +119,36 @@ fn part_by_part(owner: &[&PolicyRule], rule: &PolicyRule, missing: &mut Vec<Poli
     }
 }
 
-fn narrowed<'a>(
+fn filter_rules<'a>(
     owner: &[&'a PolicyRule],
-    keeps: impl Fn(&PolicyRule) -> bool,
+    matches: impl Fn(&PolicyRule) -> bool,
 ) -> Vec<&'a PolicyRule> {
-    owner.iter().copied().filter(|own| keeps(own)).collect()
+    owner.iter().copied().filter(|owned| matches(owned)).collect()
 }
 
-fn has_verb(own: &PolicyRule, verb: &str) -> bool {
-    own.verbs.iter().any(|one| one == "*" || one == verb)
+fn has_verb(rule: &PolicyRule, verb: &str) -> bool {
+    rule.verbs.iter().any(|value| value == "*" || value == verb)
 }
 
-fn has_group(own: &PolicyRule, group: &str) -> bool {
-    own.api_groups.iter().any(|one| one == "*" || one == group)
+fn has_group(rule: &PolicyRule, group: &str) -> bool {
+    rule.api_groups.iter().any(|value| value == "*" || value == group)
 }
 
-fn has_resource(own: &PolicyRule, resource: &str) -> bool {
-    let below = resource.split_once('/').map(|(_, below)| below);
-    own.resources.iter().any(|one| {
-        one == "*" || one == resource || (below.is_some() && one.strip_prefix("*/") == below)
+fn has_resource(rule: &PolicyRule, resource: &str) -> bool {
+    let subresource = resource.split_once('/').map(|(_, subresource)| subresource);
+    rule.resources.iter().any(|value| {
+        value == "*"
+            || value == resource
+            || (subresource.is_some() && value.strip_prefix("*/") == subresource)
     })
 }
 
-fn has_path(own: &PolicyRule, path: &str) -> bool {
-    own.non_resource_urls.iter().any(|one| covers_path(one, path))
+fn has_path(rule: &PolicyRule, path: &str) -> bool {
+    rule.non_resource_urls.iter().any(|value| covers_path(value, path))
 }
 
-/// Parts as a message shows them: verbs of the same resource together, in order of the texts.
-pub(super) fn described(missing: &[PolicyRule]) -> String {
+/// The missing parts for a message: verbs of the same resource in one rule, the texts sorted.
+pub(super) fn describe_missing(missing: &[PolicyRule]) -> String {
     let mut texts = BTreeSet::new();
     let mut verbs: HashMap<[&[String]; 3], Vec<String>> = HashMap::new();
     for part in missing {
@@ -148,7 +156,7 @@ pub(super) fn described(missing: &[PolicyRule]) -> String {
             let key = [&*part.api_groups, &*part.resources, &*part.resource_names];
             verbs.entry(key).or_default().extend_from_slice(&part.verbs);
         } else {
-            texts.insert(part.compact());
+            texts.insert(part.compact_text());
         }
     }
     texts.extend(verbs.into_iter().map(|([groups, resources, names], verbs)| {
@@ -159,13 +167,13 @@ pub(super) fn described(missing: &[PolicyRule]) -> String {
             verbs,
             ..PolicyRule::default()
         };
-        rule.compact()
+        rule.compact_text()
     }));
     texts.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// The message about an attempt to grant what one does not hold.
-pub(super) fn refusal(
+/// kube-apiserver's message about an attempt to grant permissions that the user does not hold.
+pub(super) fn escalation_message(
     user: &str,
     groups: &[String],
     missing: &[PolicyRule],
@@ -174,8 +182,8 @@ pub(super) fn refusal(
     let mut text = format!(
         "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
         mainstay_gocompat::quote(user),
-        quoted(groups),
-        described(missing)
+        quote_list(groups),
+        describe_missing(missing)
     );
     if let Some(unresolved) = unresolved {
         text.push_str("; resolution errors: [");

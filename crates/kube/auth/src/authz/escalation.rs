@@ -1,8 +1,9 @@
-//! Nobody grants what they do not hold.
+//! Privilege escalation check: a user grants only permissions that the user holds.
 //!
-//! Who writes a role must hold everything that it grants, or have the verb `escalate` on it; who
-//! writes a binding must hold everything that its role grants, or have the verb `bind` on the role.
-//! An aggregation rule can gather anything, so it asks for everything. Messages are the original's.
+//! The writer of a role must hold all its permissions, or have the verb `escalate` on it. The
+//! writer of a binding must hold all permissions of its role, or have the verb `bind` on the role.
+//! An aggregation rule can select any rules, so it needs all permissions. Messages are
+//! kube-apiserver's.
 
 use super::index::RoleError;
 use super::rules::PolicyRule;
@@ -12,10 +13,10 @@ use mainstay_object::{Object, Reason, Status};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// What is written, and by whom.
+/// A write of an RBAC object, and its user.
 #[derive(Clone, Copy, Debug)]
-pub struct Write<'a> {
-    /// User that writes.
+pub struct RbacWrite<'a> {
+    /// The user.
     pub identity: &'a Identity,
     /// API group of the kind.
     pub group: &'a str,
@@ -27,45 +28,46 @@ pub struct Write<'a> {
     pub name: &'a str,
 }
 
-impl Write<'_> {
-    /// Whether roles or bindings are written by somebody who does not hold everything anyway.
-    pub fn matters(&self) -> bool {
+impl RbacWrite<'_> {
+    /// Whether the write needs the check: it writes an RBAC object, and the user is no cluster
+    /// admin.
+    pub fn needs_check(&self) -> bool {
         self.group == GROUP && !self.identity.is_in(MASTERS)
     }
 }
 
 impl Authorizer {
-    /// Refuses a role or binding that grants what its writer does not hold: with all defaults, and
-    /// on an update with what was there. Says nothing of other kinds.
-    pub fn confirm(
+    /// Rejects a role or binding that grants permissions which its writer does not hold. The object
+    /// has all defaults; an update has the old object too. Other kinds pass.
+    pub fn check_escalation(
         &self,
-        write: Write<'_>,
+        write: RbacWrite<'_>,
         object: &Object,
         old: Option<&Object>,
     ) -> Result<(), Status> {
-        if !write.matters() || old.is_some_and(|old| is_collected(object, old)) {
+        if !write.needs_check() || old.is_some_and(|old| differs_in_metadata_only(object, old)) {
             return Ok(());
         }
         match write.plural {
-            "roles" | "clusterroles" => self.confirm_role(write, object, old),
+            "roles" | "clusterroles" => self.check_role(write, object, old),
             "rolebindings" | "clusterrolebindings"
                 if !mainstay_fault::is_on("bindings-are-not-judged") =>
             {
-                self.confirm_binding(write, object)
+                self.check_binding(write, object)
             }
             _ => Ok(()),
         }
     }
 
-    fn confirm_role(
+    fn check_role(
         &self,
-        write: Write<'_>,
+        write: RbacWrite<'_>,
         object: &Object,
         old: Option<&Object>,
     ) -> Result<(), Status> {
-        let Write { identity, plural, namespace, name, .. } = write;
-        let asked = Attributes::resource(identity, "escalate", GROUP, plural);
-        if self.decide(&asked.in_namespace(namespace).named(name)).is_allowed() {
+        let RbacWrite { identity, plural, namespace, name, .. } = write;
+        let escalate = Attributes::resource(identity, "escalate", GROUP, plural);
+        if self.decide(&escalate.in_namespace(namespace).with_name(name)).is_allowed() {
             return Ok(());
         }
         let rules: Vec<PolicyRule> = object
@@ -73,21 +75,21 @@ impl Authorizer {
             .iter()
             .filter_map(|rule| PolicyRule::deserialize(rule).ok())
             .collect();
-        self.confirm_rules(write, object, &rules)?;
+        self.check_rules(write, object, &rules)?;
         let aggregates = |object: &Object| {
             object.get(&["aggregationRule"]).is_some_and(|rule| !rule.is_null())
                 && !object.array(&["aggregationRule", "clusterRoleSelectors"]).is_empty()
         };
         if aggregates(object) || old.is_some_and(aggregates) {
-            self.confirm_rules(write, object, &everything()).map_err(|_| {
-                let why = "must have cluster-admin privileges to use the aggregationRule";
-                Status::forbidden(GROUP, plural, object.name(), why)
+            self.check_rules(write, object, &all_permissions()).map_err(|_| {
+                let message = "must have cluster-admin privileges to use the aggregationRule";
+                Status::forbidden(GROUP, plural, object.name(), message)
             })?;
         }
         Ok(())
     }
 
-    fn confirm_binding(&self, write: Write<'_>, object: &Object) -> Result<(), Status> {
+    fn check_binding(&self, write: RbacWrite<'_>, object: &Object) -> Result<(), Status> {
         let part = |field: &str| object.str(&["roleRef", field]).unwrap_or_default();
         let (group, kind, name) = (part("apiGroup"), part("kind"), part("name"));
         let resource = match kind {
@@ -95,9 +97,9 @@ impl Authorizer {
             "ClusterRole" => "clusterroles",
             _ => "",
         };
-        let asked = Attributes::resource(write.identity, "bind", group, resource);
-        let asked = asked.in_namespace(write.namespace).named(name);
-        if !resource.is_empty() && self.decide(&asked).is_allowed() {
+        let bind = Attributes::resource(write.identity, "bind", group, resource);
+        let bind = bind.in_namespace(write.namespace).with_name(name);
+        if !resource.is_empty() && self.decide(&bind).is_allowed() {
             return Ok(());
         }
         let found = self.current().role_rules(kind, name, write.namespace, Some(write.plural));
@@ -105,12 +107,12 @@ impl Authorizer {
             RoleError::UnsupportedKind { .. } => Status::new(Reason::Unknown, error.to_string()),
             RoleError::NotFound { .. } => Status::not_found(GROUP, write.plural, name),
         })?;
-        self.confirm_rules(write, object, &rules)
+        self.check_rules(write, object, &rules)
     }
 
-    fn confirm_rules(
+    fn check_rules(
         &self,
-        write: Write<'_>,
+        write: RbacWrite<'_>,
         object: &Object,
         wanted: &[PolicyRule],
     ) -> Result<(), Status> {
@@ -118,7 +120,7 @@ impl Authorizer {
         let (held, unresolved) =
             self.current().rules_for(identity, write.namespace, Some(write.plural));
         let held: Vec<&PolicyRule> = held.iter().flat_map(|rules| rules.iter()).collect();
-        let why = match cover::missing(&held, wanted) {
+        let message = match cover::missing_rules(&held, wanted) {
             Ok(missing)
                 if missing.is_empty() || mainstay_fault::is_on("roles-may-grant-anything") =>
             {
@@ -126,18 +128,18 @@ impl Authorizer {
             }
             Ok(missing) => {
                 let unresolved = unresolved.as_deref();
-                cover::refusal(identity.user(), identity.groups(), &missing, unresolved)
+                cover::escalation_message(identity.user(), identity.groups(), &missing, unresolved)
             }
             Err(count) => format!(
                 "the rules grant {count} single permissions, which are too many to compare with those of the user"
             ),
         };
-        Err(Status::forbidden(GROUP, write.plural, object.name(), &why))
+        Err(Status::forbidden(GROUP, write.plural, object.name(), &message))
     }
 }
 
-/// Everything: what an aggregation rule could gather.
-fn everything() -> [PolicyRule; 2] {
+/// All permissions, because an aggregation rule could select any of them.
+fn all_permissions() -> [PolicyRule; 2] {
     let all = || vec!["*".to_owned()];
     let resources =
         PolicyRule { api_groups: all(), resources: all(), verbs: all(), ..PolicyRule::default() };
@@ -145,14 +147,14 @@ fn everything() -> [PolicyRule; 2] {
     [resources, paths]
 }
 
-/// Whether nothing differs but what garbage collection changes.
-fn is_collected(object: &Object, old: &Object) -> bool {
-    let bare = |object: &Object| {
+/// Whether two objects differ only in metadata that garbage collection changes.
+fn differs_in_metadata_only(object: &Object, old: &Object) -> bool {
+    let without_metadata = |object: &Object| {
         let mut object = object.clone();
         for field in ["ownerReferences", "finalizers", "managedFields", "selfLink"] {
             object.remove(&["metadata", field]);
         }
         object
     };
-    bare(object) == bare(old)
+    without_metadata(object) == without_metadata(old)
 }

@@ -1,10 +1,10 @@
-//! Roles and bindings, by who they are about.
+//! The RBAC index: roles and bindings by subject.
 //!
-//! A place is a namespace, or the whole cluster (the empty name). In each the bindings of a user,
-//! and of a group, are at hand in order of their names; a binding knows the slot of its role, which
-//! may be empty. So a changed role changes one slot, however many bindings name it.
+//! A scope is a namespace, or the whole cluster (the empty name). In each scope, the bindings of a
+//! user or group are sorted by name. A binding knows the slot of its role, which may be empty. So a
+//! changed role changes one slot, however many bindings refer to it.
 
-use super::rules::{Gist, PolicyRule, Wanted, nullable};
+use super::rules::{PolicyRule, RuleFilter, WantedFilter, nullable};
 use super::{Attributes, Decision, GROUP};
 use crate::Identity;
 use mainstay_gocompat::quote;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// What the store calls the kinds; roles come first, so that fewer slots are empty for a while.
+/// The store's keys of the kinds. Roles are loaded first, so that fewer slots are empty meanwhile.
 const KINDS: [(&str, Kind); 4] = [
     ("rbac.authorization.k8s.io/clusterroles", Kind::Role),
     ("rbac.authorization.k8s.io/roles", Kind::Role),
@@ -27,55 +27,55 @@ enum Kind {
     Binding,
 }
 
-/// Namespace and name; the namespace of a cluster role is empty.
+/// Namespace and name; the namespace of a ClusterRole is empty.
 type RoleKey = (Arc<str>, Arc<str>);
 
-/// Roles and bindings, as of a revision of the store.
+/// Roles and bindings at a revision of the store.
 #[derive(Default)]
 pub(super) struct Index {
-    /// The revision; zero before the first look.
-    seen: u64,
+    /// The revision; zero before the first update.
+    revision: u64,
     watches: Vec<(Watch, Kind)>,
     slots: Vec<Slot>,
     free: Vec<usize>,
-    names: HashMap<RoleKey, usize>,
-    places: HashMap<Arc<str>, Place>,
+    role_slots: HashMap<RoleKey, usize>,
+    scopes: HashMap<Arc<str>, BindingScope>,
 }
 
-/// A role that is there, or that a binding names.
+/// A role that exists, or that a binding refers to.
 struct Slot {
     key: RoleKey,
     role: Option<Role>,
-    /// How many bindings name it.
-    bound: usize,
+    /// How many bindings refer to the role.
+    bindings: usize,
 }
 
 struct Role {
-    gist: Gist,
+    filter: RuleFilter,
     rules: Arc<[PolicyRule]>,
-    gists: Vec<Gist>,
+    rule_filters: Vec<RuleFilter>,
 }
 
 impl Role {
     fn new(rules: Vec<PolicyRule>) -> Self {
-        let gists: Vec<Gist> = rules.iter().map(Gist::of_rule).collect();
-        let gist = gists.iter().copied().fold(Gist::default(), Gist::with);
-        Self { gist, rules: rules.into(), gists }
+        let rule_filters: Vec<RuleFilter> = rules.iter().map(RuleFilter::of_rule).collect();
+        let filter = rule_filters.iter().copied().fold(RuleFilter::default(), RuleFilter::union);
+        Self { filter, rules: rules.into(), rule_filters }
     }
 
-    fn allows(&self, asked: &Attributes<'_>, wanted: Wanted) -> bool {
-        self.gist.may_have(wanted)
+    fn allows(&self, attributes: &Attributes<'_>, wanted: WantedFilter) -> bool {
+        self.filter.may_match(wanted)
             && self
-                .gists
+                .rule_filters
                 .iter()
                 .zip(&*self.rules)
-                .any(|(one, rule)| one.may_have(wanted) && rule.allows(asked))
+                .any(|(filter, rule)| filter.may_match(wanted) && rule.allows(attributes))
     }
 }
 
 /// The bindings of a namespace, or of the whole cluster.
 #[derive(Default)]
-struct Place {
+struct BindingScope {
     bindings: HashMap<Arc<str>, Arc<Binding>>,
     users: HashMap<Box<str>, Vec<Arc<Binding>>>,
     groups: HashMap<Box<str>, Vec<Arc<Binding>>>,
@@ -90,7 +90,7 @@ pub(super) struct Binding {
     slot: usize,
 }
 
-/// Whom a binding is about.
+/// A subject of a binding.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Subject {
@@ -99,7 +99,7 @@ struct Subject {
     namespace: Option<String>,
 }
 
-/// What is read of a role.
+/// The fields of a role that the index reads.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RoleView {
@@ -107,7 +107,7 @@ struct RoleView {
     rules: Vec<PolicyRule>,
 }
 
-/// What is read of a binding.
+/// The fields of a binding that the index reads.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct BindingView {
@@ -124,28 +124,28 @@ struct RoleRef {
 }
 
 impl Subject {
-    /// The user that a service account is; none for other kinds, and for one without a namespace.
-    fn account(&self, place: &str) -> Option<String> {
+    /// The user name of a ServiceAccount; none for other kinds, and without a namespace.
+    fn account(&self, scope: &str) -> Option<String> {
         let namespace = match self.namespace.as_deref() {
-            None | Some("") => place,
+            None | Some("") => scope,
             Some(namespace) => namespace,
         };
         let is_account = self.kind == "ServiceAccount" && !namespace.is_empty();
         is_account.then(|| format!("system:serviceaccount:{namespace}:{}", self.name))
     }
 
-    fn is(&self, identity: &Identity, place: &str) -> bool {
+    fn matches(&self, identity: &Identity, scope: &str) -> bool {
         match self.kind.as_str() {
             "User" => identity.user() == self.name,
             "Group" => identity.is_in(&self.name),
-            _ => self.account(place).is_some_and(|account| account == identity.user()),
+            _ => self.account(scope).is_some_and(|account| account == identity.user()),
         }
     }
 
-    /// As reasons name it.
-    fn shown(&self, place: &str) -> String {
+    /// The text for the reason of a decision.
+    fn describe(&self, scope: &str) -> String {
         let name = match (self.kind.as_str(), self.namespace.as_deref()) {
-            ("ServiceAccount", None | Some("")) => format!("{}/{place}", self.name),
+            ("ServiceAccount", None | Some("")) => format!("{}/{scope}", self.name),
             ("ServiceAccount", Some(namespace)) => format!("{}/{namespace}", self.name),
             _ => self.name.clone(),
         };
@@ -154,28 +154,29 @@ impl Subject {
 }
 
 impl Binding {
-    /// As reasons name it, with the subject that `identity` is.
-    fn shown(&self, identity: &Identity) -> String {
+    /// The text for the reason of a decision, with the subject that matches `identity`.
+    fn describe(&self, identity: &Identity) -> String {
         let (kind, name) = match &*self.namespace {
             "" => ("ClusterRoleBinding", self.name.to_string()),
             namespace => ("RoleBinding", format!("{}/{namespace}", self.name)),
         };
-        let subject = self.subjects.iter().find(|one| one.is(identity, &self.namespace));
-        let subject = subject.map(|one| one.shown(&self.namespace)).unwrap_or_default();
+        let subject =
+            self.subjects.iter().find(|subject| subject.matches(identity, &self.namespace));
+        let subject = subject.map(|subject| subject.describe(&self.namespace)).unwrap_or_default();
         let (name, role) = (quote(&name), quote(&self.role_name));
         format!("{kind} {name} of {} {role} to {subject}", self.role_kind)
     }
 }
 
-impl Place {
-    /// The bindings of somebody: as a user, then by groups; each list in order of names.
+impl BindingScope {
+    /// The bindings of a user, then those of the groups; each list sorted by name.
     fn lists<'a>(&'a self, identity: &'a Identity) -> impl Iterator<Item = &'a [Arc<Binding>]> {
         let groups = identity.groups().iter().map(|group| self.groups.get(group.as_str()));
         let lists = std::iter::once(self.users.get(identity.user())).chain(groups);
         lists.flatten().map(Vec::as_slice)
     }
 
-    /// The same as one list.
+    /// All bindings of an identity, sorted by name.
     fn bindings_of<'a>(&'a self, identity: &'a Identity) -> Vec<&'a Arc<Binding>> {
         let mut all: Vec<&Arc<Binding>> = self.lists(identity).flatten().collect();
         all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -184,22 +185,24 @@ impl Place {
     }
 
     fn link(&mut self, binding: &Arc<Binding>) {
-        for (by, key) in binding.keys() {
-            let lists = if by == By::User { &mut self.users } else { &mut self.groups };
+        for (subject_type, key) in binding.subject_keys() {
+            let lists =
+                if subject_type == SubjectType::User { &mut self.users } else { &mut self.groups };
             let list = lists.entry(key.into_boxed_str()).or_default();
-            match list.binary_search_by(|one| one.name.cmp(&binding.name)) {
-                Ok(at) => list[at] = binding.clone(),
-                Err(at) => list.insert(at, binding.clone()),
+            match list.binary_search_by(|other| other.name.cmp(&binding.name)) {
+                Ok(index) => list[index] = binding.clone(),
+                Err(index) => list.insert(index, binding.clone()),
             }
         }
     }
 
     fn unlink(&mut self, binding: &Binding) {
-        for (by, key) in binding.keys() {
-            let lists = if by == By::User { &mut self.users } else { &mut self.groups };
+        for (subject_type, key) in binding.subject_keys() {
+            let lists =
+                if subject_type == SubjectType::User { &mut self.users } else { &mut self.groups };
             let Some(list) = lists.get_mut(key.as_str()) else { continue };
-            if let Ok(at) = list.binary_search_by(|one| one.name.cmp(&binding.name)) {
-                list.remove(at);
+            if let Ok(index) = list.binary_search_by(|other| other.name.cmp(&binding.name)) {
+                list.remove(index);
             }
             if list.is_empty() {
                 lists.remove(key.as_str());
@@ -209,52 +212,52 @@ impl Place {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum SubjectType {
     User,
     Group,
 }
 
 impl Binding {
-    /// Under what it is found.
-    fn keys(&self) -> impl Iterator<Item = (By, String)> {
+    /// The keys of the binding in the lists of users and groups.
+    fn subject_keys(&self) -> impl Iterator<Item = (SubjectType, String)> {
         self.subjects.iter().filter_map(|subject| match subject.kind.as_str() {
-            "User" => Some((By::User, subject.name.clone())),
-            "Group" => Some((By::Group, subject.name.clone())),
-            _ => Some((By::User, subject.account(&self.namespace)?)),
+            "User" => Some((SubjectType::User, subject.name.clone())),
+            "Group" => Some((SubjectType::Group, subject.name.clone())),
+            _ => Some((SubjectType::User, subject.account(&self.namespace)?)),
         })
     }
 }
 
 impl Index {
-    /// An index of nothing, to be brought up to date.
+    /// An empty index at revision zero.
     pub(super) fn new() -> Self {
         Self::default()
     }
 
-    /// The revision that the index is of.
-    pub(super) const fn seen(&self) -> u64 {
-        self.seen
+    /// The revision of the index.
+    pub(super) const fn revision(&self) -> u64 {
+        self.revision
     }
 
-    /// Takes over what happened in the store.
-    pub(super) fn catch_up(&mut self, store: &Store) {
-        // The revision is read first: everything up to it is visible to the watches by now.
+    /// Updates the index to the current revision of the store.
+    pub(super) fn update(&mut self, store: &Store) {
+        // The revision is read first: the watches have all events up to it.
         let revision = store.revision();
-        if self.watches.len() != KINDS.len() || self.follow().is_err() {
+        if self.watches.len() != KINDS.len() || self.apply_events().is_err() {
             while self.load(store).is_err() {
-                // Only if more was written since the list than is kept, which the next list has.
+                // The watch expired before it began. The next list has the missed changes.
             }
         }
-        self.seen = revision;
+        self.revision = revision;
     }
 
-    fn follow(&mut self) -> Result<(), Expired> {
+    fn apply_events(&mut self) -> Result<(), Expired> {
         let mut watches = std::mem::take(&mut self.watches);
         let mut outcome = Ok(());
         for (watch, kind) in &mut watches {
             loop {
                 match watch.try_next() {
-                    Ok(Some(event)) => self.take(*kind, &event),
+                    Ok(Some(event)) => self.apply_event(*kind, &event),
                     Ok(None) => break,
                     Err(expired) => {
                         outcome = Err(expired);
@@ -267,7 +270,7 @@ impl Index {
         outcome
     }
 
-    /// Reads everything anew.
+    /// Loads all roles and bindings from the store.
     fn load(&mut self, store: &Store) -> Result<(), Expired> {
         *self = Self::default();
         for (resource, kind) in KINDS {
@@ -280,7 +283,7 @@ impl Index {
         Ok(())
     }
 
-    fn take(&mut self, kind: Kind, event: &Event) {
+    fn apply_event(&mut self, kind: Kind, event: &Event) {
         match event.kind {
             EventKind::Added | EventKind::Modified => self.put(kind, &event.object),
             EventKind::Deleted => {
@@ -298,7 +301,7 @@ impl Index {
         let key = &stored.key;
         match kind {
             Kind::Role => {
-                // What was stored was validated; what cannot be read grants nothing.
+                // Stored objects are valid; one that does not parse grants nothing.
                 let view: RoleView = stored.parse().unwrap_or_default();
                 let role = Role::new(view.rules);
                 self.put_role((key.namespace.clone(), key.name.clone()), Some(role));
@@ -314,15 +317,16 @@ impl Index {
     fn put_role(&mut self, key: RoleKey, role: Option<Role>) {
         let slot = self.slot(key);
         self.slots[slot].role = role;
-        self.tidy(slot);
+        self.free_if_unused(slot);
     }
 
     fn put_binding(&mut self, namespace: &Arc<str>, name: &Arc<str>, view: BindingView) {
         let BindingView { role_ref, subjects } = view;
         let role_name: Arc<str> = role_ref.name.into();
-        let of = if role_ref.kind == "Role" { namespace.clone() } else { Arc::from("") };
-        let slot = self.slot((of, role_name.clone()));
-        self.slots[slot].bound += 1;
+        let role_namespace =
+            if role_ref.kind == "Role" { namespace.clone() } else { Arc::from("") };
+        let slot = self.slot((role_namespace, role_name.clone()));
+        self.slots[slot].bindings += 1;
         let binding = Arc::new(Binding {
             namespace: namespace.clone(),
             name: name.clone(),
@@ -331,160 +335,164 @@ impl Index {
             subjects,
             slot,
         });
-        let place = self.places.entry(namespace.clone()).or_default();
-        place.link(&binding);
-        place.bindings.insert(name.clone(), binding);
+        let scope = self.scopes.entry(namespace.clone()).or_default();
+        scope.link(&binding);
+        scope.bindings.insert(name.clone(), binding);
     }
 
     fn remove_binding(&mut self, namespace: &str, name: &str) {
-        let Some(place) = self.places.get_mut(namespace) else { return };
-        let Some(binding) = place.bindings.remove(name) else { return };
-        place.unlink(&binding);
-        if place.bindings.is_empty() {
-            self.places.remove(namespace);
+        let Some(scope) = self.scopes.get_mut(namespace) else { return };
+        let Some(binding) = scope.bindings.remove(name) else { return };
+        scope.unlink(&binding);
+        if scope.bindings.is_empty() {
+            self.scopes.remove(namespace);
         }
-        self.slots[binding.slot].bound -= 1;
-        self.tidy(binding.slot);
+        self.slots[binding.slot].bindings -= 1;
+        self.free_if_unused(binding.slot);
     }
 
-    /// The slot of a role; a new one if nobody named it before.
+    /// The slot of a role; a new one for an unknown role.
     fn slot(&mut self, key: RoleKey) -> usize {
-        if let Some(at) = self.names.get(&key) {
-            return *at;
+        if let Some(index) = self.role_slots.get(&key) {
+            return *index;
         }
-        let slot = Slot { key: key.clone(), role: None, bound: 0 };
-        let at = if let Some(at) = self.free.pop() {
-            self.slots[at] = slot;
-            at
+        let slot = Slot { key: key.clone(), role: None, bindings: 0 };
+        let index = if let Some(index) = self.free.pop() {
+            self.slots[index] = slot;
+            index
         } else {
             self.slots.push(slot);
             self.slots.len() - 1
         };
-        self.names.insert(key, at);
-        at
+        self.role_slots.insert(key, index);
+        index
     }
 
-    /// Gives a slot back that is empty and that nobody names.
-    fn tidy(&mut self, at: usize) {
-        let slot = &self.slots[at];
-        if slot.role.is_none() && slot.bound == 0 {
-            self.names.remove(&slot.key);
-            self.free.push(at);
+    /// Frees a slot without a role and without bindings.
+    fn free_if_unused(&mut self, index: usize) {
+        let slot = &self.slots[index];
+        if slot.role.is_none() && slot.bindings == 0 {
+            self.role_slots.remove(&slot.key);
+            self.free.push(index);
         }
     }
 
-    /// The cluster's place, and that of a namespace.
-    fn places(&self, namespace: &str) -> impl Iterator<Item = &Place> {
-        let own = (!namespace.is_empty()).then(|| self.places.get(namespace)).flatten();
-        self.places.get("").into_iter().chain(own)
+    /// The scope of the cluster, then that of a namespace.
+    fn scopes(&self, namespace: &str) -> impl Iterator<Item = &BindingScope> {
+        let own = (!namespace.is_empty()).then(|| self.scopes.get(namespace)).flatten();
+        self.scopes.get("").into_iter().chain(own)
     }
 
-    /// Decides. Of several bindings that allow it the first by name is the reason, those of the
-    /// cluster before those of the namespace. (The original's order is that of a hash table.)
-    pub(super) fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        let wanted = Wanted::of(asked);
+    /// Decides a request. The reason is the first binding by name that allows the request; bindings
+    /// of the cluster come before those of the namespace. (kube-apiserver's order is that of a hash
+    /// table.)
+    pub(super) fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        let wanted = WantedFilter::of(attributes);
         let allows = |binding: &&Arc<Binding>| {
             let role = self.slots[binding.slot].role.as_ref();
-            role.is_some_and(|role| role.allows(asked, wanted))
+            role.is_some_and(|role| role.allows(attributes, wanted))
         };
-        for place in self.places(asked.namespace) {
-            let found = place.lists(asked.identity).filter_map(|list| list.iter().find(allows));
+        for scope in self.scopes(attributes.namespace) {
+            let found =
+                scope.lists(attributes.identity).filter_map(|list| list.iter().find(allows));
             if let Some(binding) = found.min_by(|a, b| a.name.cmp(&b.name)) {
-                let by = binding.shown(asked.identity);
-                return Decision::Allow(format!("RBAC: allowed by {by}"));
+                let binding = binding.describe(attributes.identity);
+                return Decision::Allow(format!("RBAC: allowed by {binding}"));
             }
         }
-        let missing = self.missing_for(asked.identity, asked.namespace);
+        let missing = self.missing_roles(attributes.identity, attributes.namespace);
         let missing = missing.filter(|_| !mainstay_fault::is_on("missing-roles-are-not-named"));
         Decision::NoOpinion(missing.map(|missing| format!("RBAC: {missing}")).unwrap_or_default())
     }
 
-    /// The roles that bindings of somebody name and that are not there.
-    fn missing_for(&self, identity: &Identity, namespace: &str) -> Option<String> {
+    /// The error about missing roles that bindings of an identity refer to.
+    fn missing_roles(&self, identity: &Identity, namespace: &str) -> Option<String> {
         let mut missing = Vec::new();
-        for place in self.places(namespace) {
-            let is_missing = |one: &&Arc<Binding>| self.slots[one.slot].role.is_none();
-            let mut found: Vec<_> = place.lists(identity).flatten().filter(is_missing).collect();
+        for scope in self.scopes(namespace) {
+            let is_missing = |binding: &&Arc<Binding>| self.slots[binding.slot].role.is_none();
+            let mut found: Vec<_> = scope.lists(identity).flatten().filter(is_missing).collect();
             found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            missing.extend(found.into_iter().filter_map(|one| {
-                self.role_rules(&one.role_kind, &one.role_name, &one.namespace, None).err()
+            missing.extend(found.into_iter().filter_map(|binding| {
+                self.role_rules(&binding.role_kind, &binding.role_name, &binding.namespace, None)
+                    .err()
             }));
         }
-        joined(&missing)
+        aggregate_errors(&missing)
     }
 
-    /// The rules that hold for somebody, and what roles could not be found, in the original's words:
-    /// see [`Index::role_rules`] for `asked_of`.
+    /// The rules that apply to an identity, and the error about missing roles.
+    /// [`Index::role_rules`] explains `resource`.
     pub(super) fn rules_for(
         &self,
         identity: &Identity,
         namespace: &str,
-        asked_of: Option<&str>,
+        resource: Option<&str>,
     ) -> (Vec<Arc<[PolicyRule]>>, Option<String>) {
         let mut rules = Vec::new();
         let mut missing = Vec::new();
-        for binding in self.places(namespace).flat_map(|place| place.bindings_of(identity)) {
+        for binding in self.scopes(namespace).flat_map(|scope| scope.bindings_of(identity)) {
             let (kind, name) = (&*binding.role_kind, &*binding.role_name);
-            match self.role_rules(kind, name, &binding.namespace, asked_of) {
+            match self.role_rules(kind, name, &binding.namespace, resource) {
                 Ok(found) => rules.push(found),
                 Err(error) => missing.push(error),
             }
         }
-        (rules, joined(&missing))
+        (rules, aggregate_errors(&missing))
     }
 
-    /// The rules of a role that a binding in a namespace names.
+    /// The rules of a role that a binding in a namespace refers to.
     ///
-    /// The original says that a role is missing in the name of the resource that it is asked of,
-    /// where it reads roles from its storage to judge a write.
+    /// kube-apiserver reads roles from storage to check a write. Its error about a missing role
+    /// then has the resource of the write, `resource`.
     pub(super) fn role_rules(
         &self,
         kind: &str,
         name: &str,
         namespace: &str,
-        asked_of: Option<&str>,
+        resource: Option<&str>,
     ) -> Result<Arc<[PolicyRule]>, RoleError> {
-        let (of, singular) = match kind {
+        let (role_namespace, singular) = match kind {
             "Role" => (namespace, "role"),
             "ClusterRole" => ("", "clusterrole"),
             _ => return Err(RoleError::UnsupportedKind { kind: kind.to_owned() }),
         };
-        let slot = self.names.get(&(Arc::from(of), Arc::from(name)));
-        let role = slot.and_then(|at| self.slots[*at].role.as_ref());
+        let slot = self.role_slots.get(&(Arc::from(role_namespace), Arc::from(name)));
+        let role = slot.and_then(|index| self.slots[*index].role.as_ref());
         role.map(|role| role.rules.clone()).ok_or_else(|| {
-            let resource = asked_of.unwrap_or(singular).to_owned();
+            let resource = resource.unwrap_or(singular).to_owned();
             RoleError::NotFound { resource, name: name.to_owned() }
         })
     }
 }
 
-/// A role that a binding names is not there, in the original's words.
+/// A role of a binding does not exist; the texts are kube-apiserver's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub(super) enum RoleError {
-    /// The binding names another kind.
+    /// The binding refers to another kind.
     #[error("unsupported role reference kind: {}", quote(kind))]
     UnsupportedKind {
         /// The kind.
         kind: String,
     },
-    /// There is no such role.
+    /// The role does not exist.
     #[error("{resource}.{GROUP} {} not found", quote(name))]
     NotFound {
-        /// What the role is called.
+        /// The resource of the role.
         resource: String,
-        /// Its name.
+        /// The name of the role.
         name: String,
     },
 }
 
-/// Errors as the original shows several: each once, in brackets if they are more than one.
-fn joined(errors: &[RoleError]) -> Option<String> {
-    let mut seen = BTreeSet::new();
-    let once: Vec<String> =
-        errors.iter().filter(|error| seen.insert(*error)).map(ToString::to_string).collect();
-    match once.as_slice() {
+/// Several errors as Go's `utilerrors.Aggregate` prints them: each once, in brackets for more than
+/// one.
+fn aggregate_errors(errors: &[RoleError]) -> Option<String> {
+    let mut unique = BTreeSet::new();
+    let texts: Vec<String> =
+        errors.iter().filter(|error| unique.insert(*error)).map(ToString::to_string).collect();
+    match texts.as_slice() {
         [] => None,
-        [one] => Some(one.clone()),
+        [text] => Some(text.clone()),
         several => Some(format!("[{}]", several.join(", "))),
     }
 }

@@ -1,4 +1,4 @@
-//! Authorization: role-based access control.
+//! Authorization: role-based access control (RBAC).
 //!
 //! ```text
 //!  request ─► Attributes ─► Authorizer::decide ─► Decision
@@ -6,17 +6,17 @@
 //!  roles, bindings (store) ─► Index: subject ─► bindings by name ─► rules
 //! ```
 //!
-//! Everything that asks whether somebody may do something asks [`Authorizer::decide`]: the server
-//! for every request, reviews, impersonation, checks against escalation. Rules only ever add
-//! permissions. Members of `system:masters` may do everything.
+//! All permission checks use [`Authorizer::decide`]: those of each request, of reviews, of
+//! impersonation and against privilege escalation. Rules only add permissions. Members of
+//! `system:masters` may do anything.
 //!
-//! The index follows the store's own events. It is brought up to date by whoever asks, before the
-//! answer, so a role is in force as soon as the write that made it was answered, and a removed one
-//! is not. Nothing is held across a wait.
+//! The index follows the events of the store. Each check updates it first. So a role applies as
+//! soon as the client has the response to its creation, and a deleted role does not apply after
+//! that. No lock is held across an `await`.
 //!
-//! The original has a second authorizer, for nodes (`system:node:…`), which looks at what the pods
-//! of a node refer to. There is none here: nodes are simulated by controllers of this process. A
-//! user of that name has what roles give it.
+//! kube-apiserver has a second authorizer for nodes (`system:node:…`), which reads the references
+//! of a node's pods. This crate has none: controllers of this process simulate the nodes. A user
+//! with such a name has the permissions of its roles.
 
 pub mod cover;
 pub mod escalation;
@@ -35,37 +35,37 @@ use mainstay_store::Store;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 
-/// The group of the kinds of this module.
+/// The API group of the RBAC kinds.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// What is asked: who wants to do what with which resource, or with which path.
+/// A permission check: an identity, a verb, and a resource or a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// Who.
+    /// The identity of the user.
     pub identity: &'a Identity,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or any
-    /// other word that rules may have, such as `bind`. Of a path the method in lower case.
+    /// other verb of rules, such as `bind`. For a path, the method in lower case.
     pub verb: &'a str,
     /// API group; empty for the core group.
     pub group: &'a str,
-    /// Version; rules do not look at it.
+    /// Version; rules ignore it.
     pub version: &'a str,
     /// Plural.
     pub resource: &'a str,
     /// Subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// Namespace; empty for the whole cluster. A namespace is in the namespace of its name.
+    /// Namespace; empty for the whole cluster. A Namespace is in the namespace of its name.
     pub namespace: &'a str,
     /// Name; empty if the request names none.
     pub name: &'a str,
-    /// The path; rules look at it only if no resource is meant.
+    /// The path; rules read it only without a resource.
     pub path: &'a str,
-    /// Whether a resource is meant, and not a path.
+    /// Whether the check is for a resource, and not for a path.
     pub is_resource: bool,
 }
 
 impl<'a> Attributes<'a> {
-    /// Asks about a resource; the other fields are empty.
+    /// Attributes of a resource; the other fields are empty.
     pub const fn resource(
         identity: &'a Identity,
         verb: &'a str,
@@ -86,74 +86,74 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Asks about a path.
+    /// Attributes of a path.
     pub const fn path(identity: &'a Identity, verb: &'a str, path: &'a str) -> Self {
         let nothing = Self::resource(identity, verb, "", "");
         Self { version: "", path, is_resource: false, ..nothing }
     }
 
-    /// The same in a namespace.
+    /// The same attributes in a namespace.
     #[must_use]
     pub const fn in_namespace(self, namespace: &'a str) -> Self {
         Self { namespace, ..self }
     }
 
-    /// The same for one object.
+    /// The same attributes for one object.
     #[must_use]
-    pub const fn named(self, name: &'a str) -> Self {
+    pub const fn with_name(self, name: &'a str) -> Self {
         Self { name, ..self }
     }
 
-    /// The same for what is below the object.
+    /// The same attributes for a subresource.
     #[must_use]
-    pub const fn below(self, subresource: &'a str) -> Self {
+    pub const fn with_subresource(self, subresource: &'a str) -> Self {
         Self { subresource, ..self }
     }
 
-    /// 403 in the original's words (`k8s.io/apiserver`, `responsewriters.Forbidden`); `reason` is
-    /// what [`Decision::NoOpinion`] holds.
+    /// Status 403 with kube-apiserver's text (`k8s.io/apiserver`, `responsewriters.Forbidden`);
+    /// `reason` is that of [`Decision::NoOpinion`].
     pub fn forbidden(&self, reason: &str) -> Status {
         let Self { verb, group, resource, subresource, namespace, name, path, .. } = *self;
         let user = quote(self.identity.user());
-        let mut why = if self.is_resource {
-            let below = if subresource.is_empty() { "" } else { "/" };
-            let resource = quote(&format!("{resource}{below}{subresource}"));
-            let place = match namespace {
+        let mut message = if self.is_resource {
+            let slash = if subresource.is_empty() { "" } else { "/" };
+            let resource = quote(&format!("{resource}{slash}{subresource}"));
+            let scope = match namespace {
                 "" => "at the cluster scope".to_owned(),
                 namespace => format!("in the namespace {}", quote(namespace)),
             };
             let group = quote(group);
-            format!("User {user} cannot {verb} resource {resource} in API group {group} {place}")
+            format!("User {user} cannot {verb} resource {resource} in API group {group} {scope}")
         } else {
             format!("User {user} cannot {verb} path {}", quote(path))
         };
-        if why.contains(['&', '<', '>']) {
-            why = why.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        if message.contains(['&', '<', '>']) {
+            message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         }
         if !reason.is_empty() {
-            why.push_str(": ");
-            why.push_str(reason);
+            message.push_str(": ");
+            message.push_str(reason);
         }
-        Status::forbidden(group, resource, name, &why).with_empty_details()
+        Status::forbidden(group, resource, name, &message).with_empty_details()
     }
 }
 
-/// What was decided.
+/// The decision of an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is allowed, by what the text names; the text is empty for members of `system:masters`.
+    /// The request is allowed; the text names the binding, and is empty for `system:masters`.
     Allow(String),
-    /// Nothing allows it. The text names roles that could not be looked at; mostly empty.
+    /// No rule allows the request. The text names missing roles; it is mostly empty.
     NoOpinion(String),
 }
 
 impl Decision {
-    /// Whether it is allowed.
+    /// Whether the request is allowed.
     pub const fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow(_))
     }
 
-    /// Why, or why not.
+    /// The reason.
     pub fn reason(&self) -> &str {
         match self {
             Self::Allow(reason) | Self::NoOpinion(reason) => reason,
@@ -161,7 +161,7 @@ impl Decision {
     }
 }
 
-/// Decides who may do what, by the roles and bindings of a store.
+/// The RBAC authorizer, which reads the roles and bindings of a store.
 pub struct Authorizer {
     store: Store,
     index: RwLock<Index>,
@@ -174,37 +174,37 @@ impl fmt::Debug for Authorizer {
 }
 
 impl Authorizer {
-    /// By the roles and bindings of this store.
+    /// An authorizer for the roles and bindings of this store.
     pub fn new(store: Store) -> Self {
         Self { index: RwLock::new(Index::new()), store }
     }
 
-    /// Decides, by what the store holds now.
-    pub fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        if asked.identity.is_in(MASTERS) {
+    /// Decides a request by the current content of the store.
+    pub fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        if attributes.identity.is_in(MASTERS) {
             return Decision::Allow(String::new());
         }
-        self.current().decide(asked)
+        self.current().decide(attributes)
     }
 
-    /// Whether it is allowed; the refusal in the original's words if not.
-    pub fn require(&self, asked: &Attributes<'_>) -> Result<(), Status> {
-        match self.decide(asked) {
+    /// Checks that a request is allowed; the error is kube-apiserver's status 403.
+    pub fn require(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        match self.decide(attributes) {
             Decision::Allow(_) => Ok(()),
-            Decision::NoOpinion(reason) => Err(asked.forbidden(&reason)),
+            Decision::NoOpinion(reason) => Err(attributes.forbidden(&reason)),
         }
     }
 
-    /// The index as of now.
+    /// The index at the current revision.
     fn current(&self) -> RwLockReadGuard<'_, Index> {
         let revision = self.store.revision();
         let index = self.index.read();
-        if index.seen() >= revision {
+        if index.revision() >= revision {
             return index;
         }
         drop(index);
         let mut index = self.index.write();
-        index.catch_up(&self.store);
+        index.update(&self.store);
         RwLockWriteGuard::downgrade(index)
     }
 }

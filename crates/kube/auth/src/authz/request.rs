@@ -1,29 +1,30 @@
-//! What a request asks permission for, as the original's `RequestInfo` has it.
+//! Request attributes: the permission that a request needs, as kube-apiserver's `RequestInfo` has
+//! it.
 
 use super::Attributes;
 use crate::Identity;
 use http::Method;
-use mainstay_http::path::{ResourcePath, Special};
+use mainstay_http::path::{ResourcePath, SpecialVerb};
 use mainstay_http::query::{Query, parse_int};
 use mainstay_object::names;
 use mainstay_object::selector::{FieldSelector, LabelSelector};
 
-/// What a request asks for. Owns what [`Attributes`] borrow.
+/// The permission that a request needs. Owns the data that [`Attributes`] borrow.
 #[derive(Clone, Debug)]
 pub struct RequestInfo {
     verb: &'static str,
     method: String,
-    /// Name that a selector demands where the path has none.
-    selected: Option<String>,
+    /// The name in a field selector, if the path has none.
+    selected_name: Option<String>,
     resource: Option<ResourcePath>,
     path: String,
 }
 
 impl RequestInfo {
-    /// Reads method, decoded path, the resource that it names and the query, none of one that cannot
-    /// be read: what it is about is refused later, and until then it is a plain list. None if the
-    /// path promises a resource and names none (`/api/v1/watch`), which the original answers with
-    /// 500.
+    /// Reads the method, the decoded path, its resource and the query. The query is none if it does
+    /// not parse: the request counts as a plain list, and a later check rejects the query. None for
+    /// a path of a resource without its name (`/api/v1/watch`); kube-apiserver has status 500 for
+    /// it.
     pub fn read(
         method: &Method,
         path: &str,
@@ -33,7 +34,7 @@ impl RequestInfo {
         let mut info = Self {
             verb: "",
             method: String::new(),
-            selected: None,
+            selected_name: None,
             resource,
             path: path.to_owned(),
         };
@@ -41,33 +42,33 @@ impl RequestInfo {
             info.method = method.as_str().to_ascii_lowercase();
             return Some(info);
         };
-        info.verb = match (resource.special, method) {
-            (Special::Watch | Special::Proxy, _)
-                if resource.plural.is_empty() && !resource.is_odd =>
+        info.verb = match (resource.special_verb, method) {
+            (SpecialVerb::Watch | SpecialVerb::Proxy, _)
+                if resource.plural.is_empty() && !resource.has_empty_segment =>
             {
                 return None;
             }
-            (Special::Watch, _) => "watch",
-            (Special::Proxy, _) => "proxy",
-            (Special::None, &Method::POST) => "create",
-            (Special::None, &Method::GET | &Method::HEAD) => "get",
-            (Special::None, &Method::PUT) => "update",
-            (Special::None, &Method::PATCH) => "patch",
-            (Special::None, &Method::DELETE) => "delete",
-            (Special::None, _) => "",
+            (SpecialVerb::Watch, _) => "watch",
+            (SpecialVerb::Proxy, _) => "proxy",
+            (SpecialVerb::None, &Method::POST) => "create",
+            (SpecialVerb::None, &Method::GET | &Method::HEAD) => "get",
+            (SpecialVerb::None, &Method::PUT) => "update",
+            (SpecialVerb::None, &Method::PATCH) => "patch",
+            (SpecialVerb::None, &Method::DELETE) => "delete",
+            (SpecialVerb::None, _) => "",
         };
         if resource.name.is_empty() && info.verb == "get" {
             info.verb =
                 if query.is_some_and(|query| query.flag("watch")) { "watch" } else { "list" };
-            info.selected = query.and_then(selected);
+            info.selected_name = query.and_then(selected_name);
         }
-        if resource.name.is_empty() && info.selected.is_none() && info.verb == "delete" {
+        if resource.name.is_empty() && info.selected_name.is_none() && info.verb == "delete" {
             info.verb = "deletecollection";
         }
         Some(info)
     }
 
-    /// What is asked by somebody.
+    /// The attributes of the request for an identity.
     pub fn attributes<'a>(&'a self, identity: &'a Identity) -> Attributes<'a> {
         let Some(resource) = &self.resource else {
             return Attributes::path(identity, &self.method, &self.path);
@@ -80,18 +81,18 @@ impl RequestInfo {
             resource: &resource.plural,
             subresource: &resource.subresource,
             namespace: resource.scope(),
-            name: self.selected.as_deref().unwrap_or(&resource.name),
+            name: self.selected_name.as_deref().unwrap_or(&resource.name),
             path: &self.path,
             is_resource: true,
         }
     }
 }
 
-/// The name that a list's or watch's field selector demands: roles for single names allow such a
-/// list too. None if any option cannot be read.
-fn selected(query: &Query) -> Option<String> {
-    let number = |name: &str| query.raw(name).is_none_or(|text| parse_int(text).is_ok());
-    if !number("limit") || !number("timeoutSeconds") {
+/// The name in the field selector of a list or watch: a role for single names allows such a list
+/// too. None if an option does not parse.
+fn selected_name(query: &Query) -> Option<String> {
+    let is_valid = |name: &str| query.raw(name).is_none_or(|text| parse_int(text).is_ok());
+    if !is_valid("limit") || !is_valid("timeoutSeconds") {
         return None;
     }
     LabelSelector::parse(query.text("labelSelector").unwrap_or_default()).ok()?;

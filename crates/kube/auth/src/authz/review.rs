@@ -1,4 +1,4 @@
-//! Questions whether somebody may do something, asked as objects.
+//! Access reviews: `SubjectAccessReview` and its relatives, and `SelfSubjectRulesReview`.
 
 use super::rules::PolicyRule;
 use super::{Attributes, Authorizer};
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Authorizer {
-    /// Answers a `SelfSubjectAccessReview`, `SubjectAccessReview` or `LocalSubjectAccessReview`
-    /// that validation has passed: sets its status.
-    pub fn answer_access_review(&self, kind: &str, identity: &Identity, review: &mut Object) {
+    /// Sets the status of a valid `SelfSubjectAccessReview`, `SubjectAccessReview` or
+    /// `LocalSubjectAccessReview`.
+    pub fn review_access(&self, kind: &str, identity: &Identity, review: &mut Object) {
         let text = |path: &[&str]| review.str(path).unwrap_or_default();
-        let somebody = if kind == "SelfSubjectAccessReview" {
+        let subject = if kind == "SelfSubjectAccessReview" {
             identity.clone()
         } else {
             let texts = |list: &[Value]| -> Vec<String> {
@@ -27,43 +27,44 @@ impl Authorizer {
                 .map(|(key, list)| (key.clone(), texts(list.as_array().map_or(&[], Vec::as_slice))))
                 .collect();
             let groups = texts(review.array(&["spec", "groups"]));
-            Identity::exactly(text(&["spec", "user"]), text(&["spec", "uid"]), groups, extra)
+            Identity::with_exact_groups(
+                text(&["spec", "user"]),
+                text(&["spec", "uid"]),
+                groups,
+                extra,
+            )
         };
         let resource = |field: &str| text(&["spec", "resourceAttributes", field]);
         let path = |field: &str| text(&["spec", "nonResourceAttributes", field]);
-        let mut problems = Vec::new();
-        let asked = if let Some(wanted) = review.get(&["spec", "resourceAttributes"]) {
-            problems.extend(ignored(wanted, "fieldSelector", field_selector));
-            problems.extend(ignored(wanted, "labelSelector", label_selector));
+        let mut warnings = Vec::new();
+        let attributes = if let Some(wanted) = review.get(&["spec", "resourceAttributes"]) {
+            warnings.extend(selector_warning(wanted, "fieldSelector", field_selector));
+            warnings.extend(selector_warning(wanted, "labelSelector", label_selector));
             Attributes::resource(
-                &somebody,
+                &subject,
                 resource("verb"),
                 resource("group"),
                 resource("resource"),
             )
             .in_namespace(resource("namespace"))
-            .named(resource("name"))
-            .below(resource("subresource"))
+            .with_name(resource("name"))
+            .with_subresource(resource("subresource"))
         } else {
-            Attributes::path(&somebody, path("verb"), path("path"))
+            Attributes::path(&subject, path("verb"), path("path"))
         };
-        let decision = self.decide(&asked);
+        let decision = self.decide(&attributes);
         let mut status = json!({"allowed": decision.is_allowed()});
         if !decision.reason().is_empty() {
             status["reason"] = decision.reason().into();
         }
-        if !problems.is_empty() {
-            status["evaluationError"] = problems.join("; ").into();
+        if !warnings.is_empty() {
+            status["evaluationError"] = warnings.join("; ").into();
         }
         review.set(&["status"], status);
     }
 
-    /// Answers a `SelfSubjectRulesReview`: the rules that hold for somebody in a namespace.
-    pub fn answer_rules_review(
-        &self,
-        identity: &Identity,
-        review: &mut Object,
-    ) -> Result<(), Status> {
+    /// Sets the status of a `SelfSubjectRulesReview`: the rules of an identity in a namespace.
+    pub fn review_rules(&self, identity: &Identity, review: &mut Object) -> Result<(), Status> {
         let namespace = review.str(&["spec", "namespace"]).unwrap_or_default();
         if namespace.is_empty() {
             return Err(Status::bad_request("no namespace on request"));
@@ -72,12 +73,12 @@ impl Authorizer {
         let rules = || rules.iter().flat_map(|rules: &Arc<[PolicyRule]>| rules.iter());
         let resources: Vec<Value> = rules()
             .filter(|rule| !rule.resources.is_empty())
-            .map(|rule| shown(&PolicyRule { non_resource_urls: Vec::new(), ..rule.clone() }))
+            .map(|rule| to_json(&PolicyRule { non_resource_urls: Vec::new(), ..rule.clone() }))
             .collect();
         let paths: Vec<Value> = rules()
             .filter(|rule| !rule.non_resource_urls.is_empty())
             .map(|rule| {
-                shown(&PolicyRule {
+                to_json(&PolicyRule {
                     verbs: rule.verbs.clone(),
                     non_resource_urls: rule.non_resource_urls.clone(),
                     ..PolicyRule::default()
@@ -90,7 +91,7 @@ impl Authorizer {
         if let Some(missing) = missing {
             status["evaluationError"] = missing.into();
         }
-        // The answer says nothing of the question.
+        // kube-apiserver's response omits the request.
         review.set(&["metadata"], json!({}));
         review.set(&["spec"], json!({}));
         review.set(&["status"], status);
@@ -98,72 +99,79 @@ impl Authorizer {
     }
 }
 
-fn shown(rule: &PolicyRule) -> Value {
-    // A struct of lists of texts has a JSON form.
+fn to_json(rule: &PolicyRule) -> Value {
+    // A struct of lists of texts always serializes.
     serde_json::to_value(rule).unwrap_or_default()
 }
 
-/// What part of a selector could be used. No rule looks at selectors, so nothing depends on it but
-/// what the answer says of it.
+/// Which requirements of a selector are valid. No rule reads selectors, so this changes only the
+/// text of the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Used {
+enum ValidRequirements {
     All,
     Some,
     None,
 }
 
-fn ignored(attributes: &Value, field: &str, read: fn(&Value) -> Used) -> Option<String> {
-    let how = match read(attributes.get(field).filter(|value| !value.is_null())?) {
-        Used::All => return None,
-        Used::Some => "partially ignored",
-        Used::None => "ignored",
+fn selector_warning(
+    attributes: &Value,
+    field: &str,
+    read: fn(&Value) -> ValidRequirements,
+) -> Option<String> {
+    let extent = match read(attributes.get(field).filter(|value| !value.is_null())?) {
+        ValidRequirements::All => return None,
+        ValidRequirements::Some => "partially ignored",
+        ValidRequirements::None => "ignored",
     };
-    Some(format!("spec.resourceAttributes.{field} {how} due to parse error"))
+    Some(format!("spec.resourceAttributes.{field} {extent} due to parse error"))
 }
 
-fn raw(selector: &Value) -> &str {
+fn raw_selector(selector: &Value) -> &str {
     selector.get("rawSelector").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether each requirement can be used.
-fn requirements(selector: &Value, usable: fn(&str, &str, usize) -> bool) -> Used {
+/// Checks each requirement.
+fn check_requirements(
+    selector: &Value,
+    is_valid: fn(&str, &str, usize) -> bool,
+) -> ValidRequirements {
     let list = selector.get("requirements").and_then(Value::as_array);
-    let (mut good, mut bad) = (false, false);
-    for one in list.into_iter().flatten() {
-        let text = |field: &str| one.get(field).and_then(Value::as_str).unwrap_or_default();
-        let values = one.get("values").and_then(Value::as_array).map_or(0, Vec::len);
-        if usable(text("key"), text("operator"), values) {
-            good = true;
+    let (mut has_valid, mut has_invalid) = (false, false);
+    for requirement in list.into_iter().flatten() {
+        let text = |field: &str| requirement.get(field).and_then(Value::as_str).unwrap_or_default();
+        let values = requirement.get("values").and_then(Value::as_array).map_or(0, Vec::len);
+        if is_valid(text("key"), text("operator"), values) {
+            has_valid = true;
         } else {
-            bad = true;
+            has_invalid = true;
         }
     }
-    match (good, bad) {
-        (_, false) => Used::All,
-        (true, true) => Used::Some,
-        (false, true) => Used::None,
+    match (has_valid, has_invalid) {
+        (_, false) => ValidRequirements::All,
+        (true, true) => ValidRequirements::Some,
+        (false, true) => ValidRequirements::None,
     }
 }
 
-fn parsed(is_ok: bool) -> Used {
-    if is_ok { Used::All } else { Used::None }
+fn all_or_none(is_valid: bool) -> ValidRequirements {
+    if is_valid { ValidRequirements::All } else { ValidRequirements::None }
 }
 
-fn field_selector(selector: &Value) -> Used {
-    match raw(selector) {
-        "" => requirements(selector, |_, operator, values| {
+fn field_selector(selector: &Value) -> ValidRequirements {
+    match raw_selector(selector) {
+        "" => check_requirements(selector, |_, operator, values| {
             matches!(operator, "In" | "NotIn") && values == 1
         }),
-        raw => parsed(FieldSelector::parse(raw).is_ok()),
+        raw => all_or_none(FieldSelector::parse(raw).is_ok()),
     }
 }
 
-fn label_selector(selector: &Value) -> Used {
-    match raw(selector) {
-        "" => requirements(selector, |key, operator, _| {
+fn label_selector(selector: &Value) -> ValidRequirements {
+    match raw_selector(selector) {
+        "" => check_requirements(selector, |key, operator, _| {
             matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist")
                 && names::qualified_name(key).is_empty()
         }),
-        raw => parsed(LabelSelector::parse(raw).is_ok()),
+        raw => all_or_none(LabelSelector::parse(raw).is_ok()),
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of roles: what one allows.
+//! RBAC policy rules: matching a rule against a request.
 
 use super::Attributes;
 use mainstay_gocompat::quote;
@@ -25,7 +25,7 @@ pub struct PolicyRule {
     pub(crate) verbs: Vec<String>,
 }
 
-/// A list, or nothing.
+/// Deserializes a list that may be null.
 pub(super) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -33,23 +33,23 @@ pub(super) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 impl PolicyRule {
-    /// Whether it allows what is asked.
-    pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
-        if !has(&self.verbs, asked.verb) {
+    /// Whether the rule allows a request.
+    pub(crate) fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        if !has_value(&self.verbs, attributes.verb) {
             return false;
         }
-        if !asked.is_resource {
-            return self.non_resource_urls.iter().any(|url| covers_path(url, asked.path));
+        if !attributes.is_resource {
+            return self.non_resource_urls.iter().any(|url| covers_path(url, attributes.path));
         }
-        has(&self.api_groups, asked.group)
-            && self.resources.iter().any(|one| is_resource(one, asked))
+        has_value(&self.api_groups, attributes.group)
+            && self.resources.iter().any(|pattern| matches_resource(pattern, attributes))
             && (self.resource_names.is_empty()
                 || mainstay_fault::is_on("names-in-rules-are-not-looked-at")
-                || self.resource_names.iter().any(|name| name == asked.name))
+                || self.resource_names.iter().any(|name| name == attributes.name))
     }
 
-    /// As refusals show it: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`.
-    pub(crate) fn compact(&self) -> String {
+    /// The text in an error: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`.
+    pub(crate) fn compact_text(&self) -> String {
         let parts: Vec<String> = [
             ("APIGroups", &self.api_groups),
             ("Resources", &self.resources),
@@ -59,127 +59,131 @@ impl PolicyRule {
         ]
         .into_iter()
         .filter(|(_, list)| !list.is_empty())
-        .map(|(name, list)| format!("{name}:{}", quoted(list)))
+        .map(|(name, list)| format!("{name}:{}", quote_list(list)))
         .collect();
         format!("{{{}}}", parts.join(", "))
     }
 }
 
 /// A list as Go's `%q` prints it.
-pub(crate) fn quoted(list: &[String]) -> String {
-    let quoted: Vec<String> = list.iter().map(|one| quote(one)).collect();
+pub(crate) fn quote_list(list: &[String]) -> String {
+    let quoted: Vec<String> = list.iter().map(|text| quote(text)).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-fn has(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|one| one == "*" || one == wanted)
+fn has_value(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|value| value == "*" || value == wanted)
 }
 
-/// Whether a word of `resources` means what is asked for: `*`, `pods`, `pods/log`, `*/scale`.
-fn is_resource(word: &str, asked: &Attributes<'_>) -> bool {
-    if word == "*" {
+/// Whether a pattern of `resources` matches a request: `*`, `pods`, `pods/log`, `*/scale`.
+fn matches_resource(pattern: &str, attributes: &Attributes<'_>) -> bool {
+    if pattern == "*" {
         return true;
     }
-    match word.split_once('/') {
-        // Neither resource nor subresource of a request has a slash, but those of reviews may.
-        _ if asked.subresource.is_empty() => word == asked.resource,
-        Some(("*", below)) if below == asked.subresource => true,
-        _ => word
-            .strip_prefix(asked.resource)
+    match pattern.split_once('/') {
+        // Resources and subresources of requests have no slash, but those of reviews may have one.
+        _ if attributes.subresource.is_empty() => pattern == attributes.resource,
+        Some(("*", subresource)) if subresource == attributes.subresource => true,
+        _ => pattern
+            .strip_prefix(attributes.resource)
             .and_then(|rest| rest.strip_prefix('/'))
-            .is_some_and(|below| below == asked.subresource),
+            .is_some_and(|subresource| subresource == attributes.subresource),
     }
 }
 
-/// Whether a word of `nonResourceURLs` means a path: `*`, `/healthz`, `/metrics/*`.
-pub(crate) fn covers_path(word: &str, path: &str) -> bool {
-    word == path || (word.ends_with('*') && path.starts_with(word.trim_end_matches('*')))
+/// Whether a pattern of `nonResourceURLs` matches a path: `*`, `/healthz`, `/metrics/*`.
+pub(crate) fn covers_path(pattern: &str, path: &str) -> bool {
+    pattern == path || (pattern.ends_with('*') && path.starts_with(pattern.trim_end_matches('*')))
 }
 
-/// A set of words that may hold more than were put in: what is not in it need not be looked for.
-/// Each word is two bits, so a word that was not put in is rarely found.
+/// A Bloom filter of words: it may match words that were not added, but misses none. Each word sets
+/// two of 128 bits, so false matches are rare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sieve(u128);
+pub(super) struct WordFilter(u128);
 
-impl Sieve {
-    /// A set of one word.
+impl WordFilter {
+    /// A filter of one word.
     pub(super) const fn of(word: &str) -> Self {
         let hash = fnv64a(word.as_bytes());
         Self((1 << (hash % 128)) | (1 << (hash / 128 % 128)))
     }
 
-    /// All words.
+    /// A filter that matches all words.
     pub(super) const ALL: Self = Self(u128::MAX);
 
-    /// Whether all words of another set may be in this one.
-    pub(super) const fn holds(self, other: Self) -> bool {
+    /// Whether the filter may contain all words of another filter.
+    pub(super) const fn may_contain(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The words of both.
-    pub(super) const fn with(self, other: Self) -> Self {
+    /// The filter of the words of both.
+    pub(super) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// Which verb and resource are asked for.
+/// The verb and the resource of a request, as filters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    verb: Sieve,
-    /// The ways in which rules may write it.
-    resources: [Sieve; 2],
+pub(super) struct WantedFilter {
+    verb: WordFilter,
+    /// The two forms in which rules may name the resource.
+    resources: [WordFilter; 2],
 }
 
-impl Wanted {
-    /// Of what is asked.
-    pub(super) fn of(asked: &Attributes<'_>) -> Self {
-        let resources = if !asked.is_resource {
+impl WantedFilter {
+    /// The filters of a request.
+    pub(super) fn of(attributes: &Attributes<'_>) -> Self {
+        let resources = if !attributes.is_resource {
             [PATHS; 2]
-        } else if asked.subresource.is_empty() {
-            [Sieve::of(asked.resource); 2]
+        } else if attributes.subresource.is_empty() {
+            [WordFilter::of(attributes.resource); 2]
         } else {
-            let full = format!("{}/{}", asked.resource, asked.subresource);
-            [Sieve::of(&full), Sieve::of(&format!("*/{}", asked.subresource))]
+            let full = format!("{}/{}", attributes.resource, attributes.subresource);
+            [WordFilter::of(&full), WordFilter::of(&format!("*/{}", attributes.subresource))]
         };
-        Self { verb: Sieve::of(asked.verb), resources }
+        Self { verb: WordFilter::of(attributes.verb), resources }
     }
 }
 
-/// Which verbs and resources rules are about: looked at before they are.
+/// The verbs and resources of rules, checked before the rules because it is cheaper.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gist {
-    verbs: Sieve,
-    resources: Sieve,
+pub(super) struct RuleFilter {
+    verbs: WordFilter,
+    resources: WordFilter,
 }
 
-impl Gist {
-    /// Of a rule.
+impl RuleFilter {
+    /// The filter of a rule.
     pub(super) fn of_rule(rule: &PolicyRule) -> Self {
-        let paths = if rule.non_resource_urls.is_empty() { Sieve::default() } else { PATHS };
-        Self { verbs: sieve(&rule.verbs), resources: sieve(&rule.resources).with(paths) }
-    }
-
-    /// Of both.
-    pub(super) const fn with(self, other: Self) -> Self {
+        let paths = if rule.non_resource_urls.is_empty() { WordFilter::default() } else { PATHS };
         Self {
-            verbs: self.verbs.with(other.verbs),
-            resources: self.resources.with(other.resources),
+            verbs: word_filter(&rule.verbs),
+            resources: word_filter(&rule.resources).union(paths),
         }
     }
 
-    /// Whether what is wanted may be among them.
-    pub(super) const fn may_have(self, wanted: Wanted) -> bool {
-        let [one, other] = wanted.resources;
-        self.verbs.holds(wanted.verb) && (self.resources.holds(one) || self.resources.holds(other))
+    /// The filter of the rules of both.
+    pub(super) const fn union(self, other: Self) -> Self {
+        Self {
+            verbs: self.verbs.union(other.verbs),
+            resources: self.resources.union(other.resources),
+        }
+    }
+
+    /// Whether the rules may allow a request.
+    pub(super) const fn may_match(self, wanted: WantedFilter) -> bool {
+        let [first, second] = wanted.resources;
+        self.verbs.may_contain(wanted.verb)
+            && (self.resources.may_contain(first) || self.resources.may_contain(second))
     }
 }
 
-/// Stands for all paths.
-const PATHS: Sieve = Sieve::of("//");
+/// The word for any path.
+const PATHS: WordFilter = WordFilter::of("//");
 
-fn sieve(words: &[String]) -> Sieve {
+fn word_filter(words: &[String]) -> WordFilter {
     words
         .iter()
-        .map(|word| if word == "*" { Sieve::ALL } else { Sieve::of(word) })
-        .fold(Sieve::default(), Sieve::with)
+        .map(|word| if word == "*" { WordFilter::ALL } else { WordFilter::of(word) })
+        .fold(WordFilter::default(), WordFilter::union)
 }

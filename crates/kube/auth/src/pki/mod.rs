@@ -1,21 +1,22 @@
-//! PKI of the cluster: the certificate authority, its leaves, and the keys of tokens.
+//! PKI of the cluster: the certificate authority (CA), its leaf certificates, and the token keys.
 //!
-//! One certificate authority signs two leaves: what the TLS port shows, and who the administrator
-//! is. One more key signs service-account tokens. All are ECDSA P-256: generation takes well under
-//! a millisecond each, so an ephemeral cluster has its own and nothing is ever shared or shipped.
+//! One CA signs two leaf certificates: that of the TLS listener, and the client certificate of the
+//! administrator. One more key signs ServiceAccount tokens. All keys are ECDSA P-256. Their
+//! generation takes well under a millisecond each, so each ephemeral cluster has its own, and no
+//! key is shared or shipped.
 //!
-//! The token key is rotated by renaming its file from `sa.key` to `sa-NAME.key` and starting again: a
-//! new one is made, and tokens of the older ones are accepted until their files are taken away.
+//! The user rotates the token key: rename its file from `sa.key` to `sa-NAME.key` and restart. A
+//! new key is then generated, and tokens of older keys are accepted until their files are removed.
 //!
-//! Kept in a folder, the authority and the token keys are permanent, because kubeconfigs and tokens
-//! out there depend on them: damage to them is an error that names the file and what to do. Leaves
-//! are disposable: one that is missing, damaged, close to its end, signed by another authority or
-//! without a name it needs is made again without asking. What the port shows is exchanged while it is
-//! served, too (`serving`).
+//! In a folder, the CA and the token keys are permanent, because kubeconfigs and tokens of users
+//! depend on them. Damage to them is an error with the file and a remedy. Leaf certificates are
+//! disposable. A leaf is issued again if it is missing, damaged, about to expire, signed by another
+//! CA, or without a name that it needs. The serving certificate is also replaced while the server
+//! runs (`serving`).
 //!
-//! Data flow: folder (or nothing) ─► [`Pki`] ─► TLS configuration, kubeconfig text, token key.
+//! Data flow: folder (or none) ─► [`Pki`] ─► TLS configuration, kubeconfig text, token key.
 //!
-//! What this does not do: revoke.
+//! This module does not revoke certificates.
 
 pub(crate) mod der;
 mod files;
@@ -24,10 +25,10 @@ pub mod request;
 mod serving;
 mod sign;
 
-use crate::authn::{Authenticator, ClientAuthority, KeyError};
+use crate::authn::{Authenticator, ClientAuthority, TokenKeyError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use files::Folder;
+use files::KeyFolder;
 use mainstay_clock::Clock;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
@@ -36,7 +37,7 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use serving::Serving;
+use serving::ServingCertificateResolver;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::net::IpAddr;
@@ -47,20 +48,22 @@ use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 pub use sign::{
-    CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, SignError, Signer, Unsigned, approvals,
+    CLIENT, IssueError, KUBELET_CLIENT, KUBELET_SERVING, LEGACY, SignError, Signer,
+    auto_approval_subresources,
 };
 
-/// Certificates begin this long ago, for clients whose clocks are behind.
+/// Certificates are valid from this long before their creation, for clients whose clocks are
+/// behind.
 const BACKDATED: Duration = Duration::from_hours(1);
-/// The authority lives ten years, as kubeadm's does.
-const AUTHORITY_LIFE: Duration = Duration::from_hours(3650 * 24);
-/// Leaves live one year.
-const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
-/// A certificate that ends this soon is replaced.
+/// The CA is valid for ten years, as with kubeadm.
+const AUTHORITY_LIFETIME: Duration = Duration::from_hours(3650 * 24);
+/// Leaf certificates are valid for one year.
+const LEAF_LIFETIME: Duration = Duration::from_hours(365 * 24);
+/// A certificate is replaced this long before it expires.
 const RENEW_BEFORE: Duration = Duration::from_hours(30 * 24);
 
-/// Names that every serving certificate carries: how the port is reached on this machine, and how
-/// clients inside a cluster would name it.
+/// The names in each serving certificate: those of this machine, and those that clients inside a
+/// cluster use.
 const SERVING_NAMES: [&str; 7] = [
     "localhost",
     "kubernetes",
@@ -71,10 +74,10 @@ const SERVING_NAMES: [&str; 7] = [
     "::1",
 ];
 
-/// Client certificate of the front proxy, by which the API server proves to aggregated API servers
-/// that it forwards requests.
+/// The client certificate of the front proxy, with which the API server authenticates to aggregated
+/// API servers.
 pub struct FrontProxy {
-    /// The certificate, and those between it and the authority.
+    /// The certificate, and the intermediate ones up to the CA.
     pub chain: Vec<CertificateDer<'static>>,
     /// Its key.
     pub key: PrivateKeyDer<'static>,
@@ -87,23 +90,23 @@ impl fmt::Debug for FrontProxy {
     }
 }
 
-/// Why keys or certificates cannot be had.
+/// Keys or certificates are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
-    /// The folder cannot be made or locked down.
+    /// The folder cannot be created or protected.
     #[error("cannot prepare the key folder {}; check who owns it and who may write there", .folder.display())]
     PrepareFolder {
         /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// A file is there and cannot be read.
+    /// A file exists and cannot be read.
     #[error("cannot read {}; check who owns it and who may read it", .file.display())]
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
     /// A file cannot be written.
@@ -111,10 +114,10 @@ pub enum PkiError {
     Write {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// A permanent file holds something else than it should.
+    /// A permanent file has invalid content.
     #[error(
         "{} is damaged ({problem}); put the file back from a backup, or remove the folder {} to have all keys made anew (kubeconfigs and tokens handed out before stop working)",
         .file.display(), .file.parent().unwrap_or(Path::new("/")).display()
@@ -122,7 +125,7 @@ pub enum PkiError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem of the content.
         problem: String,
     },
     /// A name for the serving certificate is neither an address nor a DNS name.
@@ -131,19 +134,19 @@ pub enum PkiError {
         /// The name.
         name: String,
     },
-    /// The cryptographic library refuses.
+    /// The cryptographic library fails.
     #[error("cannot make a key or certificate")]
     Generate(#[source] rcgen::Error),
-    /// The TLS library refuses what was made.
+    /// The TLS library rejects a certificate or key.
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
-    /// A key for tokens is of a kind that does not sign any.
+    /// A token key has the wrong kind.
     #[error(transparent)]
-    TokenKey(#[from] KeyError),
+    TokenKey(#[from] TokenKeyError),
 }
 
 /// A certificate and its key.
-struct Pair {
+struct CertificateKeyPair {
     certificate: CertificateDer<'static>,
     certificate_pem: String,
     key: KeyPair,
@@ -152,14 +155,14 @@ struct Pair {
 /// The keys and certificates of one cluster.
 pub struct Pki {
     clock: Clock,
-    authority: Arc<Pair>,
-    serving: Pair,
-    /// Names of the serving certificate besides the usual ones.
+    authority: Arc<CertificateKeyPair>,
+    serving: CertificateKeyPair,
+    /// Additional names of the serving certificate.
     names: Vec<String>,
-    admin: Pair,
+    admin: CertificateKeyPair,
     /// PKCS#8 of the key that signs tokens.
     token_key: Vec<u8>,
-    /// PKCS#8 of keys that signed tokens before it.
+    /// PKCS#8 of the keys that signed tokens before it.
     older_token_keys: Vec<Vec<u8>>,
 }
 
@@ -170,7 +173,7 @@ impl fmt::Debug for Pki {
     }
 }
 
-/// The permanent part.
+// The names of the files.
 const AUTHORITY: &str = "ca";
 const SERVING: &str = "apiserver";
 const ADMIN: &str = "admin";
@@ -178,12 +181,12 @@ const FRONT_PROXY: &str = "front-proxy";
 const TOKENS: &str = "sa";
 
 impl Pki {
-    /// Fresh keys that live as long as the process. `names` are host names and addresses, besides
-    /// the usual ones, under which clients reach the port.
+    /// New keys that live as long as the process. `names` are additional host names and addresses
+    /// under which clients reach the listener.
     pub fn ephemeral(clock: &Clock, names: &[String]) -> Result<Self, PkiError> {
-        let authority = make_authority(generate()?, clock)?;
-        let serving = Leaf::Serving(names).make(&authority, clock)?;
-        let admin = Leaf::Admin.make(&authority, clock)?;
+        let authority = create_authority(generate()?, clock)?;
+        let serving = Leaf::Serving(names).issue(&authority, clock)?;
+        let admin = Leaf::Admin.issue(&authority, clock)?;
         let token_key = generate()?.serialize_der();
         Ok(Self {
             clock: *clock,
@@ -196,29 +199,29 @@ impl Pki {
         })
     }
 
-    /// Keys kept in a folder, which is made if it is not there (mode 0700, files 0600). Files are
-    /// written whole or not at all.
+    /// Keys in a folder, which is created if needed (mode 0700, files 0600). Files are replaced
+    /// atomically.
     pub fn load_or_create(
         folder: &Path,
         clock: &Clock,
         names: &[String],
     ) -> Result<Self, PkiError> {
-        let folder = Folder::prepare(folder)?;
-        let authority = load_authority(&folder, clock)?;
-        let serving = Leaf::Serving(names).load_or_make(&folder, &authority, clock)?;
-        let admin = Leaf::Admin.load_or_make(&folder, &authority, clock)?;
+        let folder = KeyFolder::prepare(folder)?;
+        let authority = load_or_create_authority(&folder, clock)?;
+        let serving = Leaf::Serving(names).load_or_issue(&folder, &authority, clock)?;
+        let admin = Leaf::Admin.load_or_issue(&folder, &authority, clock)?;
         let token_file = format!("{TOKENS}.key");
         let token_key = if folder.read(&token_file)?.is_some() {
-            token_key_of(&folder, &token_file)?
+            read_token_key(&folder, &token_file)?
         } else {
             let key = generate()?;
             folder.write(&token_file, &key.serialize_pem())?;
             key.serialize_der()
         };
         let older_token_keys = folder
-            .names(&format!("{TOKENS}-"), ".key")?
+            .file_names(&format!("{TOKENS}-"), ".key")?
             .iter()
-            .map(|name| token_key_of(&folder, name))
+            .map(|name| read_token_key(&folder, name))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             clock: *clock,
@@ -231,7 +234,7 @@ impl Pki {
         })
     }
 
-    /// The authority's certificate: what clients must trust, and `kube-root-ca.crt`.
+    /// The CA certificate: what clients must trust, and the content of `kube-root-ca.crt`.
     pub fn authority_pem(&self) -> &str {
         &self.authority.certificate_pem
     }
@@ -241,12 +244,12 @@ impl Pki {
         (&self.admin.certificate_pem, self.admin.key.serialize_pem())
     }
 
-    /// What the server shows to servers of aggregated groups: a new certificate of the authority for
-    /// the name `front-proxy`.
+    /// A new client certificate for requests to aggregated API servers, with the name
+    /// `front-proxy`.
     pub fn front_proxy(&self, clock: &Clock) -> Result<FrontProxy, PkiError> {
-        let made = Leaf::FrontProxy.make(&self.authority, clock)?;
-        let key = PrivatePkcs8KeyDer::from(made.key.serialize_der());
-        Ok(FrontProxy { chain: vec![made.certificate], key: PrivateKeyDer::Pkcs8(key) })
+        let pair = Leaf::FrontProxy.issue(&self.authority, clock)?;
+        let key = PrivatePkcs8KeyDer::from(pair.key.serialize_der());
+        Ok(FrontProxy { chain: vec![pair.certificate], key: PrivateKeyDer::Pkcs8(key) })
     }
 
     /// PKCS#8 of the key that signs service-account tokens.
@@ -254,44 +257,51 @@ impl Pki {
         &self.token_key
     }
 
-    /// Whose client certificates are accepted: those that this authority signed.
+    /// The CA for client certificates.
     pub fn client_authority(&self) -> Result<ClientAuthority, PkiError> {
         ClientAuthority::new(self.authority.certificate.clone()).map_err(PkiError::Tls)
     }
 
-    /// Signs requests of others with this authority.
+    /// The signer of `CertificateSigningRequest` objects.
     pub fn signer(&self, clock: Clock) -> Result<Signer, PkiError> {
         Signer::new(&self.authority, clock)
     }
 
-    /// An authenticator that issues and accepts the tokens and certificates of this cluster.
+    /// An authenticator that issues and verifies the tokens of this cluster, and verifies its
+    /// certificates.
     pub fn authenticator(&self, clock: Clock) -> Result<Authenticator, PkiError> {
         let older = self.older_token_keys.iter().map(Vec::as_slice);
-        let made = Authenticator::with_keys(&self.token_key, older, clock)?;
-        Ok(made.with_clients(self.client_authority()?))
+        let authenticator = Authenticator::with_keys(&self.token_key, older, clock)?;
+        Ok(authenticator.with_clients(self.client_authority()?))
     }
 
-    /// TLS of the port: asks for a client certificate and takes any whose key the client has, or none
-    /// (it may have a token); [`Pki::client_authority`] judges it. Offers HTTP/2 and HTTP/1.1.
+    /// The TLS configuration of the listener. Client certificates are optional, since a client may
+    /// have a token, and TLS checks only their keys; [`Pki::client_authority`] verifies them.
+    /// Offers HTTP/2 and HTTP/1.1.
     pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = self.client_authority()?.for_tls();
+        let verifier = self.client_authority()?.tls_verifier();
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(PkiError::Tls)?
             .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(self.serving()?));
+            .with_cert_resolver(Arc::new(self.serving_certificate()?));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 
-    /// What the port shows, and goes on showing when it has been exchanged.
-    fn serving(&self) -> Result<Serving, PkiError> {
-        Serving::new(Arc::clone(&self.authority), &self.serving, self.names.clone(), self.clock)
+    /// The certificate of the listener, which is replaced before it expires.
+    fn serving_certificate(&self) -> Result<ServingCertificateResolver, PkiError> {
+        ServingCertificateResolver::new(
+            Arc::clone(&self.authority),
+            &self.serving,
+            self.names.clone(),
+            self.clock,
+        )
     }
 
-    /// A kubeconfig of the administrator with everything inside it. `server` is the URL of the
-    /// port, `name` what cluster, user and context are called.
+    /// The kubeconfig of the administrator, with embedded certificates. `server` is the URL of the
+    /// listener, `name` the name of the cluster, the user and the context.
     pub fn kubeconfig(&self, server: &str, name: &str) -> String {
         let encode = |pem: &str| STANDARD.encode(pem);
         let (certificate, key) = self.admin_pem();
@@ -320,14 +330,14 @@ impl Pki {
         )
     }
 
-    /// Writes [`Pki::kubeconfig`] to a file that only its owner may read, whole or not at all.
+    /// Replaces a file with [`Pki::kubeconfig`] atomically; only its owner may read it.
     pub fn write_kubeconfig(&self, file: &Path, server: &str, name: &str) -> Result<(), PkiError> {
         files::write(file, &self.kubeconfig(server, name))
     }
 }
 
-/// Reads a key that signs tokens, or did.
-fn token_key_of(folder: &Folder, name: &str) -> Result<Vec<u8>, PkiError> {
+/// Reads a key that signs tokens or signed them before.
+fn read_token_key(folder: &KeyFolder, name: &str) -> Result<Vec<u8>, PkiError> {
     let pem = folder.read(name)?.unwrap_or_default();
     let parsed = x509_parser::pem::Pem::iter_from_buffer(pem.as_bytes())
         .filter_map(Result::ok)
@@ -342,10 +352,11 @@ fn generate() -> Result<KeyPair, PkiError> {
     KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(PkiError::Generate)
 }
 
-/// Parameters common to all certificates: subject, life, a random positive serial number.
-fn parameters(
+/// The common parameters of certificates: subject, validity period, a random positive serial
+/// number.
+fn certificate_params(
     clock: &Clock,
-    life: Duration,
+    lifetime: Duration,
     common_name: &str,
     organization: Option<&str>,
 ) -> Result<CertificateParams, PkiError> {
@@ -359,7 +370,7 @@ fn parameters(
     let now = u64::try_from(clock.now().as_second()).unwrap_or_default();
     let epoch = date_time_ymd(1970, 1, 1);
     params.not_before = epoch + Duration::from_secs(now.saturating_sub(BACKDATED.as_secs()));
-    params.not_after = epoch + Duration::from_secs(now) + life;
+    params.not_after = epoch + Duration::from_secs(now) + lifetime;
     let mut serial = [0_u8; 16];
     getrandom::fill(&mut serial).map_err(|_| PkiError::Generate(rcgen::Error::RingUnspecified))?;
     serial[0] &= 0x7f;
@@ -368,17 +379,21 @@ fn parameters(
     Ok(params)
 }
 
-fn pair(certificate: &Certificate, key: KeyPair) -> Pair {
-    Pair { certificate: certificate.der().clone(), certificate_pem: certificate.pem(), key }
+fn key_pair_of(certificate: &Certificate, key: KeyPair) -> CertificateKeyPair {
+    CertificateKeyPair {
+        certificate: certificate.der().clone(),
+        certificate_pem: certificate.pem(),
+        key,
+    }
 }
 
-fn make_authority(key: KeyPair, clock: &Clock) -> Result<Pair, PkiError> {
-    // The name tells authorities apart, so that a client with another cluster's certificate is told
-    // "unknown authority" instead of "bad signature". It follows from the key and outlives renewal.
+fn create_authority(key: KeyPair, clock: &Clock) -> Result<CertificateKeyPair, PkiError> {
+    // Each CA has its own name. So a client with another cluster's certificate gets "unknown
+    // authority" instead of "bad signature". The name is a digest of the key and outlives renewal.
     let digest = Sha256::digest(key.public_key_raw());
     let name =
         format!("mainstay-ca-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
-    let mut params = parameters(clock, AUTHORITY_LIFE, &name, None)?;
+    let mut params = certificate_params(clock, AUTHORITY_LIFETIME, &name, None)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
@@ -386,12 +401,15 @@ fn make_authority(key: KeyPair, clock: &Clock) -> Result<Pair, PkiError> {
         KeyUsagePurpose::CrlSign,
     ];
     let certificate = params.self_signed(&key).map_err(PkiError::Generate)?;
-    Ok(pair(&certificate, key))
+    Ok(key_pair_of(&certificate, key))
 }
 
-/// Reads the authority, or makes it. Its key is written first: a key without a certificate is what
-/// an interrupted start leaves behind, and is completed.
-fn load_authority(folder: &Folder, clock: &Clock) -> Result<Pair, PkiError> {
+/// Reads the CA, or creates it. The key is written first: an interrupted start leaves a key without
+/// a certificate, and the next start completes it.
+fn load_or_create_authority(
+    folder: &KeyFolder,
+    clock: &Clock,
+) -> Result<CertificateKeyPair, PkiError> {
     let (key_file, certificate_file) = (format!("{AUTHORITY}.key"), format!("{AUTHORITY}.crt"));
     let certificate = folder.read(&certificate_file)?;
     let key = match folder.read(&key_file)? {
@@ -408,28 +426,29 @@ fn load_authority(folder: &Folder, clock: &Clock) -> Result<Pair, PkiError> {
         }
     };
     if let Some(pem) = certificate {
-        let der = decode(&pem).map_err(|problem| folder.damaged(&certificate_file, &problem))?;
+        let der =
+            decode_pem(&pem).map_err(|problem| folder.damaged(&certificate_file, &problem))?;
         let parsed = parse(&der).map_err(|problem| folder.damaged(&certificate_file, &problem))?;
         if parsed.public_key().subject_public_key.data != key.public_key_raw() {
             return Err(folder.damaged(&certificate_file, &"it belongs to another key"));
         }
-        if lives(&parsed, clock) {
-            return Ok(Pair { certificate: der.clone(), certificate_pem: pem, key });
+        if is_valid_for_long(&parsed, clock) {
+            return Ok(CertificateKeyPair { certificate: der.clone(), certificate_pem: pem, key });
         }
     }
-    let made = make_authority(key, clock)?;
-    folder.write(&certificate_file, &made.certificate_pem)?;
-    Ok(made)
+    let authority = create_authority(key, clock)?;
+    folder.write(&certificate_file, &authority.certificate_pem)?;
+    Ok(authority)
 }
 
-/// A certificate that may be made again at any time.
+/// A leaf certificate, which may be issued again at any time.
 #[derive(Clone, Copy)]
 enum Leaf<'a> {
-    /// What the TLS port shows, with names besides the usual ones.
+    /// The serving certificate of the TLS listener, with additional names.
     Serving(&'a [String]),
-    /// Who the administrator is.
+    /// The client certificate of the administrator.
     Admin,
-    /// Who the server is to servers of aggregated groups.
+    /// The client certificate for aggregated API servers.
     FrontProxy,
 }
 
@@ -442,13 +461,13 @@ impl Leaf<'_> {
         }
     }
 
-    /// All names of the certificate; addresses in their shortest form.
+    /// All names of the certificate; addresses in their canonical form.
     fn names(self) -> Vec<String> {
-        let Self::Serving(more) = self else { return Vec::new() };
+        let Self::Serving(additional) = self else { return Vec::new() };
         let mut names: Vec<String> = SERVING_NAMES.map(ToOwned::to_owned).to_vec();
-        for name in more {
+        for name in additional {
             let name = match name.parse::<IpAddr>() {
-                // "Everywhere" is not an address that a client connects to.
+                // No client connects to an unspecified address such as 0.0.0.0.
                 Ok(address) if address.is_unspecified() => continue,
                 Ok(address) => address.to_string(),
                 Err(_) => name.clone(),
@@ -460,16 +479,22 @@ impl Leaf<'_> {
         names
     }
 
-    fn make(self, authority: &Pair, clock: &Clock) -> Result<Pair, PkiError> {
+    fn issue(
+        self,
+        authority: &CertificateKeyPair,
+        clock: &Clock,
+    ) -> Result<CertificateKeyPair, PkiError> {
         let mut params = match self {
-            Self::Serving(_) => parameters(clock, LEAF_LIFE, "kube-apiserver", None)?,
-            Self::Admin => parameters(clock, LEAF_LIFE, "kubernetes-admin", Some(crate::MASTERS))?,
-            Self::FrontProxy => parameters(clock, LEAF_LIFE, FRONT_PROXY, None)?,
+            Self::Serving(_) => certificate_params(clock, LEAF_LIFETIME, "kube-apiserver", None)?,
+            Self::Admin => {
+                certificate_params(clock, LEAF_LIFETIME, "kubernetes-admin", Some(crate::MASTERS))?
+            }
+            Self::FrontProxy => certificate_params(clock, LEAF_LIFETIME, FRONT_PROXY, None)?,
         };
         for name in self.names() {
-            let one = CertificateParams::new(vec![name.clone()])
+            let with_name = CertificateParams::new(vec![name.clone()])
                 .map_err(|_| PkiError::ServingName { name })?;
-            params.subject_alt_names.extend(one.subject_alt_names);
+            params.subject_alt_names.extend(with_name.subject_alt_names);
         }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![match self {
@@ -480,66 +505,73 @@ impl Leaf<'_> {
             .map_err(PkiError::Generate)?;
         let key = generate()?;
         let certificate = params.signed_by(&key, &issuer).map_err(PkiError::Generate)?;
-        Ok(pair(&certificate, key))
+        Ok(key_pair_of(&certificate, key))
     }
 
-    fn load_or_make(
+    fn load_or_issue(
         self,
-        folder: &Folder,
-        authority: &Pair,
+        folder: &KeyFolder,
+        authority: &CertificateKeyPair,
         clock: &Clock,
-    ) -> Result<Pair, PkiError> {
+    ) -> Result<CertificateKeyPair, PkiError> {
         let (key_file, certificate_file) =
             (format!("{}.key", self.file()), format!("{}.crt", self.file()));
         if let (Some(key), Some(certificate)) =
             (folder.read(&key_file)?, folder.read(&certificate_file)?)
         {
-            match self.usable(&certificate, &key, authority, clock) {
+            match self.check_usable(&certificate, &key, authority, clock) {
                 Ok(pair) => return Ok(pair),
                 Err(reason) => {
-                    tracing::info!(file = %certificate_file, reason, "making a certificate again");
+                    tracing::info!(file = %certificate_file, reason, "issuing a certificate again");
                 }
             }
         }
-        let made = self.make(authority, clock)?;
-        folder.write(&key_file, &made.key.serialize_pem())?;
-        folder.write(&certificate_file, &made.certificate_pem)?;
-        Ok(made)
+        let pair = self.issue(authority, clock)?;
+        folder.write(&key_file, &pair.key.serialize_pem())?;
+        folder.write(&certificate_file, &pair.certificate_pem)?;
+        Ok(pair)
     }
 
-    /// The pair, if it can serve for a while yet; otherwise why not.
-    fn usable(
+    /// The stored pair, if it is valid for some time; otherwise the reason to replace it.
+    fn check_usable(
         self,
         certificate_pem: &str,
         key_pem: &str,
-        authority: &Pair,
+        authority: &CertificateKeyPair,
         clock: &Clock,
-    ) -> Result<Pair, &'static str> {
+    ) -> Result<CertificateKeyPair, &'static str> {
         let key = KeyPair::from_pem(key_pem).map_err(|_| "its key cannot be read")?;
-        let der = decode(certificate_pem).map_err(|_| "it cannot be read")?;
+        let der = decode_pem(certificate_pem).map_err(|_| "it cannot be read")?;
         let parsed = parse(&der).map_err(|_| "it cannot be read")?;
-        let issuer = parse(&authority.certificate).map_err(|_| "the authority cannot be read")?;
+        let issuer =
+            parse(&authority.certificate).map_err(|_| "the CA certificate cannot be read")?;
         if parsed.public_key().subject_public_key.data != key.public_key_raw() {
             return Err("it belongs to another key");
         }
-        if parsed.issuer() != issuer.subject() || authority_key(&parsed) != subject_key(&issuer) {
-            return Err("another authority signed it");
+        if parsed.issuer() != issuer.subject()
+            || authority_key_id(&parsed) != subject_key_id(&issuer)
+        {
+            return Err("another CA signed it");
         }
-        if !lives(&parsed, clock) {
-            return Err("it ends soon");
+        if !is_valid_for_long(&parsed, clock) {
+            return Err("it expires soon");
         }
-        let present = names_of(&parsed);
+        let present = alternative_names(&parsed);
         if self.names().iter().any(|name| !present.contains(name)) {
             return Err("it lacks a name");
         }
-        Ok(Pair { certificate: der.clone(), certificate_pem: certificate_pem.to_owned(), key })
+        Ok(CertificateKeyPair {
+            certificate: der.clone(),
+            certificate_pem: certificate_pem.to_owned(),
+            key,
+        })
     }
 }
 
-/// A certificate cannot be read.
+/// A certificate that does not parse.
 #[derive(Debug, thiserror::Error)]
 enum ParseCertificateError {
-    /// The text is no PEM with a certificate.
+    /// The text has no PEM block with a certificate.
     #[error("it holds no PEM certificate")]
     Pem,
     /// The bytes are no certificate.
@@ -547,8 +579,9 @@ enum ParseCertificateError {
     X509(#[from] x509_parser::nom::Err<X509Error>),
 }
 
-/// Reads the first certificate of a PEM text, as clients do that get it in a kubeconfig: with both of its markers.
-fn decode(pem: &str) -> Result<CertificateDer<'static>, ParseCertificateError> {
+/// Decodes the first certificate of a PEM text. As in clients of a kubeconfig, both markers must be
+/// present.
+fn decode_pem(pem: &str) -> Result<CertificateDer<'static>, ParseCertificateError> {
     CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|_| ParseCertificateError::Pem)
 }
 
@@ -557,15 +590,15 @@ fn parse(der: &[u8]) -> Result<X509Certificate<'_>, ParseCertificateError> {
     Ok(certificate)
 }
 
-/// Whether a certificate is valid now and for a while yet.
-fn lives(certificate: &X509Certificate<'_>, clock: &Clock) -> bool {
+/// Whether a certificate is valid now and not about to expire.
+fn is_valid_for_long(certificate: &X509Certificate<'_>, clock: &Clock) -> bool {
     let now = clock.now().as_second();
     let margin = i64::try_from(RENEW_BEFORE.as_secs()).unwrap_or(i64::MAX);
     let validity = certificate.validity();
     validity.not_before.timestamp() <= now && validity.not_after.timestamp() > now + margin
 }
 
-fn authority_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+fn authority_key_id<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
     certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
         ParsedExtension::AuthorityKeyIdentifier(found) => {
             found.key_identifier.as_ref().map(|key| key.0)
@@ -574,14 +607,14 @@ fn authority_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
     })
 }
 
-fn subject_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+fn subject_key_id<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
     certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
         ParsedExtension::SubjectKeyIdentifier(key) => Some(key.0),
         _ => None,
     })
 }
 
-fn names_of(certificate: &X509Certificate<'_>) -> Vec<String> {
+fn alternative_names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
     let text = |name: &GeneralName<'_>| match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),

@@ -1,21 +1,21 @@
-//! Blocks of PEM texts (RFC 7468), found as Go's `encoding/pem` finds them.
+//! PEM blocks (RFC 7468), as Go's `encoding/pem` finds them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// One block.
+/// A PEM block.
 #[derive(Debug)]
-pub struct Block {
-    /// What it is called.
+pub struct PemBlock {
+    /// The label after `BEGIN`.
     pub label: String,
-    /// Whether it has headers before its bytes.
+    /// Whether headers precede the content.
     pub has_headers: bool,
-    /// Its bytes.
+    /// The decoded content.
     pub bytes: Vec<u8>,
 }
 
-/// All blocks of a text; what is broken is passed over.
-pub fn blocks(text: &str) -> Vec<Block> {
+/// All blocks of a text; malformed ones are skipped.
+pub fn blocks(text: &str) -> Vec<PemBlock> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("-----BEGIN ") {
@@ -33,15 +33,15 @@ pub fn blocks(text: &str) -> Vec<Block> {
             lines.into_iter().partition(|line| line.contains(':'));
         if let Ok(bytes) = STANDARD.decode(lines.concat()) {
             let has_headers = !headers.is_empty();
-            found.push(Block { label: label.to_owned(), has_headers, bytes });
+            found.push(PemBlock { label: label.to_owned(), has_headers, bytes });
         }
         rest = after;
     }
     found
 }
 
-/// One block as a text, in lines of 64 letters.
-pub(crate) fn text(label: &str, bytes: &[u8]) -> String {
+/// The text of a block, in lines of 64 characters.
+pub(crate) fn encode(label: &str, bytes: &[u8]) -> String {
     let mut out = format!("-----BEGIN {label}-----\n");
     for line in STANDARD.encode(bytes).as_bytes().chunks(64) {
         out.push_str(&String::from_utf8_lossy(line));
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_found_between_other_text() {
-        let written = text("A B", &[1; 100]);
-        let all = format!("x\n{written}y\n-----BEGIN C-----\nk: v\n\nAAAA\n-----END C-----\n");
+    fn blocks_are_found_between_other_text_and_malformed_ones_are_skipped() {
+        let encoded = encode("A B", &[1; 100]);
+        let all = format!("x\n{encoded}y\n-----BEGIN C-----\nk: v\n\nAAAA\n-----END C-----\n");
         let found = blocks(&all);
         assert_eq!(found.len(), 2);
         assert_eq!(
@@ -68,13 +68,13 @@ mod tests {
             ("A B", &vec![1; 100], false)
         );
         assert_eq!((&*found[1].label, found[1].has_headers), ("C", true));
-        for broken in [
+        for malformed in [
             "-----BEGIN A-----\n!\n-----END A-----\n",
             "-----BEGIN A-----\nAAAA\n-----END B-----\n",
             " -----BEGIN A-----\nAAAA\n-----END A-----\n",
             "-----BEGIN A",
         ] {
-            assert!(blocks(broken).is_empty(), "{broken}");
+            assert!(blocks(malformed).is_empty(), "{malformed}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Requests for certificates (PKCS#10, RFC 2986): what they ask for, and whether who asks has the key.
+//! Certificate signing requests (PKCS#10, RFC 2986): their content, and their signature.
 
 use super::{der, pem};
 use ring::signature::{
@@ -13,31 +13,31 @@ use x509_parser::oid_registry::Oid;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::X509Name;
 
-/// Kinds of alternative names, by their tags (RFC 5280, 4.2.1.6).
+/// The DER tags of the kinds of subject alternative names (RFC 5280, 4.2.1.6).
 const EMAIL: u8 = 0x81;
 const DNS: u8 = 0x82;
 const URI: u8 = 0x86;
-const ADDRESS: u8 = 0x87;
+const IP: u8 = 0x87;
 
-/// A request for a certificate cannot be read, or another key signed it; the texts are those of Go.
+/// A signing request that does not parse or that another key signed; the texts are those of Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningRequestError {
-    /// The first block of the text is no request.
+    /// The first PEM block is no signing request.
     #[error("PEM block type must be CERTIFICATE REQUEST")]
     BlockType,
-    /// The block is no request.
+    /// The content of the block is malformed.
     #[error("x509: malformed certificate request")]
     Malformed,
-    /// Something stands behind the request.
+    /// Data follows the request.
     #[error("asn1: syntax error: trailing data")]
     TrailingData,
-    /// The algorithm of the signature is not known.
+    /// The algorithm of the signature is not supported.
     #[error("x509: cannot verify signature: algorithm unimplemented")]
     UnknownAlgorithm,
     /// The signature is not that of the RSA key.
     #[error("crypto/rsa: verification error")]
     Rsa,
-    /// The signature is not that of the key on a curve.
+    /// The signature is not that of the ECDSA key.
     #[error("x509: ECDSA verification failure")]
     Ecdsa,
     /// The signature is not that of the Ed25519 key.
@@ -45,19 +45,19 @@ pub enum SigningRequestError {
     Ed25519,
 }
 
-/// What a request asks for.
+/// A certificate signing request.
 #[derive(Debug)]
 pub struct SigningRequest {
-    /// The last common name of the subject; empty if it has none.
+    /// The last common name of the subject; empty without one.
     pub(crate) common_name: String,
-    /// The organizations of the subject, in its order.
+    /// The organizations of the subject, in their order.
     pub organizations: Vec<String>,
-    /// The subject, of those parts that certificates of ours have.
+    /// The subject, limited to the attributes that issued certificates have.
     pub(super) subject: Vec<u8>,
-    /// The key as it was sent.
-    pub(super) key: Vec<u8>,
-    /// The alternative names of kinds that certificates of ours have: tag, and whole value.
-    names: Vec<(u8, Vec<u8>)>,
+    /// The public key, as sent.
+    pub(super) public_key: Vec<u8>,
+    /// The subject alternative names of the supported kinds: tag, and encoded value.
+    alternative_names: Vec<(u8, Vec<u8>)>,
     signed: Vec<u8>,
     signature: Vec<u8>,
     algorithm: Oid<'static>,
@@ -66,11 +66,11 @@ pub struct SigningRequest {
 }
 
 impl SigningRequest {
-    /// Reads the first block of a PEM text.
+    /// Parses the first block of a PEM text.
     ///
     /// # Errors
-    /// If that is no request.
-    pub fn read(text: &str) -> Result<Self, SigningRequestError> {
+    /// The block is no signing request.
+    pub fn parse(text: &str) -> Result<Self, SigningRequestError> {
         let block = pem::blocks(text)
             .into_iter()
             .next()
@@ -95,9 +95,9 @@ impl SigningRequest {
                 .last()
                 .unwrap_or_default(),
             organizations: info.subject.iter_organization().filter_map(text).collect(),
-            subject: subject(&info.subject),
-            key: info.subject_pki.raw.to_vec(),
-            names: names(&request),
+            subject: go_subject(&info.subject),
+            public_key: info.subject_pki.raw.to_vec(),
+            alternative_names: alternative_names(&request),
             signed: info.raw.to_vec(),
             signature: request.signature_value.data.to_vec(),
             algorithm: request.signature_algorithm.algorithm.to_owned(),
@@ -106,10 +106,10 @@ impl SigningRequest {
         })
     }
 
-    /// Whether who asks has the key.
+    /// Checks that the sender has the private key.
     ///
     /// # Errors
-    /// If another key signed the request, or it is not known how.
+    /// Another key signed the request, or the algorithm is not supported.
     pub fn check_signature(&self) -> Result<(), SigningRequestError> {
         const RSA: SigningRequestError = SigningRequestError::Rsa;
         const CURVE: SigningRequestError = SigningRequestError::Ecdsa;
@@ -118,7 +118,7 @@ impl SigningRequest {
         let is = |oid: Oid<'_>| self.algorithm == oid;
         let sha256 = is(oid!(1.2.840.10045.4.3.2));
         let sha384 = is(oid!(1.2.840.10045.4.3.3));
-        let (algorithm, broken): (&dyn VerificationAlgorithm, _) = match () {
+        let (algorithm, mismatch): (&dyn VerificationAlgorithm, _) = match () {
             () if sha256 && p256 => (&ECDSA_P256_SHA256_ASN1, CURVE),
             () if sha384 && p256 => (&ECDSA_P256_SHA384_ASN1, CURVE),
             () if sha256 && p384 => (&ECDSA_P384_SHA256_ASN1, CURVE),
@@ -135,64 +135,64 @@ impl SigningRequest {
         };
         UnparsedPublicKey::new(algorithm, &self.point)
             .verify(&self.signed, &self.signature)
-            .map_err(|_| broken)
+            .map_err(|_| mismatch)
     }
 
-    /// Whether it names hosts (their names or addresses), mail addresses, or locators.
-    pub(super) fn has(&self, kinds: &[u8]) -> bool {
-        self.names.iter().any(|(tag, _)| kinds.contains(tag))
+    /// Whether the request has a subject alternative name of one of these kinds.
+    pub(super) fn has_names(&self, kinds: &[u8]) -> bool {
+        self.alternative_names.iter().any(|(tag, _)| kinds.contains(tag))
     }
 
-    /// Its alternative names in the order in which Go writes them; none if there are none.
-    pub(super) fn alternative_names(&self) -> Option<Vec<u8>> {
-        let of = |kind: u8| self.names.iter().filter(move |(tag, _)| *tag == kind);
-        let names: Vec<u8> = [DNS, EMAIL, ADDRESS, URI]
+    /// The subject alternative names, encoded in the order of Go; none without any.
+    pub(super) fn encode_alternative_names(&self) -> Option<Vec<u8>> {
+        let of_kind = |kind: u8| self.alternative_names.iter().filter(move |(tag, _)| *tag == kind);
+        let names: Vec<u8> = [DNS, EMAIL, IP, URI]
             .into_iter()
-            .flat_map(of)
-            .flat_map(|(_, whole)| whole.iter().copied())
+            .flat_map(of_kind)
+            .flat_map(|(_, encoded)| encoded.iter().copied())
             .collect();
         (!names.is_empty()).then(|| der::value(der::SEQUENCE, &names))
     }
 
-    /// What the signer of kubelets' serving certificates refuses, in the original's words; none if
-    /// it is good.
-    pub(super) fn problem_as_kubelet_server(&self, usages: &[&str]) -> Option<String> {
+    /// Why the signer of kubelet serving certificates rejects the request, in Kubernetes' words;
+    /// none for a valid request.
+    pub(super) fn kubelet_serving_problem(&self, usages: &[&str]) -> Option<String> {
         if self.organizations != ["system:nodes"] {
             return Some("subject organization is not system:nodes".to_owned());
         }
-        for (wrong, why) in [
-            (!self.has(&[DNS, ADDRESS]), "DNS or IP subjectAltName is required"),
-            (self.has(&[EMAIL]), "Email subjectAltNames are not allowed"),
-            (self.has(&[URI]), "URI subjectAltNames are not allowed"),
+        for (is_rejected, reason) in [
+            (!self.has_names(&[DNS, IP]), "DNS or IP subjectAltName is required"),
+            (self.has_names(&[EMAIL]), "Email subjectAltNames are not allowed"),
+            (self.has_names(&[URI]), "URI subjectAltNames are not allowed"),
         ] {
-            if wrong {
-                return Some(why.to_owned());
+            if is_rejected {
+                return Some(reason.to_owned());
             }
         }
-        unexpected(usages, "server auth").or_else(|| self.not_a_node())
+        usages_problem(usages, "server auth").or_else(|| self.common_name_problem())
     }
 
-    /// The same of kubelets' client certificates.
-    pub(super) fn problem_as_kubelet_client(&self, usages: &[&str]) -> Option<String> {
+    /// Why the signer of kubelet client certificates rejects the request.
+    pub(super) fn kubelet_client_problem(&self, usages: &[&str]) -> Option<String> {
         if self.organizations != ["system:nodes"] {
             return Some("subject organization is not system:nodes".to_owned());
         }
-        for (kind, name) in [(DNS, "DNS"), (EMAIL, "Email"), (ADDRESS, "IP"), (URI, "URI")] {
-            if self.has(&[kind]) {
+        for (kind, name) in [(DNS, "DNS"), (EMAIL, "Email"), (IP, "IP"), (URI, "URI")] {
+            if self.has_names(&[kind]) {
                 return Some(format!("{name} subjectAltNames are not allowed"));
             }
         }
-        self.not_a_node().or_else(|| unexpected(usages, "client auth"))
+        self.common_name_problem().or_else(|| usages_problem(usages, "client auth"))
     }
 
-    fn not_a_node(&self) -> Option<String> {
-        let why = "subject common name does not begin with system:node:";
-        (!self.common_name.starts_with("system:node:")).then(|| why.to_owned())
+    fn common_name_problem(&self) -> Option<String> {
+        let reason = "subject common name does not begin with system:node:";
+        (!self.common_name.starts_with("system:node:")).then(|| reason.to_owned())
     }
 }
 
-/// Whether the usages are not those of a kubelet.
-fn unexpected(usages: &[&str], purpose: &str) -> Option<String> {
+/// Why the usages are not those of a kubelet certificate; none if they are.
+fn usages_problem(usages: &[&str], purpose: &str) -> Option<String> {
     let mut sorted: Vec<&str> = usages.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -206,20 +206,20 @@ fn unexpected(usages: &[&str], purpose: &str) -> Option<String> {
     Some(format!("usages did not match [{}]", wanted.join(" ")))
 }
 
-/// The subject as Go writes it again: known parts in its order, several of a kind in one set; others,
-/// such as the uid of a user, are not signed for.
-fn subject(name: &X509Name<'_>) -> Vec<u8> {
+/// The subject as Go encodes it again: supported attributes in Go's order, several of a kind in one
+/// set. Other attributes, such as the uid of a user, are not signed.
+fn go_subject(name: &X509Name<'_>) -> Vec<u8> {
     let order: [&[u8]; 9] = [&[6], &[10], &[11], &[7], &[8], &[9], &[17], &[3], &[5]];
     let mut parts = Vec::new();
-    for last in order {
-        let oid = [&[0x55, 0x04], last].concat();
+    for attribute_type in order {
+        let oid = [&[0x55, 0x04], attribute_type].concat();
         let mut values: Vec<&str> = name
             .iter_attributes()
             .filter(|attribute| attribute.attr_type().as_bytes() == oid)
             .filter_map(|attribute| attribute.as_str().ok())
             .collect();
-        // Of these there is one.
-        if matches!(last, [3 | 5])
+        // Common name and serial number occur once.
+        if matches!(attribute_type, [3 | 5])
             && let Some(value) = values.pop()
         {
             values = Vec::from_iter(Some(value).filter(|value| !value.is_empty()));
@@ -241,33 +241,34 @@ fn subject(name: &X509Name<'_>) -> Vec<u8> {
     der::value(der::SEQUENCE, &parts.concat())
 }
 
-/// Whether a letter is one of a `PrintableString`.
+/// Whether a `PrintableString` may contain a byte.
 fn is_printable(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&byte)
 }
 
-/// The alternative names that a request asks for.
-fn names(request: &X509CertificationRequest<'_>) -> Vec<(u8, Vec<u8>)> {
-    // Attributes are walked by hand: of the extension its bytes are wanted, not its meaning.
+/// The subject alternative names in a request.
+fn alternative_names(request: &X509CertificationRequest<'_>) -> Vec<(u8, Vec<u8>)> {
+    // The attributes are parsed here, because the certificate needs the encoded bytes of the names.
     let mut found = Vec::new();
     for attribute in request.certification_request_info.iter_attributes() {
         if attribute.oid != oid!(1.2.840.113549.1.9.14) {
             continue;
         }
-        // A set of one sequence.
+        // The value is a set with one sequence.
         let Some(set) = der::first(attribute.value) else { continue };
         let list = if set.tag == 0x31 { der::first(set.content) } else { Some(set) };
         let Some(extensions) = list else { continue };
         for extension in der::all(extensions.content) {
             let mut parts = der::all(extension.content);
             let is_names = parts.next().is_some_and(|oid| oid.content == [0x55, 0x1d, 0x11]);
-            let Some(bytes) = parts.find(|part| part.tag == der::BYTES).filter(|_| is_names) else {
+            let Some(bytes) = parts.find(|part| part.tag == der::OCTET_STRING).filter(|_| is_names)
+            else {
                 continue;
             };
             let Some(list) = der::first(bytes.content) else { continue };
             found.extend(
                 der::all(list.content)
-                    .filter(|name| matches!(name.tag, EMAIL | DNS | URI | ADDRESS))
+                    .filter(|name| matches!(name.tag, EMAIL | DNS | URI | IP))
                     .map(|name| (name.tag, name.whole.to_vec())),
             );
         }

@@ -11,7 +11,7 @@ fn later(years: i64) -> Clock {
 }
 
 #[tokio::test]
-async fn a_folder_gives_the_same_keys_again_and_only_to_its_owner() {
+async fn folder_keeps_the_keys_and_only_its_owner_may_read_them() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("a/pki");
     let first = Pki::load_or_create(&keys, &clock(), &[]).unwrap();
@@ -34,7 +34,7 @@ async fn a_folder_gives_the_same_keys_again_and_only_to_its_owner() {
 }
 
 #[tokio::test]
-async fn leaves_are_renewed_before_they_end_and_the_authority_stays() {
+async fn leaf_certificates_are_renewed_before_they_expire_and_the_ca_key_stays() {
     let folder = tempfile::tempdir().unwrap();
     let first = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
     let second = Pki::load_or_create(folder.path(), &later(1), &[]).unwrap();
@@ -46,17 +46,17 @@ async fn leaves_are_renewed_before_they_end_and_the_authority_stays() {
 }
 
 #[tokio::test]
-async fn a_new_name_or_a_damaged_leaf_makes_a_new_leaf() {
+async fn new_name_or_damage_makes_a_new_serving_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let load = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         Pki::load_or_create(folder.path(), &clock(), &names).unwrap()
     };
     let first = load(&["0.0.0.0"]);
-    let names = names_of(&parse(&first.serving.certificate).unwrap());
+    let names = alternative_names(&parse(&first.serving.certificate).unwrap());
     assert_eq!(names, SERVING_NAMES);
     let second = load(&["10.1.2.3", "host.example", "0:0::1"]);
-    let names = names_of(&parse(&second.serving.certificate).unwrap());
+    let names = alternative_names(&parse(&second.serving.certificate).unwrap());
     assert_eq!(names[SERVING_NAMES.len()..], ["10.1.2.3", "host.example"]);
     assert_eq!(load(&["10.1.2.3"]).serving.certificate, second.serving.certificate);
     fs::write(folder.path().join("apiserver.crt"), "junk").unwrap();
@@ -70,27 +70,27 @@ async fn a_new_name_or_a_damaged_leaf_makes_a_new_leaf() {
 #[tokio::test]
 async fn damage_to_permanent_keys_names_the_file_and_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |name: &str, content: Option<&[u8]>| {
+    let load_damaged = |name: &str, content: Option<&[u8]>| {
         let path = folder.path().join(name);
-        let good = fs::read(&path).unwrap();
+        let original = fs::read(&path).unwrap();
         match content {
             Some(content) => fs::write(&path, content).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
         let error = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap_err().to_string();
-        fs::write(&path, good).unwrap();
+        fs::write(&path, original).unwrap();
         assert!(error.contains(path.to_str().unwrap()), "{error}");
         assert!(error.contains("from a backup"), "{error}");
         error
     };
     Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
     let other = Pki::ephemeral(&clock(), &[]).unwrap();
-    assert!(refused("ca.key", None).contains("missing"));
-    refused("ca.key", Some(b"\xff\xfe"));
-    refused("sa.key", Some(b""));
-    assert!(refused("ca.crt", Some(b"x")).contains("no PEM certificate"));
+    assert!(load_damaged("ca.key", None).contains("missing"));
+    load_damaged("ca.key", Some(b"\xff\xfe"));
+    load_damaged("sa.key", Some(b""));
+    assert!(load_damaged("ca.crt", Some(b"x")).contains("no PEM certificate"));
     assert!(
-        refused("ca.crt", Some(other.authority_pem().as_bytes()))
+        load_damaged("ca.crt", Some(other.authority_pem().as_bytes()))
             .contains("belongs to another key")
     );
     fs::remove_file(folder.path().join("ca.crt")).unwrap();
@@ -98,7 +98,7 @@ async fn damage_to_permanent_keys_names_the_file_and_the_remedy() {
 }
 
 #[tokio::test]
-async fn the_kubeconfig_is_a_file_of_its_owner() {
+async fn kubeconfig_is_readable_by_its_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     fs::write(&file, "old").unwrap();
@@ -128,13 +128,13 @@ async fn the_kubeconfig_is_a_file_of_its_owner() {
         user: mainstay-admin
     current-context: mainstay
     ");
-    let nowhere = folder.path().join("no/such/config");
-    let error = pki.write_kubeconfig(&nowhere, "", "m").unwrap_err().to_string();
+    let missing_folder = folder.path().join("no/such/config");
+    let error = pki.write_kubeconfig(&missing_folder, "", "m").unwrap_err().to_string();
     assert!(error.contains("no/such/config"), "{error}");
 }
 
 #[tokio::test]
-async fn a_token_key_that_is_renamed_is_still_accepted_and_a_new_one_signs() {
+async fn renamed_token_key_is_accepted_and_a_new_one_signs() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let first = Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
@@ -152,7 +152,7 @@ async fn a_token_key_that_is_renamed_is_still_accepted_and_a_new_one_signs() {
 }
 
 #[tokio::test]
-async fn an_authority_whose_end_marker_is_damaged_is_refused_before_clients_get_it() {
+async fn ca_certificate_with_a_damaged_end_marker_is_an_error_before_clients_get_it() {
     let folder = tempfile::tempdir().unwrap();
     Pki::load_or_create(folder.path(), &clock(), &[]).unwrap();
     let file = folder.path().join("ca.crt");

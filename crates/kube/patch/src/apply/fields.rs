@@ -1,27 +1,27 @@
-//! `fieldsV1`: how sets of paths are written in `metadata.managedFields`.
+//! `fieldsV1`: the form of field sets in `metadata.managedFields`.
 //!
-//! A set is an object; each step is a name in it, of which the first letter says what the step is:
-//! `f:` a field, `k:` the element of a list map with these keys, `v:` the element of a set, `i:` the
-//! element at a position. A step with nothing below it is a member. One with something below it is
-//! a member if that holds the name `.` too. Steps of other letters are ignored, because a newer
-//! server may have written them.
+//! A set is an object. Each name in it is a path element, and its first letter is the kind of the
+//! element: `f:` for a field, `k:` for the element of a list map with these keys, `v:` for the
+//! element of a set, `i:` for an index. A path element with an empty object is a member. Another
+//! one is a member if its object has the name `.` too. Names with other letters are ignored,
+//! because a newer server may have written them.
 
 use super::path::PathElement;
 use super::scalar;
-use super::set::{Node, Set};
+use super::set::{FieldSet, SetNode};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// Why something is not a field set.
+/// A value is no valid `fieldsV1`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldsError(String);
 
-impl Set {
-    /// Reads `fieldsV1`.
+impl FieldSet {
+    /// Parses `fieldsV1`.
     ///
     /// # Errors
-    /// If it is no object of objects, or a name in it is no step.
+    /// The value is no object of objects, or a name in it is no path element.
     pub fn from_fields_v1(fields: &Value) -> Result<Self, FieldsError> {
         Ok(read(fields)?.1)
     }
@@ -32,11 +32,11 @@ impl Set {
     }
 }
 
-/// Whether the step is a member itself, and what is below it.
-fn read(fields: &Value) -> Result<(bool, Set), FieldsError> {
+/// Parses an object: whether it is a member itself, and the set below it.
+fn read(fields: &Value) -> Result<(bool, FieldSet), FieldsError> {
     let fields = match fields {
         Value::Object(fields) => fields,
-        Value::Null => return Ok((true, Set::new())),
+        Value::Null => return Ok((true, FieldSet::new())),
         other => {
             let found = scalar::go_type(other);
             return Err(FieldsError(format!("expected an object of fields, got {found}")));
@@ -49,38 +49,38 @@ fn read(fields: &Value) -> Result<(bool, Set), FieldsError> {
             member = true;
         } else if let Some(element) = read_element(name)? {
             let (member, below) = read(below)?;
-            nodes.push(Node { element, member, below });
+            nodes.push(SetNode { element, member, below });
         }
     }
-    Ok((member || nodes.is_empty(), Set::from_nodes(nodes)))
+    Ok((member || nodes.is_empty(), FieldSet::from_nodes(nodes)))
 }
 
-/// A step; none if it is of an unknown kind.
+/// Parses a path element; none for an unknown kind.
 fn read_element(name: &str) -> Result<Option<PathElement>, FieldsError> {
     let Some((kind, text)) = name.split_once(':').filter(|parts| parts.0.len() == 1) else {
         return Err(FieldsError(format!("missing colon: {name}")));
     };
-    let wrong = |found: &dyn std::fmt::Display| FieldsError(format!("{name}: {found}"));
+    let invalid = |error: &dyn std::fmt::Display| FieldsError(format!("{name}: {error}"));
     let element = match kind {
         "f" => PathElement::Field(text.into()),
         "k" => {
             let keys: Option<Map<String, Value>> =
-                serde_json::from_str(text).map_err(|found| wrong(&found))?;
-            // An object's names are sorted.
+                serde_json::from_str(text).map_err(|error| invalid(&error))?;
+            // The names of a JSON object are sorted here.
             let keys = keys.unwrap_or_default().into_iter();
             PathElement::Key(keys.map(|(name, key)| (name.into(), key)).collect())
         }
         "v" => {
-            let value = serde_json::from_str(text).map_err(|found| wrong(&found))?;
+            let value = serde_json::from_str(text).map_err(|error| invalid(&error))?;
             PathElement::Value(Box::new(value))
         }
-        "i" => PathElement::Index(text.parse().map_err(|found| wrong(&found))?),
+        "i" => PathElement::Index(text.parse().map_err(|error| invalid(&error))?),
         _ => return Ok(None),
     };
     Ok(Some(element))
 }
 
-fn write(set: &Set, member: bool) -> Map<String, Value> {
+fn write(set: &FieldSet, member: bool) -> Map<String, Value> {
     let own = member.then(|| (".".to_owned(), Value::Object(Map::new())));
     let below = set.nodes().iter().map(|node| {
         let below =
@@ -95,8 +95,8 @@ fn element_name(element: &PathElement) -> String {
         PathElement::Field(name) => ["f:", name].concat(),
         PathElement::Key(keys) => {
             let mut text = String::from("k:{");
-            for (at, (name, value)) in keys.iter().enumerate() {
-                if at > 0 {
+            for (index, (name, value)) in keys.iter().enumerate() {
+                if index > 0 {
                     text.push(',');
                 }
                 write_text(&mut text, name, false);
@@ -111,11 +111,11 @@ fn element_name(element: &PathElement) -> String {
             write_json(&mut text, value);
             text
         }
-        PathElement::Index(at) => format!("i:{at}"),
+        PathElement::Index(index) => format!("i:{index}"),
     }
 }
 
-/// JSON as Go's encoder writes it: letters that mean something in HTML are escaped.
+/// Writes JSON as Go's encoder does: characters with a meaning in HTML are escaped.
 fn write_json(out: &mut String, value: &Value) {
     match value {
         Value::String(text) => write_text(out, text, true),
@@ -124,8 +124,8 @@ fn write_json(out: &mut String, value: &Value) {
         }
         Value::Array(items) => {
             out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_json(out, item);
@@ -134,8 +134,8 @@ fn write_json(out: &mut String, value: &Value) {
         }
         Value::Object(fields) => {
             out.push('{');
-            for (at, (name, field)) in fields.iter().enumerate() {
-                if at > 0 {
+            for (index, (name, field)) in fields.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_text(out, name, true);
@@ -150,29 +150,29 @@ fn write_json(out: &mut String, value: &Value) {
     }
 }
 
-fn write_text(out: &mut String, text: &str, html: bool) {
+fn write_text(out: &mut String, text: &str, escape_html: bool) {
     out.push('"');
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\0'..' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+                let _ = write!(out, "\\u{:04x}", u32::from(character));
             }
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if html => {
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if escape_html => {
+                let _ = write!(out, "\\u{:04x}", u32::from(character));
             }
-            _ => out.push(letter),
+            _ => out.push(character),
         }
     }
     out.push('"');
 }
 
-/// A floating point number: with an exponent below 10⁻⁶ and from 10²¹ on, without a fraction of
-/// zero.
+/// Writes a floating point number as Go does: with an exponent below 10⁻⁶ and from 10²¹ on, without
+/// a zero fraction.
 fn write_float(out: &mut String, number: f64) {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {

@@ -1,44 +1,44 @@
-//! The set of everything that a configuration says.
+//! The field set of a value: all paths that it contains.
 
 use super::lists;
 use super::path::Step;
-use super::problems::Problems;
-use super::set::Set;
-use super::types::{ListType, MapType, Shaped, TypeRef};
+use super::problems::TypeProblems;
+use super::set::FieldSet;
+use super::types::{ListType, MapType, TypeRef, TypeShape};
 use serde_json::{Map, Value};
 
-/// The paths of all leaves of a value, elements of lists, fields of maps and empty objects.
+/// The paths of all leaves of a value, and of its list elements, map fields and empty objects.
 ///
-/// Atomic lists and objects are leaves. An element that a set or list map has twice is one too. Elements
-/// that have no name, such as null, are one element.
+/// Atomic lists and objects are leaves, and so is an element that a set or list map has twice. All
+/// elements without a path element of their own, such as null, are one element.
 ///
 /// # Errors
-/// If the value does not have its type.
-pub fn set_of(value: &Value, ty: TypeRef<'_>) -> Result<Set, Problems> {
-    let mut problems = Problems::default();
-    let mut set = Set::new();
+/// The value does not have its type.
+pub fn field_set(value: &Value, ty: TypeRef<'_>) -> Result<FieldSet, TypeProblems> {
+    let mut problems = TypeProblems::default();
+    let mut set = FieldSet::new();
     visit(value, ty, &mut set, &mut problems);
     problems.result()?;
     Ok(set)
 }
 
-/// Adds what is below a value; whether the value is a leaf itself.
-fn visit(value: &Value, ty: TypeRef<'_>, set: &mut Set, problems: &mut Problems) -> bool {
+/// Adds the paths below a value and returns whether the value is a leaf.
+fn visit(value: &Value, ty: TypeRef<'_>, set: &mut FieldSet, problems: &mut TypeProblems) -> bool {
     match ty.resolve().shape(value) {
         None => {
             problems.add("schema error: invalid atom: inlined");
             false
         }
-        Some(Shaped::Scalar(_)) => true,
-        Some(Shaped::List(list)) if list.atomic => true,
-        Some(Shaped::Map(map)) if map.atomic => true,
-        Some(Shaped::List(list)) => {
+        Some(TypeShape::Scalar(_)) => true,
+        Some(TypeShape::List(list)) if list.atomic => true,
+        Some(TypeShape::Map(map)) if map.atomic => true,
+        Some(TypeShape::List(list)) => {
             if let Value::Array(items) = value {
                 visit_items(items, &list, set, problems);
             }
             false
         }
-        Some(Shaped::Map(map)) => {
+        Some(TypeShape::Map(map)) => {
             if let Value::Object(fields) = value {
                 visit_fields(fields, &map, set, problems);
             }
@@ -47,17 +47,22 @@ fn visit(value: &Value, ty: TypeRef<'_>, set: &mut Set, problems: &mut Problems)
     }
 }
 
-fn visit_items(items: &[Value], list: &ListType<'_>, set: &mut Set, problems: &mut Problems) {
+fn visit_items(
+    items: &[Value],
+    list: &ListType<'_>,
+    set: &mut FieldSet,
+    problems: &mut TypeProblems,
+) {
     let mut steps: Vec<(usize, Step<'_>)> = (items.iter().enumerate())
-        .map(|(at, item)| (at, lists::step(list, item).unwrap_or(Step::Nameless)))
+        .map(|(index, item)| (index, lists::step(list, item).unwrap_or(Step::Nameless)))
         .collect();
     steps.sort_by(|left, right| left.1.order(&right.1));
     for group in steps.chunk_by(|left, right| left.1.order(&right.1).is_eq()) {
-        let mut below = Set::new();
-        if let [(at, step)] = group {
+        let mut below = FieldSet::new();
+        if let [(index, step)] = group {
             problems.below(
                 || step.to_string(),
-                |problems| visit(&items[*at], list.element, &mut below, problems),
+                |problems| visit(&items[*index], list.element, &mut below, problems),
             );
         }
         set.add(&group[0].1, true, below);
@@ -67,16 +72,16 @@ fn visit_items(items: &[Value], list: &ListType<'_>, set: &mut Set, problems: &m
 fn visit_fields(
     fields: &Map<String, Value>,
     map: &MapType<'_>,
-    set: &mut Set,
-    problems: &mut Problems,
+    set: &mut FieldSet,
+    problems: &mut TypeProblems,
 ) {
     for (name, field) in fields {
-        let named = map.field(name);
-        let mut below = Set::new();
+        let declared = map.field(name);
+        let mut below = FieldSet::new();
         let leaf = problems.field(name, |problems| {
-            visit(field, named.unwrap_or(map.element), &mut below, problems)
+            visit(field, declared.unwrap_or(map.element), &mut below, problems)
         });
         let empty = field.is_null() || field.as_object().is_some_and(Map::is_empty);
-        set.add_field(name, leaf || empty || named.is_none(), below);
+        set.add_field(name, leaf || empty || declared.is_none(), below);
     }
 }

@@ -1,59 +1,59 @@
-//! Which fields of a request count.
+//! Field filters: the fields of a request that count for ownership.
 //!
-//! A subresource writes a part of an object only, and the main resource does not write `status`.
-//! What a request says of other fields is reset before it is stored; so nobody comes to own them
-//! by it either.
+//! A subresource writes only a part of an object, and the main resource does not write `status`.
+//! Other fields of a request are reset before the object is stored, so the request does not own
+//! them.
 
 use super::path::PathElement;
-use super::set::Set;
+use super::set::FieldSet;
 
-/// Which fields of a request count for ownership.
+/// The fields of a request that count for ownership.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filter {
-    /// All but these, each with everything below it.
-    Exclude(Set),
-    /// Those that one of these patterns leads to, and everything below them.
-    Include(Vec<Vec<Pattern>>),
+pub enum FieldFilter {
+    /// All fields except these and those below them.
+    Exclude(FieldSet),
+    /// Only the fields that match one of these patterns, and those below them.
+    Include(Vec<Vec<PathPattern>>),
 }
 
-/// A step of a pattern.
+/// A path element of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// This step.
-    Is(PathElement),
-    /// Any step.
+pub enum PathPattern {
+    /// This path element.
+    Exact(PathElement),
+    /// Any path element.
     Any,
 }
 
-impl Filter {
-    /// What counts of a set.
+impl FieldFilter {
+    /// The part of a set that counts.
     #[must_use]
-    pub fn apply(&self, set: Set) -> Set {
+    pub fn apply(&self, set: FieldSet) -> FieldSet {
         match self {
             Self::Exclude(fields) => set.recursive_difference(fields),
             Self::Include(patterns) => {
-                let patterns: Vec<&[Pattern]> = patterns.iter().map(Vec::as_slice).collect();
+                let patterns: Vec<&[PathPattern]> = patterns.iter().map(Vec::as_slice).collect();
                 include(set, &patterns)
             }
         }
     }
 }
 
-/// Keeps what patterns lead to, and the steps on the way.
-fn include(set: Set, patterns: &[&[Pattern]]) -> Set {
+/// Keeps the members that match a pattern.
+fn include(set: FieldSet, patterns: &[&[PathPattern]]) -> FieldSet {
     if patterns.iter().any(|pattern| pattern.is_empty()) {
         return set;
     }
     set.filter_nodes(|node| {
-        let below: Vec<&[Pattern]> = patterns
+        let below: Vec<&[PathPattern]> = patterns
             .iter()
             .filter_map(|pattern| {
                 let (first, rest) = pattern.split_first()?;
-                let fits = match first {
-                    Pattern::Any => true,
-                    Pattern::Is(element) => *element == node.element,
+                let matches = match first {
+                    PathPattern::Any => true,
+                    PathPattern::Exact(element) => *element == node.element,
                 };
-                fits.then_some(rest)
+                matches.then_some(rest)
             })
             .collect();
         if below.is_empty() {

@@ -1,29 +1,29 @@
-//! How elements of sets and list maps are known.
+//! Path elements of list elements in sets and list maps.
 
 use super::path::Step;
-use super::problems::Problems;
+use super::problems::TypeProblems;
 use super::types::ListType;
 use serde_json::Value;
 
-/// An element has no step to it.
+/// A list element has no path element. Messages are those of structured-merge-diff.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StepError {
-    /// Its list is atomic.
+    /// The list is atomic.
     #[error("invalid indexing of non-associative list")]
     Atomic,
-    /// It is null, and its list has keys.
+    /// The element is null, and the list has keys.
     #[error("associative list with keys may not have a null element")]
     NullWithKeys,
-    /// It is no object, and its list has keys.
+    /// The element is no object, and the list has keys.
     #[error("associative list with keys may not have non-map elements")]
-    NoObject,
-    /// It leaves a key out, and the elements of its list are no objects.
+    NotAnObject,
+    /// The element omits a key, and the type of the elements is no object.
     #[error("couldn't find default value for {key}: associative list may not have non-map types")]
     NoDefault {
         /// The key.
         key: String,
     },
-    /// It leaves all keys out.
+    /// The element omits all keys.
     #[error(
         "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
         quoted(keys)
@@ -32,13 +32,13 @@ pub(super) enum StepError {
         /// The keys.
         keys: Vec<String>,
     },
-    /// It is an object, and its list has no keys.
+    /// The element is an object, and the list has no keys.
     #[error("associative list without keys has an element that's a map type")]
     ObjectInSet,
-    /// It is a list, and its list has no keys.
+    /// The element is a list, and the list has no keys.
     #[error("not supported: associative list with lists as elements")]
     ListInSet,
-    /// It is null, and its list has no keys.
+    /// The element is null, and the list has no keys.
     #[error("associative list without keys has an element that's an explicit null")]
     NullInSet,
 }
@@ -47,10 +47,10 @@ fn quoted(keys: &[String]) -> String {
     keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The step to an element of a list that is not atomic.
+/// The path element of an element of a list.
 ///
-/// A key that the element leaves out has its default; without one it is not part of the step, so
-/// that elements with and without it are different.
+/// An omitted key has its default. Without a default, the path element omits the key too, so that
+/// elements with and without it differ.
 pub(super) fn step<'a>(list: &ListType<'a>, item: &'a Value) -> Result<Step<'a>, StepError> {
     if list.atomic {
         return Err(StepError::Atomic);
@@ -61,7 +61,7 @@ pub(super) fn step<'a>(list: &ListType<'a>, item: &'a Value) -> Result<Step<'a>,
     let fields = match item {
         Value::Object(fields) => fields,
         Value::Null => return Err(StepError::NullWithKeys),
-        _ => return Err(StepError::NoObject),
+        _ => return Err(StepError::NotAnObject),
     };
     let mut keys = Vec::with_capacity(list.keys.len());
     let mut element = None;
@@ -94,17 +94,17 @@ fn set_step(item: &Value) -> Result<Step<'_>, StepError> {
     }
 }
 
-/// The steps to all elements and their positions, without those of which something is wrong.
+/// The path elements of all elements with their indices, without those of invalid elements.
 pub(super) fn steps<'a>(
     list: &ListType<'a>,
     items: &'a [Value],
-    problems: &mut Problems,
+    problems: &mut TypeProblems,
 ) -> Vec<(usize, Step<'a>)> {
     let mut steps = Vec::with_capacity(items.len());
-    for (at, item) in items.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         match step(list, item) {
-            Ok(step) => steps.push((at, step)),
-            Err(found) => problems.add(format!("element {at}: {found}")),
+            Ok(step) => steps.push((index, step)),
+            Err(error) => problems.add(format!("element {index}: {error}")),
         }
     }
     steps

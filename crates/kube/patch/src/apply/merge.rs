@@ -1,35 +1,35 @@
-//! Merging a configuration into an object.
+//! Merging an applied configuration into an object.
 
 use super::lists;
-use super::problems::Problems;
-use super::types::{ListType, MapType, Shaped, TypeRef};
-use super::validate::wrong_scalar;
+use super::problems::TypeProblems;
+use super::types::{ListType, MapType, TypeRef, TypeShape};
+use super::validate::scalar_problem;
 use serde_json::{Map, Value};
 
-/// Puts everything that a configuration says into an object. Nothing is removed.
+/// Merges all fields of a configuration into an object. No field is removed.
 ///
-/// Fields and elements that both have are merged; leaves are the configuration's. Elements that
-/// both have come in the configuration's order, and its own ones where they stand between those;
-/// the object's own ones keep their neighbours as far as that allows.
+/// Fields and elements of both are merged; leaves have the value of the configuration. Common list
+/// elements have the order of the configuration, and its new elements stand between them. The
+/// remaining elements of the object keep their neighbours where that order permits.
 ///
 /// # Errors
-/// If neither has its type, or elements of lists cannot be told apart. The object may be changed
-/// in part then.
-pub fn merge(object: &mut Value, config: &Value, ty: TypeRef<'_>) -> Result<(), Problems> {
-    let mut problems = Problems::default();
+/// Neither value has its type, or elements of a list are not distinguishable. The object may be
+/// partly changed then.
+pub fn merge(object: &mut Value, config: &Value, ty: TypeRef<'_>) -> Result<(), TypeProblems> {
+    let mut problems = TypeProblems::default();
     visit(object, config, ty, &mut problems);
     problems.result()
 }
 
-fn visit(target: &mut Value, config: &Value, ty: TypeRef<'_>, problems: &mut Problems) {
+fn visit(target: &mut Value, config: &Value, ty: TypeRef<'_>, problems: &mut TypeProblems) {
     let Some(shape) = ty.resolve().shape(config) else {
         problems.add("schema error: invalid atom: inlined");
         return;
     };
     match shape {
-        Shaped::Scalar(scalar) => {
+        TypeShape::Scalar(scalar) => {
             if let (Some(left), Some(right)) =
-                (wrong_scalar(scalar, target), wrong_scalar(scalar, config))
+                (scalar_problem(scalar, target), scalar_problem(scalar, config))
             {
                 problems.add(format!("lhs: {left}"));
                 problems.add(format!("rhs: {right}"));
@@ -37,8 +37,8 @@ fn visit(target: &mut Value, config: &Value, ty: TypeRef<'_>, problems: &mut Pro
             }
             target.clone_from(config);
         }
-        // Values of another kind count as empty; who is empty leaves the other as it is.
-        Shaped::List(list) => match (&mut *target, config) {
+        // A value of another shape counts as empty. An empty value leaves the other one as it is.
+        TypeShape::List(list) => match (&mut *target, config) {
             (Value::Array(_), Value::Array(_)) if list.atomic => target.clone_from(config),
             (Value::Array(items), Value::Array(config))
                 if !items.is_empty() && !config.is_empty() =>
@@ -49,7 +49,7 @@ fn visit(target: &mut Value, config: &Value, ty: TypeRef<'_>, problems: &mut Pro
                 if !list.atomic && !items.is_empty() && is_empty_list(other) => {}
             _ => target.clone_from(config),
         },
-        Shaped::Map(map) => match (&mut *target, config) {
+        TypeShape::Map(map) => match (&mut *target, config) {
             (Value::Object(_), Value::Object(_)) if map.atomic => target.clone_from(config),
             (Value::Object(fields), Value::Object(config))
                 if !fields.is_empty() && !config.is_empty() =>
@@ -75,7 +75,7 @@ fn merge_fields(
     fields: &mut Map<String, Value>,
     config: &Map<String, Value>,
     map: &MapType<'_>,
-    problems: &mut Problems,
+    problems: &mut TypeProblems,
 ) {
     for (name, value) in config {
         match fields.get_mut(name) {
@@ -90,20 +90,21 @@ fn merge_fields(
     }
 }
 
-/// Where an element of a merged list comes from.
+/// The origin of an element of a merged list.
 #[derive(Clone, Copy, Debug)]
-enum Place {
-    /// The object alone.
+enum ElementOrigin {
+    /// The object alone, at this index.
     Object(usize),
-    /// The configuration, and the object if it has one such element.
+    /// The configuration at this index, and the object at the other one if it has the element once.
     Config(usize, Option<usize>),
 }
 
-/// For each element of the object the position of the same one in the configuration, and the other
-/// way round.
+/// The matching elements of two lists.
 #[derive(Debug)]
-struct Pairs {
+struct ElementPairs {
+    /// For each element of the object, the index of the same one in the configuration.
     objects: Vec<Option<usize>>,
+    /// For each element of the configuration, the same one in the object.
     configs: Vec<Counterpart>,
 }
 
@@ -111,7 +112,7 @@ struct Pairs {
 enum Counterpart {
     None,
     One(usize),
-    /// Several elements are the same one; they are not merged, but replaced.
+    /// The object has duplicates of the element; they are replaced instead of merged.
     Several,
 }
 
@@ -119,32 +120,32 @@ fn merge_items(
     items: &mut Vec<Value>,
     config: &[Value],
     list: &ListType<'_>,
-    problems: &mut Problems,
+    problems: &mut TypeProblems,
 ) {
-    let Some(pairs) = pair(items, config, list, problems) else { return };
+    let Some(pairs) = pair_elements(items, config, list, problems) else { return };
     let mut objects = std::mem::take(items);
     items.reserve(objects.len().max(config.len()));
-    for place in interleave(&pairs) {
-        items.push(match place {
-            Place::Object(at) => objects[at].take(),
-            Place::Config(at, None) => config[at].clone(),
-            Place::Config(at, Some(other)) => {
+    for origin in interleave(&pairs) {
+        items.push(match origin {
+            ElementOrigin::Object(index) => objects[index].take(),
+            ElementOrigin::Config(index, None) => config[index].clone(),
+            ElementOrigin::Config(index, Some(other)) => {
                 let mut item = objects[other].take();
-                // The original loses what is wrong with elements; configurations are checked before.
-                visit(&mut item, &config[at], list.element, &mut Problems::default());
+                // Kubernetes drops problems of elements here; configurations were validated before.
+                visit(&mut item, &config[index], list.element, &mut TypeProblems::default());
                 item
             }
         });
     }
 }
 
-/// Finds out which elements are the same. None if that is not known.
-fn pair(
+/// Matches the elements of both lists. None if elements are not distinguishable.
+fn pair_elements(
     items: &[Value],
     config: &[Value],
     list: &ListType<'_>,
-    problems: &mut Problems,
-) -> Option<Pairs> {
+    problems: &mut TypeProblems,
+) -> Option<ElementPairs> {
     let before = problems.all().len();
     let mut configs = lists::steps(list, config, problems);
     configs.sort_by(|one, two| one.1.order(&two.1));
@@ -157,16 +158,16 @@ fn pair(
     if problems.all().len() > before {
         return None;
     }
-    let mut pairs = Pairs {
+    let mut pairs = ElementPairs {
         objects: Vec::with_capacity(items.len()),
         configs: vec![Counterpart::None; config.len()],
     };
-    for (at, step) in &objects {
+    for (index, step) in &objects {
         let same = configs.binary_search_by(|(_, other)| other.order(step)).ok();
         let same = same.map(|found| configs[found].0);
         if let Some(same) = same {
             pairs.configs[same] = match pairs.configs[same] {
-                Counterpart::None => Counterpart::One(*at),
+                Counterpart::None => Counterpart::One(*index),
                 _ => Counterpart::Several,
             };
         }
@@ -175,20 +176,20 @@ fn pair(
     Some(pairs)
 }
 
-/// The order of a merged list. Walks both lists and takes an element of the object while it is the
-/// object's own, skips it while the configuration wants another common one first, and takes from
-/// the configuration otherwise.
-fn interleave(pairs: &Pairs) -> Vec<Place> {
+/// The order of a merged list. The function walks both lists. It takes an element that only the
+/// object has. It skips a common element of the object while another common one comes first in the
+/// configuration. Otherwise it takes the next element of the configuration.
+fn interleave(pairs: &ElementPairs) -> Vec<ElementOrigin> {
     let (objects, configs) = (&pairs.objects, &pairs.configs);
     let mut order = Vec::with_capacity(objects.len() + configs.len());
     let mut taken = vec![false; configs.len()];
-    let mut common = (0..configs.len()).filter(|at| configs[*at] != Counterpart::None);
+    let mut common = (0..configs.len()).filter(|index| configs[*index] != Counterpart::None);
     let mut next = common.next();
     let (mut left, mut right) = (0, 0);
     while left < objects.len() || right < configs.len() {
         match objects.get(left) {
             Some(None) => {
-                order.push(Place::Object(left));
+                order.push(ElementOrigin::Object(left));
                 left += 1;
                 continue;
             }
@@ -202,10 +203,10 @@ fn interleave(pairs: &Pairs) -> Vec<Place> {
         }
         if let Some(counterpart) = configs.get(right) {
             let object = match counterpart {
-                Counterpart::One(at) => Some(*at),
+                Counterpart::One(index) => Some(*index),
                 Counterpart::None | Counterpart::Several => None,
             };
-            order.push(Place::Config(right, object));
+            order.push(ElementOrigin::Config(right, object));
             taken[right] = true;
             if next == Some(right) {
                 next = common.next();

@@ -1,21 +1,21 @@
-//! Server-side apply: who owns which field of an object, and what an applied configuration makes of
-//! it. Behaves as `structured-merge-diff` does, which Kubernetes uses for it.
+//! Server-side apply: the ownership of fields, and the merge of an applied configuration. It
+//! behaves as `structured-merge-diff`, which Kubernetes uses for it.
 //!
-//! A field belongs to every manager that set it to its present value. Whoever changes it takes it
-//! from all others; an applied configuration may do so only if it is forced. What a manager applied
-//! and leaves out later goes, if nobody else owns it.
+//! Each manager that set a field to its present value owns it. A manager that changes a field takes
+//! it from all others; an apply may do so only with `force`. A field that a manager applied before
+//! and omits now is removed, unless another manager owns it.
 //!
-//! | Part | What it does |
+//! | Part | Purpose |
 //! |---|---|
-//! | [`Path`], [`Set`] | names of fields, sets of them, and how those are stored (`fieldsV1`) |
-//! | [`TypeRef`] | what a type says of lists and objects: atomic, set, map by keys |
-//! | [`set_of`], [`compare`], [`merge`], [`remove`], [`validate`] | walks over values with a type |
+//! | [`ObjectPath`], [`FieldSet`] | paths of fields, sets, and their stored form (`fieldsV1`) |
+//! | [`TypeRef`] | the topology of a type: atomic, set, map by keys |
+//! | [`field_set`], [`compare`], [`merge`], [`remove`], [`validate`] | typed traversals of values |
 //! | [`Updater`] | ownership after a write, and the object after an apply |
 //!
-//! What is stored in `metadata.managedFields`, when, and in whose name, is not known here.
+//! This module does not read or write `metadata.managedFields`.
 //!
-//! Walks go down value and type together, and are as deep as the value; values that were parsed
-//! are at most [`crate::MAX_DEPTH`] deep.
+//! Traversals recurse through value and type, as deep as the value. Parsed values are at most
+//! [`crate::MAX_DEPTH`] deep.
 
 mod compare;
 mod fields;
@@ -34,17 +34,18 @@ mod types;
 mod updater;
 mod validate;
 
-pub use compare::{Comparison, compare};
+pub use compare::{FieldComparison, compare};
 pub use fields::FieldsError;
-pub use fieldset::set_of;
-pub use filter::{Filter, Pattern};
+pub use fieldset::field_set;
+pub use filter::{FieldFilter, PathPattern};
 pub use merge::merge;
-pub use path::{Path, PathElement};
-pub use problems::{Problem, Problems};
+pub use path::{ObjectPath, PathElement};
+pub use problems::{TypeProblem, TypeProblems};
 pub use remove::remove;
-pub use set::Set;
+pub use set::FieldSet;
 pub use types::TypeRef;
 pub use updater::{
-    Applied, ApplyError, Conflict, ConversionError, Managers, Owned, Updater, Versions,
+    ApplyError, ApplyResult, ConversionError, FieldConflict, Managers, Updater, VersionConverter,
+    VersionedSet,
 };
 pub use validate::{Duplicates, validate};

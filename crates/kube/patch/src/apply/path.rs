@@ -1,52 +1,52 @@
-//! Paths: how a field, a list element or a set member of an object is named.
+//! Paths of fields, list elements and set members in an object.
 
 use super::scalar;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// One step of a path into an object.
+/// A path element, as in `fieldsV1`.
 ///
-/// The order is that of stored field sets: fields, then elements by key, by value, by position.
+/// The order is that of stored field sets: fields, then elements by key, by value, by index.
 #[derive(Clone, Debug)]
 pub enum PathElement {
     /// A field of an object (`f:` in `fieldsV1`).
     Field(Box<str>),
-    /// The element of a list map with these keys, which are sorted by name (`k:`).
+    /// The element of a list map with these keys, sorted by name (`k:`).
     Key(Box<[(Box<str>, Value)]>),
-    /// The element of a set (`v:`).
+    /// The element of a set with this value (`v:`).
     Value(Box<Value>),
-    /// The element at a position (`i:`).
+    /// The element at an index (`i:`).
     Index(i64),
 }
 
-/// The position that stands for elements without a name. Such a step is in sets that live as long as
-/// an apply, never in those that are stored.
+/// The index of list elements without a path element. It is only in sets that live as long as an
+/// apply, never in stored ones.
 const NAMELESS: i64 = -1;
 
-/// A step as values and types have it: nothing is copied to ask whether a set has it.
+/// A path element borrowed from values and types, so that lookups in a set copy nothing.
 #[derive(Clone, Debug)]
 pub(super) enum Step<'a> {
     Field(&'a str),
     Key(Vec<(&'a str, &'a Value)>),
     Value(&'a Value),
-    /// The element of a set or list map that has no name, such as null.
+    /// An element of a set or list map without a key or value, such as null.
     Nameless,
 }
 
 /// A path into an object; the empty one is the object itself.
 ///
-/// Displayed as messages have it, such as `.spec.ports[port=80,protocol="TCP"].name`.
+/// Its text has the form of messages, such as `.spec.ports[port=80,protocol="TCP"].name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(Vec<PathElement>);
+pub struct ObjectPath(Vec<PathElement>);
 
 impl PathElement {
-    /// The step to a field.
+    /// The path element of a field.
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
-    /// The step to an element of a list map, by its keys in any order.
+    /// The path element of a list map element, by its keys in any order.
     pub fn key<'a>(keys: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let mut keys: Vec<(Box<str>, Value)> =
             keys.into_iter().map(|(name, value)| (name.into(), value)).collect();
@@ -54,12 +54,12 @@ impl PathElement {
         Self::Key(keys.into())
     }
 
-    /// The step to an element of a set.
+    /// The path element of a set member.
     pub fn value(value: impl Into<Value>) -> Self {
         Self::Value(Box::new(value.into()))
     }
 
-    /// The order of this element and a step.
+    /// Compares this element with a borrowed one.
     pub(super) fn order(&self, step: &Step<'_>) -> Ordering {
         match (self, step) {
             (Self::Field(left), Step::Field(right)) => (**left).cmp(right),
@@ -117,7 +117,7 @@ impl fmt::Display for PathElement {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(keys) => write_keys(f, keys.iter().map(|(name, value)| (&**name, value))),
             Self::Value(value) => write_value(f, value),
-            Self::Index(at) => write!(f, "[{at}]"),
+            Self::Index(index) => write!(f, "[{index}]"),
         }
     }
 }
@@ -132,7 +132,7 @@ impl Step<'_> {
         }
     }
 
-    /// The order of two steps.
+    /// Compares two borrowed path elements.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Field(left), Self::Field(right)) => left.cmp(right),
@@ -144,7 +144,7 @@ impl Step<'_> {
         }
     }
 
-    /// The element that names this step.
+    /// The owned form.
     pub(super) fn to_element(&self) -> PathElement {
         match self {
             Self::Field(name) => PathElement::Field((*name).into()),
@@ -168,26 +168,26 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-impl Path {
-    /// The steps, from the root.
+impl ObjectPath {
+    /// The path elements, from the root.
     pub fn elements(&self) -> &[PathElement] {
         &self.0
     }
 }
 
-impl FromIterator<PathElement> for Path {
+impl FromIterator<PathElement> for ObjectPath {
     fn from_iter<T: IntoIterator<Item = PathElement>>(steps: T) -> Self {
         Self(steps.into_iter().collect())
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for ObjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|step| step.fmt(f))
     }
 }
 
-/// Keys are ordered by their names and values, one after the other; fewer keys come first.
+/// Compares keys by names and values, one after the other; fewer keys come first.
 fn order_keys<'a>(
     left: impl ExactSizeIterator<Item = (&'a str, &'a Value)>,
     right: impl ExactSizeIterator<Item = (&'a str, &'a Value)>,
@@ -204,8 +204,8 @@ fn write_keys<'a>(
     keys: impl Iterator<Item = (&'a str, &'a Value)>,
 ) -> fmt::Result {
     let mut text = String::from("[");
-    for (at, (name, value)) in keys.enumerate() {
-        if at > 0 {
+    for (index, (name, value)) in keys.enumerate() {
+        if index > 0 {
             text.push(',');
         }
         text.push_str(name);

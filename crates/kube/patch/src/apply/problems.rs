@@ -1,27 +1,27 @@
-//! What is wrong with a value, as far as its type knows.
+//! Problems of a value: violations of its type.
 
 use super::path::Step;
 use std::fmt;
 
-/// Something that is wrong with a value.
+/// A problem of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where, such as `.spec.ports`; empty for the whole object.
+pub struct TypeProblem {
+    /// The path, such as `.spec.ports`; empty for the whole object.
     pub path: String,
-    /// What.
+    /// The description.
     pub message: String,
 }
 
-/// All that is wrong with a value, displayed as the original displays it.
+/// All problems of a value, with the text of structured-merge-diff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct TypeProblems(Vec<TypeProblem>);
 
-/// How many problems are kept, and how many bytes their paths may have: a value of any size may
-/// have one in each of its parts, below a name of any length.
-const MOST: usize = 10_000;
-const MAX_PATHS: usize = 4 << 20;
+/// The most problems that are collected.
+const MAX_PROBLEMS: usize = 10_000;
+/// The most bytes of their paths: each part of a large value may have a problem, below a long name.
+const MAX_PATH_BYTES: usize = 4 << 20;
 
-impl fmt::Display for Problem {
+impl fmt::Display for TypeProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
             f.write_str(&self.message)
@@ -31,25 +31,25 @@ impl fmt::Display for Problem {
     }
 }
 
-impl Problems {
-    /// The problems, in the order in which they were found.
-    pub fn all(&self) -> &[Problem] {
+impl TypeProblems {
+    /// The problems, in the order of the traversal.
+    pub fn all(&self) -> &[TypeProblem] {
         &self.0
     }
 
-    /// Nothing, or the problems.
+    /// The problems as an error, if there are any.
     pub(super) fn result(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
 
-    /// Adds a problem of the value that is being visited.
+    /// Adds a problem of the current value.
     pub(super) fn add(&mut self, message: impl Into<String>) {
-        if self.0.len() < MOST {
-            self.0.push(Problem { path: String::new(), message: message.into() });
+        if self.0.len() < MAX_PROBLEMS {
+            self.0.push(TypeProblem { path: String::new(), message: message.into() });
         }
     }
 
-    /// Runs a visit of what is below the value that is being visited; its problems get their place.
+    /// Visits a value below the current one and prefixes its problems with their path element.
     pub(super) fn below<T>(
         &mut self,
         step: impl FnOnce() -> String,
@@ -59,7 +59,7 @@ impl Problems {
         let found = visit(self);
         if self.0.len() > before {
             let step = step();
-            self.0.truncate(before + (MAX_PATHS / step.len().max(1)).max(1));
+            self.0.truncate(before + (MAX_PATH_BYTES / step.len().max(1)).max(1));
             for problem in &mut self.0[before..] {
                 problem.path.insert_str(0, &step);
             }
@@ -67,13 +67,13 @@ impl Problems {
         found
     }
 
-    /// The same for a field.
+    /// Visits a field of the current value.
     pub(super) fn field<T>(&mut self, name: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
         self.below(|| Step::Field(name).to_string(), visit)
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for TypeProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [problem] = &self.0[..] {
             return problem.fmt(f);
@@ -83,4 +83,4 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for TypeProblems {}

@@ -1,19 +1,19 @@
-//! Taking fields and elements out of an object.
+//! Removing fields and list elements from an object.
 
 use super::lists;
 use super::path::Step;
-use super::set::Set;
-use super::types::{ListType, MapType, Shaped, TypeRef};
+use super::set::FieldSet;
+use super::types::{ListType, MapType, TypeRef, TypeShape};
 use serde_json::{Map, Value};
 
-/// Takes the members of a set out of an object, each with everything below it.
+/// Removes the members of a set from an object, each with all fields below it.
 ///
-/// An object or list that has nothing left, and one of which a part would go although it is atomic,
-/// becomes null, as does one that was empty: decoding the result drops those nulls.
-pub fn remove(object: &mut Value, members: &Set, ty: TypeRef<'_>) {
+/// An object or list becomes null if it is empty afterwards, or if it is atomic and a part would be
+/// removed. Decoding the result drops those nulls.
+pub fn remove(object: &mut Value, members: &FieldSet, ty: TypeRef<'_>) {
     match ty.resolve().shape(object) {
-        Some(Shaped::Scalar(_)) => {}
-        Some(Shaped::List(list)) => match object {
+        Some(TypeShape::Scalar(_)) => {}
+        Some(TypeShape::List(list)) => match object {
             Value::Array(items) if !list.atomic => {
                 remove_items(items, members, &list);
                 if items.is_empty() {
@@ -22,7 +22,7 @@ pub fn remove(object: &mut Value, members: &Set, ty: TypeRef<'_>) {
             }
             _ => *object = Value::Null,
         },
-        Some(Shaped::Map(map)) => match object {
+        Some(TypeShape::Map(map)) => match object {
             Value::Object(fields) if !map.atomic => {
                 remove_fields(fields, members, &map);
                 if fields.is_empty() {
@@ -35,7 +35,7 @@ pub fn remove(object: &mut Value, members: &Set, ty: TypeRef<'_>) {
     }
 }
 
-fn remove_items(items: &mut Vec<Value>, members: &Set, list: &ListType<'_>) {
+fn remove_items(items: &mut Vec<Value>, members: &FieldSet, list: &ListType<'_>) {
     items.retain_mut(|item| {
         let step = lists::step(list, item).unwrap_or(Step::Nameless);
         let (member, below) = members.step(&step);
@@ -46,7 +46,7 @@ fn remove_items(items: &mut Vec<Value>, members: &Set, list: &ListType<'_>) {
     });
 }
 
-fn remove_fields(fields: &mut Map<String, Value>, members: &Set, map: &MapType<'_>) {
+fn remove_fields(fields: &mut Map<String, Value>, members: &FieldSet, map: &MapType<'_>) {
     fields.retain(|name, field| {
         let (member, below) = members.field(name);
         if let (false, Some(below)) = (member, below) {

@@ -1,15 +1,14 @@
-//! Values as the rules of apply see them: an order over all of them, equality across kinds of
-//! numbers, and their texts as Go prints them.
+//! Values in server-side apply: their order, their equality, and their texts as Go prints them.
 //!
-//! `serde_json`'s own equality will not do: `1` and `1.0` are one value here. Integers beyond 64
-//! signed bits count as floating point numbers, as in Go's decoder.
+//! The equality of `serde_json` does not fit, because `1` and `1.0` are one value here. As in Go's
+//! decoder, integers beyond 64 signed bits are floating point numbers.
 
 use mainstay_gocompat::quote;
 use serde_json::{Number, Value};
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-/// An order over all values: numbers, strings, booleans, lists, maps, null.
+/// Orders any values: numbers, strings, booleans, lists, maps, null.
 pub(super) fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::String(left), Value::String(right)) => left.cmp(right),
@@ -53,26 +52,26 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }
 
-/// Whether two values are the same, numbers by what they say and not by how they are written.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
+/// Whether two values are equal; numbers by their value, not by their form.
+pub(super) fn is_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => order_numbers(left, right).is_eq(),
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len()
-                && left.iter().zip(right).all(|(left, right)| same(left, right))
+                && left.iter().zip(right).all(|(left, right)| is_equal(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
                 && left
                     .iter()
                     .zip(right)
-                    .all(|(left, right)| left.0 == right.0 && same(left.1, right.1))
+                    .all(|(left, right)| left.0 == right.0 && is_equal(left.1, right.1))
         }
         _ => left == right,
     }
 }
 
-/// A value in a path, as in `[name="a"]`.
+/// Writes a value in a path, as in `[name="a"]`.
 pub(super) fn write_in_path(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
@@ -81,8 +80,8 @@ pub(super) fn write_in_path(out: &mut String, value: &Value) {
         Value::String(text) => out.push_str(&quote(text)),
         Value::Array(items) => {
             out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_in_path(out, item);
@@ -99,9 +98,8 @@ pub(super) fn write_in_path(out: &mut String, value: &Value) {
     }
 }
 
-/// A number as Go's `%v` prints a `float64`, which is what numbers of stored field sets and of
-/// applied configurations are there: the shortest digits, with an exponent below 10⁻⁴ and from 10⁶
-/// on.
+/// Writes a number as Go's `%v` prints a `float64`, the type of numbers in stored field sets and
+/// applied configurations. It has the shortest digits, with an exponent below 10⁻⁴ and from 10⁶ on.
 fn write_number(out: &mut String, number: &Number) {
     let number = float(number);
     let scientific = format!("{number:e}");
@@ -115,29 +113,29 @@ fn write_number(out: &mut String, number: &Number) {
     }
 }
 
-/// A value as `%v` prints what a JSON document became in Go.
-pub(super) fn write_plain(out: &mut String, value: &Value) {
+/// Writes a decoded JSON value as Go's `%v` prints it.
+pub(super) fn write_go_value(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("<nil>"),
         Value::String(text) => out.push_str(text),
         Value::Array(items) => {
             out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(' ');
                 }
-                write_plain(out, item);
+                write_go_value(out, item);
             }
             out.push(']');
         }
         Value::Object(fields) => {
             out.push_str("map[");
-            for (at, (name, field)) in fields.iter().enumerate() {
-                if at > 0 {
+            for (index, (name, field)) in fields.iter().enumerate() {
+                if index > 0 {
                     out.push(' ');
                 }
                 let _ = write!(out, "{name}:");
-                write_plain(out, field);
+                write_go_value(out, field);
             }
             out.push(']');
         }
@@ -145,29 +143,29 @@ pub(super) fn write_plain(out: &mut String, value: &Value) {
     }
 }
 
-/// A value as `%#v` prints what a JSON document became in Go.
-pub(super) fn write_syntax(out: &mut String, value: &Value) {
+/// Writes a decoded JSON value as Go's `%#v` prints it.
+pub(super) fn write_go_syntax(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("interface {}(nil)"),
         Value::Array(items) => {
             out.push_str("[]interface {}{");
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push_str(", ");
                 }
-                write_syntax(out, item);
+                write_go_syntax(out, item);
             }
             out.push('}');
         }
         Value::Object(fields) => {
             out.push_str("map[string]interface {}{");
-            for (at, (name, field)) in fields.iter().enumerate() {
-                if at > 0 {
+            for (index, (name, field)) in fields.iter().enumerate() {
+                if index > 0 {
                     out.push_str(", ");
                 }
                 out.push_str(&quote(name));
                 out.push(':');
-                write_syntax(out, field);
+                write_go_syntax(out, field);
             }
             out.push('}');
         }
@@ -175,7 +173,7 @@ pub(super) fn write_syntax(out: &mut String, value: &Value) {
     }
 }
 
-/// The type that a value of a JSON document has in Go (`%T`).
+/// The Go type of a decoded JSON value (`%T`).
 pub(super) const fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,62 +1,62 @@
-//! Sets of paths: what a manager owns.
+//! Field sets: the fields that a manager owns.
 //!
 //! A set is a tree of sorted vectors. A path may be a member, have members below it, or both;
-//! members above or below each other do not imply one another. Operations that can work in place
-//! do, and take what they keep by value, because every write does several of them.
+//! neither implies the other. Operations work in place where possible, because each write performs
+//! several of them.
 
-use super::path::{Path, PathElement, Step};
+use super::path::{ObjectPath, PathElement, Step};
 use super::types::TypeRef;
 use std::cmp::Ordering;
 
 /// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Set {
-    /// Sorted by their elements, which are different; each is a member or has members below it.
-    nodes: Vec<Node>,
+pub struct FieldSet {
+    /// Sorted by their elements without duplicates; each node is a member or has members below it.
+    nodes: Vec<SetNode>,
 }
 
-/// A step that is a member, or leads to members.
+/// A path element that is a member, or leads to members.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct SetNode {
     pub(super) element: PathElement,
     pub(super) member: bool,
-    pub(super) below: Set,
+    pub(super) below: FieldSet,
 }
 
-impl Node {
+impl SetNode {
     const fn is_empty(&self) -> bool {
         !self.member && self.below.nodes.is_empty()
     }
 }
 
-impl Set {
+impl FieldSet {
     /// The empty set.
     pub const fn new() -> Self {
         Self { nodes: Vec::new() }
     }
 
-    /// Whether nothing is in the set.
+    /// Whether the set has no members.
     pub const fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many paths are in the set.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.nodes.iter().map(|node| usize::from(node.member) + node.below.len()).sum()
     }
 
-    /// Adds a path. The empty path, which is the whole object, is never in a set.
+    /// Adds a path. The empty path, which is the whole object, is never a member.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let at = match self.nodes.binary_search_by(|node| node.element.cmp(first)) {
-            Ok(at) => at,
-            Err(at) => {
-                let node = Node { element: first.clone(), member: false, below: Self::new() };
-                self.nodes.insert(at, node);
-                at
+        let index = match self.nodes.binary_search_by(|node| node.element.cmp(first)) {
+            Ok(index) => index,
+            Err(index) => {
+                let node = SetNode { element: first.clone(), member: false, below: Self::new() };
+                self.nodes.insert(index, node);
+                index
             }
         };
-        let node = &mut self.nodes[at];
+        let node = &mut self.nodes[index];
         if rest.is_empty() {
             node.member = true;
         } else {
@@ -64,23 +64,27 @@ impl Set {
         }
     }
 
-    /// Whether a path is in the set.
+    /// Whether a path is a member.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
-        let Ok(at) = self.nodes.binary_search_by(|node| node.element.cmp(first)) else {
+        let Ok(index) = self.nodes.binary_search_by(|node| node.element.cmp(first)) else {
             return false;
         };
-        if rest.is_empty() { self.nodes[at].member } else { self.nodes[at].below.contains(rest) }
+        if rest.is_empty() {
+            self.nodes[index].member
+        } else {
+            self.nodes[index].below.contains(rest)
+        }
     }
 
-    /// All paths: those of one step first, each in order of elements, then those below each step.
-    pub fn paths(&self) -> Vec<Path> {
+    /// All members: those of this level first, in order of elements, then those below each element.
+    pub fn paths(&self) -> Vec<ObjectPath> {
         let mut found = Vec::with_capacity(self.len());
         self.collect(&mut Vec::new(), &mut found);
         found
     }
 
-    fn collect<'a>(&'a self, above: &mut Vec<&'a PathElement>, found: &mut Vec<Path>) {
+    fn collect<'a>(&'a self, above: &mut Vec<&'a PathElement>, found: &mut Vec<ObjectPath>) {
         for node in self.nodes.iter().filter(|node| node.member) {
             found.push(above.iter().copied().chain([&node.element]).cloned().collect());
         }
@@ -91,7 +95,7 @@ impl Set {
         }
     }
 
-    /// What is in one of two sets.
+    /// The members of either set.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         if self.is_empty() {
@@ -137,40 +141,40 @@ impl Set {
         Self { nodes }
     }
 
-    /// What is in both sets.
+    /// The members of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut found = Self::new();
-        self.meet(other, |node, other| {
+        self.visit_common(other, |node, other| {
             let member = node.member && other.member;
             let below = node.below.intersection(&other.below);
             if member || !below.is_empty() {
-                found.nodes.push(Node { element: node.element.clone(), member, below });
+                found.nodes.push(SetNode { element: node.element.clone(), member, below });
             }
             true
         });
         found
     }
 
-    /// Whether everything in this set is in another one too.
+    /// Whether all members of this set are in another one.
     pub fn is_subset(&self, other: &Self) -> bool {
-        let mut met = 0;
-        let fits = self.meet(other, |node, other| {
-            met += 1;
+        let mut common = 0;
+        let fits = self.visit_common(other, |node, other| {
+            common += 1;
             (!node.member || other.member) && node.below.is_subset(&other.below)
         });
-        fits && met == self.nodes.len()
+        fits && common == self.nodes.len()
     }
 
-    /// Visits the steps that both sets have until one visit says no; whether none did.
-    fn meet<'a>(
+    /// Visits the path elements of both sets until a visit returns false; returns whether none did.
+    fn visit_common<'a>(
         &'a self,
         other: &'a Self,
-        mut visit: impl FnMut(&'a Node, &'a Node) -> bool,
+        mut visit: impl FnMut(&'a SetNode, &'a SetNode) -> bool,
     ) -> bool {
-        let mut others = Meeting::new(self.nodes.len(), &other.nodes);
+        let mut others = NodeSearch::new(self.nodes.len(), &other.nodes);
         for node in &self.nodes {
-            if let Some(other) = others.same(&node.element)
+            if let Some(other) = others.find(&node.element)
                 && !visit(node, other)
             {
                 return false;
@@ -179,38 +183,38 @@ impl Set {
         true
     }
 
-    /// What is in this set and not in another one. What lies below a member of the other one
-    /// stays.
+    /// The members of this set that are not in another one. Members below those of the other one
+    /// stay.
     #[must_use]
     pub fn difference(mut self, other: &Self) -> Self {
         self.subtract(other, false);
         self
     }
 
-    /// What is in this set and neither in another one nor below one of its members.
+    /// The members of this set that are neither in another one nor below one of its members.
     #[must_use]
     pub fn recursive_difference(mut self, other: &Self) -> Self {
         self.subtract(other, true);
         self
     }
 
-    fn subtract(&mut self, other: &Self, whole: bool) {
+    fn subtract(&mut self, other: &Self, recursive: bool) {
         if other.is_empty() {
             return;
         }
-        let mut others = Meeting::new(self.nodes.len(), &other.nodes);
+        let mut others = NodeSearch::new(self.nodes.len(), &other.nodes);
         self.nodes.retain_mut(|node| {
-            let Some(other) = others.same(&node.element) else { return true };
-            if whole && other.member {
+            let Some(other) = others.find(&node.element) else { return true };
+            if recursive && other.member {
                 return false;
             }
             node.member &= !other.member;
-            node.below.subtract(&other.below, whole);
+            node.below.subtract(&other.below, recursive);
             !node.is_empty()
         });
     }
 
-    /// The paths that have no others below them.
+    /// The members without others below them.
     #[must_use]
     pub fn leaves(mut self) -> Self {
         self.keep_leaves();
@@ -224,15 +228,15 @@ impl Set {
         }
     }
 
-    /// Adds the fields that a type names and that have members below them. Sets of what a manager
-    /// owns do not have them: who owns `.spec.replicas` does not own `.spec`.
+    /// Adds the declared fields of a type that have members below them. Ownership sets omit them:
+    /// the owner of `.spec.replicas` does not own `.spec`.
     #[must_use]
-    pub fn with_named_fields(mut self, ty: TypeRef<'_>) -> Self {
-        self.add_named_fields(ty);
+    pub fn with_declared_fields(mut self, ty: TypeRef<'_>) -> Self {
+        self.add_declared_fields(ty);
         self
     }
 
-    fn add_named_fields(&mut self, ty: TypeRef<'_>) {
+    fn add_declared_fields(&mut self, ty: TypeRef<'_>) {
         let atom = ty.resolve();
         for node in self.nodes.iter_mut().filter(|node| !node.below.is_empty()) {
             let below = match (&node.element, &atom.map, &atom.list) {
@@ -246,96 +250,96 @@ impl Set {
                 (PathElement::Key(_), _, Some(list)) => list.element,
                 _ => TypeRef::NOTHING,
             };
-            node.below.add_named_fields(below);
+            node.below.add_declared_fields(below);
         }
     }
 
-    /// Whether this set and the fields that a type names above its members are in another set, with
-    /// everything that leads to a member.
+    /// Whether another set has this set, the declared fields above its members, and all path
+    /// elements that lead to a member.
     pub(super) fn is_closed_subset(&self, other: &Self, ty: TypeRef<'_>) -> bool {
         let atom = ty.resolve();
-        let mut met = 0;
-        let fits = self.meet(other, |node, other| {
-            met += 1;
+        let mut common = 0;
+        let fits = self.visit_common(other, |node, other| {
+            common += 1;
             if node.member && !other.member {
                 return false;
             }
             if node.below.is_empty() {
                 return true;
             }
-            let (named, below) = match (&node.element, &atom.map, &atom.list) {
+            let (declared, below) = match (&node.element, &atom.map, &atom.list) {
                 (PathElement::Field(name), Some(map), _) => {
                     map.field(name).map_or((false, map.element), |field| (true, field))
                 }
                 (PathElement::Key(_), _, Some(list)) => (false, list.element),
                 _ => (false, TypeRef::NOTHING),
             };
-            (node.member || named) && node.below.is_closed_subset(&other.below, below)
+            (node.member || declared) && node.below.is_closed_subset(&other.below, below)
         });
-        fits && met == self.nodes.len()
+        fits && common == self.nodes.len()
     }
 
-    /// The steps, sorted.
-    pub(super) fn nodes(&self) -> &[Node] {
+    /// The nodes, sorted.
+    pub(super) fn nodes(&self) -> &[SetNode] {
         &self.nodes
     }
 
-    /// Keeps the steps that a visit, which may change them, says yes to.
-    pub(super) fn filter_nodes(mut self, mut keep: impl FnMut(&mut Node) -> bool) -> Self {
+    /// Keeps the nodes for which a visit, which may change them, returns true.
+    pub(super) fn filter_nodes(mut self, mut keep: impl FnMut(&mut SetNode) -> bool) -> Self {
         self.nodes.retain_mut(|node| keep(node) && !node.is_empty());
         self
     }
 
-    /// Whether a step is a member, and what is below it.
+    /// Whether a path element is a member, and the set below it.
     pub(super) fn step(&self, step: &Step<'_>) -> (bool, Option<&Self>) {
         match self.nodes.binary_search_by(|node| node.element.order(step)) {
-            Ok(at) => {
-                let node = &self.nodes[at];
+            Ok(index) => {
+                let node = &self.nodes[index];
                 (node.member, (!node.below.is_empty()).then_some(&node.below))
             }
             Err(_) => (false, None),
         }
     }
 
-    /// The same for a field.
+    /// Whether a field is a member, and the set below it.
     pub(super) fn field(&self, name: &str) -> (bool, Option<&Self>) {
         self.step(&Step::Field(name))
     }
 
-    /// Adds a step that is not there yet. Cheap if it comes after all others, as the fields of an
-    /// object do when they are visited in order.
+    /// Adds a new path element. That is cheap for one that comes after all others, as in a
+    /// traversal in order.
     pub(super) fn add(&mut self, step: &Step<'_>, member: bool, below: Self) {
         if !member && below.is_empty() {
             return;
         }
-        let node = Node { element: step.to_element(), member, below };
+        let node = SetNode { element: step.to_element(), member, below };
         if self.nodes.last().is_none_or(|last| last.element < node.element) {
             self.nodes.push(node);
         } else {
-            self.put(node);
+            self.insert_node(node);
         }
     }
 
-    /// The same for a field.
+    /// Adds a new field.
     pub(super) fn add_field(&mut self, name: &str, member: bool, below: Self) {
         self.add(&Step::Field(name), member, below);
     }
 
-    /// Adds a step or joins it with the one that is there.
-    pub(super) fn put(&mut self, node: Node) {
+    /// Adds a node, or merges it with the one of the same element.
+    pub(super) fn insert_node(&mut self, node: SetNode) {
         match self.nodes.binary_search_by(|other| other.element.cmp(&node.element)) {
-            Ok(at) => {
-                let there = &mut self.nodes[at];
-                there.member |= node.member;
-                let below = std::mem::take(&mut there.below);
-                there.below = below.union(node.below);
+            Ok(index) => {
+                let existing = &mut self.nodes[index];
+                existing.member |= node.member;
+                let below = std::mem::take(&mut existing.below);
+                existing.below = below.union(node.below);
             }
-            Err(at) => self.nodes.insert(at, node),
+            Err(index) => self.nodes.insert(index, node),
         }
     }
 
-    /// A set of steps in any order. Those of one element become one, however many there are.
-    pub(super) fn from_nodes(mut nodes: Vec<Node>) -> Self {
+    /// A set of nodes in any order. Nodes of the same element are merged.
+    pub(super) fn from_nodes(mut nodes: Vec<SetNode>) -> Self {
         if nodes.is_sorted_by(|left, right| left.element < right.element) {
             return Self { nodes };
         }
@@ -360,31 +364,32 @@ impl Set {
         set
     }
 
-    /// What is in any of many sets: each step is moved as often as its set is halved, not once for
-    /// every other set.
+    /// The union of many sets. The nodes are sorted once, which is cheaper than merging set by set.
     #[must_use]
     pub fn union_of(sets: Vec<Self>) -> Self {
         Self::from_nodes(sets.into_iter().flat_map(|set| set.nodes).collect())
     }
 }
 
-/// The steps of one set that another one has too, asked for in order. Walks along, or searches
-/// where few steps meet many: a manager of one field costs no walk through the whole object.
-struct Meeting<'a> {
-    others: &'a [Node],
-    searches: bool,
+/// Finds nodes of one set in another one, in ascending order. It walks along, or uses binary search
+/// if the other set is much longer. So a manager of one field does not cost a walk through the
+/// whole object.
+struct NodeSearch<'a> {
+    others: &'a [SetNode],
+    is_binary: bool,
 }
 
-impl<'a> Meeting<'a> {
-    /// How much longer the other side must be to be searched.
-    const FEW: usize = 16;
+impl<'a> NodeSearch<'a> {
+    /// How many times longer the other set must be for binary search.
+    const BINARY_SEARCH_RATIO: usize = 16;
 
-    const fn new(count: usize, others: &'a [Node]) -> Self {
-        Self { others, searches: count.saturating_mul(Self::FEW) < others.len() }
+    const fn new(count: usize, others: &'a [SetNode]) -> Self {
+        let is_binary = count.saturating_mul(Self::BINARY_SEARCH_RATIO) < others.len();
+        Self { others, is_binary }
     }
 
-    fn same(&mut self, element: &PathElement) -> Option<&'a Node> {
-        let before = if self.searches {
+    fn find(&mut self, element: &PathElement) -> Option<&'a SetNode> {
+        let before = if self.is_binary {
             self.others.partition_point(|other| other.element < *element)
         } else {
             self.others.iter().take_while(|other| other.element < *element).count()
@@ -399,7 +404,7 @@ impl<'a> Meeting<'a> {
     }
 }
 
-impl<'a> FromIterator<&'a [PathElement]> for Set {
+impl<'a> FromIterator<&'a [PathElement]> for FieldSet {
     fn from_iter<T: IntoIterator<Item = &'a [PathElement]>>(paths: T) -> Self {
         let mut set = Self::new();
         for path in paths {

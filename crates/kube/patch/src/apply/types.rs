@@ -1,19 +1,19 @@
-//! Types as apply sees them: which values are scalars, lists and maps, which of those are one value
-//! for ownership, and how elements of lists are known.
+//! Types in server-side apply: whether values are scalars, lists or maps, whether those are atomic,
+//! and how list elements are identified.
 //!
-//! Three sources say it: the table of built-in types, structural schemas of custom resources, and
-//! the value itself where nothing else does. [`TypeRef`] is a handle that is free to copy; a
-//! walk resolves it at each value ([`TypeRef::resolve`]) and gets handles for what lies below.
+//! A type comes from the table of built-in types, from the structural schema of a custom resource,
+//! or else from the value itself. [`TypeRef`] is a handle that is cheap to copy. A traversal
+//! resolves it at each value ([`TypeRef::resolve`]) and gets handles for the values below.
 //!
-//! The rules are those by which Kubernetes makes a schema for structured-merge-diff out of its
-//! OpenAPI documents (kube-openapi `schemaconv`):
+//! The rules are those of kube-openapi (`schemaconv`), with which Kubernetes makes schemas for
+//! structured-merge-diff from its OpenAPI documents:
 //!
-//! - A list is atomic unless its type says otherwise; without a type for elements they are atomic.
-//! - An object without properties has free fields, of which each is what its value is. With
-//!   properties, other fields are free only if it or an object above it preserves unknown ones.
-//! - What has no type may be anything.
-//! - Custom objects and objects embedded in them have `apiVersion`, `kind` and `metadata`, whatever
-//!   their schema says of those.
+//! - A list is atomic unless its type says otherwise; elements without a type are atomic.
+//! - An object without properties has free fields, each with the type of its value. With
+//!   properties, other fields are free only if it or an object above it preserves unknown fields.
+//! - A value without a type may be anything.
+//! - Custom objects and embedded objects have `apiVersion`, `kind` and `metadata`, whatever their
+//!   schema says about those.
 //! - In a free value, objects are granular and lists atomic.
 
 use mainstay_schema::builtin::{self, FieldType, JsonForm, OmitRule, TypeDefinition};
@@ -21,52 +21,52 @@ use mainstay_schema::structural::{self, Schema};
 use serde_json::Value;
 use std::sync::LazyLock;
 
-/// The built-in types that mean more than they say.
+/// Built-in types with special rules.
 const OBJECT_META: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const RAW_EXTENSION: &str = "apimachinery.pkg.runtime.RawExtension";
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
-pub struct TypeRef<'a>(Kind<'a>);
+pub struct TypeRef<'a>(TypeSource<'a>);
 
 #[derive(Clone, Copy, Debug)]
-enum Kind<'a> {
-    /// No value may be here.
+enum TypeSource<'a> {
+    /// No value is valid.
     Nothing,
-    /// A built-in definition; whether it is atomic, if a field says so.
-    Definition(&'a TypeDefinition, Option<bool>),
+    /// A built-in definition, and whether it is atomic if a field overrides that.
+    Definition(&'a Definition, Option<bool>),
     /// A field of a built-in definition.
-    Field(&'a builtin::FieldDefinition),
-    /// A built-in type inside another.
-    Inner(&'a FieldType),
+    Field(&'a builtin::Field),
+    /// The element type of a built-in list or map.
+    Inner(&'a Type),
     /// A structural schema.
-    Structural { schema: &'a Schema, preserving: bool, whole: bool },
-    /// A text.
+    Structural { schema: &'a Schema, preserves_unknown: bool, is_object_root: bool },
+    /// A string.
     Text,
     /// A free value.
     Deduced,
-    /// A free value that is one value.
+    /// A free value that is atomic.
     Atomic,
 }
 
-/// What a value of a type may be. Several are possible; the value decides.
+/// The shapes that a value of a type may have. If several are possible, the value decides.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Atom<'a> {
-    pub(super) scalar: Option<Scalar>,
+    pub(super) scalar: Option<ScalarType>,
     pub(super) list: Option<ListType<'a>>,
     pub(super) map: Option<MapType<'a>>,
 }
 
-/// Which scalars are right.
+/// The type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scalar {
+pub(super) enum ScalarType {
     Numeric,
     String,
     Boolean,
     Any,
 }
 
-/// A list.
+/// The type of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListType<'a> {
     pub(super) atomic: bool,
@@ -75,84 +75,89 @@ pub(super) struct ListType<'a> {
     pub(super) element: TypeRef<'a>,
 }
 
-/// An object.
+/// The type of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapType<'a> {
     pub(super) atomic: bool,
-    fields: Fields<'a>,
-    /// The type of fields that have none of their own.
+    fields: DeclaredFields<'a>,
+    /// The type of fields that are not declared.
     pub(super) element: TypeRef<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fields<'a> {
+enum DeclaredFields<'a> {
     None,
-    Definition(&'a TypeDefinition),
-    Structural { schema: &'a Schema, preserving: bool, whole: bool },
+    Definition(&'a Definition),
+    Structural { schema: &'a Schema, preserves_unknown: bool, is_object_root: bool },
 }
 
-/// Which of the possibilities a value is treated as.
+/// The shape as which a value is treated.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shaped<'a> {
-    Scalar(Scalar),
+pub(super) enum TypeShape<'a> {
+    Scalar(ScalarType),
     List(ListType<'a>),
     Map(MapType<'a>),
 }
 
 impl<'a> TypeRef<'a> {
-    /// The type of what may not be there.
-    pub(super) const NOTHING: Self = Self(Kind::Nothing);
+    /// The type for which no value is valid.
+    pub(super) const NOTHING: Self = Self(TypeSource::Nothing);
 
     /// A built-in type.
-    pub const fn builtin(definition: &'a TypeDefinition) -> Self {
-        Self(Kind::Definition(definition, None))
+    pub const fn builtin(definition: &'a Definition) -> Self {
+        Self(TypeSource::Definition(definition, None))
     }
 
-    /// A whole custom object, by its version's schema. `preserving` is the old
-    /// `spec.preserveUnknownFields` of its definition.
-    pub const fn structural(schema: &'a Schema, preserving: bool) -> Self {
-        Self(Kind::Structural { schema, preserving, whole: true })
+    /// The type of a custom object, by the schema of its version. `preserves_unknown` is
+    /// `spec.preserveUnknownFields` of the CRD.
+    pub const fn structural(schema: &'a Schema, preserves_unknown: bool) -> Self {
+        Self(TypeSource::Structural { schema, preserves_unknown, is_object_root: true })
     }
 
-    /// A value of which nothing is known: objects are granular, lists atomic.
+    /// The type of a value without a schema: objects are granular, lists atomic.
     pub const fn deduced() -> Self {
-        Self(Kind::Deduced)
+        Self(TypeSource::Deduced)
     }
 
-    /// What a value may be.
+    /// The shapes of the type.
     pub(super) fn resolve(self) -> Atom<'a> {
         match self.0 {
-            Kind::Nothing => Atom::default(),
-            Kind::Definition(definition, atomic) => of_definition(definition, atomic),
-            Kind::Field(field) => of_field(field),
-            Kind::Inner(ty) => of_type(ty, None, true, &[]),
-            Kind::Structural { schema, preserving, whole } => of_schema(schema, preserving, whole),
-            Kind::Text => Atom::scalar(Scalar::String),
-            Kind::Deduced => Atom::free(false),
-            Kind::Atomic => Atom::free(true),
+            TypeSource::Nothing => Atom::default(),
+            TypeSource::Definition(definition, atomic) => definition_atom(definition, atomic),
+            TypeSource::Field(field) => field_atom(field),
+            TypeSource::Inner(ty) => type_atom(ty, None, true, &[]),
+            TypeSource::Structural { schema, preserves_unknown, is_object_root } => {
+                schema_atom(schema, preserves_unknown, is_object_root)
+            }
+            TypeSource::Text => Atom::scalar(ScalarType::String),
+            TypeSource::Deduced => Atom::free(false),
+            TypeSource::Atomic => Atom::free(true),
         }
     }
 
-    /// Whether this is a free value, which has no topology that could change.
+    /// Whether this is a free value, whose topology cannot change.
     fn is_free(self) -> bool {
         match self.0 {
-            Kind::Deduced => true,
-            Kind::Inner(_) | Kind::Structural { .. } | Kind::Text => {
-                self.resolve().scalar == Some(Scalar::Any)
-                    && !matches!(self.0, Kind::Inner(FieldType::Object(_)))
+            TypeSource::Deduced => true,
+            TypeSource::Inner(_) | TypeSource::Structural { .. } | TypeSource::Text => {
+                self.resolve().scalar == Some(ScalarType::Any)
+                    && !matches!(self.0, TypeSource::Inner(Type::Object(_)))
             }
-            Kind::Nothing | Kind::Definition(..) | Kind::Field(_) | Kind::Atomic => false,
+            TypeSource::Nothing
+            | TypeSource::Definition(..)
+            | TypeSource::Field(_)
+            | TypeSource::Atomic => false,
         }
     }
 
-    /// Whether a value may be here at all.
+    /// Whether no value is valid.
     pub(super) const fn is_nothing(self) -> bool {
-        matches!(self.0, Kind::Nothing)
+        matches!(self.0, TypeSource::Nothing)
     }
 }
 
 impl<'a> Atom<'a> {
-    const fn scalar(scalar: Scalar) -> Self {
+    const fn scalar(scalar: ScalarType) -> Self {
         Self { scalar: Some(scalar), list: None, map: None }
     }
 
@@ -160,44 +165,46 @@ impl<'a> Atom<'a> {
         Self { scalar: None, list: Some(ListType { atomic, keys, element }), map: None }
     }
 
-    const fn map(atomic: bool, fields: Fields<'a>, element: TypeRef<'a>) -> Self {
+    const fn map(atomic: bool, fields: DeclaredFields<'a>, element: TypeRef<'a>) -> Self {
         Self { scalar: None, list: None, map: Some(MapType { atomic, fields, element }) }
     }
 
-    /// Any value.
+    /// The shapes of a free value.
     const fn free(atomic: bool) -> Self {
-        let list = TypeRef(Kind::Atomic);
-        let map = TypeRef(if atomic { Kind::Atomic } else { Kind::Deduced });
+        let list = TypeRef(TypeSource::Atomic);
+        let map = TypeRef(if atomic { TypeSource::Atomic } else { TypeSource::Deduced });
         Self {
-            scalar: Some(Scalar::Any),
+            scalar: Some(ScalarType::Any),
             list: Some(ListType { atomic: true, keys: &[], element: list }),
-            map: Some(MapType { atomic, fields: Fields::None, element: map }),
+            map: Some(MapType { atomic, fields: DeclaredFields::None, element: map }),
         }
     }
 
-    /// What a value is treated as. A value that fits nothing, and null, is treated as the first
-    /// possibility of map, scalar, list; none if there is none.
-    pub(super) fn shape(&self, value: &Value) -> Option<Shaped<'a>> {
+    /// The shape as which a value is treated. Null, and a value of none of the shapes, has the
+    /// first possible of map, scalar, list; none if no shape is possible.
+    pub(super) fn shape(&self, value: &Value) -> Option<TypeShape<'a>> {
         let fitting = match value {
             Value::Null => None,
-            Value::Bool(_) | Value::Number(_) | Value::String(_) => self.scalar.map(Shaped::Scalar),
-            Value::Array(_) => self.list.map(Shaped::List),
-            Value::Object(_) => self.map.map(Shaped::Map),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                self.scalar.map(TypeShape::Scalar)
+            }
+            Value::Array(_) => self.list.map(TypeShape::List),
+            Value::Object(_) => self.map.map(TypeShape::Map),
         };
         fitting.or_else(|| self.first())
     }
 
-    /// The first possibility.
-    pub(super) fn first(&self) -> Option<Shaped<'a>> {
-        (self.map.map(Shaped::Map))
-            .or_else(|| self.scalar.map(Shaped::Scalar))
-            .or_else(|| self.list.map(Shaped::List))
+    /// The first possible shape.
+    pub(super) fn first(&self) -> Option<TypeShape<'a>> {
+        (self.map.map(TypeShape::Map))
+            .or_else(|| self.scalar.map(TypeShape::Scalar))
+            .or_else(|| self.list.map(TypeShape::List))
     }
 }
 
-impl Shaped<'_> {
-    /// Whether both are the same possibility.
-    pub(super) const fn is_kind_of(&self, other: &Self) -> bool {
+impl TypeShape<'_> {
+    /// Whether both are scalars, lists or maps.
+    pub(super) const fn is_same_shape(&self, other: &Self) -> bool {
         matches!(
             (self, other),
             (Self::Scalar(_), Self::Scalar(_))
@@ -208,45 +215,51 @@ impl Shaped<'_> {
 }
 
 impl<'a> MapType<'a> {
-    /// The type of a field that the type names.
+    /// The type of a declared field.
     pub(super) fn field(&self, name: &str) -> Option<TypeRef<'a>> {
         match self.fields {
-            Fields::None => None,
-            Fields::Definition(definition) => {
-                definition.field(name).map(|field| TypeRef(Kind::Field(field)))
+            DeclaredFields::None => None,
+            DeclaredFields::Definition(definition) => {
+                definition.field(name).map(|field| TypeRef(TypeSource::Field(field)))
             }
-            Fields::Structural { schema, preserving, whole } => match name {
-                "apiVersion" | "kind" if whole => Some(TypeRef(Kind::Text)),
-                "metadata" if whole => Some(
-                    builtin::definition(OBJECT_META)
-                        .map_or_else(TypeRef::deduced, TypeRef::builtin),
-                ),
-                _ => schema
-                    .property(name)
-                    .map(|schema| TypeRef(Kind::Structural { schema, preserving, whole: false })),
-            },
+            DeclaredFields::Structural { schema, preserves_unknown, is_object_root } => {
+                match name {
+                    "apiVersion" | "kind" if is_object_root => Some(TypeRef(TypeSource::Text)),
+                    "metadata" if is_object_root => Some(
+                        builtin::definition(OBJECT_META)
+                            .map_or_else(TypeRef::deduced, TypeRef::builtin),
+                    ),
+                    _ => schema.property(name).map(|schema| {
+                        TypeRef(TypeSource::Structural {
+                            schema,
+                            preserves_unknown,
+                            is_object_root: false,
+                        })
+                    }),
+                }
+            }
         }
     }
 
     /// The default of a field.
     pub(super) fn default(&self, name: &str) -> Option<&'a Value> {
         let value = match self.fields {
-            Fields::None => None,
-            Fields::Definition(definition) => default_of(definition.field(name)?),
-            Fields::Structural { schema, .. } => schema.property(name)?.default_value(),
+            DeclaredFields::None => None,
+            DeclaredFields::Definition(definition) => field_default(definition.field(name)?),
+            DeclaredFields::Structural { schema, .. } => schema.property(name)?.default_value(),
         };
         value.filter(|value| !value.is_null())
     }
 
-    /// Whether the object has free fields only.
+    /// Whether the object has only free fields.
     pub(super) fn is_free(&self) -> bool {
-        matches!(self.fields, Fields::None) && self.element.is_free()
+        matches!(self.fields, DeclaredFields::None) && self.element.is_free()
     }
 }
 
-/// The default of a built-in field. The documents of the API have one for every scalar that Go writes
+/// The default of a built-in field. The OpenAPI documents have one for each scalar that Go writes
 /// even if it is zero.
-fn default_of(field: &builtin::FieldDefinition) -> Option<&Value> {
+fn field_default(field: &builtin::Field) -> Option<&Value> {
     static EMPTY: Value = Value::String(String::new());
     static FALSE: Value = Value::Bool(false);
     static ZERO: LazyLock<Value> = LazyLock::new(|| 0.into());
@@ -265,79 +278,86 @@ fn default_of(field: &builtin::FieldDefinition) -> Option<&Value> {
     })
 }
 
-fn of_definition(definition: &TypeDefinition, atomic: Option<bool>) -> Atom<'_> {
+fn definition_atom(definition: &Definition, atomic: Option<bool>) -> Atom<'_> {
     let atomic = atomic.unwrap_or(definition.is_atomic());
-    match definition.json_form() {
-        JsonForm::FreeObject if definition.name() == RAW_EXTENSION => Atom::free(true),
-        JsonForm::Object if !definition.fields().is_empty() => {
-            Atom::map(atomic, Fields::Definition(definition), TypeRef::NOTHING)
+    match definition.shape() {
+        Shape::FreeObject if definition.name() == RAW_EXTENSION => Atom::free(true),
+        Shape::Object if !definition.fields().is_empty() => {
+            Atom::map(atomic, DeclaredFields::Definition(definition), TypeRef::NOTHING)
         }
-        JsonForm::Object | JsonForm::FreeObject => {
-            Atom::map(atomic, Fields::None, TypeRef::deduced())
+        Shape::Object | Shape::FreeObject => {
+            Atom::map(atomic, DeclaredFields::None, TypeRef::deduced())
         }
-        JsonForm::Time | JsonForm::MicroTime | JsonForm::Quantity | JsonForm::ParsedText => {
-            Atom::scalar(Scalar::Any)
+        Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::ParsedText => {
+            Atom::scalar(ScalarType::Any)
         }
         JsonForm::Any | JsonForm::IntOrString => Atom::free(false),
     }
 }
 
-fn of_field(field: &builtin::FieldDefinition) -> Atom<'_> {
+fn field_atom(field: &builtin::Field) -> Atom<'_> {
     let atomic_list = matches!(field.list_type, None | Some(builtin::ListType::Atomic));
     let atomic = (field.atomic || field.granular).then_some(field.atomic);
-    of_type(&field.ty, atomic, atomic_list, &field.list_map_keys)
+    type_atom(&field.ty, atomic, atomic_list, &field.list_map_keys)
 }
 
-fn of_type<'a>(
-    ty: &'a FieldType,
+fn type_atom<'a>(
+    ty: &'a Type,
     atomic_map: Option<bool>,
     atomic_list: bool,
     keys: &'a [Box<str>],
 ) -> Atom<'a> {
     match ty {
-        FieldType::String | FieldType::Bytes => Atom::scalar(Scalar::String),
-        FieldType::Int32 | FieldType::Int64 | FieldType::Double => Atom::scalar(Scalar::Numeric),
-        FieldType::Boolean => Atom::scalar(Scalar::Boolean),
-        FieldType::List(element) => Atom::list(atomic_list, keys, TypeRef(Kind::Inner(element))),
-        FieldType::Map(element) => {
-            let element = TypeRef(Kind::Inner(element));
-            Atom::map(atomic_map.unwrap_or_default(), Fields::None, element)
+        Type::String | Type::Bytes => Atom::scalar(ScalarType::String),
+        Type::Int32 | Type::Int64 | Type::Double => Atom::scalar(ScalarType::Numeric),
+        Type::Boolean => Atom::scalar(ScalarType::Boolean),
+        Type::List(element) => Atom::list(atomic_list, keys, TypeRef(TypeSource::Inner(element))),
+        Type::Map(element) => {
+            let element = TypeRef(TypeSource::Inner(element));
+            Atom::map(atomic_map.unwrap_or_default(), DeclaredFields::None, element)
         }
-        FieldType::Object(_) => ty
-            .definition()
-            .map_or_else(|| Atom::free(false), |definition| of_definition(definition, atomic_map)),
+        Type::Object(_) => ty.definition().map_or_else(
+            || Atom::free(false),
+            |definition| definition_atom(definition, atomic_map),
+        ),
     }
 }
 
-fn of_schema(schema: &Schema, preserving: bool, whole: bool) -> Atom<'_> {
-    let preserving = preserving || schema.preserves_unknown_fields();
-    let whole = whole || schema.is_embedded_resource();
+fn schema_atom(schema: &Schema, preserves_unknown: bool, is_object_root: bool) -> Atom<'_> {
+    let preserves_unknown = preserves_unknown || schema.preserves_unknown_fields();
+    let is_object_root = is_object_root || schema.is_embedded_resource();
+    let nested = |schema| {
+        TypeRef(TypeSource::Structural { schema, preserves_unknown, is_object_root: false })
+    };
     let map = || {
-        let named = whole || schema.properties().len() > 0;
+        let has_fields = is_object_root || schema.properties().len() > 0;
         let element = match schema.additional_properties() {
-            Some(schema) => TypeRef(Kind::Structural { schema, preserving, whole: false }),
-            None if preserving || !named || schema.allows_any_property() => TypeRef::deduced(),
+            Some(schema) => nested(schema),
+            None if preserves_unknown || !has_fields || schema.allows_any_property() => {
+                TypeRef::deduced()
+            }
             None => TypeRef::NOTHING,
         };
-        let fields =
-            if named { Fields::Structural { schema, preserving, whole } } else { Fields::None };
+        let fields = if has_fields {
+            DeclaredFields::Structural { schema, preserves_unknown, is_object_root }
+        } else {
+            DeclaredFields::None
+        };
         MapType { atomic: schema.is_atomic_map(), fields, element }
     };
     let list = || {
         let atomic = matches!(schema.list_type(), None | Some(structural::ListType::Atomic));
-        let element = schema.items().map_or(TypeRef(Kind::Atomic), |schema| {
-            TypeRef(Kind::Structural { schema, preserving, whole: false })
-        });
+        let element = schema.items().map_or(TypeRef(TypeSource::Atomic), nested);
         ListType { atomic, keys: schema.list_map_keys(), element }
     };
     match schema.type_name() {
         Some("object") => Atom { map: Some(map()), ..Atom::default() },
         Some("array") => Atom { list: Some(list()), ..Atom::default() },
-        Some("integer" | "number") => Atom::scalar(Scalar::Numeric),
-        Some("boolean") => Atom::scalar(Scalar::Boolean),
-        // Checking what has a format is left to those who know formats.
-        Some(_) if schema.has_format() => Atom::scalar(Scalar::Any),
-        Some(_) => Atom::scalar(Scalar::String),
-        None => Atom { scalar: Some(Scalar::Any), list: Some(list()), map: Some(map()) },
+        Some("integer" | "number") => Atom::scalar(ScalarType::Numeric),
+        Some("boolean") => Atom::scalar(ScalarType::Boolean),
+        // Other code validates formats.
+        Some(_) if schema.has_format() => Atom::scalar(ScalarType::Any),
+        Some(_) => Atom::scalar(ScalarType::String),
+        None => Atom { scalar: Some(ScalarType::Any), list: Some(list()), map: Some(map()) },
     }
 }

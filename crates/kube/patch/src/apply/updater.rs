@@ -1,15 +1,15 @@
-//! Who owns which fields after a write, and what an applied configuration makes of an object.
+//! Field ownership after a write, and the object after an apply.
 
-use super::compare::{Comparison, compare};
-use super::fieldset::set_of;
-use super::filter::Filter;
+use super::compare::{FieldComparison, compare};
+use super::fieldset::field_set;
+use super::filter::FieldFilter;
 use super::merge::merge;
-use super::path::Path;
-use super::problems::Problems;
+use super::path::ObjectPath;
+use super::problems::TypeProblems;
 use super::prune::prune;
 use super::reconcile::reconcile;
 use super::scalar;
-use super::set::Set;
+use super::set::FieldSet;
 use super::types::TypeRef;
 use super::validate::{Duplicates, validate};
 use serde_json::Value;
@@ -17,83 +17,83 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a manager owns.
+/// The fields that a manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owned {
+pub struct VersionedSet {
     /// The fields.
-    pub set: Set,
-    /// The version of the API in which the fields are named, such as `apps/v1`.
+    pub set: FieldSet,
+    /// The API version of the fields, such as `apps/v1`.
     pub api_version: Arc<str>,
-    /// Whether the manager applies configurations; otherwise it writes objects.
+    /// Whether the manager applies configurations; otherwise it updates objects.
     pub applied: bool,
 }
 
-/// What managers own, by their identifiers. What those look like is the caller's business; they
-/// are compared and, in conflicts, given back.
-pub type Managers = BTreeMap<String, Owned>;
+/// The owned fields by manager identifier. The caller defines the identifiers; this module compares
+/// them and returns them in conflicts.
+pub type Managers = BTreeMap<String, VersionedSet>;
 
-/// Why an object cannot be converted: whoever has the versions says it.
+/// An object cannot be converted; the implementation of [`VersionConverter`] provides the error.
 pub type ConversionError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The versions in which a kind is served.
-pub trait Versions {
-    /// The object in another version. Only asked for versions that have a type.
+/// The served versions of a kind.
+pub trait VersionConverter {
+    /// Converts an object to another version, which has a type.
     ///
     /// # Errors
-    /// If that is not possible.
+    /// The conversion failed.
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError>;
 
-    /// The type of the kind in a version; none if the version is not served (any more).
+    /// The type of the kind in a version; none if the version is not served.
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>>;
 }
 
-/// Works out ownership of one kind of objects.
+/// Computes field ownership for one kind.
 #[derive(Clone, Copy)]
 pub struct Updater<'a> {
     /// The versions of the kind.
-    pub versions: &'a dyn Versions,
-    /// Which fields of a request in a version count; in a version that is not here, all do.
-    pub filters: &'a BTreeMap<String, Filter>,
+    pub versions: &'a dyn VersionConverter,
+    /// The fields of a request that count, by version; without a filter, all fields count.
+    pub filters: &'a BTreeMap<String, FieldFilter>,
 }
 
-/// What became of an applied configuration.
+/// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
-    /// The object after it, in the version of the request; none if it is the one before.
+pub struct ApplyResult {
+    /// The object after the apply, in the version of the request; none if it did not change.
     pub object: Option<Value>,
-    /// The owners of its fields.
+    /// The field owners.
     pub managers: Managers,
 }
 
-/// A field that somebody else owns.
+/// A field of an apply that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflict {
-    /// The identifier of the owner.
+pub struct FieldConflict {
+    /// The identifier of the other manager.
     pub manager: String,
     /// The field.
-    pub path: Path,
+    pub path: ObjectPath,
 }
 
-/// Why ownership could not be worked out.
+/// Field ownership cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// Others own what the configuration changes. Sorted by managers.
+    /// Other managers own changed fields. Sorted by manager.
     #[error("{}", Conflicts(.0))]
-    Conflicts(Vec<Conflict>),
-    /// A value does not have its type. Where it was found, in the words of the original.
+    Conflicts(Vec<FieldConflict>),
+    /// A value does not have its type. The context has Kubernetes' text.
     #[error("{context}{problems}")]
     Invalid {
-        /// What was being done, with a colon behind it; or nothing.
+        /// The failed step, with a colon after it; or empty.
         context: String,
-        /// What is wrong.
-        problems: Problems,
+        /// The problems of the value.
+        problems: TypeProblems,
     },
-    /// An object cannot be converted to the version of a manager. Where, and why.
+    /// An object cannot be converted to the version of a manager.
     #[error("{context}{source}")]
     Conversion {
-        /// What was being done, with a colon behind it; or nothing.
+        /// The failed step, with a colon after it; or empty.
         context: String,
-        /// Why not.
+        /// The error.
         source: ConversionError,
     },
     /// The version of the request is not served.
@@ -101,15 +101,15 @@ pub enum ApplyError {
     UnknownVersion(String),
 }
 
-struct Conflicts<'a>(&'a [Conflict]);
+struct Conflicts<'a>(&'a [FieldConflict]);
 
 impl fmt::Display for Conflicts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [conflict] = self.0 {
             return write!(f, "conflict with {:?}: {}", conflict.manager, conflict.path);
         }
-        for (at, group) in self.0.chunk_by(|one, two| one.manager == two.manager).enumerate() {
-            let line = if at == 0 { "" } else { "\n" };
+        for (index, group) in self.0.chunk_by(|one, two| one.manager == two.manager).enumerate() {
+            let line = if index == 0 { "" } else { "\n" };
             write!(f, "{line}conflicts with {:?}:", group[0].manager)?;
             group.iter().try_for_each(|conflict| write!(f, "\n- {}", conflict.path))?;
         }
@@ -124,14 +124,14 @@ impl fmt::Debug for Updater<'_> {
 }
 
 impl Updater<'_> {
-    /// The owners of fields after a manager wrote an object.
+    /// The field owners after a manager wrote an object.
     ///
-    /// The manager owns what it changed and added; others lose that and what was removed. Who owns
-    /// nothing any more is dropped, as are managers of versions that are not served. `live` is what
-    /// was there, without fields for a new object; both objects are in `version`.
+    /// The manager owns the changed and added fields. Other managers lose those and the removed
+    /// ones. A manager without fields is dropped, and so is one of a version that is not served.
+    /// `live` is the object before, without fields for a new object; both objects are in `version`.
     ///
     /// # Errors
-    /// If an object does not have its type or cannot be converted.
+    /// An object does not have its type or cannot be converted.
     pub fn update(
         &self,
         live: &Value,
@@ -140,29 +140,30 @@ impl Updater<'_> {
         managers: Managers,
         manager: &str,
     ) -> Result<Managers, ApplyError> {
-        let mut lives = Lives { version, live, others: BTreeMap::new() };
-        let mut managers = self.reconciled(managers, &mut lives)?;
-        let comparison = self.transfer(&lives, new, &mut managers, manager, true)?;
+        let mut live_objects = LiveObjects { version, live, others: BTreeMap::new() };
+        let mut managers = self.reconcile_managers(managers, &mut live_objects)?;
+        let comparison = self.transfer(&live_objects, new, &mut managers, manager, true)?;
         let own = managers.remove(manager).map(|owned| owned.set).unwrap_or_default();
         let own =
             own.difference(&comparison.removed).union(comparison.modified).union(comparison.added);
-        let own = self.counting(own, version);
+        let own = self.filter_set(own, version);
         if !own.is_empty() {
-            let owned = Owned { set: own, api_version: version.into(), applied: false };
+            let owned = VersionedSet { set: own, api_version: version.into(), applied: false };
             managers.insert(manager.to_owned(), owned);
         }
         Ok(managers)
     }
 
-    /// What a configuration makes of an object, and who owns its fields then.
+    /// Applies a configuration to an object and returns the object and its field owners.
     ///
-    /// The configuration is merged into the object; what the manager applied before and does not any
-    /// more goes, unless others own it. The manager then owns what it applied. All objects are in
-    /// `version`. The configuration must be [valid](super::validate) without duplicates.
+    /// The configuration is merged into the object. Fields that the manager applied before and
+    /// omits now are removed, unless other managers own them. The manager then owns the applied
+    /// fields. All objects are in `version`. The configuration must be [valid](super::validate)
+    /// without duplicates.
     ///
     /// # Errors
-    /// [`ApplyError::Conflicts`] if others own what would change and `force` is not set; others
-    /// if an object does not have its type or cannot be converted.
+    /// [`ApplyError::Conflicts`] if other managers own changed fields and `force` is not set; other
+    /// errors if an object does not have its type or cannot be converted.
     pub fn apply(
         &self,
         live: &Value,
@@ -171,48 +172,51 @@ impl Updater<'_> {
         managers: Managers,
         manager: &str,
         force: bool,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<ApplyResult, ApplyError> {
         let ty = self.type_of(version)?;
-        let mut lives = Lives { version, live, others: BTreeMap::new() };
-        let mut managers = self.reconciled(managers, &mut lives)?;
+        let mut live_objects = LiveObjects { version, live, others: BTreeMap::new() };
+        let mut managers = self.reconcile_managers(managers, &mut live_objects)?;
         let mut new = live.clone();
         merge(&mut new, config, ty).map_err(invalid("failed to merge config: "))?;
-        let set = set_of(config, ty).map_err(invalid("failed to get field set: "))?;
-        let owned =
-            Owned { set: self.counting(set, version), api_version: version.into(), applied: true };
+        let set = field_set(config, ty).map_err(invalid("failed to get field set: "))?;
+        let owned = VersionedSet {
+            set: self.filter_set(set, version),
+            api_version: version.into(),
+            applied: true,
+        };
         let last = managers.insert(manager.to_owned(), owned);
         if let Some(last) = last
             .filter(|last| !last.set.is_empty() && !mainstay_fault::is_on("apply-removes-nothing"))
         {
             new = prune(self.versions, new, version, &managers, manager, &last)?;
         }
-        self.transfer(&lives, &new, &mut managers, manager, force)?;
-        let object = (!scalar::same(live, &new)).then_some(new);
-        Ok(Applied { object, managers })
+        self.transfer(&live_objects, &new, &mut managers, manager, force)?;
+        let object = (!scalar::is_equal(live, &new)).then_some(new);
+        Ok(ApplyResult { object, managers })
     }
 
-    /// Compares two objects in the versions of all managers, and takes what changed from every
-    /// manager but one. Gives back what changed in the version of the request.
+    /// Compares two objects in the versions of all managers, and takes the changed fields from all
+    /// managers but one. Returns the comparison in the version of the request.
     fn transfer(
         &self,
-        lives: &Lives<'_>,
+        live_objects: &LiveObjects<'_>,
         new: &Value,
         managers: &mut Managers,
         manager: &str,
         force: bool,
-    ) -> Result<Comparison, ApplyError> {
-        let own = self.compared(lives.live, new, lives.version)?;
-        let mut others: BTreeMap<Arc<str>, Comparison> = BTreeMap::new();
+    ) -> Result<FieldComparison, ApplyError> {
+        let own = self.compare_objects(live_objects.live, new, live_objects.version)?;
+        let mut others: BTreeMap<Arc<str>, FieldComparison> = BTreeMap::new();
         let mut conflicts = Vec::new();
         let mut losses = Vec::new();
         for (name, owned) in managers.iter().filter(|(name, _)| *name != manager) {
-            if let Some(old) = lives.others.get(&owned.api_version)
+            if let Some(old) = live_objects.others.get(&owned.api_version)
                 && !others.contains_key(&owned.api_version)
             {
                 let version = &owned.api_version;
                 let context = || "failed to convert new object: ".to_owned();
                 let new = convert(self.versions, new, version, context)?;
-                others.insert(version.clone(), self.compared(old, &new, version)?);
+                others.insert(version.clone(), self.compare_objects(old, &new, version)?);
             }
             let comparison = others.get(&owned.api_version).unwrap_or(&own);
             let lost = (owned.set.intersection(&comparison.modified))
@@ -222,7 +226,7 @@ impl Updater<'_> {
                     lost.paths()
                         .into_iter()
                         .skip(usize::from(mainstay_fault::is_on("conflicts-lack-a-field")))
-                        .map(|path| Conflict { manager: name.clone(), path }),
+                        .map(|path| FieldConflict { manager: name.clone(), path }),
                 );
             }
             losses.push((name.clone(), lost));
@@ -243,17 +247,22 @@ impl Updater<'_> {
         Ok(own)
     }
 
-    fn compared(&self, live: &Value, new: &Value, version: &str) -> Result<Comparison, ApplyError> {
+    fn compare_objects(
+        &self,
+        live: &Value,
+        new: &Value,
+        version: &str,
+    ) -> Result<FieldComparison, ApplyError> {
         let comparison = compare(live, new, self.type_of(version)?)
             .map_err(invalid("failed to compare objects: "))?;
-        Ok(Comparison {
-            removed: self.counting(comparison.removed, version),
-            modified: self.counting(comparison.modified, version),
-            added: self.counting(comparison.added, version),
+        Ok(FieldComparison {
+            removed: self.filter_set(comparison.removed, version),
+            modified: self.filter_set(comparison.modified, version),
+            added: self.filter_set(comparison.added, version),
         })
     }
 
-    fn counting(&self, set: Set, version: &str) -> Set {
+    fn filter_set(&self, set: FieldSet, version: &str) -> FieldSet {
         match self.filters.get(version) {
             Some(filter) => filter.apply(set),
             None => set,
@@ -265,19 +274,19 @@ impl Updater<'_> {
             .ok_or_else(|| ApplyError::UnknownVersion(version.to_owned()))
     }
 
-    /// Managers of served versions, their sets as the types are now. Converts what was there to the
-    /// versions of them all.
-    fn reconciled(
+    /// Keeps the managers of served versions and adapts their sets to the current types. Converts
+    /// the live object to the versions of all managers.
+    fn reconcile_managers(
         &self,
         mut managers: Managers,
-        lives: &mut Lives<'_>,
+        live_objects: &mut LiveObjects<'_>,
     ) -> Result<Managers, ApplyError> {
         managers.retain(|_, owned| self.versions.type_of(&owned.api_version).is_some());
         for owned in managers.values_mut() {
             let version = &owned.api_version;
-            if **version != *lives.version && !lives.others.contains_key(version) {
-                let live = convert(self.versions, lives.live, version, String::new)?;
-                lives.others.insert(version.clone(), live);
+            if **version != *live_objects.version && !live_objects.others.contains_key(version) {
+                let live = convert(self.versions, live_objects.live, version, String::new)?;
+                live_objects.others.insert(version.clone(), live);
             }
             if let Some(set) = reconcile(&owned.set, self.type_of(version)?) {
                 owned.set = set;
@@ -287,17 +296,17 @@ impl Updater<'_> {
     }
 }
 
-/// What was there, in the version of the request and in those of managers.
-struct Lives<'a> {
+/// The live object in the version of the request and in those of managers.
+struct LiveObjects<'a> {
     version: &'a str,
     live: &'a Value,
     others: BTreeMap<Arc<str>, Value>,
 }
 
-/// An object in another version that has a type. It must have that type, without elements that are
-/// there twice.
+/// Converts an object to another version. The result must have its type, without duplicate list
+/// elements.
 pub(super) fn convert(
-    versions: &dyn Versions,
+    versions: &dyn VersionConverter,
     object: &Value,
     version: &str,
     context: impl Fn() -> String,
@@ -306,12 +315,12 @@ pub(super) fn convert(
         .convert(object, version)
         .map_err(|source| ApplyError::Conversion { context: context(), source })?;
     if let Some(ty) = versions.type_of(version) {
-        validate(&converted, ty, Duplicates::Refused)
+        validate(&converted, ty, Duplicates::Rejected)
             .map_err(|problems| ApplyError::Invalid { context: context(), problems })?;
     }
     Ok(converted)
 }
 
-fn invalid(context: &str) -> impl Fn(Problems) -> ApplyError {
+fn invalid(context: &str) -> impl Fn(TypeProblems) -> ApplyError {
     move |problems| ApplyError::Invalid { context: context.to_owned(), problems }
 }

@@ -1,72 +1,76 @@
-//! Whether a value has its type, as far as apply needs it.
+//! Validation of a value against its type, as far as server-side apply needs it.
 
 use super::path::Step;
-use super::problems::Problems;
-use super::types::{ListType, MapType, Scalar, Shaped, TypeRef};
+use super::problems::TypeProblems;
+use super::types::{ListType, MapType, ScalarType, TypeRef, TypeShape};
 use super::{lists, scalar};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What to think of elements of sets and list maps that are there twice.
+/// Whether duplicate elements of sets and list maps are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
-    /// Stored objects may have them.
+    /// As in stored objects.
     Allowed,
-    /// Applied configurations may not.
-    Refused,
+    /// As in applied configurations.
+    Rejected,
 }
 
-/// Checks that a value has its type: kinds of values, fields that the type does not name, and
-/// elements of sets and list maps.
+/// Validates a value: the kinds of values, undeclared fields, and the elements of sets and list
+/// maps.
 ///
 /// # Errors
-/// All problems, in the words of the original.
-pub fn validate(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates) -> Result<(), Problems> {
-    let mut problems = Problems::default();
+/// All problems, with the text of structured-merge-diff.
+pub fn validate(
+    value: &Value,
+    ty: TypeRef<'_>,
+    duplicates: Duplicates,
+) -> Result<(), TypeProblems> {
+    let mut problems = TypeProblems::default();
     visit(value, ty, duplicates, &mut problems);
     problems.result()
 }
 
-fn visit(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates, problems: &mut Problems) {
+fn visit(value: &Value, ty: TypeRef<'_>, duplicates: Duplicates, problems: &mut TypeProblems) {
     match ty.resolve().shape(value) {
         None => problems.add("schema error: invalid atom: inlined"),
-        Some(Shaped::Scalar(scalar)) => {
-            if let Some(found) = wrong_scalar(scalar, value) {
-                problems.add(found);
+        Some(TypeShape::Scalar(scalar)) => {
+            if let Some(problem) = scalar_problem(scalar, value) {
+                problems.add(problem);
             }
         }
-        Some(Shaped::List(list)) => match value {
+        Some(TypeShape::List(list)) => match value {
             Value::Array(items) => visit_items(items, &list, duplicates, problems),
             Value::Null => {}
-            other => problems.add(format!("expected list, got {}", shown(other))),
+            other => problems.add(format!("expected list, got {}", go_pointer(other))),
         },
-        Some(Shaped::Map(map)) => match value {
+        Some(TypeShape::Map(map)) => match value {
             Value::Object(_) => visit_fields(value, &map, duplicates, problems),
             Value::Null => {}
-            other => problems.add(format!("expected map, got {}", shown(other))),
+            other => problems.add(format!("expected map, got {}", go_pointer(other))),
         },
     }
 }
 
-/// A step in the order of sets.
-struct InOrder<'a>(Step<'a>);
+/// A path element with the order of field sets.
+struct OrderedStep<'a>(Step<'a>);
 
-impl PartialEq for InOrder<'_> {
+impl PartialEq for OrderedStep<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for InOrder<'_> {}
+impl Eq for OrderedStep<'_> {}
 
-impl PartialOrd for InOrder<'_> {
+impl PartialOrd for OrderedStep<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for InOrder<'_> {
+impl Ord for OrderedStep<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.order(&other.0)
     }
@@ -76,33 +80,33 @@ fn visit_items(
     items: &[Value],
     list: &ListType<'_>,
     duplicates: Duplicates,
-    problems: &mut Problems,
+    problems: &mut TypeProblems,
 ) {
     if list.atomic {
-        for (at, item) in items.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             problems.below(
-                || format!("[{at}]"),
+                || format!("[{index}]"),
                 |problems| visit(item, list.element, duplicates, problems),
             );
         }
         return;
     }
-    let mut seen: BTreeSet<InOrder<'_>> = BTreeSet::new();
-    for (at, item) in items.iter().enumerate() {
+    let mut visited: BTreeSet<OrderedStep<'_>> = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
         let step = match lists::step(list, item) {
             Ok(step) => step,
-            Err(found) => {
-                problems.add(format!("element {at}: {found}"));
+            Err(error) => {
+                problems.add(format!("element {index}: {error}"));
                 return;
             }
         };
-        let step = InOrder(step);
-        if let Some(same) = seen.get(&step) {
-            if duplicates == Duplicates::Refused {
+        let step = OrderedStep(step);
+        if let Some(same) = visited.get(&step) {
+            if duplicates == Duplicates::Rejected {
                 problems.add(format!("duplicate entries for key {}", same.0));
             }
         } else {
-            seen.insert(step);
+            visited.insert(step);
         }
         problems.below(
             || lists::step(list, item).map(|step| step.to_string()).unwrap_or_default(),
@@ -111,7 +115,12 @@ fn visit_items(
     }
 }
 
-fn visit_fields(value: &Value, map: &MapType<'_>, duplicates: Duplicates, problems: &mut Problems) {
+fn visit_fields(
+    value: &Value,
+    map: &MapType<'_>,
+    duplicates: Duplicates,
+    problems: &mut TypeProblems,
+) {
     for (name, field) in value.as_object().into_iter().flatten() {
         let ty = map.field(name).unwrap_or(map.element);
         if ty.is_nothing() {
@@ -122,31 +131,33 @@ fn visit_fields(value: &Value, map: &MapType<'_>, duplicates: Duplicates, proble
     }
 }
 
-/// What is wrong with a scalar; nothing with null.
-pub(super) fn wrong_scalar(scalar: Scalar, value: &Value) -> Option<String> {
+/// The problem of a scalar; none for null.
+pub(super) fn scalar_problem(scalar: ScalarType, value: &Value) -> Option<String> {
     match (scalar, value) {
         (_, Value::Null)
-        | (Scalar::Numeric | Scalar::Any, Value::Number(_))
-        | (Scalar::String | Scalar::Any, Value::String(_))
-        | (Scalar::Boolean | Scalar::Any, Value::Bool(_)) => None,
-        (Scalar::Numeric, other) => {
+        | (ScalarType::Numeric | ScalarType::Any, Value::Number(_))
+        | (ScalarType::String | ScalarType::Any, Value::String(_))
+        | (ScalarType::Boolean | ScalarType::Any, Value::Bool(_)) => None,
+        (ScalarType::Numeric, other) => {
             Some(format!("expected numeric (int or float), got {}", scalar::go_type(other)))
         }
-        (Scalar::String, other) => {
+        (ScalarType::String, other) => {
             let mut text = "expected string, got &value.valueUnstructured{Value:".to_owned();
-            scalar::write_syntax(&mut text, other);
+            scalar::write_go_syntax(&mut text, other);
             text.push('}');
             Some(text)
         }
-        (Scalar::Boolean, other) => Some(format!("expected boolean, got {}", shown(other))),
-        (Scalar::Any, other) => Some(format!("expected any scalar, got {}", shown(other))),
+        (ScalarType::Boolean, other) => {
+            Some(format!("expected boolean, got {}", go_pointer(other)))
+        }
+        (ScalarType::Any, other) => Some(format!("expected any scalar, got {}", go_pointer(other))),
     }
 }
 
-/// A value as the original's messages show it.
-fn shown(value: &Value) -> String {
+/// A value as Go prints a pointer to its wrapper.
+fn go_pointer(value: &Value) -> String {
     let mut text = "&{".to_owned();
-    scalar::write_plain(&mut text, value);
+    scalar::write_go_value(&mut text, value);
     text.push('}');
     text
 }

@@ -1,4 +1,4 @@
-//! Why an operation does not apply, in the words of Go's library.
+//! Errors of JSON patch operations, with the texts of Go's library.
 
 use crate::depth::MAX_DEPTH;
 use std::fmt;
@@ -6,51 +6,51 @@ use std::fmt;
 /// An operation of a JSON patch does not apply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperationError {
-    /// It does not have a part that it needs.
+    /// The operation lacks a member.
     #[error(
         "{operation} operation failed to decode {field}: operation missing {field} field: missing value"
     )]
     NoField {
-        /// What it does.
+        /// The operation.
         operation: String,
-        /// The part.
+        /// The member.
         field: &'static str,
     },
-    /// It does what no operation does.
+    /// The operation is unknown.
     #[error("Unexpected kind: {operation}")]
     UnknownOperation {
-        /// What it does.
+        /// The operation.
         operation: String,
     },
-    /// The object has nothing at one of its paths.
-    #[error("{operation} operation does not apply: {}: missing value", missing(operation, *end, path))]
+    /// The object has no value at a path of the operation.
+    #[error("{operation} operation does not apply: {}: missing value", missing_path(operation, *member, path))]
     NoPath {
-        /// What it does.
+        /// The operation.
         operation: &'static str,
-        /// Which of its paths.
-        end: End,
+        /// The member of the operation with the path.
+        member: PathMember,
         /// The path.
         path: String,
     },
-    /// A list has no element at the path whose value is replaced.
+    /// A list has no element at the path of a `replace`.
     #[error("replace operation does not apply: doc is missing key: {path}: missing value")]
     NoElement {
         /// The path.
         path: String,
     },
-    /// What is at one of its paths does not take it.
+    /// The container at a path of the operation does not accept it.
     #[error("{0}: {1}")]
-    Element(Place, ElementError),
+    Element(ErrorLocation, ElementError),
     /// The root is replaced by a value that is neither object nor list.
     #[error("replace operation value must be object or array")]
-    RootKind,
-    /// The value that is tested is another one.
+    RootType,
+    /// The value of a `test` differs.
     #[error("testing value {path} failed: test failed")]
     TestFailed {
         /// The path.
         path: String,
     },
-    /// The object would be nested too deep.
+    /// The object would be nested too deeply.
     #[error("the object would be nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// The copies of a patch are too large.
@@ -58,44 +58,44 @@ pub enum OperationError {
         "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {limit}"
     )]
     CopyTooLarge {
-        /// Bytes that they would add.
+        /// The bytes that the copies add.
         copied: usize,
-        /// Bytes that they may add.
+        /// The bytes that they may add.
         limit: usize,
     },
 }
 
-/// Which path of an operation.
+/// The member of an operation that has a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Where its value comes from.
+pub enum PathMember {
+    /// `from`.
     From,
-    /// Where it is done.
+    /// `path`.
     Path,
 }
 
-fn missing(operation: &str, end: End, path: &str) -> String {
-    match (operation, end) {
+fn missing_path(operation: &str, member: PathMember, path: &str) -> String {
+    match (operation, member) {
         ("add" | "remove", _) => format!("doc is missing path: \"{path}\""),
         ("test", _) => format!("is missing path: {path}"),
-        ("move" | "copy", End::From) => format!("doc is missing from path: {path}"),
-        ("move" | "copy", End::Path) => format!("doc is missing destination path: {path}"),
+        ("move" | "copy", PathMember::From) => format!("doc is missing from path: {path}"),
+        ("move" | "copy", PathMember::Path) => format!("doc is missing destination path: {path}"),
         _ => format!("doc is missing path: {path}"),
     }
 }
 
-/// Where an operation stopped.
+/// The location of an error of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// At the path of an operation.
+pub enum ErrorLocation {
+    /// The path of an operation.
     Path(&'static str, String),
-    /// Where a copy comes from.
+    /// The source of a copy.
     CopyFrom(String),
-    /// Where a copy goes.
+    /// The destination of a copy.
     CopyTo,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(operation, path) => write!(f, "error in {operation} for path: '{path}'"),
@@ -105,16 +105,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// An object or a list does not take an operation.
+/// An object or a list does not accept an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ElementError {
-    /// The key is no number, and a list has elements.
+    /// The key of a list element is no number.
     #[error("strconv.Atoi: parsing {key:?}: invalid syntax")]
     NotANumber {
         /// The key.
         key: String,
     },
-    /// The key of something new is no number, and a list has elements.
+    /// The key of a new list element is no number.
     #[error(
         "value was not a proper array index: '{key}': strconv.Atoi: parsing {key:?}: invalid syntax"
     )]
@@ -122,11 +122,11 @@ pub enum ElementError {
         /// The key.
         key: String,
     },
-    /// The list has no such element.
-    #[error("Unable to access invalid index: {at}: invalid array index")]
-    NoIndex {
-        /// Which one.
-        at: i64,
+    /// The list has no element with this index.
+    #[error("Unable to access invalid index: {index}: invalid array index")]
+    InvalidIndex {
+        /// The index.
+        index: i64,
     },
     /// The object has no such field.
     #[error("Unable to remove nonexistent key: {key}: missing value")]
@@ -134,7 +134,7 @@ pub enum ElementError {
         /// The field.
         key: String,
     },
-    /// There is neither object nor list.
+    /// The value is neither an object nor a list.
     #[error("missing value")]
-    NoHolder,
+    NoContainer,
 }

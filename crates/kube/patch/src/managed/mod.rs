@@ -1,14 +1,14 @@
-//! Who owns which field: `metadata.managedFields` as a Kubernetes API keeps them.
+//! Managed fields: `metadata.managedFields` as in the Kubernetes API.
 //!
-//! Every write goes through here, on its way from what the client sent to what is stored.
-//! [`crate::apply`] works out which fields a write takes and gives; this module knows in whose name,
-//! since when, and how that is written down.
+//! Each write passes this module between the request and the store. [`crate::apply`] computes the
+//! fields that managers gain and lose. This module adds the names and times of managers, and the
+//! form of the entries.
 //!
 //! ```text
-//! create, update, patch:  entries ─► managers ─► who changed what ─► names stripped ─► time ─►
-//!                         at most ten who write ─► entries
-//! apply:                  entries ─► managers (or what was there before) ─► merge, conflicts ─►
-//!                         names stripped ─► time ─► annotation of client-side apply ─► entries
+//! create, update, patch:  entries ─► managers ─► ownership ─► unowned fields stripped ─► time ─►
+//!                         at most ten updaters ─► entries
+//! apply:                  entries ─► managers (or `before-first-apply`) ─► merge, conflicts ─►
+//!                         unowned fields stripped ─► time ─► last-applied annotation ─► entries
 //! ```
 
 mod conflict;
@@ -18,8 +18,8 @@ mod name;
 mod pipeline;
 mod scale;
 
-pub use entry::{Identity, Managed, Operation, ReadEntriesError};
+pub use entry::{ManagedFields, ManagerIdentity, ManagerOperation, ReadEntriesError};
 pub use last_applied::ANNOTATION;
-pub use name::{MAX_NAME, entry_errors, name_errors, name_of_agent};
-pub use pipeline::{Write, is_unchanged, shown};
-pub use scale::{ReplicasPaths, SCALE_API_VERSION, of_parent, of_scale};
+pub use name::{MAX_NAME, entry_errors, manager_of_user_agent, name_errors};
+pub use pipeline::{ManagedWrite, describe_object, is_unchanged};
+pub use scale::{ReplicasPaths, SCALE_API_VERSION, parent_entries, scale_entries};

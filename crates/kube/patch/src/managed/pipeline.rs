@@ -1,82 +1,80 @@
-//! What happens to the managers of an object when somebody writes it.
+//! Updates of managed fields by writes.
 
-use super::entry::{Identity, Managed, Operation};
+use super::entry::{ManagedFields, ManagerIdentity, ManagerOperation};
 use super::{conflict, last_applied};
 use crate::apply::{
-    Applied, ApplyError, Conflict, Duplicates, Filter, Owned, PathElement, Set, Updater, Versions,
-    validate,
+    ApplyError, ApplyResult, Duplicates, FieldConflict, FieldFilter, FieldSet, PathElement,
+    Updater, VersionConverter, VersionedSet, validate,
 };
 use mainstay_object::{Gvk, Object, Reason, Status};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The most managers that have written an object; older ones become [`ANCIENT`].
+/// The most managers that update an object; older ones are merged into [`ANCIENT_CHANGES`].
 const MAX_UPDATERS: usize = 10;
-/// Who holds the fields of managers that were too many.
-const ANCIENT: &str = "ancient-changes";
-/// Who holds the fields of an object that nobody managed before somebody applied to it.
-const BEFORE: &str = "before-first-apply";
-/// Who a manager is that has no name.
-const NAMELESS: &str = "unknown";
-/// The manager of the write that is under way, while what it changes is worked out.
-const PRESENT: &str = "current-operation";
-/// Where managers are in an object.
+/// The manager with the fields of merged managers.
+const ANCIENT_CHANGES: &str = "ancient-changes";
+/// The manager with the fields of an object without managers before its first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+/// The name of a manager without a name.
+const UNKNOWN_MANAGER: &str = "unknown";
+/// The temporary manager of the current write.
+const CURRENT_OPERATION: &str = "current-operation";
+/// The path of the entries in an object.
 const ENTRIES: [&str; 2] = ["metadata", "managedFields"];
 
-/// A write: by whom, of what.
+/// A write of an object by a manager.
 #[derive(Clone, Copy)]
-pub struct Write<'a> {
-    /// The name of the manager; may be empty for one that does not apply.
+pub struct ManagedWrite<'a> {
+    /// The name of the manager; may be empty unless it applies.
     pub manager: &'a str,
-    /// The kind, in the version in which the objects are given.
+    /// The kind, in the version of the objects.
     pub gvk: &'a Gvk,
-    /// The subresource that is written to; empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub subresource: &'a str,
     /// The time: RFC 3339 with seconds, in UTC.
     pub now: &'a str,
     /// The versions of the kind.
-    pub versions: &'a dyn Versions,
-    /// Which fields count, by version.
-    pub filters: &'a BTreeMap<String, Filter>,
-    /// What the original calls an empty object: without fields but those that its Go type always
-    /// writes.
+    pub versions: &'a dyn VersionConverter,
+    /// The fields that count, by version.
+    pub filters: &'a BTreeMap<String, FieldFilter>,
+    /// Kubernetes' empty object: only the fields that its Go type always writes.
     pub empty: &'a Value,
 }
 
-impl std::fmt::Debug for Write<'_> {
+impl std::fmt::Debug for ManagedWrite<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Write({:?} {} {:?})", self.manager, self.gvk, self.subresource)
+        write!(f, "ManagedWrite({:?} {} {:?})", self.manager, self.gvk, self.subresource)
     }
 }
 
-impl Write<'_> {
-    /// Settles the managers of an object about to be created, which has none itself. Those that the
-    /// client sent are where it starts, if they can be read.
-    pub fn created(&self, object: &mut Object, sent: Option<&Value>) {
-        let managed = Managed::read(sent).unwrap_or_default();
+impl ManagedWrite<'_> {
+    /// Sets the managed fields of a new object, which has none itself. Valid entries from the
+    /// client are the starting point.
+    pub fn set_on_create(&self, object: &mut Object, sent: Option<&Value>) {
+        let managed = ManagedFields::read(sent).unwrap_or_default();
         let mut new = std::mem::take(object).into_value();
         let managed = self.updated_managers(self.empty, &new, managed, self.manager);
-        put(&mut new, managed.ok().and_then(|managed| managed.write()));
+        set_entries(&mut new, managed.ok().and_then(|managed| managed.write()));
         *object = Object::from_value(new).unwrap_or_default();
     }
 
-    /// Settles the managers of an object that replaces another one. What the client says of them
-    /// counts if it can be read and the object itself is written: an empty list, or a list of one
-    /// empty entry, makes the object forget them all. Nobody is followed on an object without
-    /// managers.
+    /// Sets the managed fields of an object that replaces another one. Valid entries from the
+    /// client are the starting point if the object itself is written. An empty list, or a list of
+    /// one empty entry, removes all managers. An object without managers gets none.
     ///
-    /// The new object has no managers itself: those that the client sent are apart. The live object
-    /// is put back as it was.
-    pub fn updated(&self, live: &mut Object, object: &mut Object, sent: Option<&Value>) {
+    /// The new object has no entries itself: `sent` has those of the client. The live object is
+    /// restored.
+    pub fn set_on_update(&self, live: &mut Object, object: &mut Object, sent: Option<&Value>) {
         let before = live.remove(&ENTRIES);
         let managed = self.starting_point(sent, before.as_ref());
         if !managed.is_empty() {
             let old = std::mem::take(live).into_value();
             let mut new = std::mem::take(object).into_value();
             let managed = self.updated_managers(&old, &new, managed, self.manager);
-            put(&mut new, managed.ok().and_then(|managed| managed.write()));
-            // What went in as objects comes out as objects.
+            set_entries(&mut new, managed.ok().and_then(|managed| managed.write()));
+            // Both values were objects, so the conversions do not fail.
             *live = Object::from_value(old).unwrap_or_default();
             *object = Object::from_value(new).unwrap_or_default();
         }
@@ -85,48 +83,48 @@ impl Write<'_> {
         }
     }
 
-    /// The managers that an update starts with.
-    fn starting_point(&self, sent: Option<&Value>, before: Option<&Value>) -> Managed {
+    /// The managers before an update.
+    fn starting_point(&self, sent: Option<&Value>, before: Option<&Value>) -> ManagedFields {
         if self.subresource.is_empty() {
             if is_reset(sent) {
-                return Managed::default();
+                return ManagedFields::default();
             }
-            if let Ok(managed) = Managed::read(sent)
+            if let Ok(managed) = ManagedFields::read(sent)
                 && !managed.is_empty()
             {
                 return managed;
             }
         }
-        Managed::read(before).unwrap_or_default()
+        ManagedFields::read(before).unwrap_or_default()
     }
 
-    /// The managers after a write of a whole object by one who says only what is there.
+    /// The managers after an update of a whole object.
     fn updated_managers(
         &self,
         live: &Value,
         new: &Value,
-        mut managed: Managed,
+        mut managed: ManagedFields,
         name: &str,
-    ) -> Result<Managed, ApplyError> {
+    ) -> Result<ManagedFields, ApplyError> {
         let updater = Updater { versions: self.versions, filters: self.filters };
         let version = self.gvk.api_version();
-        managed.fields = updater.update(live, new, &version, managed.fields, PRESENT)?;
-        strip(&mut managed, PRESENT);
-        let manager = self.key(name, Operation::Update);
-        if let Some(mut owned) = managed.fields.remove(PRESENT) {
+        managed.fields = updater.update(live, new, &version, managed.fields, CURRENT_OPERATION)?;
+        strip(&mut managed, CURRENT_OPERATION);
+        let manager = self.key(name, ManagerOperation::Update);
+        if let Some(mut owned) = managed.fields.remove(CURRENT_OPERATION) {
             if let Some(before) = managed.fields.remove(&manager) {
                 owned.set = owned.set.union(before.set);
             }
             managed.fields.insert(manager.clone(), owned);
             managed.times.insert(manager, self.now.to_owned());
         }
-        cap(&mut managed);
+        limit_updaters(&mut managed);
         Ok(managed)
     }
 
-    fn key(&self, name: &str, operation: Operation) -> String {
-        let name = if name.is_empty() { NAMELESS } else { name };
-        Identity {
+    fn key(&self, name: &str, operation: ManagerOperation) -> String {
+        let name = if name.is_empty() { UNKNOWN_MANAGER } else { name };
+        ManagerIdentity {
             manager: name.to_owned(),
             operation: Some(operation),
             api_version: self.gvk.api_version(),
@@ -135,13 +133,13 @@ impl Write<'_> {
         .key()
     }
 
-    /// Applies a configuration: the object that comes of it, with its managers, in the version of
-    /// the write. `live` is none when the object is to be created.
+    /// Applies a configuration: the resulting object with its managed fields, in the version of the
+    /// write. `live` is none for a new object.
     ///
     /// # Errors
-    /// 400 for a configuration of another kind or with managers of its own, 409 for conflicts, 500
-    /// for one that does not have the types of the kind, all in the words of the original.
-    pub fn applied(
+    /// Status 400 for a configuration of another kind or with managed fields, 409 for conflicts,
+    /// 500 for invalid types, all with Kubernetes' text.
+    pub fn apply(
         &self,
         live: Option<&Object>,
         config: &Value,
@@ -157,21 +155,21 @@ impl Write<'_> {
             }
         };
         let managed = || {
-            Managed::read(entries.as_ref())
-                .map_err(|error| plain(format!("failed to decode managed fields: {error}")))
+            ManagedFields::read(entries.as_ref())
+                .map_err(|error| unknown_error(format!("failed to decode managed fields: {error}")))
         };
-        let outcome = match self.apply(&live, config, managed()?, force) {
-            Err(Refused::Conflicts(conflicts)) => {
-                self.check_allowed_by_annotation(&live, conflicts)?;
-                self.apply(&live, config, managed()?, true)
+        let outcome = match self.try_apply(&live, config, managed()?, force) {
+            Err(ApplyFailure::Conflicts(conflicts)) => {
+                self.check_permitted_by_annotation(&live, conflicts)?;
+                self.try_apply(&live, config, managed()?, true)
             }
             outcome => outcome,
         };
-        let (object, managed) = outcome.map_err(Refused::into_status)?;
-        // The live object is an object, and so is what a configuration makes of it.
+        let (object, managed) = outcome.map_err(ApplyFailure::into_status)?;
+        // The live value is an object, and so is the result of an apply.
         let mut object = Object::from_value(object.unwrap_or(live)).unwrap_or_default();
         if self.manager == last_applied::MANAGER {
-            last_applied::follow(&mut object, config);
+            last_applied::update_annotation(&mut object, config);
         }
         match managed.write() {
             Some(entries) => object.set(&ENTRIES, entries),
@@ -182,23 +180,22 @@ impl Write<'_> {
         Ok(object)
     }
 
-    /// 409 if some conflicts are not with what the client's side applied before, and whoever
-    /// applies moves on from there.
-    fn check_allowed_by_annotation(
+    /// Status 409 unless the last-applied annotation permits all conflicts.
+    fn check_permitted_by_annotation(
         &self,
         live: &Value,
-        conflicts: Vec<Conflict>,
+        conflicts: Vec<FieldConflict>,
     ) -> Result<(), Status> {
         let version = self.gvk.api_version();
         let remaining = (self.manager == last_applied::MANAGER)
             .then(|| self.versions.type_of(&version))
             .flatten()
-            .and_then(|ty| last_applied::remaining(&conflicts, live, &version, ty))
+            .and_then(|ty| last_applied::remaining_conflicts(&conflicts, live, &version, ty))
             .unwrap_or(conflicts);
         if remaining.is_empty() { Ok(()) } else { Err(conflict::status(&remaining)) }
     }
 
-    /// 400 unless the configuration is of the kind of the write.
+    /// Status 400 unless the configuration is of the kind of the write.
     fn check_kind(&self, config: &Value) -> Result<(), Status> {
         let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -214,50 +211,51 @@ impl Write<'_> {
         Err(Status::bad_request(format!("invalid object type: {version}, Kind={kind}")))
     }
 
-    /// One attempt to apply: the object, none if nothing changes, and the managers.
-    fn apply(
+    /// Tries to apply: the object, none if it does not change, and the managers.
+    fn try_apply(
         &self,
         live: &Value,
         config: &Value,
-        mut managed: Managed,
+        mut managed: ManagedFields,
         force: bool,
-    ) -> Result<(Option<Value>, Managed), Refused> {
+    ) -> Result<(Option<Value>, ManagedFields), ApplyFailure> {
         if managed.is_empty() && !mainstay_fault::is_on("nobody-was-there-before") {
-            managed =
-                self.updated_managers(self.empty, live, managed, BEFORE).map_err(|error| {
-                    Refused::Other(plain(format!(
+            managed = self
+                .updated_managers(self.empty, live, managed, BEFORE_FIRST_APPLY)
+                .map_err(|error| {
+                    ApplyFailure::Other(unknown_error(format!(
                         "failed to create manager for existing fields: {error}"
                     )))
                 })?;
         }
         let version = self.gvk.api_version();
         if config.pointer("/metadata/managedFields").is_some_and(|entries| !entries.is_null()) {
-            let why = "metadata.managedFields must be nil";
-            return Err(Refused::Other(Status::bad_request(why)));
+            let message = "metadata.managedFields must be nil";
+            return Err(ApplyFailure::Other(Status::bad_request(message)));
         }
-        let shown = |object: &Value| shown(object, self.gvk);
+        let describe = |object: &Value| describe_object(object, self.gvk);
         let Some(ty) = self.versions.type_of(&version) else {
-            return Err(Refused::Other(plain(format!(
+            return Err(ApplyFailure::Other(unknown_error(format!(
                 "failed to create typed patch object ({}): no corresponding type for {}",
-                shown(config),
+                describe(config),
                 self.gvk
             ))));
         };
-        validate(config, ty, Duplicates::Refused).map_err(|problems| {
-            let what = shown(config);
-            Refused::Other(plain(format!(
+        validate(config, ty, Duplicates::Rejected).map_err(|problems| {
+            let what = describe(config);
+            ApplyFailure::Other(unknown_error(format!(
                 "failed to create typed patch object ({what}): {problems}"
             )))
         })?;
         validate(live, ty, Duplicates::Allowed).map_err(|problems| {
-            let what = shown(live);
-            Refused::Other(plain(format!(
+            let what = describe(live);
+            ApplyFailure::Other(unknown_error(format!(
                 "failed to create typed live object ({what}): {problems}"
             )))
         })?;
-        let manager = self.key(self.manager, Operation::Apply);
+        let manager = self.key(self.manager, ManagerOperation::Apply);
         let updater = Updater { versions: self.versions, filters: self.filters };
-        let Applied { object, managers } = updater
+        let ApplyResult { object, managers } = updater
             .apply(
                 live,
                 config,
@@ -266,7 +264,7 @@ impl Write<'_> {
                 &manager,
                 force && !mainstay_fault::is_on("force-does-not-help"),
             )
-            .map_err(Refused::from)?;
+            .map_err(ApplyFailure::from)?;
         managed.fields = managers;
         strip(&mut managed, &manager);
         if object.is_some() {
@@ -276,22 +274,22 @@ impl Write<'_> {
     }
 }
 
-/// Why a configuration was not applied.
-enum Refused {
-    Conflicts(Vec<Conflict>),
+/// A configuration was not applied.
+enum ApplyFailure {
+    Conflicts(Vec<FieldConflict>),
     Other(Status),
 }
 
-impl From<ApplyError> for Refused {
+impl From<ApplyError> for ApplyFailure {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Conflicts(conflicts) => Self::Conflicts(conflicts),
-            other => Self::Other(plain(other.to_string())),
+            other => Self::Other(unknown_error(other.to_string())),
         }
     }
 }
 
-impl Refused {
+impl ApplyFailure {
     fn into_status(self) -> Status {
         match self {
             Self::Conflicts(conflicts) => conflict::status(&conflicts),
@@ -300,13 +298,14 @@ impl Refused {
     }
 }
 
-/// 500 without a reason: what the original makes of an error that it does not expect.
-fn plain(message: String) -> Status {
+/// Status 500 without a reason: Kubernetes' status for an unexpected error.
+fn unknown_error(message: String) -> Status {
     Status::new(Reason::Unknown, message)
 }
 
-/// An object as messages of the original name it: `namespace/name; group/version, Kind=kind`.
-pub fn shown(object: &Value, gvk: &Gvk) -> String {
+/// The description of an object in Kubernetes' messages: `namespace/name; group/version,
+/// Kind=kind`.
+pub fn describe_object(object: &Value, gvk: &Gvk) -> String {
     let text = |name: &str| {
         let value = object.get("metadata").and_then(|metadata| metadata.get(name));
         value.and_then(Value::as_str).unwrap_or_default()
@@ -315,13 +314,13 @@ pub fn shown(object: &Value, gvk: &Gvk) -> String {
     format!("{namespace}/{name}; {}/{}, Kind={}", gvk.group, gvk.version, gvk.kind)
 }
 
-fn put(object: &mut Value, entries: Option<Value>) {
+fn set_entries(object: &mut Value, entries: Option<Value>) {
     if let (Some(entries), Some(Value::Object(metadata))) = (entries, object.get_mut("metadata")) {
         metadata.insert("managedFields".to_owned(), entries);
     }
 }
 
-/// Whether a client asks to forget all managers: an empty list, or a list of one empty entry.
+/// Whether a client removes all managers: by an empty list, or a list of one empty entry.
 fn is_reset(sent: Option<&Value>) -> bool {
     match sent.and_then(Value::as_array).map(Vec::as_slice) {
         Some([]) => true,
@@ -330,11 +329,11 @@ fn is_reset(sent: Option<&Value>) -> bool {
     }
 }
 
-/// The fields that nobody owns: which object it is, and what only the server writes.
-fn nobodys() -> &'static Set {
-    static FIELDS: OnceLock<Set> = OnceLock::new();
+/// The fields that no manager owns: those that identify the object or that only the server writes.
+fn unowned_fields() -> &'static FieldSet {
+    static FIELDS: OnceLock<FieldSet> = OnceLock::new();
     FIELDS.get_or_init(|| {
-        let mut set = Set::new();
+        let mut set = FieldSet::new();
         for field in ["apiVersion", "kind", "metadata"] {
             set.insert(&[PathElement::field(field)]);
         }
@@ -355,29 +354,29 @@ fn nobodys() -> &'static Set {
     })
 }
 
-/// Takes from a manager what nobody owns.
-fn strip(managed: &mut Managed, manager: &str) {
+/// Removes the unowned fields from a manager.
+fn strip(managed: &mut ManagedFields, manager: &str) {
     let Some(owned) = managed.fields.get_mut(manager) else { return };
-    owned.set = std::mem::take(&mut owned.set).difference(nobodys());
+    owned.set = std::mem::take(&mut owned.set).difference(unowned_fields());
     if owned.set.is_empty() {
         managed.fields.remove(manager);
     }
 }
 
-/// Puts the fields of the oldest managers that write into one entry for each version, until there
-/// are not too many.
-fn cap(managed: &mut Managed) {
+/// Merges the fields of the oldest updaters into one entry for each version, until they are at most
+/// [`MAX_UPDATERS`].
+fn limit_updaters(managed: &mut ManagedFields) {
     let updaters = managed.fields.iter().filter(|(_, owned)| !owned.applied);
     let mut updaters: Vec<String> = updaters.map(|(key, _)| key.clone()).collect();
-    let mut left = updaters.len();
-    if left <= MAX_UPDATERS || mainstay_fault::is_on("managers-are-never-folded") {
+    let mut remaining = updaters.len();
+    if remaining <= MAX_UPDATERS || mainstay_fault::is_on("managers-are-never-folded") {
         return;
     }
     updaters.sort_by_cached_key(|key| (managed.times.get(key).cloned(), key.clone()));
     let mut first_of_version: BTreeMap<String, String> = BTreeMap::new();
-    let mut folded: BTreeMap<String, Vec<Set>> = BTreeMap::new();
+    let mut merged: BTreeMap<String, Vec<FieldSet>> = BTreeMap::new();
     for manager in updaters {
-        if left <= MAX_UPDATERS {
+        if remaining <= MAX_UPDATERS {
             break;
         }
         let Some(version) = managed.fields.get(&manager).map(|owned| owned.api_version.to_string())
@@ -388,9 +387,9 @@ fn cap(managed: &mut Managed) {
             first_of_version.insert(version, manager);
             continue;
         };
-        let bucket = Identity {
-            manager: ANCIENT.to_owned(),
-            operation: Some(Operation::Update),
+        let bucket = ManagerIdentity {
+            manager: ANCIENT_CHANGES.to_owned(),
+            operation: Some(ManagerOperation::Update),
             api_version: version.clone(),
             subresource: String::new(),
         }
@@ -400,29 +399,29 @@ fn cap(managed: &mut Managed) {
         {
             managed.fields.insert(bucket.clone(), owned);
         }
-        let Some(Owned { set, .. }) = managed.fields.remove(&manager) else { continue };
-        folded.entry(bucket.clone()).or_default().push(set);
-        left -= 1;
-        // That of the one that was merged last, which is the youngest.
+        let Some(VersionedSet { set, .. }) = managed.fields.remove(&manager) else { continue };
+        merged.entry(bucket.clone()).or_default().push(set);
+        remaining -= 1;
+        // The time is that of the last merged manager, the youngest.
         match managed.times.get(&manager).cloned() {
             Some(time) => managed.times.insert(bucket, time),
             None => managed.times.remove(&bucket),
         };
     }
-    for (bucket, mut sets) in folded {
+    for (bucket, mut sets) in merged {
         if let Some(owned) = managed.fields.get_mut(&bucket) {
             sets.push(std::mem::take(&mut owned.set));
-            owned.set = Set::union_of(sets);
+            owned.set = FieldSet::union_of(sets);
         }
     }
 }
 
-/// Whether an object is what it was before. If only times of managers differ they are put back:
-/// who writes what was there has not changed it.
+/// Whether an object did not change. If only times of managers differ, the old ones are restored: a
+/// write of the same object changes nothing.
 pub fn is_unchanged(object: &mut Object, old: &Object) -> bool {
     let (new, before) = (entries(object), entries(old));
     let same = new == before;
-    if !same && !differ_in_time_only(new, before) || !is_same_but_for_entries(object, old) {
+    if !same && !differ_in_time_only(new, before) || !is_same_except_entries(object, old) {
         return false;
     }
     if !same {
@@ -437,7 +436,7 @@ fn entries(object: &Object) -> &[Value] {
 }
 
 fn differ_in_time_only(new: &[Value], before: &[Value]) -> bool {
-    let timeless = |entry: &'_ Value, other: &Value| match (entry, other) {
+    let equal_except_time = |entry: &'_ Value, other: &Value| match (entry, other) {
         (Value::Object(entry), Value::Object(other)) => {
             let rest = |name: &&String| *name != "time";
             entry.keys().filter(rest).eq(other.keys().filter(rest))
@@ -447,10 +446,11 @@ fn differ_in_time_only(new: &[Value], before: &[Value]) -> bool {
         }
         (entry, other) => entry == other,
     };
-    new.len() == before.len() && new.iter().zip(before).all(|(new, old)| timeless(new, old))
+    new.len() == before.len()
+        && new.iter().zip(before).all(|(new, old)| equal_except_time(new, old))
 }
 
-fn is_same_but_for_entries(object: &Object, old: &Object) -> bool {
+fn is_same_except_entries(object: &Object, old: &Object) -> bool {
     let (new, old) = (object.fields(), old.fields());
     new.len() == old.len()
         && new.iter().all(|(name, value)| match (value, old.get(name)) {

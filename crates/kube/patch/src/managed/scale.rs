@@ -1,46 +1,46 @@
-//! The managers of an object as its scale subresource shows them, and back.
+//! Managed fields of the scale subresource, derived from those of its parent and back.
 //!
-//! Of the object's fields a scale has one: the number of replicas. Whoever owns that field of the
-//! object owns `spec.replicas` of the scale. After a write to the scale, owners that lost it there
-//! lose it in the object, and new ones get an entry of their own.
+//! A scale has one field of its parent: the number of replicas. The owner of that field in the
+//! parent owns `spec.replicas` of the scale. After a write to the scale, managers that lost the
+//! field there lose it in the parent, and new ones get an entry there.
 
-use super::entry::Managed;
-use crate::apply::{Owned, PathElement, Set};
+use super::entry::ManagedFields;
+use crate::apply::{FieldSet, PathElement, VersionedSet};
 use serde_json::Value;
 
-/// `apiVersion` of a scale.
+/// The `apiVersion` of a scale.
 pub const SCALE_API_VERSION: &str = "autoscaling/v1";
 
-/// Where an object has its number of replicas, by `apiVersion`; the path is empty in versions
-/// without scale.
+/// The path of the number of replicas in an object, by `apiVersion`; empty in versions without
+/// scale.
 pub type ReplicasPaths<'a> = [(&'a str, &'a [PathElement])];
 
-/// The path in a version; none if there is no such version.
+/// The path in a version; none for an unknown version.
 fn path_in<'a>(paths: &ReplicasPaths<'a>, api_version: &str) -> Option<&'a [PathElement]> {
     paths.iter().find(|(version, _)| *version == api_version).map(|(_, path)| *path)
 }
 
-fn owns(owned: &Owned, path: &[PathElement]) -> bool {
+fn owns(owned: &VersionedSet, path: &[PathElement]) -> bool {
     !path.is_empty() && owned.set.contains(path)
 }
 
-fn path_in_scale() -> [PathElement; 2] {
+fn scale_path() -> [PathElement; 2] {
     [PathElement::field("spec"), PathElement::field("replicas")]
 }
 
-fn one_path(path: &[PathElement]) -> Set {
-    let mut set = Set::new();
+fn single_path_set(path: &[PathElement]) -> FieldSet {
+    let mut set = FieldSet::new();
     set.insert(path);
     set
 }
 
 /// The `managedFields` of an object's scale.
-pub fn of_scale(parent: &Managed, paths: &ReplicasPaths<'_>) -> Option<Value> {
-    let mut managed = Managed::default();
+pub fn scale_entries(parent: &ManagedFields, paths: &ReplicasPaths<'_>) -> Option<Value> {
+    let mut managed = ManagedFields::default();
     for (key, owned) in &parent.fields {
         if path_in(paths, &owned.api_version).is_some_and(|path| owns(owned, path)) {
-            let owned = Owned {
-                set: one_path(&path_in_scale()),
+            let owned = VersionedSet {
+                set: single_path_set(&scale_path()),
                 api_version: SCALE_API_VERSION.into(),
                 applied: owned.applied,
             };
@@ -53,20 +53,20 @@ pub fn of_scale(parent: &Managed, paths: &ReplicasPaths<'_>) -> Option<Value> {
     managed.write()
 }
 
-/// The `managedFields` of an object in `api_version` after a write to its scale, of which `scale`
-/// are the managers. Managers of unknown versions are dropped.
-pub fn of_parent(
-    parent: Managed,
-    mut scale: Managed,
+/// The `managedFields` of an object in `api_version` after a write to its scale; `scale` has the
+/// managers of the scale. Managers of unknown versions are dropped.
+pub fn parent_entries(
+    parent: ManagedFields,
+    mut scale: ManagedFields,
     api_version: &str,
     paths: &ReplicasPaths<'_>,
 ) -> Option<Value> {
     let times = parent.times;
-    let mut managed = Managed::default();
+    let mut managed = ManagedFields::default();
     for (key, mut owned) in parent.fields {
         let Some(path) = path_in(paths, &owned.api_version) else { continue };
         if owns(&owned, path) && scale.fields.remove(&key).is_none() {
-            owned.set = owned.set.difference(&one_path(path));
+            owned.set = owned.set.difference(&single_path_set(path));
             if owned.set.is_empty() {
                 continue;
             }
@@ -78,16 +78,19 @@ pub fn of_parent(
     }
     let path = path_in(paths, api_version).unwrap_or_default();
     for (key, owned) in scale.fields {
-        if path.is_empty() || !owns(&owned, &path_in_scale()) {
+        if path.is_empty() || !owns(&owned, &scale_path()) {
             continue;
         }
-        // The time is the one that the object knows, if any: what the original does.
+        // As in Kubernetes, the time is that of the manager in the parent, if any.
         match times.get(&key) {
             Some(time) => managed.times.insert(key.clone(), time.clone()),
             None => managed.times.remove(&key),
         };
-        let owned =
-            Owned { set: one_path(path), api_version: api_version.into(), applied: owned.applied };
+        let owned = VersionedSet {
+            set: single_path_set(path),
+            api_version: api_version.into(),
+            applied: owned.applied,
+        };
         managed.fields.insert(key, owned);
     }
     managed.write()

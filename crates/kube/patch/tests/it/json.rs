@@ -1,4 +1,4 @@
-//! JSON patch, with what Go's library does otherwise than the RFC.
+//! JSON patch, with the deviations of Go's library from RFC 6902.
 
 use mainstay_patch::{
     MAX_DEPTH, MAX_OPERATIONS, OperationError, PatchError, check_operations, json_patch,
@@ -10,8 +10,8 @@ fn document() -> Value {
 }
 
 #[test]
-fn operations_apply() {
-    for (patch, path, after) in [
+fn operations_change_the_object() {
+    for (patch, path, expected) in [
         (json!({"op": "add", "path": "/a/c", "value": 2}), "/a", json!({"b": 1, "c": 2})),
         (json!({"op": "add", "path": "/a/c"}), "/a", json!({"b": 1, "c": null})),
         (json!({"op": "add", "path": "/l/1", "value": "n"}), "/l", json!(["x", "n", "y", "z"])),
@@ -31,13 +31,13 @@ fn operations_apply() {
     ] {
         let mut value = document();
         json_patch(&mut value, &json!([patch])).unwrap();
-        assert_eq!(*value.pointer(path).unwrap_or(&Value::Null), after, "{patch}");
+        assert_eq!(*value.pointer(path).unwrap_or(&Value::Null), expected, "{patch}");
     }
 }
 
 #[test]
-fn what_does_not_apply_is_422_and_says_why_to_the_log() {
-    for (patch, why) in [
+fn operation_that_does_not_apply_is_422_with_a_reason_for_the_log() {
+    for (patch, reason) in [
         (
             json!({"op": "test", "path": "/a/b", "value": 2}),
             "testing value /a/b failed: test failed",
@@ -78,7 +78,7 @@ fn what_does_not_apply_is_422_and_says_why_to_the_log() {
         ),
     ] {
         let error = json_patch(&mut document(), &json!([patch])).unwrap_err();
-        assert_eq!(error.to_string(), why, "{patch}");
+        assert_eq!(error.to_string(), reason, "{patch}");
         let status = error.to_status();
         assert_eq!(status.code, 422);
         assert_eq!(
@@ -89,7 +89,7 @@ fn what_does_not_apply_is_422_and_says_why_to_the_log() {
 }
 
 #[test]
-fn what_is_no_list_of_operations_is_400() {
+fn patch_that_is_no_list_of_operations_is_400() {
     for (patch, checked, applied) in [
         (
             json!({"a": 1}),
@@ -130,15 +130,16 @@ fn more_than_ten_thousand_operations_are_413() {
 }
 
 #[test]
-fn copies_cannot_grow_an_object_without_bound() {
+fn copies_cannot_grow_an_object_beyond_the_limit() {
     let mut value = json!({"a": "x".repeat(1 << 20)});
-    let copies: Vec<Value> =
-        (0..4).map(|at| json!({"op": "copy", "from": "/a", "path": format!("/b{at}")})).collect();
+    let copies: Vec<Value> = (0..4)
+        .map(|index| json!({"op": "copy", "from": "/a", "path": format!("/b{index}")}))
+        .collect();
     let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
     assert!(error.to_string().contains("exceeding the limit"), "{error}");
 }
 
-/// Lists inside each other.
+/// Nested lists.
 fn nested(levels: usize) -> Value {
     (1..levels).fold(json!([]), |inner, _| json!([inner]))
 }
@@ -152,15 +153,15 @@ fn depth(value: &Value) -> usize {
 }
 
 #[test]
-fn nothing_becomes_deeper_than_what_parses() {
+fn no_operation_exceeds_the_depth_that_parses() {
     assert!(serde_json::from_str::<Value>(&nested(MAX_DEPTH).to_string()).is_ok());
     assert!(serde_json::from_str::<Value>(&nested(MAX_DEPTH + 1).to_string()).is_err());
-    let room = MAX_DEPTH - 2;
-    for (operation, fits) in [
-        (json!({"op": "add", "path": "/a/b", "value": nested(room)}), true),
-        (json!({"op": "add", "path": "/a/b", "value": nested(room + 1)}), false),
-        (json!({"op": "replace", "path": "/a/b", "value": nested(room)}), true),
-        (json!({"op": "replace", "path": "/a/b", "value": nested(room + 1)}), false),
+    let available = MAX_DEPTH - 2;
+    for (operation, is_accepted) in [
+        (json!({"op": "add", "path": "/a/b", "value": nested(available)}), true),
+        (json!({"op": "add", "path": "/a/b", "value": nested(available + 1)}), false),
+        (json!({"op": "replace", "path": "/a/b", "value": nested(available)}), true),
+        (json!({"op": "replace", "path": "/a/b", "value": nested(available + 1)}), false),
         (json!({"op": "replace", "path": "", "value": nested(MAX_DEPTH)}), true),
         (json!({"op": "replace", "path": "", "value": nested(MAX_DEPTH + 1)}), false),
         (json!({"op": "copy", "from": "/deep", "path": "/a/b"}), true),
@@ -169,17 +170,17 @@ fn nothing_becomes_deeper_than_what_parses() {
         (json!({"op": "move", "from": "/deep", "path": "/a/b/c"}), false),
         (json!({"op": "move", "from": "/deep", "path": "/other"}), true),
     ] {
-        let mut value = json!({"a": {"b": {}}, "deep": nested(room)});
+        let mut value = json!({"a": {"b": {}}, "deep": nested(available)});
         let outcome = json_patch(&mut value, &json!([operation]));
-        assert_eq!(outcome.is_ok(), fits, "{operation}");
-        assert!(depth(&value) <= MAX_DEPTH);
+        assert_eq!(outcome.is_ok(), is_accepted, "{operation}");
+        assert!(depth(&value) <= MAX_DEPTH, "{operation}");
     }
 }
 
 #[test]
-fn copies_of_an_object_into_itself_end_in_a_refusal() {
+fn copies_of_an_object_into_itself_are_too_deep() {
     let copies: Vec<Value> = (0..200)
-        .map(|at| json!({"op": "copy", "from": "/a", "path": format!("/a{}/x", "/x".repeat(at))}))
+        .map(|index| json!({"op": "copy", "from": "/a", "path": format!("/a{}/x", "/x".repeat(index))}))
         .collect();
     let mut value = json!({"a": {}});
     let error = json_patch(&mut value, &Value::Array(copies)).unwrap_err();
@@ -189,23 +190,23 @@ fn copies_of_an_object_into_itself_end_in_a_refusal() {
 }
 
 #[test]
-fn operations_that_move_too_many_elements_are_refused() {
+fn operations_that_move_too_many_elements_are_413() {
     let mut document = json!({"l": vec![0; 100_000]});
     let insert = json!({"op": "add", "path": "/l/0", "value": 1});
     let error = json_patch(&mut document, &json!(vec![insert; 10_000])).unwrap_err();
     assert!(matches!(error, PatchError::TooMuchWork { .. }), "{error}");
     assert_eq!(error.to_status().code, 413);
-    // A value that goes deeper is looked at as a whole.
+    // A move to a deeper path costs as much as the parts of its value.
     let mut document = json!({"a": vec![0; 100_000], "b": {}});
-    let there = json!({"op": "move", "from": "/a", "path": "/b/a"});
-    let back = json!({"op": "move", "from": "/b/a", "path": "/a"});
-    let turns: Vec<Value> = (0..5000).flat_map(|_| [there.clone(), back.clone()]).collect();
-    let error = json_patch(&mut document, &json!(turns)).unwrap_err();
+    let forward = json!({"op": "move", "from": "/a", "path": "/b/a"});
+    let backward = json!({"op": "move", "from": "/b/a", "path": "/a"});
+    let moves: Vec<Value> = (0..5000).flat_map(|_| [forward.clone(), backward.clone()]).collect();
+    let error = json_patch(&mut document, &json!(moves)).unwrap_err();
     assert!(matches!(error, PatchError::TooMuchWork { .. }), "{error}");
 }
 
 #[test]
-fn as_many_operations_as_are_allowed_fit_a_list_of_as_many_elements() {
+fn most_operations_of_a_patch_may_insert_into_one_list() {
     let mut document = json!({"l": []});
     let insert = json!({"op": "add", "path": "/l/0", "value": 1});
     json_patch(&mut document, &json!(vec![insert; MAX_OPERATIONS])).unwrap();

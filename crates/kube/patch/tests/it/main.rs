@@ -1,4 +1,4 @@
-//! The three patches, told by what goes in and what comes out.
+//! Patches, managed fields and server-side apply, by inputs and results.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod apply;

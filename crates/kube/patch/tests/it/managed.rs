@@ -1,30 +1,31 @@
-//! Managers of objects: who has what after a story of writes.
+//! Managed fields after sequences of writes.
 
 use mainstay_object::{FieldPath, Gvk, Object};
-use mainstay_patch::apply::{ConversionError, PathElement, TypeRef, Versions};
+use mainstay_patch::apply::{ConversionError, PathElement, TypeRef, VersionConverter};
 use mainstay_patch::managed::{
-    ANNOTATION, Managed, Write, entry_errors, is_unchanged, of_parent, of_scale,
+    ANNOTATION, ManagedFields, ManagedWrite, entry_errors, is_unchanged, parent_entries,
+    scale_entries,
 };
 use mainstay_schema::{builtin, form};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-struct OneVersion(Gvk);
+struct SingleVersion(Gvk);
 
-impl Versions for OneVersion {
+impl VersionConverter for SingleVersion {
     fn convert(&self, object: &Value, _: &str) -> Result<Value, ConversionError> {
         Ok(object.clone())
     }
 
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
-        let known = self.0.api_version() == api_version;
-        known.then(|| builtin::definition_of(&self.0).map(TypeRef::builtin))?
+        let is_served = self.0.api_version() == api_version;
+        is_served.then(|| builtin::definition_of(&self.0).map(TypeRef::builtin))?
     }
 }
 
-/// An object and what happens to it; each write is a second later than the one before.
-struct Story {
+/// An object and its writes; each write is one second after the previous one.
+struct Scenario {
     gvk: Gvk,
     empty: Value,
     live: Option<Object>,
@@ -32,7 +33,7 @@ struct Story {
     subresource: &'static str,
 }
 
-impl Story {
+impl Scenario {
     fn of(gvk: Gvk) -> Self {
         let mut empty = Map::new();
         empty.insert("apiVersion".to_owned(), gvk.api_version().into());
@@ -45,37 +46,39 @@ impl Story {
         Self::of(Gvk::new("", "v1", "ConfigMap"))
     }
 
-    fn writing<T>(&mut self, manager: &str, act: impl FnOnce(&Write<'_>) -> T) -> T {
+    fn write<T>(&mut self, manager: &str, action: impl FnOnce(&ManagedWrite<'_>) -> T) -> T {
         self.second += 1;
         let now = format!("2026-01-01T00:{:02}:{:02}Z", self.second / 60, self.second % 60);
-        act(&Write {
+        action(&ManagedWrite {
             manager,
             gvk: &self.gvk,
             subresource: self.subresource,
             now: &now,
-            versions: &OneVersion(self.gvk.clone()),
+            versions: &SingleVersion(self.gvk.clone()),
             filters: &BTreeMap::new(),
             empty: &self.empty,
         })
     }
 
-    fn full(&self, mut body: Value) -> Value {
+    fn with_type_and_name(&self, mut body: Value) -> Value {
         body["apiVersion"] = self.gvk.api_version().into();
         body["kind"] = self.gvk.kind.as_str().into();
         body["metadata"]["name"] = "a".into();
         body
     }
 
-    /// Creates, or replaces all fields.
+    /// Creates the object, or updates it.
     fn put(&mut self, manager: &str, body: Value) {
-        let mut object = Object::from_value(self.full(body)).unwrap();
+        let mut object = Object::from_value(self.with_type_and_name(body)).unwrap();
         let sent = object.remove(&["metadata", "managedFields"]);
         form::complete(builtin::definition_of(&self.gvk).unwrap(), object.fields_mut());
         match self.live.take() {
-            None => self.writing(manager, |write| write.created(&mut object, sent.as_ref())),
+            None => self.write(manager, |write| write.set_on_create(&mut object, sent.as_ref())),
             Some(mut live) => {
                 let before = live.clone();
-                self.writing(manager, |write| write.updated(&mut live, &mut object, sent.as_ref()));
+                self.write(manager, |write| {
+                    write.set_on_update(&mut live, &mut object, sent.as_ref());
+                });
                 assert_eq!(live, before);
             }
         }
@@ -83,9 +86,9 @@ impl Story {
     }
 
     fn apply(&mut self, manager: &str, force: bool, body: Value) -> Result<(), String> {
-        let config = self.full(body);
+        let config = self.with_type_and_name(body);
         let live = self.live.take();
-        let applied = self.writing(manager, |write| write.applied(live.as_ref(), &config, force));
+        let applied = self.write(manager, |write| write.apply(live.as_ref(), &config, force));
         self.live = applied.as_ref().ok().cloned().or(live);
         applied.map(|_| ()).map_err(|status| status.message)
     }
@@ -94,9 +97,9 @@ impl Story {
         self.live.as_ref().unwrap().array(&["metadata", "managedFields"])
     }
 
-    /// Each manager with its operation, the second of its time and its fields of `data`.
+    /// Each manager with its operation, the second of its time and its fields in `data`.
     fn owners(&self) -> Vec<String> {
-        let shown = |entry: &Value| {
+        let describe = |entry: &Value| {
             let fields = entry["fieldsV1"]["f:data"].as_object();
             let fields: Vec<&str> =
                 fields.into_iter().flat_map(|object| object.keys()).map(|key| &**key).collect();
@@ -104,7 +107,7 @@ impl Story {
             let text = |field: &str| entry[field].as_str().unwrap().to_owned();
             format!("{} {} {time} {}", text("operation"), text("manager"), fields.join(","))
         };
-        self.entries().iter().map(shown).collect()
+        self.entries().iter().map(describe).collect()
     }
 }
 
@@ -113,72 +116,72 @@ fn data(fields: &[(&str, &str)]) -> Value {
 }
 
 #[test]
-fn a_time_moves_when_its_manager_changes_something() {
-    let mut story = Story::config_map();
-    story.put("one", data(&[("a", "1"), ("b", "1")]));
-    story.put("two", data(&[("a", "1"), ("b", "2")]));
-    assert_eq!(story.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
-    story.put("one", data(&[("a", "1"), ("b", "2")]));
-    assert_eq!(story.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
-    story.put("one", data(&[("a", "1"), ("b", "2"), ("c", "3")]));
-    assert_eq!(story.owners(), ["Update two 02 f:b", "Update one 04 .,f:a,f:c"]);
+fn time_of_a_manager_changes_with_its_fields() {
+    let mut scenario = Scenario::config_map();
+    scenario.put("one", data(&[("a", "1"), ("b", "1")]));
+    scenario.put("two", data(&[("a", "1"), ("b", "2")]));
+    assert_eq!(scenario.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
+    scenario.put("one", data(&[("a", "1"), ("b", "2")]));
+    assert_eq!(scenario.owners(), ["Update one 01 .,f:a", "Update two 02 f:b"]);
+    scenario.put("one", data(&[("a", "1"), ("b", "2"), ("c", "3")]));
+    assert_eq!(scenario.owners(), ["Update two 02 f:b", "Update one 04 .,f:a,f:c"]);
 }
 
 #[test]
-fn who_applies_and_who_writes_are_two_even_by_one_name() {
-    let mut story = Story::config_map();
-    story.apply("one", false, data(&[("a", "1")])).unwrap();
-    story.put("one", data(&[("a", "1"), ("b", "1")]));
-    assert_eq!(story.owners(), ["Apply one 01 f:a", "Update one 02 f:b"]);
-    let refused = story.apply("one", false, data(&[("a", "1"), ("b", "2")])).unwrap_err();
-    assert_eq!(refused, "Apply failed with 1 conflict: conflict with \"one\" using v1: .data.b");
+fn apply_and_update_of_one_name_are_two_managers() {
+    let mut scenario = Scenario::config_map();
+    scenario.apply("one", false, data(&[("a", "1")])).unwrap();
+    scenario.put("one", data(&[("a", "1"), ("b", "1")]));
+    assert_eq!(scenario.owners(), ["Apply one 01 f:a", "Update one 02 f:b"]);
+    let error = scenario.apply("one", false, data(&[("a", "1"), ("b", "2")])).unwrap_err();
+    assert_eq!(error, "Apply failed with 1 conflict: conflict with \"one\" using v1: .data.b");
 }
 
 #[test]
-fn an_apply_that_changes_no_value_moves_no_time() {
-    let mut story = Story::config_map();
-    story.apply("one", false, data(&[("a", "1")])).unwrap();
-    story.apply("one", false, data(&[("a", "1")])).unwrap();
-    story.apply("two", false, data(&[("a", "1")])).unwrap();
-    assert_eq!(story.owners(), ["Apply two - f:a", "Apply one 01 f:a"]);
+fn apply_without_a_change_keeps_the_time() {
+    let mut scenario = Scenario::config_map();
+    scenario.apply("one", false, data(&[("a", "1")])).unwrap();
+    scenario.apply("one", false, data(&[("a", "1")])).unwrap();
+    scenario.apply("two", false, data(&[("a", "1")])).unwrap();
+    assert_eq!(scenario.owners(), ["Apply two - f:a", "Apply one 01 f:a"]);
 }
 
 #[test]
-fn conflicts_with_several_managers_are_told_manager_by_manager() {
-    let mut story = Story::config_map();
-    story.apply("one", false, data(&[("a", "1"), ("b", "1")])).unwrap();
-    story.subresource = "status";
-    story.put("two", data(&[("a", "1"), ("b", "1"), ("c", "1")]));
-    story.subresource = "";
-    let refused = story.apply("three", false, data(&[("a", "2"), ("b", "2"), ("c", "2")]));
+fn conflicts_with_several_managers_are_grouped_by_manager() {
+    let mut scenario = Scenario::config_map();
+    scenario.apply("one", false, data(&[("a", "1"), ("b", "1")])).unwrap();
+    scenario.subresource = "status";
+    scenario.put("two", data(&[("a", "1"), ("b", "1"), ("c", "1")]));
+    scenario.subresource = "";
+    let result = scenario.apply("three", false, data(&[("a", "2"), ("b", "2"), ("c", "2")]));
     assert_eq!(
-        refused.unwrap_err(),
+        result.unwrap_err(),
         "Apply failed with 3 conflicts: conflicts with \"one\":\n- .data.a\n- .data.b\n\
          conflicts with \"two\" with subresource \"status\" using v1:\n- .data.c"
     );
-    story.apply("three", true, data(&[("a", "2"), ("c", "2")])).unwrap();
-    assert_eq!(story.owners(), ["Apply one 01 f:b", "Apply three 04 f:a,f:c"]);
+    scenario.apply("three", true, data(&[("a", "2"), ("c", "2")])).unwrap();
+    assert_eq!(scenario.owners(), ["Apply one 01 f:b", "Apply three 04 f:a,f:c"]);
 }
 
 #[test]
-fn more_than_ten_writers_become_one_for_each_version() {
-    let mut story = Story::config_map();
+fn more_than_ten_updaters_are_merged_by_version() {
+    let mut scenario = Scenario::config_map();
     let mut fields = Vec::new();
-    let names: Vec<String> = (0..13).map(|at| format!("w{at:02}")).collect();
+    let names: Vec<String> = (0..13).map(|index| format!("w{index:02}")).collect();
     for name in &names {
         fields.push((name.as_str(), "1"));
-        story.put(name, data(&fields));
+        scenario.put(name, data(&fields));
     }
-    let owners = story.owners();
+    let owners = scenario.owners();
     assert_eq!(owners.len(), 10);
     assert_eq!(owners[0], "Update ancient-changes 04 .,f:w00,f:w01,f:w02,f:w03");
     assert_eq!(owners[9], "Update w12 13 f:w12");
-    story.apply("one", false, data(&[("x", "1")])).unwrap();
-    assert_eq!(story.owners().len(), 11);
+    scenario.apply("one", false, data(&[("x", "1")])).unwrap();
+    assert_eq!(scenario.owners().len(), 11);
 }
 
 #[test]
-fn managers_that_a_client_sends_count_if_they_can_be_read() {
+fn valid_managed_fields_of_a_client_are_the_starting_point() {
     let entry = |changes: Value| {
         let mut entry = json!({
             "manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
@@ -189,66 +192,63 @@ fn managers_that_a_client_sends_count_if_they_can_be_read() {
         }
         entry
     };
-    let kept = ["Update one 01 .,f:a"];
+    let unchanged = ["Update one 01 .,f:a"];
     for (sent, owners) in [
-        (json!(null), &kept[..]),
+        (json!(null), &unchanged[..]),
         (json!([]), &[]),
         (json!([{}]), &[]),
-        (json!([{}, {}]), &kept),
+        (json!([{}, {}]), &unchanged),
         (json!([entry(json!({}))]), &["Update m 59 f:a"]),
-        (json!([entry(json!({"operation": "Delete"}))]), &kept),
-        (json!([entry(json!({"apiVersion": ""}))]), &kept),
-        (json!([entry(json!({"fieldsType": ""}))]), &kept),
-        (json!([entry(json!({"fieldsType": "FieldsV2"}))]), &kept),
-        (json!([entry(json!({"fieldsV1": {"a": {}}}))]), &kept),
+        (json!([entry(json!({"operation": "Delete"}))]), &unchanged),
+        (json!([entry(json!({"apiVersion": ""}))]), &unchanged),
+        (json!([entry(json!({"fieldsType": ""}))]), &unchanged),
+        (json!([entry(json!({"fieldsType": "FieldsV2"}))]), &unchanged),
+        (json!([entry(json!({"fieldsV1": {"a": {}}}))]), &unchanged),
         (json!([entry(json!({"apiVersion": "v9"})), entry(json!({}))]), &["Update m 59 f:a"]),
     ] {
-        let mut story = Story::config_map();
-        story.put("one", data(&[("a", "1")]));
+        let mut scenario = Scenario::config_map();
+        scenario.put("one", data(&[("a", "1")]));
         let mut body = data(&[("a", "1")]);
         body["metadata"]["managedFields"] = sent.clone();
-        story.put("two", body.clone());
-        assert_eq!(story.owners(), owners, "{sent}");
-        let mut story = Story::config_map();
-        story.put("one", data(&[("a", "1")]));
-        story.subresource = "status";
-        story.put("two", body);
-        assert_eq!(story.owners(), kept, "on a subresource: {sent}");
+        scenario.put("two", body.clone());
+        assert_eq!(scenario.owners(), owners, "{sent}");
+        let mut scenario = Scenario::config_map();
+        scenario.put("one", data(&[("a", "1")]));
+        scenario.subresource = "status";
+        scenario.put("two", body);
+        assert_eq!(scenario.owners(), unchanged, "on a subresource: {sent}");
     }
 }
 
 #[test]
-fn nobody_is_followed_until_somebody_applies() {
-    let mut story = Story::config_map();
-    story.put("one", data(&[("a", "1")]));
-    story.put("one", json!({"data": {"a": "1"}, "metadata": {"managedFields": []}}));
-    story.put("two", data(&[("a", "2")]));
-    assert!(story.owners().is_empty());
-    let refused = story.apply("three", false, data(&[("a", "3")])).unwrap_err();
-    assert!(
-        refused.ends_with("conflict with \"before-first-apply\" using v1: .data.a"),
-        "{refused}"
-    );
-    story.apply("three", false, data(&[("b", "3")])).unwrap();
-    assert_eq!(story.owners(), ["Apply three 05 f:b", "Update before-first-apply 05 .,f:a"]);
+fn object_without_managers_gets_them_with_the_first_apply() {
+    let mut scenario = Scenario::config_map();
+    scenario.put("one", data(&[("a", "1")]));
+    scenario.put("one", json!({"data": {"a": "1"}, "metadata": {"managedFields": []}}));
+    scenario.put("two", data(&[("a", "2")]));
+    assert!(scenario.owners().is_empty());
+    let error = scenario.apply("three", false, data(&[("a", "3")])).unwrap_err();
+    assert!(error.ends_with("conflict with \"before-first-apply\" using v1: .data.a"), "{error}");
+    scenario.apply("three", false, data(&[("b", "3")])).unwrap();
+    assert_eq!(scenario.owners(), ["Apply three 05 f:b", "Update before-first-apply 05 .,f:a"]);
 }
 
 #[test]
-fn what_names_the_object_is_nobodys() {
-    let mut story = Story::config_map();
-    story.apply("one", false, json!({"metadata": {"namespace": "n", "uid": "u"}})).unwrap();
-    assert!(story.entries().is_empty());
-    story.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
-    assert!(story.entries().is_empty());
-    let mut story = Story::config_map();
-    story.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
+fn fields_that_identify_the_object_have_no_owner() {
+    let mut scenario = Scenario::config_map();
+    scenario.apply("one", false, json!({"metadata": {"namespace": "n", "uid": "u"}})).unwrap();
+    assert!(scenario.entries().is_empty());
+    scenario.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
+    assert!(scenario.entries().is_empty());
+    let mut scenario = Scenario::config_map();
+    scenario.put("two", json!({"metadata": {"labels": {"a": "b"}, "generateName": "a-"}}));
     let fields = json!({"f:metadata": {"f:generateName": {}, "f:labels": {".": {}, "f:a": {}}}});
-    assert_eq!(story.entries()[0]["fieldsV1"], fields);
-    assert_eq!(story.entries()[0].get("subresource"), None);
+    assert_eq!(scenario.entries()[0]["fieldsV1"], fields);
+    assert_eq!(scenario.entries()[0].get("subresource"), None);
 }
 
 #[test]
-fn kubectl_takes_over_what_it_applied_on_the_clients_side() {
+fn kubectl_takes_over_fields_of_client_side_apply() {
     let annotated = |applied: &Value, fields: &[(&str, &str)]| {
         let mut body = data(fields);
         body["metadata"]["annotations"][ANNOTATION] = applied.to_string().into();
@@ -270,16 +270,16 @@ fn kubectl_takes_over_what_it_applied_on_the_clients_side() {
         ),
         ("kubectl", &json!("no object"), [("a", "1"), ("b", "1")], false, Err("2 conflicts")),
     ] {
-        let mut story = Story::config_map();
-        story.put("kubectl-client-side-apply", annotated(applied, &live));
-        let found = story.apply(name, force, wanted.clone());
+        let mut scenario = Scenario::config_map();
+        scenario.put("kubectl-client-side-apply", annotated(applied, &live));
+        let found = scenario.apply(name, force, wanted.clone());
         match outcome {
             Ok(()) => {
                 found.unwrap();
                 let path = ["metadata", "annotations", ANNOTATION];
-                let note = story.live.as_ref().unwrap().str(&path).unwrap();
-                let note: Value = serde_json::from_str(note).unwrap();
-                assert_eq!(note["data"], wanted["data"]);
+                let annotation = scenario.live.as_ref().unwrap().str(&path).unwrap();
+                let annotation: Value = serde_json::from_str(annotation).unwrap();
+                assert_eq!(annotation["data"], wanted["data"]);
             }
             Err(text) => {
                 let found = found.unwrap_err();
@@ -290,28 +290,28 @@ fn kubectl_takes_over_what_it_applied_on_the_clients_side() {
 }
 
 #[test]
-fn a_configuration_is_of_the_kind_and_names_no_managers() {
-    let mut story = Story::config_map();
-    let refused = story.apply("one", false, json!({"metadata": {"managedFields": []}}));
-    assert_eq!(refused.unwrap_err(), "metadata.managedFields must be nil");
-    story
+fn configuration_has_the_kind_of_the_write_and_no_managed_fields() {
+    let mut scenario = Scenario::config_map();
+    let result = scenario.apply("one", false, json!({"metadata": {"managedFields": []}}));
+    assert_eq!(result.unwrap_err(), "metadata.managedFields must be nil");
+    scenario
         .apply("one", false, json!({"metadata": {"managedFields": null}, "data": {"a": "1"}}))
         .unwrap();
-    let refused = story.apply("one", false, json!({"dota": {}}));
+    let result = scenario.apply("one", false, json!({"dota": {}}));
     assert_eq!(
-        refused.unwrap_err(),
+        result.unwrap_err(),
         "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dota: field not declared in schema"
     );
     let other = Gvk::new("apps", "v1", "Deployment");
-    let refused = story.writing("one", |write| {
+    let error = scenario.write("one", |write| {
         let config = json!({"apiVersion": other.api_version(), "kind": "Deployment"});
-        write.applied(None, &config, false).unwrap_err().message
+        write.apply(None, &config, false).unwrap_err().message
     });
-    assert_eq!(refused, "invalid object type: apps/v1, Kind=Deployment");
+    assert_eq!(error, "invalid object type: apps/v1, Kind=Deployment");
 }
 
 #[test]
-fn names_in_entries_have_rules() {
+fn names_in_entries_have_a_maximum_length() {
     let entries = [json!({"manager": "x".repeat(129), "subresource": "y".repeat(257)})];
     let errors = entry_errors(&entries, &FieldPath::new("metadata").child("managedFields"));
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -325,7 +325,7 @@ fn names_in_entries_have_rules() {
 }
 
 #[test]
-fn only_times_that_differ_are_put_back() {
+fn times_are_restored_if_nothing_else_changed() {
     let object = |time: &str, value: &str| {
         Object::from_value(json!({
             "metadata": {"name": "a", "managedFields": [{"manager": "m", "time": time}]},
@@ -340,13 +340,13 @@ fn only_times_that_differ_are_put_back() {
     let mut other = object("2", "y");
     assert!(!is_unchanged(&mut other, &old));
     assert_eq!(other, object("2", "y"));
-    let mut gone = object("1", "x");
-    gone.remove(&["metadata", "managedFields"]);
-    assert!(!is_unchanged(&mut gone, &old));
+    let mut without_entries = object("1", "x");
+    without_entries.remove(&["metadata", "managedFields"]);
+    assert!(!is_unchanged(&mut without_entries, &old), "{without_entries:?}");
 }
 
 #[test]
-fn owners_of_the_replicas_are_those_of_the_scale() {
+fn owners_of_replicas_are_owners_of_the_scale() {
     let path = [PathElement::field("spec"), PathElement::field("replicas")];
     let paths = [("apps/v1", &path[..]), ("apps/v2", &[][..])];
     let entry = |manager: &str, operation: &str, version: &str, fields: Value| {
@@ -363,52 +363,52 @@ fn owners_of_the_replicas_are_those_of_the_scale() {
         entry("three", "Apply", "apps/v2", both.clone()),
         entry("four", "Apply", "apps/v9", both.clone()),
     ]);
-    let read = |entries: &Value| Managed::read(Some(entries)).unwrap();
-    let scale = of_scale(&read(&parent), &paths).unwrap();
+    let read = |entries: &Value| ManagedFields::read(Some(entries)).unwrap();
+    let scale = scale_entries(&read(&parent), &paths).unwrap();
     assert_eq!(scale, json!([entry("one", "Apply", "autoscaling/v1", replicas.clone())]));
-    // Nothing changed: only those of unknown versions go.
-    let same = of_parent(read(&parent), read(&scale), "apps/v1", &paths).unwrap();
+    // Without a change, only managers of unknown versions are dropped.
+    let same = parent_entries(read(&parent), read(&scale), "apps/v1", &paths).unwrap();
     let managers: Vec<&Value> =
         same.as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
     assert_eq!(managers, ["one", "three", "two"]);
-    // Somebody took the number.
+    // Another manager takes the number of replicas.
     let taken = json!([entry("five", "Apply", "autoscaling/v1", replicas.clone())]);
-    let taken = of_parent(read(&parent), read(&taken), "apps/v1", &paths).unwrap();
+    let taken = parent_entries(read(&parent), read(&taken), "apps/v1", &paths).unwrap();
     assert_eq!(taken[0], entry("five", "Apply", "apps/v1", replicas));
     assert_eq!(taken[1], entry("one", "Apply", "apps/v1", json!({"f:spec": {"f:paused": {}}})));
 }
 
 proptest! {
     #[test]
-    fn entries_read_and_written_are_the_same(
+    fn entries_are_written_as_they_were_read(
         writes in proptest::collection::vec((0..4usize, any::<bool>(), 0..5usize, 0..3u8), 1..12)
     ) {
-        let mut story = Story::config_map();
-        story.put("start", data(&[("start", "1")]));
+        let mut scenario = Scenario::config_map();
+        scenario.put("start", data(&[("start", "1")]));
         for (manager, applies, field, value) in writes {
             let (manager, field) = (format!("m{manager}"), format!("f{field}"));
             let value = value.to_string();
             if applies {
-                story.apply(&manager, true, data(&[(&field, &value)])).unwrap();
+                scenario.apply(&manager, true, data(&[(&field, &value)])).unwrap();
             } else {
-                let mut fields = story.live.as_ref().unwrap().get(&["data"]).cloned().unwrap_or_default();
+                let mut fields = scenario.live.as_ref().unwrap().get(&["data"]).cloned().unwrap_or_default();
                 fields[&field] = value.into();
-                story.put(&manager, json!({"data": fields}));
+                scenario.put(&manager, json!({"data": fields}));
             }
-            let entries: Value = story.entries().to_vec().into();
-            let again = Managed::read(Some(&entries)).unwrap().write().unwrap_or(json!([]));
+            let entries: Value = scenario.entries().to_vec().into();
+            let again = ManagedFields::read(Some(&entries)).unwrap().write().unwrap_or(json!([]));
             prop_assert_eq!(again, entries);
         }
     }
 
     #[test]
-    fn who_applied_again_changes_nothing(fields in proptest::collection::btree_map("[a-e]", "[x-z]", 0..5)) {
-        let mut story = Story::config_map();
-        story.put("start", data(&[("a", "x"), ("f", "x")]));
+    fn repeated_apply_changes_nothing(fields in proptest::collection::btree_map("[a-e]", "[x-z]", 0..5)) {
+        let mut scenario = Scenario::config_map();
+        scenario.put("start", data(&[("a", "x"), ("f", "x")]));
         let fields: Vec<(&str, &str)> = fields.iter().map(|(a, b)| (&**a, &**b)).collect();
-        story.apply("one", true, data(&fields)).unwrap();
-        let once = story.live.clone().unwrap();
-        story.apply("one", false, data(&fields)).unwrap();
-        prop_assert_eq!(story.live.unwrap(), once);
+        scenario.apply("one", true, data(&fields)).unwrap();
+        let once = scenario.live.clone().unwrap();
+        scenario.apply("one", false, data(&fields)).unwrap();
+        prop_assert_eq!(scenario.live.unwrap(), once);
     }
 }

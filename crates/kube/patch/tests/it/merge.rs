@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 #[test]
-fn objects_merge_and_everything_else_replaces() {
+fn objects_merge_and_other_values_replace() {
     for (target, patch, merged) in [
         (json!({"a": 1}), json!({"b": 2}), json!({"a": 1, "b": 2})),
         (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}), json!({"a": {"c": 2}})),
@@ -24,7 +24,7 @@ fn objects_merge_and_everything_else_replaces() {
 }
 
 #[test]
-fn a_patch_must_be_an_object() {
+fn patch_must_be_an_object() {
     let status = merge_patch(&mut json!({}), &json!([])).unwrap_err().to_status();
     assert_eq!(status.code, 400);
     assert_eq!(
@@ -34,7 +34,7 @@ fn a_patch_must_be_an_object() {
 }
 
 #[test]
-fn a_patch_that_is_too_deep_is_refused_before_it_is_walked() {
+fn too_deep_patch_is_an_error() {
     let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
     let mut value = nested(MAX_DEPTH);
     merge_patch(&mut value, &nested(MAX_DEPTH)).unwrap();
@@ -44,7 +44,8 @@ fn a_patch_that_is_too_deep_is_refused_before_it_is_walked() {
     assert_eq!(status.message, "the object would be nested deeper than 127 levels");
 }
 
-/// Lists hold no objects: a null in one of those stays or goes by what it replaces.
+/// Random values. Lists have no objects, because the fate of a null there depends on the replaced
+/// value.
 fn value() -> impl Strategy<Value = Value> {
     let scalar = || prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from)];
     let list = proptest::collection::vec(scalar(), 0..3).prop_map(Value::Array);
@@ -59,8 +60,8 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|fields| Value::Object(fields.into_iter().collect()))
 }
 
-/// Objects of two levels, in which the first level holds objects and the second none: patches that
-/// agree on what is an object.
+/// Objects of two levels: fields of the first level are objects, those of the second are none. So
+/// patches agree on which fields are objects.
 fn level(leaf: impl Strategy<Value = Value> + Clone + 'static) -> impl Strategy<Value = Value> {
     let inner = proptest::collection::btree_map("[a-c]", leaf, 0..4)
         .prop_map(|fields| Value::Object(fields.into_iter().collect()));
@@ -72,15 +73,15 @@ fn leaf() -> impl Strategy<Value = Value> + Clone {
     prop_oneof![any::<bool>().prop_map(Value::from), Just(json!([1])), Just(json!("x"))]
 }
 
-/// One patch that does what two do: the later one's fields win, nulls stay.
-fn composed(first: &Value, second: &Value) -> Value {
+/// The composition of two patches: the fields of the second win, and nulls stay.
+fn compose(first: &Value, second: &Value) -> Value {
     match (first, second) {
         (Value::Object(first), Value::Object(second)) => {
             let mut fields = first.clone();
             for (name, change) in second {
                 let before = first.get(name).filter(|before| before.is_object());
                 let change =
-                    before.map_or_else(|| change.clone(), |earlier| composed(earlier, change));
+                    before.map_or_else(|| change.clone(), |earlier| compose(earlier, change));
                 fields.insert(name.clone(), change);
             }
             Value::Object(fields)
@@ -91,7 +92,7 @@ fn composed(first: &Value, second: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn patches_that_agree_on_what_is_an_object_compose(
+    fn patches_with_the_same_objects_compose(
         target in level(leaf()),
         first in level(prop_oneof![leaf(), Just(Value::Null)]),
         second in level(prop_oneof![leaf(), Just(Value::Null)]),
@@ -100,12 +101,12 @@ proptest! {
         merge_patch(&mut one_by_one, &first).unwrap();
         merge_patch(&mut one_by_one, &second).unwrap();
         let mut at_once = target;
-        merge_patch(&mut at_once, &composed(&first, &second)).unwrap();
-        prop_assert_eq!(one_by_one, at_once);
+        merge_patch(&mut at_once, &compose(&first, &second)).unwrap();
+        prop_assert_eq!(one_by_one, at_once, "{} {}", first, second);
     }
 
     #[test]
-    fn a_patch_applied_twice_changes_nothing_more(target in object(), patch in object()) {
+    fn merge_patch_is_idempotent(target in object(), patch in object()) {
         let mut once = target;
         merge_patch(&mut once, &patch).unwrap();
         let mut twice = once.clone();
@@ -114,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn the_empty_patch_changes_nothing(target in object()) {
+    fn empty_patch_changes_nothing(target in object()) {
         let mut same = target.clone();
         merge_patch(&mut same, &json!({})).unwrap();
         prop_assert_eq!(same, target);

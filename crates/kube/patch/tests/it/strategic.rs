@@ -1,4 +1,4 @@
-//! Strategic merge patch against what a Kubernetes 1.35 API server answered (`recorded/`).
+//! Strategic merge patch, compared with responses of a Kubernetes 1.35 API server (`recorded/`).
 
 use mainstay_patch::{PatchError, strategic_merge};
 use mainstay_schema::builtin::{TypeDefinition, definition};
@@ -11,7 +11,7 @@ fn deployment() -> &'static TypeDefinition {
 }
 
 #[test]
-fn patches_do_what_the_original_does() {
+fn patches_have_the_recorded_results() {
     let recorded: Value = serde_json::from_str(include_str!("recorded/strategic.json")).unwrap();
     let cases = recorded["cases"].as_array().unwrap();
     assert!(cases.len() > 30);
@@ -39,7 +39,7 @@ fn patches_do_what_the_original_does() {
 }
 
 #[test]
-fn a_selector_is_replaced_because_its_type_says_so() {
+fn selector_is_replaced_as_its_type_declares() {
     let budget = definition("api.policy.v1.PodDisruptionBudget").unwrap();
     let object = json!({"spec": {"selector": {"matchLabels": {"a": "1"}}}});
     let patch = json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}});
@@ -57,14 +57,14 @@ fn lists_of_lists_do_not_merge() {
 }
 
 #[test]
-fn a_list_of_objects_without_a_declared_key_is_replaced() {
+fn list_of_objects_without_a_merge_key_is_replaced() {
     let object = json!({"spec": {"template": {"spec": {"tolerations": [{"key": "a"}]}}}});
     let patch = json!({"spec": {"template": {"spec": {"tolerations": [{"key": "b"}]}}}});
     assert_eq!(strategic_merge(&object, &patch, deployment()).unwrap(), patch);
 }
 
 #[test]
-fn unknown_fields_merge_nowhere_but_may_be_new() {
+fn unknown_field_can_be_added_but_not_merged() {
     let patch = json!({"spec": {"foo": {"a": 1}}});
     let merged = strategic_merge(&json!({"spec": {}}), &patch, deployment()).unwrap();
     assert_eq!(merged, patch);
@@ -75,7 +75,7 @@ fn unknown_fields_merge_nowhere_but_may_be_new() {
     );
 }
 
-/// Containers with names out of a few, each at most once.
+/// Containers with a few different names.
 fn containers() -> impl Strategy<Value = Vec<Value>> {
     proptest::sample::subsequence(vec!["a", "b", "c", "d", "e"], 0..=5)
         .prop_shuffle()
@@ -89,26 +89,27 @@ fn containers() -> impl Strategy<Value = Vec<Value>> {
         })
 }
 
-fn with(containers: &[Value]) -> Value {
+fn deployment_with(containers: &[Value]) -> Value {
     json!({"spec": {"template": {"spec": {"containers": containers}}}})
 }
 
-fn list(object: &Value) -> Vec<Value> {
+fn containers_of(object: &Value) -> Vec<Value> {
     object["spec"]["template"]["spec"]["containers"].as_array().unwrap().clone()
 }
 
 proptest! {
     #[test]
-    fn a_patch_applied_twice_changes_nothing_more(before in containers(), patch in containers()) {
-        let patch = with(&patch);
-        let once = strategic_merge(&with(&before), &patch, deployment()).unwrap();
+    fn strategic_merge_is_idempotent(before in containers(), patch in containers()) {
+        let patch = deployment_with(&patch);
+        let once = strategic_merge(&deployment_with(&before), &patch, deployment()).unwrap();
         let twice = strategic_merge(&once, &patch, deployment()).unwrap();
         prop_assert_eq!(once, twice);
     }
 
     #[test]
-    fn the_patch_wins_and_nobody_else_is_lost(before in containers(), patch in containers()) {
-        let merged = list(&strategic_merge(&with(&before), &with(&patch), deployment()).unwrap());
+    fn patched_elements_win_and_other_elements_stay(before in containers(), patch in containers()) {
+        let merged = strategic_merge(&deployment_with(&before), &deployment_with(&patch), deployment());
+        let merged = containers_of(&merged.unwrap());
         for item in &patch {
             prop_assert!(merged.contains(item));
         }
@@ -116,51 +117,51 @@ proptest! {
             let patched = patch.iter().any(|other| other["name"] == item["name"]);
             prop_assert!(patched || merged.contains(item));
         }
-        let mut names: Vec<String> = merged.iter().map(|port| port["name"].to_string()).collect();
+        let mut names: Vec<String> = merged.iter().map(|container| container["name"].to_string()).collect();
         names.sort();
         names.dedup();
         prop_assert_eq!(names.len(), merged.len());
     }
 
     #[test]
-    fn with_a_full_order_the_list_becomes_the_wanted_one(before in containers(), wanted in containers()) {
-        let order: Vec<Value> = wanted.iter().map(|port| json!({"name": port["name"]})).collect();
+    fn list_has_the_complete_specified_order(before in containers(), wanted in containers()) {
+        let order: Vec<Value> = wanted.iter().map(|container| json!({"name": container["name"]})).collect();
         let mut changes = wanted.clone();
         for item in &before {
             if !wanted.iter().any(|other| other["name"] == item["name"]) {
                 changes.push(json!({"name": item["name"], "$patch": "delete"}));
             }
         }
-        let mut patch = with(&changes);
+        let mut patch = deployment_with(&changes);
         patch["spec"]["template"]["spec"]["$setElementOrder/containers"] = json!(order);
-        let merged = strategic_merge(&with(&before), &patch, deployment()).unwrap();
-        prop_assert_eq!(list(&merged), wanted);
+        let merged = strategic_merge(&deployment_with(&before), &patch, deployment()).unwrap();
+        prop_assert_eq!(containers_of(&merged), wanted);
     }
 }
 
-/// What looks at each pair of elements would keep this running for hours.
+/// A merge in quadratic time would run for hours.
 #[test]
 fn lists_of_many_elements_merge_by_their_keys() {
     const COUNT: usize = 30_000;
     let list = |from: usize, value: &str| -> Vec<Value> {
-        (from..from + COUNT).map(|at| json!({"name": format!("v{at}"), "x": value})).collect()
+        (from..from + COUNT).map(|index| json!({"name": format!("v{index}"), "x": value})).collect()
     };
     let spec = |list: Vec<Value>| json!({"spec": {"template": {"spec": {"volumes": list}}}});
     let before = spec(list(0, "old"));
     let merged = strategic_merge(&before, &spec(list(COUNT / 2, "new")), deployment()).unwrap();
     let volumes = merged["spec"]["template"]["spec"]["volumes"].as_array().unwrap().clone();
     assert_eq!(volumes.len(), COUNT * 3 / 2);
-    let of = |value: &str| volumes.iter().filter(|volume| volume["x"] == value).count();
-    assert_eq!((of("old"), of("new")), (COUNT / 2, COUNT));
+    let count = |value: &str| volumes.iter().filter(|volume| volume["x"] == value).count();
+    assert_eq!((count("old"), count("new")), (COUNT / 2, COUNT));
     let deleted: Vec<Value> =
-        (0..COUNT).map(|at| json!({"name": format!("v{at}"), "$patch": "delete"})).collect();
+        (0..COUNT).map(|index| json!({"name": format!("v{index}"), "$patch": "delete"})).collect();
     let merged = strategic_merge(&before, &spec(deleted), deployment()).unwrap();
     assert_eq!(merged["spec"]["template"]["spec"]["volumes"], json!([]));
-    let texts: Vec<Value> = (0..COUNT).map(|at| format!("f{at}").into()).collect();
-    let before = json!({"metadata": {"finalizers": texts}});
+    let finalizers: Vec<Value> = (0..COUNT).map(|index| format!("f{index}").into()).collect();
+    let before = json!({"metadata": {"finalizers": finalizers}});
     let merged = strategic_merge(&before, &before, deployment()).unwrap();
     assert_eq!(merged, before);
-    let gone = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": texts}});
-    let merged = strategic_merge(&before, &gone, deployment()).unwrap();
+    let deleted = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": finalizers}});
+    let merged = strategic_merge(&before, &deleted, deployment()).unwrap();
     assert_eq!(merged["metadata"]["finalizers"], json!([]));
 }

@@ -1,11 +1,11 @@
-//! `pods/exec` and `pods/attach`: a process and its channels, over WebSocket or SPDY.
+//! `pods/exec` and `pods/attach`: a process with its standard streams, over WebSocket or SPDY.
 
 mod spdy;
 mod websocket;
 
 use super::options;
-use super::upgrade::{EndpointForms, Known, Way};
-use super::{Exit, NativePod, Process, TerminalSize, no_process};
+use super::upgrade::{ProtocolUpgrade, SupportedProtocols, Transport};
+use super::{InProcessPod, Process, ProcessExit, TerminalSize, no_process};
 use crate::StreamRequest;
 use bytes::Bytes;
 use mainstay_http::response::ApiResponse;
@@ -23,35 +23,36 @@ const V3: &str = "v3.channel.k8s.io";
 const V2: &str = "v2.channel.k8s.io";
 const V1: &str = "channel.k8s.io";
 const V1_BASE64: &str = "base64.channel.k8s.io";
-static KNOWN: Known =
-    Known { websocket: &[V5, V4, V4_BASE64, V1, V1_BASE64, ""], spdy: &[V4, V3, V2, V1] };
+static SUPPORTED: SupportedProtocols = SupportedProtocols {
+    websocket: &[V5, V4, V4_BASE64, V1, V1_BASE64, ""],
+    spdy: &[V4, V3, V2, V1],
+};
 
-/// Bytes that wait in each channel, at most.
-const PIPE: usize = 32 * 1024;
-/// Sizes of the terminal that wait; further ones are dropped until they are read.
-const SIZES: usize = 16;
+/// The buffer of each standard stream, in bytes.
+const PIPE_SIZE: usize = 32 * 1024;
+/// How many terminal sizes are queued; further ones are dropped.
+const SIZE_QUEUE: usize = 16;
 
-/// Answers `exec` with its options as admission left them; `attach` if it is about the process that
-/// runs.
-pub fn answer(
+/// Handles `exec` with its options after admission, or `attach` to the running process.
+pub fn handle(
     request: &StreamRequest<'_>,
-    asked: &Object,
+    options: &Object,
     attach: bool,
 ) -> Result<ApiResponse, Status> {
-    let pod = options::pod(request)?;
-    let container = asked.str(&["container"]).unwrap_or_default();
-    let container = options::container(&pod, container)?.to_owned();
+    let pod = options::find_pod(request)?;
+    let container = options.str(&["container"]).unwrap_or_default();
+    let container = options::find_container(&pod, container)?.to_owned();
     if !options::has_node(&pod) {
-        return Err(options::no_host(&pod));
+        return Err(options::no_host_error(&pod));
     }
-    let what = if attach { "attach" } else { "exec" };
-    let native = request.native_pods.of(&pod).ok_or_else(|| no_process(what))?;
-    if !runs(&pod, &container) {
-        let why = format!("unable to upgrade connection: container not found ({container:?})");
-        return Err(Status::internal(why));
+    let subresource = if attach { "attach" } else { "exec" };
+    let handler = request.in_process_pods.find(&pod).ok_or_else(|| no_process(subresource))?;
+    if !is_running(&pod, &container) {
+        let message = format!("unable to upgrade connection: container not found ({container:?})");
+        return Err(Status::internal(message));
     }
-    let flag = |name: &str| asked.get(&[name]).and_then(Value::as_bool).unwrap_or_default();
-    let command = asked.array(&["command"]).iter().filter_map(Value::as_str);
+    let flag = |name: &str| options.get(&[name]).and_then(Value::as_bool).unwrap_or_default();
+    let command = options.array(&["command"]).iter().filter_map(Value::as_str);
     let command: Vec<String> = command.map(ToOwned::to_owned).collect();
     let tty = flag("tty");
     let (stdin, stdout) = (flag("stdin"), flag("stdout"));
@@ -63,40 +64,40 @@ pub fn answer(
     if !attach && command.is_empty() {
         return Err(Status::bad_request("you must specify at least one command for the container"));
     }
-    let offer = EndpointForms::read(request, &KNOWN)?;
-    let pipe = |wanted: bool| wanted.then(|| tokio::io::duplex(PIPE)).unzip();
+    let upgrade = ProtocolUpgrade::read(request, &SUPPORTED)?;
+    let pipe = |wanted: bool| wanted.then(|| tokio::io::duplex(PIPE_SIZE)).unzip();
     let ((input, stdin), (output, stdout)) = (pipe(stdin), pipe(stdout));
     let (errors, stderr) = pipe(stderr);
-    let (sizes, receiver) = mpsc::channel(SIZES);
+    let (sizes, receiver) = mpsc::channel(SIZE_QUEUE);
     let command = (!attach).then_some(command);
     let process = Process { container, command, tty, stdin, stdout, stderr, sizes: receiver };
-    let job = Job { native, process, output, errors, protocol: offer.protocol };
-    let client = Client { input, sizes };
-    Ok(match offer.way {
-        Way::WebSocket(_) => {
-            offer.agree(request, move |socket| websocket::session(socket, job, client))
+    let run = ProcessRun { handler, process, output, errors, protocol: upgrade.protocol };
+    let client = ClientInput { input, sizes };
+    Ok(match upgrade.transport {
+        Transport::WebSocket(_) => {
+            upgrade.accept(request, move |socket| websocket::serve(socket, run, client))
         }
-        Way::Spdy => offer.agree(request, move |stream| spdy::session(stream, job, client)),
+        Transport::Spdy => upgrade.accept(request, move |stream| spdy::serve(stream, run, client)),
     })
 }
 
-fn runs(pod: &Object, container: &str) -> bool {
-    options::status_of(pod, container)
+fn is_running(pod: &Object, container: &str) -> bool {
+    options::container_status(pod, container)
         .and_then(|status| status.get("state"))
         .and_then(|state| state.get("running"))
         .is_some_and(Value::is_object)
 }
 
-/// What the client does to the process.
-struct Client {
+/// The input of a client: standard input and terminal sizes.
+struct ClientInput {
     input: Option<DuplexStream>,
     sizes: mpsc::Sender<TerminalSize>,
 }
 
-impl Client {
-    /// Types something.
-    async fn types(&mut self, bytes: &[u8]) {
-        // A process that reads no more does not end the session: its output goes on.
+impl ClientInput {
+    /// Writes to the standard input of the process.
+    async fn write_stdin(&mut self, bytes: &[u8]) {
+        // A process that closed its input does not end the session: its output continues.
         if let Some(pipe) = &mut self.input
             && pipe.write_all(bytes).await.is_err()
         {
@@ -105,90 +106,95 @@ impl Client {
     }
 
     /// Changes the size of the terminal.
-    fn resize(&self, size: &Size) {
+    fn resize(&self, size: &SizeMessage) {
         let size = TerminalSize { columns: size.columns, rows: size.rows };
-        // Whoever does not look at sizes need not.
+        // A process may ignore sizes, so a full queue is no error.
         let _ = self.sizes.try_send(size);
     }
 }
 
-/// What the client is told.
+/// The channels to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Channel {
     Output,
     Errors,
-    /// How it ended.
+    /// The exit status.
     Status,
 }
 
-/// How the client is told.
-trait Tell {
-    /// Sends bytes; none if the client does not take them.
-    async fn tell(&self, channel: Channel, bytes: Bytes) -> Option<()>;
+/// The sending side of a client connection.
+trait ClientOutput {
+    /// Sends bytes; none if the client does not receive them.
+    async fn send_to(&self, channel: Channel, bytes: Bytes) -> Option<()>;
 }
 
-/// A process that is to run, and its outputs.
-struct Job {
-    native: Arc<dyn NativePod>,
+/// A process that is ready to run, and its outputs.
+struct ProcessRun {
+    handler: Arc<dyn InProcessPod>,
     process: Process,
     output: Option<DuplexStream>,
     errors: Option<DuplexStream>,
     protocol: &'static str,
 }
 
-impl Job {
-    /// Whether how it ends is told by a document; older protocols tell failures only, by a text.
-    fn tells_all(&self) -> bool {
+impl ProcessRun {
+    /// Whether the protocol sends each exit status as a document; older ones send errors only, as
+    /// text.
+    fn has_status_document(&self) -> bool {
         matches!(self.protocol, V5 | V4 | V4_BASE64)
     }
 
-    /// Runs the process, sends what it writes and, behind all of it, how it ended.
-    async fn run(self, client: &impl Tell) {
-        let tells_all = self.tells_all();
-        let Self { native, process, output, errors, .. } = self;
+    /// Runs the process, and sends its outputs and then its exit status.
+    async fn run(self, client: &impl ClientOutput) {
+        let has_status_document = self.has_status_document();
+        let Self { handler, process, output, errors, .. } = self;
         let (exit, _, _) = tokio::join!(
-            native.run(process),
-            forward(client, Channel::Output, output),
-            forward(client, Channel::Errors, errors)
+            handler.run(process),
+            send_all(client, Channel::Output, output),
+            send_all(client, Channel::Errors, errors)
         );
         let status = exit.status();
-        let text = if tells_all {
+        let text = if has_status_document {
             status.to_string()
         } else {
             status["message"].as_str().unwrap_or_default().to_owned()
         };
         if !text.is_empty() {
-            client.tell(Channel::Status, text.into()).await;
+            client.send_to(Channel::Status, text.into()).await;
         }
     }
 }
 
-/// Sends what comes out of a channel until it ends; none if the client does not take it.
-async fn forward(client: &impl Tell, channel: Channel, pipe: Option<DuplexStream>) -> Option<()> {
+/// Sends the content of a pipe until it ends; none if the client does not receive it.
+async fn send_all(
+    client: &impl ClientOutput,
+    channel: Channel,
+    pipe: Option<DuplexStream>,
+) -> Option<()> {
     let Some(mut pipe) = pipe else { return Some(()) };
-    let mut buffer = vec![0; PIPE];
+    let mut buffer = vec![0; PIPE_SIZE];
     loop {
         match pipe.read(&mut buffer).await {
             Ok(0) | Err(_) => return Some(()),
             Ok(read) => {
                 let bytes = Bytes::copy_from_slice(buffer.get(..read).unwrap_or_default());
-                client.tell(channel, bytes).await?;
+                client.send_to(channel, bytes).await?;
             }
         }
     }
 }
 
-/// The size of a terminal as it travels.
+/// The message with the size of the terminal.
 #[derive(Deserialize)]
-struct Size {
+struct SizeMessage {
     #[serde(rename = "Width")]
     columns: u16,
     #[serde(rename = "Height")]
     rows: u16,
 }
 
-impl Exit {
-    /// What the client is told.
+impl ProcessExit {
+    /// The `Status` for the client.
     fn status(&self) -> Value {
         match self {
             Self::Code(0) => json!({"metadata": {}, "status": "Success"}),
@@ -197,8 +203,9 @@ impl Exit {
                 "message": format!("command terminated with non-zero exit code: exit status {code}"),
                 "details": {"causes": [{"reason": "ExitCode", "message": code.to_string()}]},
             }),
-            Self::Failed(why) => {
-                Status::internal(format!("error executing command in container: {why}")).to_value()
+            Self::Failed(reason) => {
+                Status::internal(format!("error executing command in container: {reason}"))
+                    .to_value()
             }
         }
     }

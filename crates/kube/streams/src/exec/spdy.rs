@@ -1,20 +1,21 @@
-//! A process over SPDY: each channel is a stream, and says which one in its header `streamType`.
+//! `exec` and `attach` over SPDY: each channel is a stream with its type in the header
+//! `streamType`.
 
-use super::super::spdy::{self, Headers, Input, Output, Session, Stream};
-use super::super::upgrade::Connection;
-use super::{Channel, Client, Job, Size, Tell, V1, V2};
+use super::super::spdy::{self, Headers, Session, Stream, StreamInput, StreamOutput};
+use super::super::upgrade::UpgradedConnection;
+use super::{Channel, ClientInput, ClientOutput, ProcessRun, SizeMessage, V1, V2};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long the client may take to open the streams that it wants.
-const CREATION: Duration = Duration::from_secs(30);
-/// Bytes of a size of the terminal.
-const SIZE: usize = 1024;
+/// How long the client may take to open its streams.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest message with a terminal size, in bytes.
+const MAX_SIZE_MESSAGE: usize = 1024;
 
 /// The streams of a process.
 #[derive(Default)]
-struct Streams {
+struct ProcessStreams {
     input: Option<Stream>,
     output: Option<Stream>,
     errors: Option<Stream>,
@@ -22,15 +23,15 @@ struct Streams {
     resize: Option<Stream>,
 }
 
-/// The streams on which something is told.
-struct Told {
-    output: Option<Output>,
-    errors: Option<Output>,
-    status: Option<Output>,
+/// The streams to the client.
+struct OutputStreams {
+    output: Option<StreamOutput>,
+    errors: Option<StreamOutput>,
+    status: Option<StreamOutput>,
 }
 
-impl Tell for Told {
-    async fn tell(&self, channel: Channel, bytes: Bytes) -> Option<()> {
+impl ClientOutput for OutputStreams {
+    async fn send_to(&self, channel: Channel, bytes: Bytes) -> Option<()> {
         let stream = match channel {
             Channel::Output => &self.output,
             Channel::Errors => &self.errors,
@@ -40,81 +41,95 @@ impl Tell for Told {
     }
 }
 
-/// Runs the process until it has ended and all is said, or the client has gone.
-pub(super) async fn session(connection: Connection, job: Job, client: Client) {
-    let (session, work) = spdy::open(connection, |headers: &Headers| {
+/// Runs the process until its exit status is sent, or the client closes the connection.
+pub(super) async fn serve(connection: UpgradedConnection, run: ProcessRun, client: ClientInput) {
+    let (session, io) = spdy::open(connection, |headers: &Headers| {
         matches!(headers.get("streamtype"), "stdin" | "stdout" | "stderr" | "error" | "resize")
     });
-    tokio::join!(serve(session, job, client), work);
+    tokio::join!(serve_session(session, run, client), io);
 }
 
-async fn serve(mut session: Session, job: Job, mut client: Client) {
-    let sizes = job.process.tty && !matches!(job.protocol, V1 | V2);
-    let wanted = [client.input.is_some(), job.output.is_some(), job.errors.is_some(), sizes];
+async fn serve_session(mut session: Session, run: ProcessRun, mut client: ClientInput) {
+    let sizes = run.process.tty && !matches!(run.protocol, V1 | V2);
+    let wanted = [client.input.is_some(), run.output.is_some(), run.errors.is_some(), sizes];
     let count = 1 + wanted.into_iter().filter(|flag| *flag).count();
-    let opened = timeout(CREATION, Streams::open(&mut session, count)).await;
+    let opened = timeout(STREAM_TIMEOUT, ProcessStreams::open(&mut session, count)).await;
     let Ok(Some(streams)) = opened else {
         session.end().await;
         return;
     };
-    let Streams { input, output, errors, status, resize } = streams;
-    let half = |stream: Option<Stream>| stream.map(|stream| stream.output);
-    let mut told = Told { output: half(output), errors: half(errors), status: half(status) };
-    let typing =
-        listen(input.map(|stream| stream.input), resize.map(|stream| stream.input), &mut client);
+    let ProcessStreams { input, output, errors, status, resize } = streams;
+    let output_of = |stream: Option<Stream>| stream.map(|stream| stream.output);
+    let mut outputs = OutputStreams {
+        output: output_of(output),
+        errors: output_of(errors),
+        status: output_of(status),
+    };
+    let reading = read_client(
+        input.map(|stream| stream.input),
+        resize.map(|stream| stream.input),
+        &mut client,
+    );
     tokio::select! {
-        () = job.run(&told) => {}
-        // The client has gone; further streams are of no use.
-        () = gone(&mut session) => {}
-        () = typing => {}
+        () = run.run(&outputs) => {}
+        // After the client closed the connection, further streams are ignored.
+        () = wait_for_close(&mut session) => {}
+        () = reading => {}
     }
-    for stream in [&mut told.output, &mut told.errors, &mut told.status].into_iter().flatten() {
+    for stream in
+        [&mut outputs.output, &mut outputs.errors, &mut outputs.status].into_iter().flatten()
+    {
         stream.end().await;
     }
     session.end().await;
 }
 
-/// Waits until the connection is over.
-async fn gone(session: &mut Session) {
+/// Waits until the connection is closed.
+async fn wait_for_close(session: &mut Session) {
     while session.next().await.is_some() {}
 }
 
-impl Streams {
-    /// Waits for so many streams; none if the client goes.
+impl ProcessStreams {
+    /// Waits for this many streams; none if the client closes the connection.
     async fn open(session: &mut Session, count: usize) -> Option<Self> {
         let mut streams = Self::default();
         for _ in 0..count {
             let stream = session.next().await?;
-            let place = match stream.headers.get("streamtype") {
+            let field = match stream.headers.get("streamtype") {
                 "stdin" => &mut streams.input,
                 "stdout" => &mut streams.output,
                 "stderr" => &mut streams.errors,
                 "resize" => &mut streams.resize,
                 _ => &mut streams.status,
             };
-            *place = Some(stream);
+            *field = Some(stream);
         }
         Some(streams)
     }
 }
 
-/// Takes what the client sends; never ends by itself.
-async fn listen(input: Option<Input>, resize: Option<Input>, client: &mut Client) {
+/// Reads the input of the client; never returns.
+async fn read_client(
+    input: Option<StreamInput>,
+    resize: Option<StreamInput>,
+    client: &mut ClientInput,
+) {
     let sizes = client.sizes.clone();
     let resizing = async {
         let Some(mut resize) = resize else { return };
         let mut text = Vec::new();
         while let Some(bytes) = resize.read().await {
             text.extend_from_slice(&bytes);
-            // Documents come one behind the other, in parts that mean nothing.
-            let mut documents = serde_json::Deserializer::from_slice(&text).into_iter::<Size>();
-            let sizer = Client { input: None, sizes: sizes.clone() };
+            // Messages follow each other; the parts of the stream have no meaning.
+            let mut documents =
+                serde_json::Deserializer::from_slice(&text).into_iter::<SizeMessage>();
+            let sizer = ClientInput { input: None, sizes: sizes.clone() };
             while let Some(Ok(size)) = documents.next() {
                 sizer.resize(&size);
             }
             let read = documents.byte_offset();
             text.drain(..read);
-            if text.len() > SIZE {
+            if text.len() > MAX_SIZE_MESSAGE {
                 return;
             }
         }
@@ -122,7 +137,7 @@ async fn listen(input: Option<Input>, resize: Option<Input>, client: &mut Client
     let typing = async {
         if let Some(mut input) = input {
             while let Some(bytes) = input.read().await {
-                client.types(&bytes).await;
+                client.write_stdin(&bytes).await;
             }
         }
         client.input = None;

@@ -1,18 +1,20 @@
-//! A process over WebSocket: each message has the number of its channel in front.
+//! `exec` and `attach` over WebSocket: each message begins with the number of its channel.
 //!
-//! | Channel | Direction | What |
+//! | Channel | Direction | Content |
 //! |---|---|---|
 //! | 0 | in | standard input |
 //! | 1, 2 | out | standard output, standard error |
-//! | 3 | out | how it ended, once |
+//! | 3 | out | exit status, once |
 //! | 4 | in | the size of the terminal, as JSON |
-//! | 255 | in | the number of a channel whose input has ended (version 5 only) |
+//! | 255 | in | the number of a channel whose input ended (version 5 only) |
 //!
-//! In the protocols with `base64` in their name, messages are texts: a digit, and the rest encoded.
+//! In the protocols with `base64` in their name, messages are text: a digit, then Base64.
 
-use super::super::channels::{self, Code, Sink};
-use super::super::upgrade::{Connection, socket};
-use super::{Channel, Client, Job, Size, Tell, V1_BASE64, V4_BASE64, V5};
+use super::super::channels::{self, ChannelEncoding, ChannelSink, ChannelSource};
+use super::super::upgrade::{UpgradedConnection, websocket_connection};
+use super::{
+    Channel, ClientInput, ClientOutput, ProcessRun, SizeMessage, V1_BASE64, V4_BASE64, V5,
+};
 use bytes::Bytes;
 
 const STDIN: u8 = 0;
@@ -22,8 +24,8 @@ const STATUS: u8 = 3;
 const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
 
-impl Tell for Sink {
-    async fn tell(&self, channel: Channel, bytes: Bytes) -> Option<()> {
+impl ClientOutput for ChannelSink {
+    async fn send_to(&self, channel: Channel, bytes: Bytes) -> Option<()> {
         let channel = match channel {
             Channel::Output => STDOUT,
             Channel::Errors => STDERR,
@@ -33,44 +35,44 @@ impl Tell for Sink {
     }
 }
 
-/// Runs the process until it has ended and all is said, or the client has gone.
-pub(super) async fn session(connection: Connection, job: Job, client: Client) {
-    let code = match job.protocol {
-        V4_BASE64 | V1_BASE64 => Code::Base64,
-        _ => Code::Binary,
+/// Runs the process until its exit status is sent, or the client closes the connection.
+pub(super) async fn serve(connection: UpgradedConnection, run: ProcessRun, client: ClientInput) {
+    let encoding = match run.protocol {
+        V4_BASE64 | V1_BASE64 => ChannelEncoding::Base64,
+        _ => ChannelEncoding::Binary,
     };
-    let closes = job.protocol == V5;
-    let (sink, mut source) = channels::split(socket(connection).await, code);
-    // Clients take the first message for the sign that the streams are there.
-    let first = match (&job.output, &job.errors) {
+    let has_close = run.protocol == V5;
+    let (sink, mut source) = channels::split(websocket_connection(connection).await, encoding);
+    // Clients take the first message as the sign that the streams are open.
+    let first = match (&run.output, &run.errors) {
         (Some(_), _) => STDOUT,
         (None, Some(_)) => STDERR,
         (None, None) => STATUS,
     };
-    let ended = async {
+    let running = async {
         if sink.send(first, &[]).await.is_some() {
-            job.run(&sink).await;
+            run.run(&sink).await;
         }
     };
     tokio::select! {
-        () = ended => {}
-        () = listen(&mut source, client, closes) => {}
-        () = sink.ask() => {}
+        () = running => {}
+        () = read_client(&mut source, client, has_close) => {}
+        () = sink.send_pings() => {}
     }
-    channels::goodbye(sink, source).await;
+    channels::close(sink, source).await;
 }
 
-/// Takes what the client sends until it has gone or breaks the protocol.
-async fn listen(source: &mut channels::Source, mut client: Client, closes: bool) {
+/// Reads the input of the client until it closes the connection or breaks the protocol.
+async fn read_client(source: &mut ChannelSource, mut client: ClientInput, has_close: bool) {
     while let Some((channel, bytes)) = source.next().await {
         match channel {
-            STDIN => client.types(&bytes).await,
+            STDIN => client.write_stdin(&bytes).await,
             RESIZE => {
-                if let Ok(size) = serde_json::from_slice::<Size>(&bytes) {
+                if let Ok(size) = serde_json::from_slice::<SizeMessage>(&bytes) {
                     client.resize(&size);
                 }
             }
-            CLOSE if closes && *bytes == [STDIN] => client.input = None,
+            CLOSE if has_close && *bytes == [STDIN] => client.input = None,
             _ => {}
         }
     }

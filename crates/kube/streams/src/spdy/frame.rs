@@ -1,22 +1,22 @@
-//! The frames of SPDY/3.1: eight bytes that say what follows, and what follows.
+//! SPDY/3.1 frames: a header of eight bytes, and a payload.
 //!
 //! ```text
 //! control   1 | version 3 (15 bits) | kind (16) | flags (8) | length (24) | …
 //! data      0 | stream (31 bits)                | flags (8) | length (24) | …
 //! ```
 
-use super::Broken;
+use super::ProtocolError;
 use super::headers::{self, Headers};
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-/// The length of a frame's head.
-pub(super) const HEAD: usize = 8;
+/// The length of a frame header.
+pub(super) const HEADER_LENGTH: usize = 8;
 /// The last frame of its side: `FLAG_FIN`.
-pub(super) const LAST: u8 = 1;
-/// A stream in which the other side says nothing: `FLAG_UNIDIRECTIONAL`.
-const ONE_WAY: u8 = 2;
-/// Streams have 31 bits.
-const STREAM: u32 = 0x7fff_ffff;
+pub(super) const FIN: u8 = 1;
+/// A stream on which the other side sends nothing: `FLAG_UNIDIRECTIONAL`.
+const UNIDIRECTIONAL: u8 = 2;
+/// The 31 bits of a stream id.
+const STREAM_ID: u32 = 0x7fff_ffff;
 
 const SYN_STREAM: u16 = 1;
 const SYN_REPLY: u16 = 2;
@@ -29,92 +29,92 @@ const WINDOW_UPDATE: u16 = 9;
 /// `SETTINGS_INITIAL_WINDOW_SIZE`.
 const INITIAL_WINDOW: u32 = 7;
 
-/// Why a stream is reset.
+/// The status code of a stream reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reset {
-    /// There are too many.
-    Refused = 3,
-    /// Nobody wants it any more.
-    Cancelled = 5,
-    /// The other side gave more room than there can be.
-    FlowControl = 7,
+pub(super) enum ResetCode {
+    /// `REFUSED_STREAM`: too many streams are open.
+    RefusedStream = 3,
+    /// `CANCEL`: the stream is not needed any more.
+    Cancel = 5,
+    /// `FLOW_CONTROL_ERROR`: a window exceeds its limit.
+    FlowControlError = 7,
 }
 
-/// The head of a frame that comes.
+/// The header of a received frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Head {
+pub(super) enum FrameHeader {
     Control { kind: u16, flags: u8, length: usize },
     Data { stream: u32, last: bool, length: usize },
 }
 
-impl Head {
-    pub(super) fn read(bytes: &mut BytesMut) -> Result<Self, Broken> {
-        let cut = |_| Broken("a frame is cut off");
-        let first = bytes.try_get_u32().map_err(cut)?;
-        let second = bytes.try_get_u32().map_err(cut)?;
+impl FrameHeader {
+    pub(super) fn read(bytes: &mut BytesMut) -> Result<Self, ProtocolError> {
+        let truncated = |_| ProtocolError("a frame is cut off");
+        let first = bytes.try_get_u32().map_err(truncated)?;
+        let second = bytes.try_get_u32().map_err(truncated)?;
         let [flags, ..] = second.to_be_bytes();
         let length = usize::try_from(second & 0x00ff_ffff).unwrap_or(usize::MAX);
-        if first > STREAM {
+        if first > STREAM_ID {
             let [high, low, kind @ ..] = first.to_be_bytes();
             if u16::from_be_bytes([high & 0x7f, low]) != 3 {
-                return Err(Broken("a frame is of another version than 3"));
+                return Err(ProtocolError("the version of a frame is not 3"));
             }
-            if length > headers::LIMIT {
-                return Err(Broken("a control frame is too long"));
+            if length > headers::MAX_BLOCK_SIZE {
+                return Err(ProtocolError("a control frame is too long"));
             }
             return Ok(Self::Control { kind: u16::from_be_bytes(kind), flags, length });
         }
         if first == 0 {
-            return Err(Broken("data is for no stream"));
+            return Err(ProtocolError("a data frame has no stream"));
         }
-        Ok(Self::Data { stream: first, last: flags & LAST != 0, length })
+        Ok(Self::Data { stream: first, last: flags & FIN != 0, length })
     }
 }
 
-/// A control frame that came.
+/// A received control frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Control {
-    /// A stream is opened.
-    Open { stream: u32, last: bool, one_way: bool, headers: Headers },
-    /// A stream is over.
+pub(super) enum ControlFrame {
+    /// Opens a stream.
+    Open { stream: u32, last: bool, is_unidirectional: bool, headers: Headers },
+    /// Resets a stream.
     Reset { stream: u32 },
-    /// How much a stream may be sent at first, if it is said.
+    /// The initial window of streams, if the frame has one.
     Settings { window: Option<u32> },
-    /// To be sent back, if it is the other side's own.
+    /// A ping; the receiver returns those of the other side.
     Ping(u32),
-    /// No stream is opened any more.
+    /// No more streams are opened.
     GoAway,
-    /// More may be sent on a stream; on all, if it is 0.
-    Window { stream: u32, more: u32 },
-    /// Of no concern.
+    /// Increases the window of a stream, or of the connection for stream 0.
+    WindowUpdate { stream: u32, increment: u32 },
+    /// A frame that needs no action.
     Other,
 }
 
-impl Control {
+impl ControlFrame {
     pub(super) fn read(
         (kind, flags): (u16, u8),
         mut payload: &[u8],
-        reader: &mut headers::Reader,
-    ) -> Result<Self, Broken> {
+        reader: &mut headers::HeaderReader,
+    ) -> Result<Self, ProtocolError> {
         let payload = &mut payload;
         let mut number =
-            || payload.try_get_u32().map_err(|_| Broken("a control frame is too short"));
+            || payload.try_get_u32().map_err(|_| ProtocolError("a control frame is too short"));
         Ok(match kind {
             SYN_STREAM => {
-                let stream = number()? & STREAM;
+                let stream = number()? & STREAM_ID;
                 let _parent = number()?;
-                // Priority and slot.
-                payload.try_get_u16().map_err(|_| Broken("a control frame is too short"))?;
-                let (last, one_way) = (flags & LAST != 0, flags & ONE_WAY != 0);
-                Self::Open { stream, last, one_way, headers: reader.read(payload)? }
+                // Priority and credential slot.
+                payload.try_get_u16().map_err(|_| ProtocolError("a control frame is too short"))?;
+                let (last, is_unidirectional) = (flags & FIN != 0, flags & UNIDIRECTIONAL != 0);
+                Self::Open { stream, last, is_unidirectional, headers: reader.read(payload)? }
             }
             SYN_REPLY | HEADERS => {
                 number()?;
-                // What comes later refers to it.
+                // Later header blocks refer to this one.
                 reader.read(payload)?;
                 Self::Other
             }
-            RST_STREAM => Self::Reset { stream: number()? & STREAM },
+            RST_STREAM => Self::Reset { stream: number()? & STREAM_ID },
             SETTINGS => {
                 let count = number()?;
                 let mut window = None;
@@ -128,76 +128,83 @@ impl Control {
             }
             PING => Self::Ping(number()?),
             GOAWAY => Self::GoAway,
-            WINDOW_UPDATE => Self::Window { stream: number()? & STREAM, more: number()? & STREAM },
+            WINDOW_UPDATE => Self::WindowUpdate {
+                stream: number()? & STREAM_ID,
+                increment: number()? & STREAM_ID,
+            },
             _ => Self::Other,
         })
     }
 }
 
-/// A frame to be sent.
+/// A frame to send.
 #[derive(Debug)]
-pub(super) enum Out {
-    /// The stream is accepted.
+pub(super) enum OutgoingFrame {
+    /// Accepts a stream.
     Reply(u32),
-    /// Bytes of a stream, a few thousand at most.
+    /// Data of a stream, a few thousand bytes at most.
     Data {
         stream: u32,
         bytes: Bytes,
         last: bool,
     },
-    Reset(u32, Reset),
+    Reset(u32, ResetCode),
     Ping(u32),
-    /// More may be sent on a stream; on all, if it is 0.
-    Window {
+    /// Increases the window of a stream, or of the connection for stream 0.
+    WindowUpdate {
         stream: u32,
-        more: u32,
+        increment: u32,
     },
-    /// The end of everything, behind the last stream that was looked at.
+    /// Ends the connection; `last` is the last stream that was accepted.
     GoAway {
         last: u32,
-        broken: bool,
+        is_error: bool,
     },
 }
 
-impl Out {
-    /// Writes it. `first`: whether no reply has been written before.
-    pub(super) fn write(&self, to: &mut BytesMut, first: &mut bool) {
+impl OutgoingFrame {
+    /// Encodes the frame. `is_first_reply` is whether no reply was encoded before.
+    pub(super) fn encode(&self, out: &mut BytesMut, is_first_reply: &mut bool) {
         match self {
             Self::Reply(stream) => {
-                let block = headers::none(std::mem::take(first));
-                control(to, SYN_REPLY, 4 + block.len());
-                to.put_u32(*stream);
-                to.put_slice(block);
+                let block = headers::empty_block(std::mem::take(is_first_reply));
+                put_control_header(out, SYN_REPLY, 4 + block.len());
+                out.put_u32(*stream);
+                out.put_slice(block);
             }
             Self::Data { stream, bytes, last } => {
-                to.put_u32(*stream);
-                to.put_u32(length(bytes.len()) | u32::from(*last) << 24);
-                to.put_slice(bytes);
+                out.put_u32(*stream);
+                out.put_u32(frame_length(bytes.len()) | u32::from(*last) << 24);
+                out.put_slice(bytes);
             }
-            Self::Reset(stream, why) => pair(to, RST_STREAM, *stream, *why as u32),
+            Self::Reset(stream, code) => put_two_numbers(out, RST_STREAM, *stream, *code as u32),
             Self::Ping(id) => {
-                control(to, PING, 4);
-                to.put_u32(*id);
+                put_control_header(out, PING, 4);
+                out.put_u32(*id);
             }
-            Self::Window { stream, more } => pair(to, WINDOW_UPDATE, *stream, *more),
-            Self::GoAway { last, broken } => pair(to, GOAWAY, *last, u32::from(*broken)),
+            Self::WindowUpdate { stream, increment } => {
+                put_two_numbers(out, WINDOW_UPDATE, *stream, *increment);
+            }
+            Self::GoAway { last, is_error } => {
+                put_two_numbers(out, GOAWAY, *last, u32::from(*is_error));
+            }
         }
     }
 }
 
-/// What is sent is far shorter than lengths can say.
-fn length(bytes: usize) -> u32 {
+/// The length field of a frame; the frames of this side are far below its limit.
+fn frame_length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or_default() & 0x00ff_ffff
 }
 
-fn control(to: &mut BytesMut, kind: u16, bytes: usize) {
-    to.put_u16(0x8003);
-    to.put_u16(kind);
-    to.put_u32(length(bytes));
+fn put_control_header(out: &mut BytesMut, kind: u16, bytes: usize) {
+    out.put_u16(0x8003);
+    out.put_u16(kind);
+    out.put_u32(frame_length(bytes));
 }
 
-fn pair(to: &mut BytesMut, kind: u16, one: u32, other: u32) {
-    control(to, kind, 8);
-    to.put_u32(one);
-    to.put_u32(other);
+fn put_two_numbers(out: &mut BytesMut, kind: u16, first: u32, second: u32) {
+    put_control_header(out, kind, 8);
+    out.put_u32(first);
+    out.put_u32(second);
 }

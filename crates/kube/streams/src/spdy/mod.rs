@@ -1,16 +1,19 @@
-//! SPDY/3.1 as far as streams of pods need it: the client opens streams over one connection, both
-//! sides send data on them, each side ends its own half.
+//! SPDY/3.1, as far as pod streams need it. The client opens streams over one connection, both
+//! sides send data on them, and each side ends its own half.
 //!
 //! ```text
-//! connection ─► reader ─► stream ─► Input  ─► whoever serves it
-//! connection ◄─ writer ◄─ queue  ◄─ Output ◄─┘
+//! connection ─► reader ─► stream ─► StreamInput  ─► handler
+//! connection ◄─ writer ◄─ queue  ◄─ StreamOutput ◄─┘
 //! ```
 //!
-//! Memory is bounded: a frame is passed on in parts as they come; a stream whose parts nobody takes
-//! holds the whole connection up for a while, and is then reset; a client that takes nothing holds
-//! it up too, and is then cut. Clients of Kubernetes know no windows, so none is held against them,
-//! and they are sent data as fast as the connection takes it. Clients that do know windows are given
-//! room as their data is taken, and from the first sign of it their own windows count.
+//! Memory is bounded. The parts of a frame are passed on as they arrive. A stream whose handler
+//! does not read blocks the whole connection for a while, and is then reset. A client that does not
+//! read blocks it too; then the connection is closed.
+//!
+//! Kubernetes clients do not implement windows. So windows are not enforced on clients, and data is
+//! sent as fast as the connection takes it. Windows are still increased as data is read, for
+//! clients that implement them. From the first window frame of a client, its windows limit this
+//! side.
 
 mod frame;
 mod headers;
@@ -18,7 +21,7 @@ mod headers;
 pub(super) use headers::Headers;
 
 use bytes::{Bytes, BytesMut};
-use frame::{Control, HEAD, Head, Out, Reset};
+use frame::{ControlFrame, FrameHeader, HEADER_LENGTH, OutgoingFrame, ResetCode};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::pin::pin;
@@ -28,89 +31,102 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-/// Streams of a connection that are open at one time, at most.
-const STREAMS: usize = 256;
-/// Streams that wait to be looked at.
-const WAITING: usize = 16;
-/// Parts that wait in a stream, and frames that wait to be sent.
-const PARTS: usize = 16;
-/// Bytes of a part.
-const PART: usize = 16 * 1024;
-/// What may be sent before more room is given: that of the protocol.
-const WINDOW: i64 = 64 * 1024;
-/// Room is given again when so much of it is used.
-const USED: u32 = 32 * 1024;
-/// A stream whose data nobody takes for so long is reset, so that it does not hold up the others.
-const STALL: Duration = Duration::from_secs(30);
-/// How often the client is asked whether it is still there.
-const PING: Duration = Duration::from_secs(20);
-/// A client that says nothing, or takes nothing, for so long is gone.
-const SILENCE: Duration = Duration::from_mins(1);
-/// How long a client may take to end a connection that is over.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// The most open streams of a connection.
+const MAX_STREAMS: usize = 256;
+/// How many new streams are queued.
+const NEW_STREAM_QUEUE: usize = 16;
+/// How many parts are queued in a stream, and how many frames are queued for the client.
+const PART_QUEUE: usize = 16;
+/// The largest part in bytes.
+const PART_SIZE: usize = 16 * 1024;
+/// The initial window of the protocol.
+const INITIAL_WINDOW: i64 = 64 * 1024;
+/// The window of the client is increased after this many bytes.
+const WINDOW_UPDATE_SIZE: u32 = 32 * 1024;
+/// A stream whose handler does not read for this long is reset, so that it does not block the
+/// others.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The interval of pings to the client.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// The connection is closed if the client neither sends nor receives for this long.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a client may take to close its side of a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What breaks the protocol.
+/// The client broke the protocol, in this way.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken(&'static str);
+pub(super) struct ProtocolError(&'static str);
 
-/// A stream that the client has opened.
+/// A stream that the client opened.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Its number: odd, and higher than those before it.
+    /// The id: odd, and higher than those before it.
     pub(super) id: u32,
-    /// What the client said of it.
+    /// The headers of the client.
     pub(super) headers: Headers,
-    /// What the client sends.
-    pub(super) input: Input,
-    /// What the client is sent.
-    pub(super) output: Output,
+    /// The data from the client.
+    pub(super) input: StreamInput,
+    /// The data to the client.
+    pub(super) output: StreamOutput,
 }
 
-/// The half of a stream that the client sends.
+/// The receiving half of a stream.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct StreamInput {
     id: u32,
     parts: mpsc::Receiver<Bytes>,
-    taken: u32,
-    shared: Arc<Shared>,
+    unacknowledged: u32,
+    shared: Arc<SharedState>,
 }
 
-impl Input {
-    /// The next bytes; none at the end, whether the client ended its half or reset the stream.
+impl StreamInput {
+    /// The next bytes; none after the client ended its half or reset the stream.
     pub(super) async fn read(&mut self) -> Option<Bytes> {
-        if self.taken >= USED {
-            // Nothing is lost if this is given up while it waits.
-            let place = self.shared.out.reserve().await.ok()?;
-            place.send(Out::Window { stream: self.id, more: self.taken });
-            self.taken = 0;
+        if self.unacknowledged >= WINDOW_UPDATE_SIZE {
+            // The count stays if this future is dropped while it waits.
+            let permit = self.shared.frames.reserve().await.ok()?;
+            permit.send(OutgoingFrame::WindowUpdate {
+                stream: self.id,
+                increment: self.unacknowledged,
+            });
+            self.unacknowledged = 0;
         }
         let bytes = self.parts.recv().await?;
-        self.taken = self.taken.saturating_add(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.unacknowledged = self.unacknowledged.saturating_add(length);
         Some(bytes)
     }
 }
 
-impl Drop for Input {
+impl Drop for StreamInput {
     fn drop(&mut self) {
-        self.shared.leave(self.id, |state| state.input = None, |state| state.read = false);
+        self.shared.release_half(
+            self.id,
+            |state| state.input = None,
+            |state| state.has_reader = false,
+        );
     }
 }
 
-/// The half of a stream that the client is sent.
+/// The sending half of a stream.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct StreamOutput {
     id: u32,
     ended: bool,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-impl Output {
-    /// Sends bytes; none if the client has reset the stream, ended its half or gone.
+impl StreamOutput {
+    /// Sends bytes; none if the client reset the stream or closed the connection.
     pub(super) async fn write(&self, mut bytes: Bytes) -> Option<()> {
         while !bytes.is_empty() && !self.ended {
-            let room = self.shared.room(self.id, bytes.len().min(PART)).await?;
-            let bytes = bytes.split_to(room);
-            self.shared.out.send(Out::Data { stream: self.id, bytes, last: false }).await.ok()?;
+            let length = self.shared.wait_for_window(self.id, bytes.len().min(PART_SIZE)).await?;
+            let bytes = bytes.split_to(length);
+            self.shared
+                .frames
+                .send(OutgoingFrame::Data { stream: self.id, bytes, last: false })
+                .await
+                .ok()?;
         }
         Some(())
     }
@@ -118,23 +134,23 @@ impl Output {
     /// Ends this half.
     pub(super) async fn end(&mut self) {
         if !self.ended && !self.is_reset() {
-            let frame = Out::Data { stream: self.id, bytes: Bytes::new(), last: true };
-            // A client that has gone knows.
-            let _ = self.shared.out.send(frame).await;
+            let frame = OutgoingFrame::Data { stream: self.id, bytes: Bytes::new(), last: true };
+            // An error means that the connection is closed already.
+            let _ = self.shared.frames.send(frame).await;
         }
         self.ended = true;
     }
 
-    /// Ends the stream at once, both halves of it.
+    /// Resets the stream: both halves end at once.
     pub(super) async fn reset(&mut self) {
         if !self.is_reset() {
-            let _ = self.shared.out.send(Out::Reset(self.id, Reset::Cancelled)).await;
+            let _ = self.shared.frames.send(OutgoingFrame::Reset(self.id, ResetCode::Cancel)).await;
         }
         self.ended = true;
     }
 
-    /// Waits until the stream ends in the middle.
-    pub(super) async fn resets(&self) {
+    /// Waits until the stream is reset.
+    pub(super) async fn wait_for_reset(&self) {
         loop {
             let mut changed = pin!(self.shared.changed.notified());
             changed.as_mut().enable();
@@ -145,127 +161,129 @@ impl Output {
         }
     }
 
-    /// Whether the stream ended in the middle, by the client's wish or with the connection.
+    /// Whether the stream was reset, by the client or by the end of the connection.
     pub(super) fn is_reset(&self) -> bool {
-        self.shared.tables.lock().streams.get(&self.id).is_none_or(|state| state.reset)
+        self.shared.table.lock().streams.get(&self.id).is_none_or(|state| state.is_reset)
     }
 }
 
-impl Drop for Output {
+impl Drop for StreamOutput {
     fn drop(&mut self) {
-        self.shared.leave(self.id, |_| {}, |state| state.written = false);
+        self.shared.release_half(self.id, |_| {}, |state| state.has_writer = false);
     }
 }
 
-/// What reader, writer and streams have in common.
+/// The shared state of reader, writer and streams.
 #[derive(Debug)]
-struct Shared {
-    tables: Mutex<Tables>,
-    out: mpsc::Sender<Out>,
-    /// Told when a window grows, or a stream is reset.
+struct SharedState {
+    table: Mutex<StreamTable>,
+    frames: mpsc::Sender<OutgoingFrame>,
+    /// Notified when a window grows or a stream is reset.
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Tables {
-    streams: HashMap<u32, State>,
-    /// The last stream that was opened.
+struct StreamTable {
+    streams: HashMap<u32, StreamState>,
+    /// The id of the last opened stream.
     last: u32,
-    /// What a new stream may be sent.
-    initial: i64,
-    /// What all together may be sent.
+    /// The send window of a new stream.
+    initial_window: i64,
+    /// The send window of the connection.
     window: i64,
-    /// Whether the client knows windows.
-    windows: bool,
+    /// Whether the client implements windows.
+    has_windows: bool,
 }
 
-/// A stream that is open.
+/// The state of an open stream.
 #[derive(Debug)]
-struct State {
-    /// Where the client's data goes; none if it has ended its half, or nobody reads.
+struct StreamState {
+    /// The queue of the client's data; none after the client ended its half, or without a reader.
     input: Option<mpsc::Sender<Bytes>>,
-    /// What it may be sent.
+    /// The send window.
     window: i64,
-    reset: bool,
-    /// Whether somebody has the halves.
-    read: bool,
-    written: bool,
+    is_reset: bool,
+    /// Whether the receiving half exists.
+    has_reader: bool,
+    /// Whether the sending half exists.
+    has_writer: bool,
 }
 
-impl Shared {
-    /// Waits for room for some of so many bytes; none if the stream is over.
-    async fn room(&self, id: u32, wanted: usize) -> Option<usize> {
+impl SharedState {
+    /// Waits for window for some of the wanted bytes; none if the stream ended.
+    async fn wait_for_window(&self, id: u32, wanted: usize) -> Option<usize> {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if let Some(room) = self.tables.lock().take(id, wanted)? {
-                return Some(room);
+            if let Some(length) = self.table.lock().take_window(id, wanted)? {
+                return Some(length);
             }
             changed.await;
         }
     }
 
-    /// Ends a stream in the middle.
+    /// Resets a stream.
     fn reset(&self, id: u32) {
-        if let Some(state) = self.tables.lock().streams.get_mut(&id) {
+        if let Some(state) = self.table.lock().streams.get_mut(&id) {
             state.input = None;
-            state.reset = true;
+            state.is_reset = true;
         }
         self.changed.notify_waiters();
     }
 
-    /// Notes that a half of a stream has nobody any more.
-    fn leave(&self, id: u32, first: fn(&mut State), then: fn(&mut State)) {
-        let mut tables = self.tables.lock();
-        let Some(state) = tables.streams.get_mut(&id) else { return };
+    /// Releases a half of a stream, and removes the stream without both halves.
+    fn release_half(&self, id: u32, first: fn(&mut StreamState), then: fn(&mut StreamState)) {
+        let mut table = self.table.lock();
+        let Some(state) = table.streams.get_mut(&id) else { return };
         first(state);
         then(state);
-        if !state.read && !state.written {
-            tables.streams.remove(&id);
+        if !state.has_reader && !state.has_writer {
+            table.streams.remove(&id);
         }
     }
 }
 
-impl Tables {
-    /// Takes room for some of so many bytes, if there is any; none if the stream is over.
-    #[expect(clippy::option_option, reason = "over is not the same as no room")]
-    fn take(&mut self, id: u32, wanted: usize) -> Option<Option<usize>> {
-        let state = self.streams.get_mut(&id).filter(|state| !state.reset)?;
+impl StreamTable {
+    /// Takes window for some of the wanted bytes, if there is any; none if the stream ended.
+    #[expect(clippy::option_option, reason = "an ended stream is not an empty window")]
+    fn take_window(&mut self, id: u32, wanted: usize) -> Option<Option<usize>> {
+        let state = self.streams.get_mut(&id).filter(|state| !state.is_reset)?;
         let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);
-        let room = if self.windows { wanted.min(state.window).min(self.window) } else { wanted };
-        if room <= 0 {
+        let length =
+            if self.has_windows { wanted.min(state.window).min(self.window) } else { wanted };
+        if length <= 0 {
             return Some(None);
         }
-        state.window -= room;
-        self.window -= room;
-        Some(usize::try_from(room).ok())
+        state.window -= length;
+        self.window -= length;
+        Some(usize::try_from(length).ok())
     }
 
-    /// Notes what streams may be sent from their beginning.
-    fn begin_with(&mut self, window: u32) -> Result<(), Broken> {
+    /// Sets the initial window of streams, which changes the windows of open ones.
+    fn set_initial_window(&mut self, window: u32) -> Result<(), ProtocolError> {
         let window = i64::from(window);
-        let change = window - self.initial;
-        self.windows = true;
-        self.initial = window;
+        let change = window - self.initial_window;
+        self.has_windows = true;
+        self.initial_window = window;
         for state in self.streams.values_mut() {
             state.window += change;
         }
         let mut all = self.streams.values().map(|state| state.window).chain([window]);
-        if all.any(|window| window > i64::from(i32::MAX)) { Err(TOO_MUCH) } else { Ok(()) }
+        if all.any(|window| window > i64::from(i32::MAX)) { Err(WINDOW_OVERFLOW) } else { Ok(()) }
     }
 
-    /// Notes that more may be sent; the stream to reset is the error.
-    fn grow(&mut self, stream: u32, more: u32) -> Result<(), Option<u32>> {
-        self.windows = true;
+    /// Increases a window. The error is the stream to reset, or none for the connection.
+    fn increase_window(&mut self, stream: u32, increment: u32) -> Result<(), Option<u32>> {
+        self.has_windows = true;
         let window = match stream {
             0 => &mut self.window,
             id => match self.streams.get_mut(&id) {
                 Some(state) => &mut state.window,
-                // It is over.
+                // The stream ended.
                 None => return Ok(()),
             },
         };
-        *window = window.saturating_add(i64::from(more));
+        *window = window.saturating_add(i64::from(increment));
         if *window > i64::from(i32::MAX) {
             return Err((stream != 0).then_some(stream));
         }
@@ -273,28 +291,28 @@ impl Tables {
     }
 }
 
-/// A connection's streams, as they are opened.
+/// The new streams of a connection.
 #[derive(Debug)]
 pub(super) struct Session {
     incoming: mpsc::Receiver<Stream>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 impl Session {
-    /// The next stream; none when the connection is over.
+    /// The next stream; none when the connection is closed.
     pub(super) async fn next(&mut self) -> Option<Stream> {
         self.incoming.recv().await
     }
 
-    /// Ends the connection when all that is to be sent has been.
+    /// Ends the connection after the queued frames.
     pub(super) async fn end(self) {
-        let last = self.shared.tables.lock().last;
-        let _ = self.shared.out.send(Out::GoAway { last, broken: false }).await;
+        let last = self.shared.table.lock().last;
+        let _ = self.shared.frames.send(OutgoingFrame::GoAway { last, is_error: false }).await;
     }
 }
 
-/// Speaks SPDY over a connection: the streams, and the work, which has to be polled as long as it
-/// lasts. Streams that `accept` does not want are reset.
+/// Starts SPDY on a connection. The result is the session and the I/O future, which the caller
+/// polls until it ends. Streams that `accept` rejects are reset.
 pub(super) fn open<T>(
     connection: T,
     accept: impl Fn(&Headers) -> bool + Send,
@@ -302,55 +320,55 @@ pub(super) fn open<T>(
 where
     T: AsyncRead + AsyncWrite + Send + Unpin,
 {
-    let (out, queue) = mpsc::channel(PARTS);
-    let (sender, incoming) = mpsc::channel(WAITING);
-    let tables = Tables {
+    let (frames, queue) = mpsc::channel(PART_QUEUE);
+    let (sender, incoming) = mpsc::channel(NEW_STREAM_QUEUE);
+    let table = StreamTable {
         streams: HashMap::new(),
         last: 0,
-        initial: WINDOW,
-        window: WINDOW,
-        windows: false,
+        initial_window: INITIAL_WINDOW,
+        window: INITIAL_WINDOW,
+        has_windows: false,
     };
-    let shared = Arc::new(Shared { tables: Mutex::new(tables), out, changed: Notify::new() });
+    let shared = Arc::new(SharedState { table: Mutex::new(table), frames, changed: Notify::new() });
     let session = Session { incoming, shared: shared.clone() };
-    (session, drive(connection, shared, queue, sender, accept))
+    (session, run_connection(connection, shared, queue, sender, accept))
 }
 
-/// Wakes and ends everyone when a connection ends.
-struct End(Arc<Shared>);
+/// Ends all streams and wakes their tasks when the connection ends.
+struct ConnectionGuard(Arc<SharedState>);
 
-impl Drop for End {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.0.tables.lock().streams.clear();
+        self.0.table.lock().streams.clear();
         self.0.changed.notify_waiters();
     }
 }
 
-async fn drive<T: AsyncRead + AsyncWrite + Send + Unpin>(
+async fn run_connection<T: AsyncRead + AsyncWrite + Send + Unpin>(
     connection: T,
-    shared: Arc<Shared>,
-    queue: mpsc::Receiver<Out>,
+    shared: Arc<SharedState>,
+    queue: mpsc::Receiver<OutgoingFrame>,
     incoming: mpsc::Sender<Stream>,
     accept: impl Fn(&Headers) -> bool + Send,
 ) {
-    let _end = End(shared.clone());
+    let _guard = ConnectionGuard(shared.clone());
     let (source, sink) = tokio::io::split(connection);
-    let reader = Reader {
+    let reader = FrameReader {
         source,
         buffer: BytesMut::new(),
-        headers: headers::Reader::new(),
+        headers: headers::HeaderReader::new(),
         shared: shared.clone(),
         incoming,
         received: 0,
-        leaving: false,
+        no_new_streams: false,
     };
     let mut reading = pin!(reader.run(accept));
-    let mut writing = pin!(write(sink, queue));
+    let mut writing = pin!(write_frames(sink, queue));
     let pinging = async {
         let mut id = 2_u32;
         loop {
-            tokio::time::sleep(PING).await;
-            if shared.out.send(Out::Ping(id)).await.is_err() {
+            tokio::time::sleep(PING_INTERVAL).await;
+            if shared.frames.send(OutgoingFrame::Ping(id)).await.is_err() {
                 return;
             }
             id = id.wrapping_add(2) & 0x7fff_fffe;
@@ -358,73 +376,79 @@ async fn drive<T: AsyncRead + AsyncWrite + Send + Unpin>(
     };
     tokio::select! {
         read = &mut reading => {
-            if let Err(Broken(why)) = read {
-                tracing::debug!(why, "a client broke the protocol of its stream");
-                let last = shared.tables.lock().last;
-                let saying = shared.out.send(Out::GoAway { last, broken: true });
-                let _ = timeout(GOODBYE, async { tokio::join!(saying, writing) }).await;
+            if let Err(ProtocolError(reason)) = read {
+                tracing::debug!(reason, "a client broke the SPDY protocol");
+                let last = shared.table.lock().last;
+                let going_away = shared.frames.send(OutgoingFrame::GoAway { last, is_error: true });
+                let _ = timeout(CLOSE_TIMEOUT, async { tokio::join!(going_away, writing) }).await;
             }
         }
         written = &mut writing => {
-            // What was sent arrives only if nothing is left unread when the connection is closed.
+            // Sent data arrives only if no data is left unread when the connection is closed.
             if written.is_some() {
-                let _ = timeout(GOODBYE, reading).await;
+                let _ = timeout(CLOSE_TIMEOUT, reading).await;
             }
         }
         () = pinging => {}
     }
 }
 
-/// Sends what is queued, up to the last frame of all; none if the client does not take it.
-async fn write(mut sink: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Out>) -> Option<()> {
+/// Sends queued frames up to `GOAWAY`; none if the client does not receive them.
+async fn write_frames(
+    mut sink: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<OutgoingFrame>,
+) -> Option<()> {
     let mut buffer = BytesMut::new();
-    let mut first = true;
-    let mut over = false;
-    while !over {
+    let mut is_first_reply = true;
+    let mut is_finished = false;
+    while !is_finished {
         let mut next = Some(queue.recv().await?);
         while let Some(frame) = next {
-            frame.write(&mut buffer, &mut first);
-            over = matches!(frame, Out::GoAway { .. });
-            next = if over || buffer.len() >= PART { None } else { queue.try_recv().ok() };
+            frame.encode(&mut buffer, &mut is_first_reply);
+            is_finished = matches!(frame, OutgoingFrame::GoAway { .. });
+            next =
+                if is_finished || buffer.len() >= PART_SIZE { None } else { queue.try_recv().ok() };
         }
         let sending = async {
             sink.write_all(&buffer).await?;
             sink.flush().await
         };
-        timeout(SILENCE, sending).await.ok()?.ok()?;
+        timeout(IDLE_TIMEOUT, sending).await.ok()?.ok()?;
         buffer.clear();
     }
-    timeout(GOODBYE, sink.shutdown()).await.ok()?.ok()
+    timeout(CLOSE_TIMEOUT, sink.shutdown()).await.ok()?.ok()
 }
 
-struct Reader<R> {
+struct FrameReader<R> {
     source: R,
     buffer: BytesMut,
-    headers: headers::Reader,
-    shared: Arc<Shared>,
+    headers: headers::HeaderReader,
+    shared: Arc<SharedState>,
     incoming: mpsc::Sender<Stream>,
-    /// Bytes of all streams since the last time that room was given.
+    /// Bytes of all streams since the last increase of the connection's window.
     received: u32,
-    /// Whether the client opens no streams any more.
-    leaving: bool,
+    /// Whether the client has sent `GOAWAY` and opens no more streams.
+    no_new_streams: bool,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Reads frames until the client ends the connection, or is silent for too long.
-    async fn run(mut self, accept: impl Fn(&Headers) -> bool + Send) -> Result<(), Broken> {
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    /// Reads frames until the client closes the connection, or the idle timeout.
+    async fn run(mut self, accept: impl Fn(&Headers) -> bool + Send) -> Result<(), ProtocolError> {
         loop {
-            if !self.fill(HEAD).await {
-                return if self.buffer.is_empty() { Ok(()) } else { Err(CUT) };
+            if !self.fill(HEADER_LENGTH).await {
+                return if self.buffer.is_empty() { Ok(()) } else { Err(TRUNCATED_FRAME) };
             }
-            match Head::read(&mut self.buffer)? {
-                Head::Data { stream, last, length } => self.data(stream, last, length).await?,
-                Head::Control { kind, flags, length } => {
+            match FrameHeader::read(&mut self.buffer)? {
+                FrameHeader::Data { stream, last, length } => {
+                    self.read_data(stream, last, length).await?;
+                }
+                FrameHeader::Control { kind, flags, length } => {
                     if !self.fill(length).await {
-                        return Err(CUT);
+                        return Err(TRUNCATED_FRAME);
                     }
                     let payload = self.buffer.split_to(length);
-                    let control = Control::read((kind, flags), &payload, &mut self.headers)?;
-                    if self.control(control, &accept).await?.is_none() {
+                    let control = ControlFrame::read((kind, flags), &payload, &mut self.headers)?;
+                    if self.handle_control(control, &accept).await?.is_none() {
                         return Ok(());
                     }
                 }
@@ -432,11 +456,11 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// Reads until there are so many bytes; false if they do not come.
+    /// Reads until the buffer has this many bytes; false if they do not arrive.
     async fn fill(&mut self, wanted: usize) -> bool {
         while self.buffer.len() < wanted {
-            self.buffer.reserve(PART);
-            match timeout(SILENCE, self.source.read_buf(&mut self.buffer)).await {
+            self.buffer.reserve(PART_SIZE);
+            match timeout(IDLE_TIMEOUT, self.source.read_buf(&mut self.buffer)).await {
                 Ok(Ok(0) | Err(_)) | Err(_) => return false,
                 Ok(Ok(_)) => {}
             }
@@ -444,121 +468,139 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         true
     }
 
-    /// Passes the bytes of a frame on as they come.
-    async fn data(&mut self, stream: u32, last: bool, length: usize) -> Result<(), Broken> {
-        let input = |state: &State| state.input.clone();
-        let mut to = self.shared.tables.lock().streams.get(&stream).and_then(input);
-        let mut left = length;
-        while left > 0 {
+    /// Passes the bytes of a data frame on as they arrive.
+    async fn read_data(
+        &mut self,
+        stream: u32,
+        last: bool,
+        length: usize,
+    ) -> Result<(), ProtocolError> {
+        let input = |state: &StreamState| state.input.clone();
+        let mut target = self.shared.table.lock().streams.get(&stream).and_then(input);
+        let mut remaining = length;
+        while remaining > 0 {
             if !self.fill(1).await {
-                return Err(CUT);
+                return Err(TRUNCATED_FRAME);
             }
-            let part = self.buffer.split_to(left.min(self.buffer.len()).min(PART)).freeze();
-            left -= part.len();
-            // A part is far smaller than that.
+            let part =
+                self.buffer.split_to(remaining.min(self.buffer.len()).min(PART_SIZE)).freeze();
+            remaining -= part.len();
+            // A part is far below the limit of u32.
             self.received += u32::try_from(part.len()).unwrap_or_default();
-            // What nobody wants is dropped: a stream may be over before its client knows.
-            if let Some(input) = &to
-                && timeout(STALL, input.send(part)).await.is_err()
+            // Data of an ended stream is dropped: the client may not know of the end yet.
+            if let Some(input) = &target
+                && timeout(STALL_TIMEOUT, input.send(part)).await.is_err()
             {
-                to = None;
+                target = None;
                 self.shared.reset(stream);
-                let _ = self.shared.out.send(Out::Reset(stream, Reset::FlowControl)).await;
+                let reset = OutgoingFrame::Reset(stream, ResetCode::FlowControlError);
+                let _ = self.shared.frames.send(reset).await;
             }
-            if self.received >= USED {
-                let more = std::mem::take(&mut self.received);
-                let _ = self.shared.out.send(Out::Window { stream: 0, more }).await;
+            if self.received >= WINDOW_UPDATE_SIZE {
+                let increment = std::mem::take(&mut self.received);
+                let _ = self
+                    .shared
+                    .frames
+                    .send(OutgoingFrame::WindowUpdate { stream: 0, increment })
+                    .await;
             }
         }
-        if last && let Some(state) = self.shared.tables.lock().streams.get_mut(&stream) {
+        if last && let Some(state) = self.shared.table.lock().streams.get_mut(&stream) {
             state.input = None;
         }
         Ok(())
     }
 
-    /// Does what a control frame asks; none if nobody is there to do it.
-    async fn control(
+    /// Handles a control frame; none if the handler or the writer ended.
+    async fn handle_control(
         &mut self,
-        control: Control,
+        control: ControlFrame,
         accept: &(impl Fn(&Headers) -> bool + Send),
-    ) -> Result<Option<()>, Broken> {
+    ) -> Result<Option<()>, ProtocolError> {
         let shared = &self.shared;
-        let mut answer = None;
+        let mut reply = None;
         match control {
-            Control::Open { .. } if self.leaving => {}
-            Control::Open { stream, last, one_way, headers } => {
-                let open = Opened { stream, last, one_way, wanted: accept(&headers) };
-                match open.enter(shared)? {
+            ControlFrame::Open { .. } if self.no_new_streams => {}
+            ControlFrame::Open { stream, last, is_unidirectional, headers } => {
+                let open =
+                    OpenStream { stream, last, is_unidirectional, is_accepted: accept(&headers) };
+                match open.register(shared)? {
                     Ok((input, output)) => {
-                        if shared.out.send(Out::Reply(stream)).await.is_err() {
+                        if shared.frames.send(OutgoingFrame::Reply(stream)).await.is_err() {
                             return Ok(None);
                         }
                         let stream = Stream { id: stream, headers, input, output };
                         return Ok(self.incoming.send(stream).await.ok());
                     }
-                    Err(why) => answer = Some(Out::Reset(stream, why)),
+                    Err(code) => reply = Some(OutgoingFrame::Reset(stream, code)),
                 }
             }
-            Control::Reset { stream } => shared.reset(stream),
-            Control::Settings { window: Some(window) } => {
-                shared.tables.lock().begin_with(window)?;
+            ControlFrame::Reset { stream } => shared.reset(stream),
+            ControlFrame::Settings { window: Some(window) } => {
+                shared.table.lock().set_initial_window(window)?;
                 shared.changed.notify_waiters();
             }
-            // Those with even numbers are answers to our own.
-            Control::Ping(id) if id % 2 == 1 => answer = Some(Out::Ping(id)),
-            Control::GoAway => self.leaving = true,
-            Control::Window { stream, more } => {
-                let grown = shared.tables.lock().grow(stream, more);
-                if let Err(stream) = grown {
-                    let stream = stream.ok_or(TOO_MUCH)?;
+            // Pings with even ids are replies to those of this side.
+            ControlFrame::Ping(id) if id % 2 == 1 => reply = Some(OutgoingFrame::Ping(id)),
+            ControlFrame::GoAway => self.no_new_streams = true,
+            ControlFrame::WindowUpdate { stream, increment } => {
+                let result = shared.table.lock().increase_window(stream, increment);
+                if let Err(stream) = result {
+                    let stream = stream.ok_or(WINDOW_OVERFLOW)?;
                     shared.reset(stream);
-                    answer = Some(Out::Reset(stream, Reset::FlowControl));
+                    reply = Some(OutgoingFrame::Reset(stream, ResetCode::FlowControlError));
                 }
                 shared.changed.notify_waiters();
             }
-            Control::Settings { window: None } | Control::Ping(_) | Control::Other => {}
+            ControlFrame::Settings { window: None }
+            | ControlFrame::Ping(_)
+            | ControlFrame::Other => {}
         }
-        if let Some(answer) = answer {
-            return Ok(shared.out.send(answer).await.ok());
+        if let Some(reply) = reply {
+            return Ok(shared.frames.send(reply).await.ok());
         }
         Ok(Some(()))
     }
 }
 
-const CUT: Broken = Broken("a frame is cut off");
-const TOO_MUCH: Broken = Broken("a window is larger than windows can be");
+const TRUNCATED_FRAME: ProtocolError = ProtocolError("a frame is cut off");
+const WINDOW_OVERFLOW: ProtocolError = ProtocolError("a window is larger than 2^31 - 1");
 
-/// A stream that a client wants to open.
-struct Opened {
+/// A request of the client to open a stream.
+struct OpenStream {
     stream: u32,
     last: bool,
-    one_way: bool,
-    wanted: bool,
+    is_unidirectional: bool,
+    is_accepted: bool,
 }
 
-impl Opened {
-    /// Puts it among the others, or says why it is reset.
-    fn enter(self, shared: &Arc<Shared>) -> Result<Result<(Input, Output), Reset>, Broken> {
-        let Self { stream: id, last, one_way, wanted } = self;
-        let mut tables = shared.tables.lock();
-        if id % 2 == 0 || id <= tables.last {
-            return Err(Broken("a stream has a number that it cannot have"));
+impl OpenStream {
+    /// Registers the stream and creates its halves; the inner error is the code of its reset.
+    fn register(
+        self,
+        shared: &Arc<SharedState>,
+    ) -> Result<Result<(StreamInput, StreamOutput), ResetCode>, ProtocolError> {
+        let Self { stream: id, last, is_unidirectional, is_accepted } = self;
+        let mut table = shared.table.lock();
+        if id % 2 == 0 || id <= table.last {
+            return Err(ProtocolError("a stream has an invalid id"));
         }
-        tables.last = id;
-        if !wanted {
-            return Ok(Err(Reset::Cancelled));
+        table.last = id;
+        if !is_accepted {
+            return Ok(Err(ResetCode::Cancel));
         }
-        if tables.streams.len() >= STREAMS {
-            return Ok(Err(Reset::Refused));
+        if table.streams.len() >= MAX_STREAMS {
+            return Ok(Err(ResetCode::RefusedStream));
         }
-        let (sender, parts) = mpsc::channel(PARTS);
+        let (sender, parts) = mpsc::channel(PART_QUEUE);
         let input = (!last).then_some(sender);
-        let window = tables.initial;
-        let state = State { input, window, reset: false, read: true, written: true };
-        tables.streams.insert(id, state);
-        drop(tables);
-        let input = Input { id, parts, taken: 0, shared: shared.clone() };
-        let output = Output { id, ended: one_way, shared: shared.clone() };
+        let window = table.initial_window;
+        let state =
+            StreamState { input, window, is_reset: false, has_reader: true, has_writer: true };
+        table.streams.insert(id, state);
+        drop(table);
+        let input = StreamInput { id, parts, unacknowledged: 0, shared: shared.clone() };
+        let output = StreamOutput { id, ended: is_unidirectional, shared: shared.clone() };
         Ok(Ok((input, output)))
     }
 }

@@ -128,7 +128,7 @@ fn validate(object: &Object, options: ValidationOptions, errors: &mut Errors) {
 
 fn request(node: &Node<'_, '_>, errors: &mut Errors) {
     let bytes = STANDARD.decode(node.text()).unwrap_or_default();
-    let read = SigningRequest::read(&String::from_utf8_lossy(&bytes));
+    let read = SigningRequest::parse(&String::from_utf8_lossy(&bytes));
     let outcome = read.and_then(|request| request.check_signature());
     if let Err(error) = outcome {
         let message = error.to_string();

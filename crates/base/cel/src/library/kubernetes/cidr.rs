@@ -4,7 +4,7 @@ use super::ip::{self, Address};
 use crate::library::args::{compare_opaque, exactly, library_type, new_string, opaque, str, wrap};
 use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, ValueResult, Value, WorkBudget};
 use mainstay_formats::address::IpNetwork;
 use std::any::Any;
 

@@ -210,7 +210,7 @@ impl PackagesServer {
                 peer.seat.prove(identity.client());
             }
             let query = Query::parse(parts.uri.query()).ok();
-            let resource = mainstay_http::path::resource(path);
+            let resource = mainstay_http::path::parse_resource(path);
             let info = RequestInfo::read(&parts.method, path, resource, query.as_ref())
                 .ok_or_else(Status::no_such_path)?;
             backend.access.authorize(&info.attributes(&identity)).await

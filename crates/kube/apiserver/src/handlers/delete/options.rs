@@ -112,7 +112,7 @@ impl RawOptions {
         let query = &request.query;
         Ok(Self {
             policy: query.raw("propagationPolicy").map(str::to_owned),
-            orphans: query.tri("orphanDependents"),
+            orphans: query.optional_flag("orphanDependents"),
             dry_run: query.all("dryRun").map(str::to_owned).collect(),
             grace: query.raw("gracePeriodSeconds").map(parse_int).transpose()?,
             ..Self::default()

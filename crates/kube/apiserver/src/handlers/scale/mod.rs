@@ -96,7 +96,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
 
 /// 500, as in kube-apiserver: it treats the scale of a custom object as a version of the object.
 fn no_version_of_custom(config: &Value) -> Status {
-    let (gvk, shown) = (gvk(), managed::shown(config, &gvk()));
+    let (gvk, shown) = (gvk(), managed::describe_object(config, &gvk()));
     let version = gvk.api_version();
     Status::new(
         Reason::Unknown,

@@ -9,7 +9,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use mainstay_auth::Identity;
-use mainstay_streams::{Exit, Log, NativePod, Process};
+use mainstay_streams::{ContainerLog, InProcessPod, Process, ProcessExit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Role;
@@ -17,24 +17,24 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 /// An in-process pod with a few commands.
 pub(super) struct Shell;
 
-impl NativePod for Shell {
-    fn log(&self, _: &str, _: bool) -> Option<Log> {
+impl InProcessPod for Shell {
+    fn log(&self, _: &str, _: bool) -> Option<ContainerLog> {
         None
     }
 
-    fn run(&self, process: Process) -> BoxFuture<'_, Exit> {
+    fn run(&self, process: Process) -> BoxFuture<'_, ProcessExit> {
         Box::pin(shell(process))
     }
 }
 
-async fn shell(process: Process) -> Exit {
+async fn shell(process: Process) -> ProcessExit {
     let Process { command, stdin, stdout, stderr, mut sizes, .. } = process;
     let mut output = stdout.unwrap();
     let Some(command) = command else {
         let size = sizes.recv().await.unwrap();
         let text = format!("attached {}x{}", size.columns, size.rows);
         output.write_all(text.as_bytes()).await.unwrap();
-        return Exit::Code(0);
+        return ProcessExit::Code(0);
     };
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     match words[..] {
@@ -43,20 +43,20 @@ async fn shell(process: Process) -> Exit {
             if let Some(mut errors) = stderr {
                 errors.write_all(b"done").await.unwrap();
             }
-            Exit::Code(0)
+            ProcessExit::Code(0)
         }
-        ["exit", code] => Exit::Code(code.parse().unwrap()),
+        ["exit", code] => ProcessExit::Code(code.parse().unwrap()),
         ["cat"] => {
             let mut input = stdin.unwrap();
             let mut buffer = [0; 1000];
             loop {
                 match input.read(&mut buffer).await {
-                    Ok(0) | Err(_) => return Exit::Code(0),
+                    Ok(0) | Err(_) => return ProcessExit::Code(0),
                     Ok(read) => output.write_all(&buffer[..read]).await.unwrap(),
                 }
             }
         }
-        _ => Exit::Failed("no such command".to_owned()),
+        _ => ProcessExit::Failed("no such command".to_owned()),
     }
 }
 

@@ -148,7 +148,7 @@ async fn an_invalid_exec_is_refused_before_a_process_starts() {
     pod(&api, "lone", &["c"], false).await;
     pod(&api, "sim", &["c"], true).await;
     pod(&api, "new", &["c"], true).await;
-    api.server.put_native_pod("default", "new", Arc::new(Shell));
+    api.server.add_in_process_pod("default", "new", Arc::new(Shell));
     for (path, protocol, expected) in [
         ("none/exec?command=x&stdout=1", V5, "404 pods \"none\" not found"),
         ("p/exec?command=x&stdout=1&container=y", V5, "400 container y is not valid for pod p"),
@@ -173,7 +173,7 @@ async fn an_invalid_exec_is_refused_before_a_process_starts() {
         (
             "p/exec?command=x&stdout=1",
             "v9",
-            "400 unable to upgrade: none of the protocols [\"v9\"] is spoken, only [\"v5.channel.k8s.io\", \"v4.channel.k8s.io\", \"v4.base64.channel.k8s.io\", \"channel.k8s.io\", \"base64.channel.k8s.io\", \"\"]",
+            "400 unable to upgrade: none of the protocols [\"v9\"] is supported, only [\"v5.channel.k8s.io\", \"v4.channel.k8s.io\", \"v4.base64.channel.k8s.io\", \"channel.k8s.io\", \"base64.channel.k8s.io\", \"\"]",
         ),
     ] {
         let refused = open(&api, &format!("{PODS}/{path}"), protocol).await.err().unwrap();
@@ -190,7 +190,7 @@ async fn an_invalid_exec_is_refused_before_a_process_starts() {
         ("sec-websocket-protocol", V5),
     ];
     let inside = api.call(http::Method::GET, &path, &headers, "").await.refused();
-    assert_eq!((inside.0, inside.1.contains("no connection of HTTP/1.1")), (400, true));
+    assert_eq!((inside.0, inside.1.contains("no HTTP/1.1 connection")), (400, true));
 }
 
 #[tokio::test]

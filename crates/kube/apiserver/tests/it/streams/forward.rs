@@ -6,7 +6,7 @@ use super::{PODS, pod, running, set_container_status};
 use crate::harness::Api;
 use futures::future::BoxFuture;
 use futures::{SinkExt as _, StreamExt as _};
-use mainstay_streams::{ConnectError, Connection, Log, NativePod};
+use mainstay_streams::{ConnectError, ContainerLog, InProcessPod, PodConnection};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -14,12 +14,12 @@ use tokio_tungstenite::tungstenite::Message;
 /// An in-process pod with a few ports.
 pub(super) struct Ports;
 
-impl NativePod for Ports {
-    fn log(&self, _: &str, _: bool) -> Option<Log> {
+impl InProcessPod for Ports {
+    fn log(&self, _: &str, _: bool) -> Option<ContainerLog> {
         None
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Connection>, ConnectError>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn PodConnection>, ConnectError>> {
         let (ours, theirs) = tokio::io::duplex(1000);
         match port {
             // Echoes its input.
@@ -42,7 +42,7 @@ impl NativePod for Ports {
             80 => drop(tokio::spawn(super::proxy::respond(theirs))),
             _ => return Box::pin(async move { Err(ConnectError(format!("nobody is at {port}"))) }),
         }
-        Box::pin(async { Ok(Box::new(ours) as Box<dyn Connection>) })
+        Box::pin(async { Ok(Box::new(ours) as Box<dyn PodConnection>) })
     }
 }
 
@@ -286,7 +286,7 @@ async fn host_ports_of_simulated_pods_are_forwarded_to_this_machine() {
     let refused = open(&api, &path, tunnel).await.err().unwrap();
     assert_eq!(
         refused,
-        "405 portforward is not supported: the nodes of this cluster are simulated and run no processes; a pod's annotation mainstay.dev/host-ports puts ports of this machine behind those of the pod"
+        "405 portforward is not supported: the nodes of this cluster are simulated and run no processes; the annotation mainstay.dev/host-ports of a pod maps its ports to ports of this machine"
     );
     let ports = format!("80:{port}");
     let annotation =
@@ -297,7 +297,6 @@ async fn host_ports_of_simulated_pods_are_forwarded_to_this_machine() {
     assert_eq!(client.until(vec![error, data]).await[&data], "from the host");
     let (error, data) = pair(&mut client, "81", "1").await;
     let texts = client.until(vec![error, data]).await;
-    let why =
-        "nothing is behind port 81: the pod's annotation mainstay.dev/host-ports does not name it";
+    let why = "port 81 is not mapped: add it to the pod's annotation mainstay.dev/host-ports";
     assert!(texts[&error].ends_with(why), "{texts:?}");
 }

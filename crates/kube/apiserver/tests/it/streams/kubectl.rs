@@ -60,8 +60,8 @@ async fn kubectl_streams_to_in_process_pods() {
         pod(&api, name, &["c"], true).await;
         set_container_status(&api, name, running()).await;
     }
-    api.server.put_native_pod("default", "p", Arc::new(Shell));
-    api.server.put_native_pod("default", "ports", Arc::new(Ports));
+    api.server.add_in_process_pod("default", "p", Arc::new(Shell));
+    api.server.add_in_process_pod("default", "ports", Arc::new(Ports));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (server, stop) = (api.server.clone(), api.stop.clone());

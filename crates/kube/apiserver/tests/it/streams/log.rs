@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use mainstay_streams::{Log, LogLine, NativePod};
+use mainstay_streams::{ContainerLog, InProcessPod, LogLine};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ impl NativePod for CountingPod {
                 let texts = ["one", "two", "three", "four"];
                 texts.iter().zip(0..).map(|(text, second)| line(second, text)).collect()
             },
-            coming: stream::iter(5_usize..)
+            new_lines: stream::iter(5_usize..)
                 .map(move |number| {
                     lines_read.store(number, Ordering::Relaxed);
                     line(5, &number.to_string())
@@ -132,7 +132,7 @@ async fn the_log_of_a_waiting_container_is_refused_with_its_reason() {
         (
             code,
             message.contains(
-                "simulated and run no processes; a pod's annotation mainstay.dev/log says"
+                "simulated and run no processes; the annotation mainstay.dev/log of a pod sets"
             )
         ),
         (405, true)
@@ -140,7 +140,7 @@ async fn the_log_of_a_waiting_container_is_refused_with_its_reason() {
     api.server.put_native_pods(|pod| {
         (pod.name() == "p").then(|| Arc::new(CountingPod::default()) as Arc<dyn NativePod>)
     });
-    assert_eq!(api.get(&log).await.refused(), (400, format!("{which} keeps no log")));
+    assert_eq!(api.get(&log).await.refused(), (400, format!("{which} has no log")));
 }
 
 #[tokio::test]

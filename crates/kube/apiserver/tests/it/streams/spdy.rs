@@ -4,7 +4,7 @@ use super::client::connect;
 use super::{PODS, pod, running, set_container_status};
 use crate::harness::Api;
 use crate::streams::client::Shell;
-use mainstay_streams::Connection;
+use mainstay_streams::PodConnection;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(50);
 
 /// A SPDY client. It sends stored deflate blocks, without compression.
 pub(super) struct Spdy {
-    wire: Box<dyn Connection>,
+    wire: Box<dyn PodConnection>,
     begun: bool,
     next: u32,
     rest: Vec<u8>,
@@ -45,7 +45,7 @@ pub(super) fn encode_numbers(all: &[u32]) -> Vec<u8> {
 }
 
 impl Spdy {
-    pub(super) fn new(wire: impl Connection + 'static) -> Self {
+    pub(super) fn new(wire: impl PodConnection + 'static) -> Self {
         let wire = Box::new(wire);
         Self { wire, begun: false, next: 1, rest: Vec::new() }
     }
@@ -231,7 +231,7 @@ async fn unsupported_stream_protocols_are_refused() {
         ),
         (
             vec![("upgrade", "h2c")],
-            "400 unable to upgrade: h2c is not spoken here, only websocket and SPDY/3.1 are",
+            "400 unable to upgrade: h2c is not supported, only websocket and SPDY/3.1 are",
         ),
         (vec![], "400 Upgrade request required"),
     ] {

@@ -7,7 +7,7 @@ fn clock() -> Clock {
     Clock::starting_at("2026-01-02T03:04:05Z".parse().unwrap())
 }
 
-/// A request by openssl, of the subject and with the names that its file's name tells.
+/// A signing request made with openssl; the name of its file tells its subject and names.
 fn object(pem: &str, signer: &str, usages: &[&str], seconds: Option<i64>) -> Object {
     let mut object = Object::from_value(json!({
         "spec": {"request": STANDARD.encode(pem), "signerName": signer, "usages": usages},
@@ -24,12 +24,12 @@ const NODE: &str = include_str!("node.pem");
 const SERVER: &str = include_str!("server.pem");
 const CLIENT_USAGES: &[&str] = &["digital signature", "key encipherment", "client auth"];
 
-fn der_of(pem_text: &str) -> Vec<u8> {
+fn decode_pem(pem_text: &str) -> Vec<u8> {
     pem::blocks(pem_text).remove(0).bytes
 }
 
 #[tokio::test]
-async fn a_client_certificate_has_the_subject_and_the_life_that_were_asked_for() {
+async fn client_certificate_has_the_requested_subject_and_lifetime() {
     let pki = Pki::ephemeral(&clock(), &[]).unwrap();
     let signer = pki.signer(clock()).unwrap();
     for (seconds, since, until) in [
@@ -38,11 +38,11 @@ async fn a_client_certificate_has_the_subject_and_the_life_that_were_asked_for()
         (Some(86_400), "2026-01-02T02:59:05Z", "2026-01-03T02:59:05Z"),
         (None, "2026-01-02T02:59:05Z", "2027-01-02T02:59:05Z"),
     ] {
-        let made = signer.answer(&object(JANE, CLIENT, CLIENT_USAGES, seconds)).unwrap();
-        let der = der_of(&made);
+        let issued = signer.issue(&object(JANE, CLIENT, CLIENT_USAGES, seconds)).unwrap();
+        let der = decode_pem(&issued);
         let (rest, certificate) = X509Certificate::from_der(&der).unwrap();
         assert!(rest.is_empty());
-        // The organizations are one set, in DER's order; the uid that was asked for is not there.
+        // The organizations are one set, in DER's order; the requested uid is not signed.
         assert_eq!(certificate.subject().to_string(), "O=ops + O=devs, CN=jane");
         let at = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
         assert_eq!(certificate.validity().not_before.timestamp(), at(since));
@@ -54,18 +54,19 @@ async fn a_client_certificate_has_the_subject_and_the_life_that_were_asked_for()
         let purposes = certificate.extended_key_usage().unwrap().unwrap();
         assert!(purposes.value.client_auth && !purposes.value.server_auth);
         assert!(!certificate.basic_constraints().unwrap().unwrap().value.ca);
-        // It proves who it names.
-        let shown = crate::authn::Shown::new(Some(&[der.clone().into()]));
+        // The certificate authenticates its subject.
+        let certificate = crate::authn::ClientCertificate::new(Some(&[der.clone().into()]));
         let authn = pki.authenticator(clock()).unwrap();
-        let proof = authn.identify(shown.as_ref(), &http::HeaderMap::new(), &Nothing).unwrap();
+        let proof =
+            authn.identify(certificate.as_ref(), &http::HeaderMap::new(), &NoObjects).unwrap();
         assert_eq!((proof.identity.user(), proof.identity.uid()), ("jane", ""));
         assert_eq!(proof.identity.groups(), ["ops", "devs", "system:authenticated"]);
     }
 }
 
-struct Nothing;
+struct NoObjects;
 
-impl mainstay_object::Objects for Nothing {
+impl mainstay_object::Objects for NoObjects {
     fn get(&self, _: &str, _: &str, _: &str) -> Option<Object> {
         None
     }
@@ -76,89 +77,90 @@ impl mainstay_object::Objects for Nothing {
 }
 
 #[tokio::test]
-async fn each_signer_refuses_what_it_does_not_give() {
+async fn signers_reject_requests_outside_their_rules() {
     let pki = Pki::ephemeral(&clock(), &[]).unwrap();
     let signer = pki.signer(clock()).unwrap();
-    let refused = |why: &str| Err(Unsigned::Refused(why.to_owned()));
+    let rejected = |reason: &str| Err(IssueError::Rejected(reason.to_owned()));
     let server = ["digital signature", "key encipherment", "server auth"];
-    let no_kubelet = "usages did not match [client auth digital signature key encipherment]";
+    let wrong_usages = "usages did not match [client auth digital signature key encipherment]";
     for (pem, name, usages, expected) in [
-        (JANE, "example.com/x", CLIENT_USAGES, Err(Unsigned::NotOurs)),
-        (JANE, CLIENT, &server[..], refused("invalid usage for client certificate: server auth")),
+        (JANE, "example.com/x", CLIENT_USAGES, Err(IssueError::OtherSigner)),
+        (JANE, CLIENT, &server[..], rejected("invalid usage for client certificate: server auth")),
         (
             JANE,
             CLIENT,
             &["digital signature"],
-            refused("missing required usage for client certificate: client auth"),
+            rejected("missing required usage for client certificate: client auth"),
         ),
-        (JANE, KUBELET_CLIENT, CLIENT_USAGES, refused("subject organization is not system:nodes")),
-        (NODE, KUBELET_CLIENT, &server, refused(no_kubelet)),
-        (NODE, KUBELET_SERVING, &server, refused("DNS or IP subjectAltName is required")),
-        (SERVER, KUBELET_CLIENT, CLIENT_USAGES, refused("DNS subjectAltNames are not allowed")),
+        (JANE, KUBELET_CLIENT, CLIENT_USAGES, rejected("subject organization is not system:nodes")),
+        (NODE, KUBELET_CLIENT, &server, rejected(wrong_usages)),
+        (NODE, KUBELET_SERVING, &server, rejected("DNS or IP subjectAltName is required")),
+        (SERVER, KUBELET_CLIENT, CLIENT_USAGES, rejected("DNS subjectAltNames are not allowed")),
         (
             SERVER,
             KUBELET_SERVING,
             CLIENT_USAGES,
-            refused("usages did not match [digital signature key encipherment server auth]"),
+            rejected("usages did not match [digital signature key encipherment server auth]"),
         ),
         (NODE, KUBELET_CLIENT, CLIENT_USAGES, Ok(())),
         (SERVER, KUBELET_SERVING, &server, Ok(())),
         (SERVER, KUBELET_SERVING, &["server auth", "digital signature"], Ok(())),
         (JANE, LEGACY, &["any", "crl sign"], Ok(())),
     ] {
-        let answer = signer.answer(&object(pem, name, usages, None)).map(drop);
-        assert_eq!(answer, expected, "{name} {usages:?}");
+        let result = signer.issue(&object(pem, name, usages, None)).map(drop);
+        assert_eq!(result, expected, "{name} {usages:?}");
     }
-    let made = signer.answer(&object(SERVER, KUBELET_SERVING, &server, None)).unwrap();
-    let der = der_of(&made);
+    let issued = signer.issue(&object(SERVER, KUBELET_SERVING, &server, None)).unwrap();
+    let der = decode_pem(&issued);
     let (_, certificate) = X509Certificate::from_der(&der).unwrap();
-    let names = super::super::names_of(&certificate);
+    let names = super::super::alternative_names(&certificate);
     assert_eq!(names, ["node-1.example.com", "10.0.0.1"]);
 }
 
 #[tokio::test]
-async fn requests_of_kubelets_for_themselves_may_be_approved_without_people() {
-    let with = |pem: &str, signer: &str, user: &str| {
+async fn kubelet_requests_for_themselves_may_be_approved_automatically() {
+    let subresources = |pem: &str, signer: &str, user: &str| {
         let mut object = object(pem, signer, CLIENT_USAGES, None);
         object.set(&["spec", "username"], user.into());
-        approvals(&object)
+        auto_approval_subresources(&object)
     };
-    assert_eq!(with(NODE, KUBELET_CLIENT, "system:node:n1"), ["selfnodeclient", "nodeclient"]);
-    assert_eq!(with(NODE, KUBELET_CLIENT, "jane"), ["nodeclient"]);
-    assert!(with(NODE, CLIENT, "system:node:n1").is_empty());
-    assert!(with(JANE, KUBELET_CLIENT, "jane").is_empty());
-    assert!(with("junk", KUBELET_CLIENT, "jane").is_empty());
+    let own = subresources(NODE, KUBELET_CLIENT, "system:node:n1");
+    assert_eq!(own, ["selfnodeclient", "nodeclient"]);
+    assert_eq!(subresources(NODE, KUBELET_CLIENT, "jane"), ["nodeclient"]);
+    assert!(subresources(NODE, CLIENT, "system:node:n1").is_empty());
+    assert!(subresources(JANE, KUBELET_CLIENT, "jane").is_empty());
+    assert!(subresources("junk", KUBELET_CLIENT, "jane").is_empty());
 }
 
 #[test]
-fn broken_requests_are_told_apart() {
+fn malformed_requests_have_the_errors_of_go() {
     let check = |text: &str| {
-        let read = SigningRequest::read(text).and_then(|request| request.check_signature());
-        read.map_err(|error| error.to_string())
+        let parsed = SigningRequest::parse(text).and_then(|request| request.check_signature());
+        parsed.map_err(|error| error.to_string())
     };
-    for good in [JANE, NODE, SERVER] {
-        assert_eq!(check(good), Ok(()));
+    for valid in [JANE, NODE, SERVER] {
+        assert_eq!(check(valid), Ok(()));
     }
-    let mut forged = der_of(JANE);
-    let at = forged.windows(4).position(|part| part == b"jane").unwrap();
-    forged[at] = b'J';
-    let mut long = der_of(JANE);
+    let mut forged = decode_pem(JANE);
+    let index = forged.windows(4).position(|part| part == b"jane").unwrap();
+    forged[index] = b'J';
+    let mut long = decode_pem(JANE);
     long.push(0);
-    for (text, why) in [
+    for (text, error) in [
         (String::new(), "PEM block type must be CERTIFICATE REQUEST"),
         (
-            pem::text("NEW CERTIFICATE REQUEST", &der_of(JANE)),
+            pem::encode("NEW CERTIFICATE REQUEST", &decode_pem(JANE)),
             "PEM block type must be CERTIFICATE REQUEST",
         ),
-        (pem::text("CERTIFICATE REQUEST", b"junk"), "x509: malformed certificate request"),
-        (pem::text("CERTIFICATE REQUEST", &long), "asn1: syntax error: trailing data"),
-        (pem::text("CERTIFICATE REQUEST", &forged), "x509: ECDSA verification failure"),
+        (pem::encode("CERTIFICATE REQUEST", b"junk"), "x509: malformed certificate request"),
+        (pem::encode("CERTIFICATE REQUEST", &long), "asn1: syntax error: trailing data"),
+        (pem::encode("CERTIFICATE REQUEST", &forged), "x509: ECDSA verification failure"),
     ] {
-        assert_eq!(check(&text), Err(why.to_owned()));
+        assert_eq!(check(&text), Err(error.to_owned()));
     }
-    // No prefix of a request breaks the reader.
-    let whole = der_of(SERVER);
+    // No prefix of a request crashes the parser.
+    let whole = decode_pem(SERVER);
     for length in 0..whole.len() {
-        assert!(check(&pem::text("CERTIFICATE REQUEST", &whole[..length])).is_err());
+        assert!(check(&pem::encode("CERTIFICATE REQUEST", &whole[..length])).is_err(), "{length}");
     }
 }

@@ -1,6 +1,6 @@
-//! A custom kind for stories and properties, with a topology of every sort.
+//! A custom kind for scenarios and property tests, with fields of each topology.
 
-use mainstay_patch::apply::{ConversionError, TypeRef, Versions};
+use mainstay_patch::apply::{ConversionError, TypeRef, VersionConverter};
 use mainstay_schema::structural::Schema;
 use serde_json::Value;
 
@@ -59,21 +59,21 @@ properties:
     properties: {phase: {type: string}}
 ";
 
-/// A kind that is served in versions `v1` and `v2`, which differ in the name of one field.
+/// A kind with versions `v1` and `v2`, which differ in the name of one field.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct TestKind {
     schema: Option<Schema>,
 }
 
-impl Kind {
-    /// The kind as it is declared above.
+impl TestKind {
+    /// The kind of the schema above.
     pub(crate) fn new() -> Self {
-        Self::changed(&Value::Null)
+        Self::with_fields(&Value::Null)
     }
 
-    /// The same with other types of some fields of `spec`.
-    pub(crate) fn changed(fields: &Value) -> Self {
-        let mut schema = yaml(SCHEMA);
+    /// The kind with other types of some fields of `spec`.
+    pub(crate) fn with_fields(fields: &Value) -> Self {
+        let mut schema = parse_yaml(SCHEMA);
         for (name, field) in fields.as_object().into_iter().flatten() {
             schema["properties"]["spec"]["properties"][name] = field.clone();
         }
@@ -93,9 +93,9 @@ impl Kind {
     }
 }
 
-impl Versions for Kind {
+impl VersionConverter for TestKind {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
-        Ok(renamed(object, api_version))
+        Ok(convert(object, api_version))
     }
 
     fn type_of(&self, api_version: &str) -> Option<TypeRef<'_>> {
@@ -103,8 +103,8 @@ impl Versions for Kind {
     }
 }
 
-/// The object in another version: `text_` and the version is the name of a field.
-pub(crate) fn renamed(object: &Value, api_version: &str) -> Value {
+/// Converts an object to another version: a field is named `text_` and the version.
+pub(crate) fn convert(object: &Value, api_version: &str) -> Value {
     let mut object = object.clone();
     let from = format!("text_{}", object["apiVersion"].as_str().unwrap_or_default());
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
@@ -116,6 +116,6 @@ pub(crate) fn renamed(object: &Value, api_version: &str) -> Value {
     object
 }
 
-pub(crate) fn yaml(text: &str) -> Value {
+pub(crate) fn parse_yaml(text: &str) -> Value {
     mainstay_yaml::one(text.as_bytes(), &mainstay_yaml::Options::default()).unwrap()
 }

@@ -3,7 +3,7 @@
 mod kind;
 mod properties;
 mod recorded;
+mod scenario;
+mod scenarios;
 mod sets;
-mod stories;
-mod story;
-mod walks;
+mod values;

@@ -1,8 +1,8 @@
-//! What holds for every sequence of writes.
+//! Properties of any sequence of writes.
 
-use super::kind::Kind;
+use super::kind::TestKind;
 use mainstay_patch::apply::{
-    Applied, ApplyError, Managers, Set, Updater, compare, merge, remove, set_of,
+    ApplyError, ApplyResult, FieldSet, Managers, Updater, compare, field_set, merge, remove,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -12,18 +12,20 @@ use std::collections::BTreeMap;
 
 /// The names that a configuration may use for fields, elements and members.
 #[derive(Clone, Copy)]
-struct Names {
-    /// Of maps, list maps and sets.
+struct FieldNames {
+    /// Keys of maps, list maps and sets.
     keys: &'static str,
-    /// Of the named fields with one value.
+    /// Declared fields with one value.
     fields: &'static [&'static str],
 }
 
-const ALL: Names =
-    Names { keys: "[abxy]", fields: &["text", "number", "atomic", "whole", "either", "a", "b"] };
-const ONE: Names = Names { keys: "[ab]", fields: &["text", "atomic", "a"] };
-const NONE: Names = Names { keys: "[mn]", fields: &[] };
-const TWO: Names = Names { keys: "[xy]", fields: &["number", "whole", "either", "b"] };
+const ALL: FieldNames = FieldNames {
+    keys: "[abxy]",
+    fields: &["text", "number", "atomic", "whole", "either", "a", "b"],
+};
+const ONE: FieldNames = FieldNames { keys: "[ab]", fields: &["text", "atomic", "a"] };
+const NONE: FieldNames = FieldNames { keys: "[mn]", fields: &[] };
+const TWO: FieldNames = FieldNames { keys: "[xy]", fields: &["number", "whole", "either", "b"] };
 
 fn scalar(field: &str) -> BoxedStrategy<Value> {
     match field {
@@ -37,8 +39,8 @@ fn scalar(field: &str) -> BoxedStrategy<Value> {
     }
 }
 
-/// Some of the fields that have strategies.
-fn some(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
+/// An object with some of the fields.
+fn optional_fields(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     fields
         .into_iter()
         .map(|(name, value)| {
@@ -49,16 +51,19 @@ fn some(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Valu
         .boxed()
 }
 
-fn scalars(names: Names, which: &[&'static str]) -> Vec<(&'static str, BoxedStrategy<Value>)> {
-    (which.iter().filter(|name| names.fields.contains(name)))
+fn scalars(
+    names: FieldNames,
+    fields: &[&'static str],
+) -> Vec<(&'static str, BoxedStrategy<Value>)> {
+    (fields.iter().filter(|name| names.fields.contains(name)))
         .map(|name| (*name, scalar(name)))
         .collect()
 }
 
-/// Elements of a list map, each with its key.
+/// A list map of elements with their keys.
 fn elements(
     key: &'static str,
-    names: Names,
+    names: FieldNames,
     element: BoxedStrategy<Value>,
 ) -> BoxedStrategy<Value> {
     btree_map(names.keys, element, 0..3)
@@ -72,12 +77,12 @@ fn elements(
         .prop_shuffle_list()
 }
 
-trait Shuffled {
+trait ShuffleList {
     fn prop_shuffle_list(self) -> BoxedStrategy<Value>;
 }
 
-impl<S: Strategy<Value = Value> + 'static> Shuffled for S {
-    /// The list in any order.
+impl<S: Strategy<Value = Value> + 'static> ShuffleList for S {
+    /// The list in random order.
     fn prop_shuffle_list(self) -> BoxedStrategy<Value> {
         self.prop_map(|list| list.as_array().cloned().unwrap_or_default())
             .prop_shuffle()
@@ -86,14 +91,14 @@ impl<S: Strategy<Value = Value> + 'static> Shuffled for S {
     }
 }
 
-fn spec(names: Names) -> BoxedStrategy<Value> {
+fn spec(names: FieldNames) -> BoxedStrategy<Value> {
     let set = || btree_set(names.keys, 0..3).prop_map(|set| json!(set)).prop_shuffle_list();
     let map = |value: BoxedStrategy<Value>| {
         btree_map(names.keys, value, 0..3).prop_map(|map| json!(map)).boxed()
     };
-    let structure = || some(scalars(names, &["a", "b"]));
+    let structure = || optional_fields(scalars(names, &["a", "b"]));
     let value = || "[pq]".prop_map(Value::from).boxed();
-    let item = some(vec![("tags", set()), ("sub", structure())]);
+    let item = optional_fields(vec![("tags", set()), ("sub", structure())]);
     let port = (1..3i64, btree_set(names.keys, 1..2)).prop_map(|(port, names)| {
         let name = names.first().cloned().unwrap_or_default();
         json!([{"port": port, "protocol": name, "name": "p"}])
@@ -108,65 +113,74 @@ fn spec(names: Names) -> BoxedStrategy<Value> {
         ("free", map(map(value()))),
         ("struct", structure()),
     ]);
-    some(fields)
+    optional_fields(fields)
 }
 
-/// An object. Nothing in it is empty: what one owns as empty, and another fills and empties again, is
-/// gone in the original, and then some of these properties do not hold.
-fn object(names: Names) -> BoxedStrategy<Value> {
+/// An object without empty values. If one manager owns an empty value, and another fills and
+/// empties it, structured-merge-diff removes it. Some of these properties do not hold then.
+fn object(names: FieldNames) -> BoxedStrategy<Value> {
     spec(names)
-        .prop_map(|spec| match filled(spec) {
+        .prop_map(|spec| match drop_empty(spec) {
             Some(spec) => json!({"apiVersion": "v1", "spec": spec}),
             None => json!({"apiVersion": "v1"}),
         })
         .boxed()
 }
 
-/// What one manager does.
+/// An operation of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+enum WriteOperation {
     Apply,
     Force,
     Update,
 }
 
-fn acts() -> impl Strategy<Value = Vec<(Act, &'static str, Value)>> {
-    let act = prop_oneof![Just(Act::Apply), Just(Act::Force), Just(Act::Update)];
-    vec((act, prop_oneof![Just("one"), Just("two"), Just("three")], object(ALL)), 0..5)
+fn writes() -> impl Strategy<Value = Vec<(WriteOperation, &'static str, Value)>> {
+    let operation = prop_oneof![
+        Just(WriteOperation::Apply),
+        Just(WriteOperation::Force),
+        Just(WriteOperation::Update)
+    ];
+    vec((operation, prop_oneof![Just("one"), Just("two"), Just("three")], object(ALL)), 0..5)
 }
 
-/// An object and its owners.
+/// An object and its field owners.
 #[derive(Clone, Debug)]
-struct State {
-    kind: &'static Kind,
+struct OwnedObject {
+    kind: &'static TestKind,
     object: Value,
     managers: Managers,
 }
 
-fn kind() -> &'static Kind {
-    static KIND: std::sync::LazyLock<Kind> = std::sync::LazyLock::new(Kind::new);
+fn kind() -> &'static TestKind {
+    static KIND: std::sync::LazyLock<TestKind> = std::sync::LazyLock::new(TestKind::new);
     &KIND
 }
 
-impl State {
+impl OwnedObject {
     fn of(object: Value) -> Self {
         Self { kind: kind(), object, managers: Managers::new() }
     }
 
-    /// The state after an act; what changed if nothing stands against it.
-    fn act(&mut self, act: Act, manager: &str, object: &Value) -> Result<bool, ApplyError> {
+    /// Performs an operation; returns whether the object changed.
+    fn write(
+        &mut self,
+        operation: WriteOperation,
+        manager: &str,
+        object: &Value,
+    ) -> Result<bool, ApplyError> {
         let filters = BTreeMap::new();
         let updater = Updater { versions: self.kind, filters: &filters };
         let managers = self.managers.clone();
-        if act == Act::Update {
+        if operation == WriteOperation::Update {
             let manager = format!("updater {manager}");
             self.managers = updater.update(&self.object, object, "v1", managers, &manager)?;
             let changed = self.object != *object;
             self.object = object.clone();
             return Ok(changed);
         }
-        let force = act == Act::Force;
-        let Applied { object, managers } =
+        let force = operation == WriteOperation::Force;
+        let ApplyResult { object, managers } =
             updater.apply(&self.object, object, "v1", managers, manager, force)?;
         self.managers = managers;
         let changed = object.is_some();
@@ -174,11 +188,11 @@ impl State {
         Ok(changed)
     }
 
-    /// The state after acts, without those that conflict.
-    fn after(acts: &[(Act, &str, Value)]) -> Self {
+    /// The object after some writes, without those that conflict.
+    fn after(writes: &[(WriteOperation, &str, Value)]) -> Self {
         let mut state = Self::of(json!({"apiVersion": "v1"}));
-        for (act, manager, object) in acts {
-            match state.act(*act, manager, object) {
+        for (operation, manager, object) in writes {
+            match state.write(*operation, manager, object) {
                 Ok(_) | Err(ApplyError::Conflicts(_)) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -187,38 +201,38 @@ impl State {
     }
 }
 
-/// The value without objects and lists that have nothing in them.
-fn filled(value: Value) -> Option<Value> {
+/// A value without empty objects and lists.
+fn drop_empty(value: Value) -> Option<Value> {
     match value {
         Value::Object(fields) => {
             let fields: Map<_, _> = (fields.into_iter())
-                .filter_map(|(name, field)| Some((name, filled(field)?)))
+                .filter_map(|(name, field)| Some((name, drop_empty(field)?)))
                 .collect();
             (!fields.is_empty()).then(|| fields.into())
         }
         Value::Array(items) => {
-            let items: Vec<Value> = items.into_iter().filter_map(filled).collect();
+            let items: Vec<Value> = items.into_iter().filter_map(drop_empty).collect();
             (!items.is_empty()).then(|| items.into())
         }
         other => Some(other),
     }
 }
 
-/// The value with its lists sorted, but for atomic ones, and without the nulls that apply leaves of
-/// what has nothing in it any more.
-fn sorted(value: &Value) -> Value {
+/// A value with sorted lists, except atomic ones, and without the nulls that apply leaves in place
+/// of empty values.
+fn normalize(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
             .iter()
             .filter(|(_, field)| !field.is_null())
             .map(|(name, field)| {
-                let field = if name == "atomic" { field.clone() } else { sorted(field) };
+                let field = if name == "atomic" { field.clone() } else { normalize(field) };
                 (name.clone(), field)
             })
             .collect::<Map<_, _>>()
             .into(),
         Value::Array(items) => {
-            let mut items: Vec<Value> = items.iter().map(sorted).collect();
+            let mut items: Vec<Value> = items.iter().map(normalize).collect();
             items.sort_by_key(ToString::to_string);
             items.into()
         }
@@ -226,39 +240,40 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Whether an object has something at each path of a set.
-fn has_all(object: &Value, set: &Set) -> Result<(), TestCaseError> {
+/// Checks that an object has a value at each path of a set.
+fn check_has_paths(object: &Value, set: &FieldSet) -> Result<(), TestCaseError> {
     for path in set.paths() {
-        let one: Set = [path.elements()].into_iter().collect();
+        let single: FieldSet = [path.elements()].into_iter().collect();
         let mut rest = object.clone();
-        remove(&mut rest, &one, kind().ty());
-        prop_assert_ne!(&rest, object, "nothing at {}", path);
+        remove(&mut rest, &single, kind().ty());
+        prop_assert_ne!(&rest, object, "no value at {}", path);
     }
     Ok(())
 }
 
 proptest! {
     #[test]
-    fn applying_again_changes_nothing(acts in acts(), config in object(ALL)) {
-        let mut state = State::after(&acts);
-        state.act(Act::Force, "one", &config).unwrap();
+    fn repeated_apply_changes_nothing(writes in writes(), config in object(ALL)) {
+        let mut state = OwnedObject::after(&writes);
+        state.write(WriteOperation::Force, "one", &config).unwrap();
         let before = state.clone();
-        prop_assert!(!state.act(Act::Apply, "one", &config).unwrap());
+        prop_assert!(!state.write(WriteOperation::Apply, "one", &config).unwrap());
         prop_assert_eq!(state.managers, before.managers);
     }
 
     #[test]
-    fn appliers_of_different_fields_may_come_in_any_order(
+    fn order_of_applies_of_different_fields_does_not_matter(
         live in object(NONE),
         configs in [object(ONE), object(TWO), object(ONE)],
     ) {
         let [one, two, later] = configs;
-        let run = |acts: &[(&str, &Value)]| {
-            // What is there has an owner: what has none may go with the last field that was applied.
-            let mut state = State::of(json!({"apiVersion": "v1"}));
-            state.act(Act::Update, "live", &live).unwrap();
-            for (manager, config) in acts {
-                state.act(Act::Apply, manager, config).unwrap();
+        let run = |applies: &[(&str, &Value)]| {
+            // Existing fields have an owner: fields without one may be removed with an applied
+            // field.
+            let mut state = OwnedObject::of(json!({"apiVersion": "v1"}));
+            state.write(WriteOperation::Update, "live", &live).unwrap();
+            for (manager, config) in applies {
+                state.write(WriteOperation::Apply, manager, config).unwrap();
             }
             state
         };
@@ -267,19 +282,19 @@ proptest! {
             run(&[("two", &two), ("one", &one), ("one", &later)]),
             run(&[("one", &one), ("two", &two), ("one", &later)]),
         ] {
-            prop_assert_eq!(sorted(&first.object), sorted(&other.object));
+            prop_assert_eq!(normalize(&first.object), normalize(&other.object));
             prop_assert_eq!(&first.managers, &other.managers);
         }
     }
 
     #[test]
-    fn who_applies_without_force_takes_no_field_from_other_appliers(
-        acts in vec((prop_oneof![Just("one"), Just("two"), Just("three")], object(ALL)), 1..6)
+    fn apply_without_force_takes_no_field_from_other_appliers(
+        applies in vec((prop_oneof![Just("one"), Just("two"), Just("three")], object(ALL)), 1..6)
     ) {
-        let mut state = State::of(json!({"apiVersion": "v1"}));
-        for (manager, config) in &acts {
+        let mut state = OwnedObject::of(json!({"apiVersion": "v1"}));
+        for (manager, config) in &applies {
             let before = state.clone();
-            match state.act(Act::Apply, manager, config) {
+            match state.write(WriteOperation::Apply, manager, config) {
                 Ok(_) => {}
                 Err(ApplyError::Conflicts(conflicts)) => {
                     prop_assert!(!conflicts.is_empty());
@@ -297,31 +312,31 @@ proptest! {
     }
 
     #[test]
-    fn what_is_owned_is_there(acts in acts()) {
-        let state = State::after(&acts);
+    fn owned_fields_exist(writes in writes()) {
+        let state = OwnedObject::after(&writes);
         for owned in state.managers.values() {
-            has_all(&state.object, &owned.set)?;
+            check_has_paths(&state.object, &owned.set)?;
         }
     }
 
     #[test]
-    fn comparisons_of_swapped_objects_are_swapped(one in object(ALL), two in object(ALL)) {
-        let there = compare(&one, &two, kind().ty()).unwrap();
-        let back = compare(&two, &one, kind().ty()).unwrap();
-        prop_assert_eq!(&there.added, &back.removed);
-        prop_assert_eq!(&there.removed, &back.added);
-        prop_assert_eq!(&there.modified, &back.modified);
-        prop_assert_eq!(there.is_same(), sorted(&one) == sorted(&two));
-        has_all(&two, &there.added)?;
-        has_all(&one, &there.removed)?;
+    fn comparison_of_swapped_objects_is_swapped(one in object(ALL), two in object(ALL)) {
+        let forward = compare(&one, &two, kind().ty()).unwrap();
+        let backward = compare(&two, &one, kind().ty()).unwrap();
+        prop_assert_eq!(&forward.added, &backward.removed);
+        prop_assert_eq!(&forward.removed, &backward.added);
+        prop_assert_eq!(&forward.modified, &backward.modified);
+        prop_assert_eq!(forward.is_same(), normalize(&one) == normalize(&two));
+        check_has_paths(&two, &forward.added)?;
+        check_has_paths(&one, &forward.removed)?;
     }
 
     #[test]
-    fn merging_loses_nothing_and_twice_is_once(one in object(ALL), two in object(ALL)) {
+    fn merge_loses_no_field_and_is_idempotent(one in object(ALL), two in object(ALL)) {
         let mut once = one.clone();
         merge(&mut once, &two, kind().ty()).unwrap();
         prop_assert!(compare(&one, &once, kind().ty()).unwrap().removed.is_empty());
-        has_all(&once, &set_of(&two, kind().ty()).unwrap())?;
+        check_has_paths(&once, &field_set(&two, kind().ty()).unwrap())?;
         let mut twice = once.clone();
         merge(&mut twice, &two, kind().ty()).unwrap();
         prop_assert_eq!(twice, once);

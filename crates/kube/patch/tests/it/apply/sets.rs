@@ -1,19 +1,19 @@
-//! Sets of paths: their algebra, and how they are stored.
+//! Field sets: their operations, and their stored form.
 
-use super::kind::Kind;
-use super::story::texts;
-use mainstay_patch::apply::{Path, PathElement, Set};
+use super::kind::TestKind;
+use super::scenario::sorted_paths;
+use mainstay_patch::apply::{FieldSet, ObjectPath, PathElement};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A set of the paths that a `fieldsV1` names.
-fn set(fields: &Value) -> Set {
-    Set::from_fields_v1(fields).unwrap()
+/// The set of a `fieldsV1` value.
+fn set(fields: &Value) -> FieldSet {
+    FieldSet::from_fields_v1(fields).unwrap()
 }
 
 #[test]
-fn sets_are_stored_as_they_are_in_the_original() {
+fn stored_sets_have_the_form_of_structured_merge_diff() {
     for (fields, paths) in [
         (json!({"f:a": {}}), &[".a"][..]),
         (json!({"f:a": {"f:b": {}}}), &[".a.b"]),
@@ -33,16 +33,16 @@ fn sets_are_stored_as_they_are_in_the_original() {
         (json!({}), &[]),
     ] {
         let set = set(&fields);
-        assert_eq!(texts(&set), paths, "{fields}");
+        assert_eq!(sorted_paths(&set), paths, "{fields}");
         assert_eq!(set.to_fields_v1(), fields);
         assert_eq!(set.len(), paths.len());
     }
 }
 
 #[test]
-fn what_is_stored_otherwise_is_read_as_well() {
+fn other_forms_of_stored_sets_are_accepted() {
     for (fields, stored) in [
-        // A newer server's steps are ignored, and what is below them.
+        // Path elements of a newer server are ignored, with the paths below them.
         (json!({"f:a": {}, "x:b": {"f:c": {}}}), json!({"f:a": {}})),
         (json!({"f:a": {"x:b": {}}}), json!({"f:a": {}})),
         (json!({"f:a": null}), json!({"f:a": {}})),
@@ -57,7 +57,7 @@ fn what_is_stored_otherwise_is_read_as_well() {
 }
 
 #[test]
-fn what_is_no_field_set_is_refused() {
+fn malformed_field_sets_are_errors() {
     for fields in [
         json!([]),
         json!("f:a"),
@@ -74,12 +74,12 @@ fn what_is_no_field_set_is_refused() {
         json!({"k:{\"a\":}": {}}),
         json!({"k:[]": {}}),
     ] {
-        assert!(Set::from_fields_v1(&fields).is_err(), "{fields}");
+        assert!(FieldSet::from_fields_v1(&fields).is_err(), "{fields}");
     }
 }
 
 #[test]
-fn paths_come_level_by_level_in_order_of_kinds() {
+fn paths_are_ordered_by_level_and_kind_of_element() {
     let set = set(&json!({
         "f:b": {},
         "f:a": {".": {}, "f:z": {}, "f:b": {"f:c": {}}},
@@ -109,28 +109,28 @@ fn paths_come_level_by_level_in_order_of_kinds() {
 }
 
 #[test]
-fn differences_leave_or_take_what_is_below() {
+fn difference_keeps_paths_below_and_recursive_difference_removes_them() {
     let whole = set(&json!({"f:a": {".": {}, "f:b": {".": {}, "f:c": {}}, "f:d": {}}, "f:e": {}}));
     let other = set(&json!({"f:a": {"f:b": {}}, "f:e": {"f:x": {}}}));
-    assert_eq!(texts(&whole.clone().difference(&other)), [".a", ".a.b.c", ".a.d", ".e"]);
-    assert_eq!(texts(&whole.clone().recursive_difference(&other)), [".a", ".a.d", ".e"]);
-    assert_eq!(texts(&whole.intersection(&other)), [".a.b"]);
-    assert_eq!(texts(&whole.clone().leaves()), [".a.b.c", ".a.d", ".e"]);
+    assert_eq!(sorted_paths(&whole.clone().difference(&other)), [".a", ".a.b.c", ".a.d", ".e"]);
+    assert_eq!(sorted_paths(&whole.clone().recursive_difference(&other)), [".a", ".a.d", ".e"]);
+    assert_eq!(sorted_paths(&whole.intersection(&other)), [".a.b"]);
+    assert_eq!(sorted_paths(&whole.clone().leaves()), [".a.b.c", ".a.d", ".e"]);
     assert!(!whole.is_subset(&other));
     assert!(set(&json!({"f:a": {"f:d": {}}})).is_subset(&whole));
 }
 
 #[test]
-fn named_fields_above_members_can_be_added() {
-    let kind = Kind::new();
+fn declared_fields_above_members_can_be_added() {
+    let kind = TestKind::new();
     let owned = set(&json!({"f:spec": {
         "f:struct": {"f:deep": {"f:x": {}}},
         "f:maps": {"f:any": {"f:x": {}}},
         "f:items": {"k:{\"name\":\"a\"}": {"f:sub": {"f:a": {}}}},
         "f:free": {"f:a": {"f:b": {}}},
     }, "f:metadata": {"f:labels": {"f:a": {}}}}));
-    let with = owned.clone().with_named_fields(kind.ty());
-    let added = texts(&with.difference(&owned));
+    let with_declared = owned.clone().with_declared_fields(kind.ty());
+    let added = sorted_paths(&with_declared.difference(&owned));
     assert_eq!(
         added,
         [
@@ -166,26 +166,26 @@ fn element() -> impl Strategy<Value = PathElement> {
     ]
 }
 
-fn any_set() -> impl Strategy<Value = Set> {
+fn any_set() -> impl Strategy<Value = FieldSet> {
     vec(vec(element(), 1..4), 0..12).prop_map(|paths| paths.iter().map(Vec::as_slice).collect())
 }
 
-fn has_all(set: &Set, of: &Set) -> bool {
-    of.paths().iter().all(|path| set.contains(path.elements()))
+fn has_all(set: &FieldSet, other: &FieldSet) -> bool {
+    other.paths().iter().all(|path| set.contains(path.elements()))
 }
 
 proptest! {
     #[test]
-    fn a_stored_set_is_the_set(set in any_set()) {
+    fn stored_set_is_read_back(set in any_set()) {
         let fields = set.to_fields_v1();
-        prop_assert_eq!(&Set::from_fields_v1(&fields).unwrap(), &set);
+        prop_assert_eq!(&FieldSet::from_fields_v1(&fields).unwrap(), &set);
         prop_assert_eq!(set.paths().len(), set.len());
         let again: Vec<_> = set.paths();
-        prop_assert_eq!(&again.iter().map(Path::elements).collect::<Set>(), &set);
+        prop_assert_eq!(&again.iter().map(ObjectPath::elements).collect::<FieldSet>(), &set);
     }
 
     #[test]
-    fn unions_have_what_either_has(a in any_set(), b in any_set(), c in any_set()) {
+    fn union_has_the_members_of_both(a in any_set(), b in any_set(), c in any_set()) {
         let both = a.clone().union(b.clone());
         prop_assert!(has_all(&both, &a) && has_all(&both, &b));
         for path in both.paths() {
@@ -206,11 +206,11 @@ proptest! {
         prop_assert!(has_all(&b, &both));
         prop_assert!(rest.paths().iter().all(|path| !b.contains(path.elements())));
         prop_assert_eq!(a.is_subset(&b), rest.is_empty());
-        prop_assert_eq!(a.clone().difference(&a), Set::new());
+        prop_assert_eq!(a.clone().difference(&a), FieldSet::new());
     }
 
     #[test]
-    fn a_recursive_difference_has_nothing_at_or_below_what_was_taken(a in any_set(), b in any_set()) {
+    fn recursive_difference_has_no_member_at_or_below_the_other_set(a in any_set(), b in any_set()) {
         let rest = a.clone().recursive_difference(&b);
         for path in a.paths() {
             let taken = (1..=path.elements().len()).any(|end| b.contains(&path.elements()[..end]));
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn leaves_have_nothing_below_them(a in any_set()) {
+    fn leaves_have_no_members_below_them(a in any_set()) {
         let leaves = a.clone().leaves();
         for path in a.paths() {
             let below = a.paths().iter().any(|other| {
@@ -233,17 +233,17 @@ proptest! {
 }
 
 #[test]
-fn steps_of_one_element_become_one_however_they_are_written() {
+fn nodes_of_the_same_element_are_merged() {
     let one = set(
         &json!({"k:{\"a\":1}": {"f:x": {}}, "k:{\"a\": 1}": {"f:y": {}}, "k:{ \"a\":1}": {"f:x": {"f:z": {}}}}),
     );
     let other = set(&json!({"k:{\"a\":1}": {"f:x": {".": {}, "f:z": {}}, "f:y": {}}}));
     assert_eq!(one, other);
-    let sets: Vec<Set> =
-        (0..20_000).map(|at| set(&json!({"f:spec": {format!("f:{at}"): {}}}))).collect();
-    let united = Set::union_of(sets.clone());
-    assert_eq!(united.len(), 20_000);
-    assert!(sets.iter().all(|one| one.is_subset(&united)));
-    let gone = sets.iter().take(100).fold(united, Set::difference);
-    assert_eq!(gone.len(), 19_900);
+    let sets: Vec<FieldSet> =
+        (0..20_000).map(|index| set(&json!({"f:spec": {format!("f:{index}"): {}}}))).collect();
+    let union = FieldSet::union_of(sets.clone());
+    assert_eq!(union.len(), 20_000);
+    assert!(sets.iter().all(|set| set.is_subset(&union)), "a set is missing in the union");
+    let rest = sets.iter().take(100).fold(union, FieldSet::difference);
+    assert_eq!(rest.len(), 19_900);
 }

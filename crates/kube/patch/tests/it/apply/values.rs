@@ -1,15 +1,15 @@
-//! Walks over values with their types.
+//! Typed traversals: validation, field sets, comparison, merge and removal.
 
-use super::kind::{Kind, yaml};
-use super::story::texts;
+use super::kind::{TestKind, parse_yaml};
+use super::scenario::sorted_paths;
 use mainstay_patch::apply::{
-    Comparison, Duplicates, TypeRef, compare, merge, remove, set_of, validate,
+    Duplicates, FieldComparison, TypeRef, compare, field_set, merge, remove, validate,
 };
 use mainstay_schema::builtin;
 use serde_json::{Value, json};
 
 fn spec(text: &str) -> Value {
-    json!({"spec": yaml(text)})
+    json!({"spec": parse_yaml(text)})
 }
 
 fn built_in(name: &str) -> TypeRef<'static> {
@@ -17,8 +17,8 @@ fn built_in(name: &str) -> TypeRef<'static> {
 }
 
 #[test]
-fn what_is_wrong_with_a_value_is_said_as_in_the_original() {
-    let kind = Kind::new();
+fn problems_have_the_text_of_structured_merge_diff() {
+    let kind = TestKind::new();
     for (text, problems) in [
         ("{text: a, struct: null, items: null}", ""),
         ("{text: 1}", ".spec.text: expected string, got &value.valueUnstructured{Value:1}"),
@@ -74,11 +74,15 @@ fn what_is_wrong_with_a_value_is_said_as_in_the_original() {
         ),
         ("{free: {a: [1, null]}, labels: {a: null}}", ""),
     ] {
-        let found = validate(&spec(text), kind.ty(), Duplicates::Refused);
-        assert_eq!(found.err().map(|found| found.to_string()).unwrap_or_default(), problems);
+        let found = validate(&spec(text), kind.ty(), Duplicates::Rejected);
+        assert_eq!(
+            found.err().map(|found| found.to_string()).unwrap_or_default(),
+            problems,
+            "{text}"
+        );
     }
     for text in ["{set: [a, a]}", "{items: [{name: a}, {name: a}]}"] {
-        assert!(validate(&spec(text), kind.ty(), Duplicates::Allowed).is_ok());
+        assert!(validate(&spec(text), kind.ty(), Duplicates::Allowed).is_ok(), "{text}");
     }
     let found = validate(&json!([]), kind.ty(), Duplicates::Allowed).unwrap_err();
     assert_eq!(found.to_string(), "expected map, got &{[]}");
@@ -86,7 +90,7 @@ fn what_is_wrong_with_a_value_is_said_as_in_the_original() {
 }
 
 #[test]
-fn built_in_types_have_the_topology_of_their_documents() {
+fn built_in_types_have_the_topology_of_their_openapi_documents() {
     for (definition, object, paths) in [
         (
             "api.core.v1.ConfigMap",
@@ -132,7 +136,7 @@ fn built_in_types_have_the_topology_of_their_documents() {
                 ".spec.selector",
             ],
         ),
-        // One reference is granular, although the type of references is atomic.
+        // This reference is granular, although the type of references is atomic.
         (
             "api.core.v1.PersistentVolume",
             json!({"spec": {"claimRef": {"name": "a"}, "csi": {"nodeStageSecretRef": {"name": "a"}}}}),
@@ -152,15 +156,18 @@ fn built_in_types_have_the_topology_of_their_documents() {
         ),
     ] {
         let ty = built_in(definition);
-        validate(&object, ty, Duplicates::Refused).unwrap();
-        let leaves = set_of(&object, ty).unwrap().leaves();
-        assert_eq!(texts(&leaves), paths, "{definition}");
+        validate(&object, ty, Duplicates::Rejected).unwrap();
+        let leaves = field_set(&object, ty).unwrap().leaves();
+        assert_eq!(sorted_paths(&leaves), paths, "{definition}");
     }
 }
 
-fn told(comparison: &Comparison) -> String {
+fn describe_comparison(comparison: &FieldComparison) -> String {
     let list = |name: &str, set| {
-        format!("{name}{}", texts(set).iter().fold(String::new(), |all, path| all + " " + path))
+        format!(
+            "{name}{}",
+            sorted_paths(set).iter().fold(String::new(), |all, path| all + " " + path)
+        )
     };
     let parts = [
         list("-", &comparison.removed),
@@ -171,8 +178,8 @@ fn told(comparison: &Comparison) -> String {
 }
 
 #[test]
-fn comparisons_name_what_came_went_and_changed() {
-    let kind = Kind::new();
+fn comparison_names_removed_modified_and_added_paths() {
+    let kind = TestKind::new();
     for (left, right, changes) in [
         ("{text: a}", "{text: a}", ""),
         ("{text: a}", "{text: b}", "~ .spec.text"),
@@ -185,7 +192,7 @@ fn comparisons_name_what_came_went_and_changed() {
         ("{struct: {}}", "{struct: null}", "~ .spec.struct"),
         ("{whole: {a: x}}", "{whole: {a: x, b: w}}", "~ .spec.whole"),
         ("{atomic: [a, b]}", "{atomic: [b, a]}", "~ .spec.atomic"),
-        // The order of sets and list maps is no field.
+        // The order of sets and list maps is no difference.
         ("{set: [a, b]}", "{set: [b, a]}", ""),
         ("{set: [a, b]}", "{set: [b, c]}", "- .spec.set[=\"a\"] + .spec.set[=\"c\"]"),
         (
@@ -206,8 +213,8 @@ fn comparisons_name_what_came_went_and_changed() {
         ("{set: [a, a]}", "{set: []}", "- .spec.set[=\"a\"]"),
     ] {
         let found = compare(&spec(left), &spec(right), kind.ty()).unwrap();
-        assert_eq!(told(&found), changes, "{left} {right}");
-        assert_eq!(found.is_same(), changes.is_empty());
+        assert_eq!(describe_comparison(&found), changes, "{left} {right}");
+        assert_eq!(found.is_same(), changes.is_empty(), "{left} {right}");
     }
     let found = compare(&spec("{number: x}"), &spec("{number: true}"), kind.ty()).unwrap_err();
     assert_eq!(
@@ -217,8 +224,8 @@ fn comparisons_name_what_came_went_and_changed() {
 }
 
 #[test]
-fn merged_values_have_what_either_has_and_leaves_of_the_second() {
-    let kind = Kind::new();
+fn merge_keeps_fields_of_both_and_leaves_of_the_configuration() {
+    let kind = TestKind::new();
     for (object, config, merged) in [
         ("{text: a, number: 1}", "{text: b}", "{text: b, number: 1}"),
         ("{struct: {a: x}}", "{struct: {b: w, deep: {}}}", "{struct: {a: x, b: w, deep: {}}}"),
@@ -248,8 +255,8 @@ fn merged_values_have_what_either_has_and_leaves_of_the_second() {
 }
 
 #[test]
-fn removing_takes_members_with_all_below_and_leaves_null_for_what_is_empty() {
-    let kind = Kind::new();
+fn remove_deletes_members_with_fields_below_and_empty_values_become_null() {
+    let kind = TestKind::new();
     for (object, members, left) in [
         ("{text: a, number: 1}", "{'f:text': {}}", "{number: 1}"),
         ("{text: a}", "{'f:text': {}}", "null"),
@@ -278,12 +285,14 @@ fn removing_takes_members_with_all_below_and_leaves_null_for_what_is_empty() {
             "{labels: {a: b}, free: null}",
         ),
     ] {
-        let members = mainstay_patch::apply::Set::from_fields_v1(&json!({"f:spec": yaml(members)}));
+        let members = mainstay_patch::apply::FieldSet::from_fields_v1(
+            &json!({"f:spec": parse_yaml(members)}),
+        );
         let mut object = spec(object);
         object["kind"] = "K".into();
         remove(&mut object, &members.unwrap(), kind.ty());
         let mut expected = spec(left);
         expected["kind"] = "K".into();
-        assert_eq!(object, expected);
+        assert_eq!(object, expected, "{left}");
     }
 }

@@ -1,19 +1,19 @@
-//! What becomes of objects and owners when several managers write.
+//! Objects and field owners after writes of several managers.
 
-use super::kind::{Kind, yaml};
-use super::story::Story;
-use mainstay_patch::apply::{Filter, Owned, PathElement, Pattern, Set};
+use super::kind::{TestKind, parse_yaml};
+use super::scenario::Scenario;
+use mainstay_patch::apply::{FieldFilter, FieldSet, PathElement, PathPattern, VersionedSet};
 
-/// Tells stories of the kind as it is declared.
-fn tell(stories: &[&str]) {
-    for story in stories {
-        Story::of(Kind::new()).tell(story);
+/// Runs scenarios with the test kind.
+fn run(scenarios: &[&str]) {
+    for scenario in scenarios {
+        Scenario::of(TestKind::new()).run(scenario);
     }
 }
 
 #[test]
-fn an_applier_owns_what_it_says_and_an_updater_what_it_changes() {
-    tell(&[
+fn applier_owns_its_fields_and_updater_owns_changed_fields() {
+    run(&[
         "apply one: {text: a, number: 1}
          = {text: a, number: 1}
          one: .spec.text .spec.number",
@@ -22,11 +22,11 @@ fn an_applier_owns_what_it_says_and_an_updater_what_it_changes() {
          = {text: a, number: 2}
          one: .spec .spec.text
          two: .spec.number",
-        // Who writes a value again that is there already comes to own nothing.
+        // An update without a change owns nothing.
         "update one: {text: a}
          update two: {text: a}
          one: .spec .spec.text",
-        // What goes is owned by nobody.
+        // Removed fields have no owner.
         "update one: {text: a, number: 1}
          update two: {text: a}
          = {text: a}
@@ -36,7 +36,7 @@ fn an_applier_owns_what_it_says_and_an_updater_what_it_changes() {
          = {}",
         "apply one: {struct: {deep: {x: a}}}
          one: .spec.struct.deep.x",
-        // Empty objects are fields; so are nulls.
+        // Empty objects and nulls are fields.
         "apply one: {struct: {}, labels: {}, text: null}
          = {struct: {}, labels: {}, text: null}
          one: .spec.struct .spec.labels .spec.text",
@@ -44,8 +44,8 @@ fn an_applier_owns_what_it_says_and_an_updater_what_it_changes() {
 }
 
 #[test]
-fn applying_the_same_again_changes_nothing() {
-    tell(&[
+fn repeated_apply_changes_nothing() {
+    run(&[
         "apply one: {text: a, items: [{name: a, tags: [x]}], labels: {k: v}, whole: {a: x}}
          same one: {text: a, items: [{name: a, tags: [x]}], labels: {k: v}, whole: {a: x}}",
         "apply one: {text: a, number: 1}
@@ -59,8 +59,8 @@ fn applying_the_same_again_changes_nothing() {
 }
 
 #[test]
-fn a_changed_value_conflicts_with_every_owner_and_force_takes_it() {
-    tell(&[
+fn changed_value_conflicts_with_all_owners_and_force_takes_it() {
+    run(&[
         "apply one: {text: a, number: 1}
          same two: {text: a}
          apply three: {text: b, number: 2} ! one .spec.number, one .spec.text, two .spec.text
@@ -72,13 +72,13 @@ fn a_changed_value_conflicts_with_every_owner_and_force_takes_it() {
          = {text: b, number: 1}
          one: .spec.number
          two: .spec.text",
-        // Updaters are owners too, and take without asking.
+        // Updaters are owners too, and their updates do not conflict.
         "update one: {text: a}
          apply two: {text: b} ! one .spec.text
          force two: {text: b}
          update one: {text: c}
          apply two: {text: b} ! one .spec.text",
-        // Nobody owns what everybody lost.
+        // A manager without fields is dropped.
         "apply one: {text: a}
          force two: {text: b}
          two: .spec.text",
@@ -94,8 +94,8 @@ fn a_changed_value_conflicts_with_every_owner_and_force_takes_it() {
 }
 
 #[test]
-fn what_an_applier_leaves_out_goes_unless_others_own_it() {
-    tell(&[
+fn omitted_field_is_removed_unless_others_own_it() {
+    run(&[
         "apply one: {text: a, number: 1}
          apply one: {text: a}
          = {text: a}
@@ -112,14 +112,14 @@ fn what_an_applier_leaves_out_goes_unless_others_own_it() {
          = {text: a, number: 1}
          one: .spec .spec.text .spec.number
          two: .spec.text",
-        // Who lost a field by force cannot take it away any more.
+        // A manager that lost a field by force does not remove it.
         "apply one: {text: a, number: 1}
          force two: {text: b}
          apply one: {number: 1}
          = {text: b, number: 1}
          one: .spec.number
          two: .spec.text",
-        // A struct goes with the last of its fields that was applied, but not what others put there.
+        // A struct is removed with its last applied field, but not the fields of other managers.
         "apply one: {text: a, struct: {a: x, deep: {x: w}}}
          apply one: {text: a}
          = {text: a}",
@@ -129,7 +129,7 @@ fn what_an_applier_leaves_out_goes_unless_others_own_it() {
          = {text: a, struct: {b: w}}
          one: .spec.text
          two: .spec.struct.b",
-        // An applier that owns nothing any more is gone.
+        // An applier without fields is dropped.
         "apply one: {text: a}
          force two: {text: b}
          two: .spec.text",
@@ -137,8 +137,8 @@ fn what_an_applier_leaves_out_goes_unless_others_own_it() {
 }
 
 #[test]
-fn elements_of_list_maps_have_owners_of_their_own() {
-    tell(&[
+fn list_map_elements_have_their_own_owners() {
+    run(&[
         "apply one: {items: [{name: a}, {name: b}]}
          apply two: {items: [{name: c}]}
          apply one: {items: [{name: a}]}
@@ -151,27 +151,27 @@ fn elements_of_list_maps_have_owners_of_their_own() {
          = {items: [{name: a}, {name: c}, {name: d}]}
          one: .spec.items[name=\"a\"] .spec.items[name=\"a\"].name
          two: .spec.items[name=\"c\"] .spec.items[name=\"c\"].name .spec.items[name=\"d\"] .spec.items[name=\"d\"].name",
-        // Of an element that two applied the one takes away its own part only.
+        // Of an element with two appliers, an omission removes only the own part.
         "apply one: {items: [{name: a}, {name: b, tags: [x]}]}
          apply two: {items: [{name: b, tags: [w]}]}
          apply one: {items: [{name: a}]}
          = {items: [{name: a}, {name: b, tags: [w]}]}
          one: .spec.items[name=\"a\"] .spec.items[name=\"a\"].name
          two: .spec.items[name=\"b\"] .spec.items[name=\"b\"].name .spec.items[name=\"b\"].tags[=\"w\"]",
-        // What an updater put into an element goes with it.
+        // A field that an updater added to an element is removed with the element.
         "apply one: {items: [{name: a}, {name: b}]}
          update two: {items: [{name: a}, {name: b, value: 1}]}
          apply one: {items: [{name: a}]}
          = {items: [{name: a}]}
          one: .spec.items[name=\"a\"] .spec.items[name=\"a\"].name",
-        // An element that a manager did not apply stays when its parts go.
+        // An element that the manager did not add stays when its fields are removed.
         "update one: {items: [{name: a, value: 1}]}
          apply two: {items: [{name: a, sub: {a: x}}]}
          apply two: {items: [{name: a}]}
          = {items: [{name: a, value: 1}]}
          one: .spec .spec.items .spec.items[name=\"a\"] .spec.items[name=\"a\"].name .spec.items[name=\"a\"].value
          two: .spec.items[name=\"a\"] .spec.items[name=\"a\"].name",
-        // Another key is another element.
+        // An element with another key is another element.
         "apply one: {items: [{name: a, value: 1}]}
          apply one: {items: [{name: b, value: 1}]}
          = {items: [{name: b, value: 1}]}
@@ -180,8 +180,8 @@ fn elements_of_list_maps_have_owners_of_their_own() {
 }
 
 #[test]
-fn keys_that_are_left_out_have_their_default() {
-    tell(&[
+fn omitted_keys_have_their_default() {
+    run(&[
         "apply one: {ports: [{port: 80}]}
          same two: {ports: [{port: 80}]}
          = {ports: [{port: 80}]}
@@ -192,7 +192,7 @@ fn keys_that_are_left_out_have_their_default() {
         "apply one: {ports: [{port: 80}, {port: 80, protocol: UDP}]}
          apply one: {ports: [{port: 80, protocol: UDP}]}
          = {ports: [{port: 80, protocol: UDP}]}",
-        // A key without a default may be missing; then it is missing in the element's name too.
+        // A key without a default may be omitted; it is then omitted in the path element too.
         "apply one: {ports: [{protocol: UDP}, {port: 1, protocol: UDP}]}
          apply one: {ports: [{protocol: UDP}]}
          = {ports: [{protocol: UDP}]}
@@ -202,7 +202,7 @@ fn keys_that_are_left_out_have_their_default() {
 
 #[test]
 fn merged_lists_have_the_order_of_the_configuration() {
-    tell(&[
+    run(&[
         "apply one: {set: [a, b]}
          apply two: {set: [c]}
          = {set: [a, b, c]}",
@@ -226,8 +226,8 @@ fn merged_lists_have_the_order_of_the_configuration() {
 }
 
 #[test]
-fn sets_and_maps_are_owned_by_their_elements() {
-    tell(&[
+fn sets_and_maps_are_owned_by_element() {
+    run(&[
         "apply one: {set: [a, b], labels: {a: x, b: w}}
          apply two: {set: [b, c], labels: {b: w, c: z}}
          apply one: {set: [a]}
@@ -240,25 +240,25 @@ fn sets_and_maps_are_owned_by_their_elements() {
          = {maps: {a: {z: w}}}
          one: .spec
          two: .spec.maps.a .spec.maps.a.z",
-        // An empty set is no field of anybody.
+        // An empty set is no owned field.
         "apply one: {set: []}
          = {set: []}",
     ]);
 }
 
 #[test]
-fn elements_that_are_there_twice_are_owned_as_one() {
-    tell(&[
+fn duplicate_elements_are_owned_as_one() {
+    run(&[
         "update one: {set: [a, b, a]}
          one: .spec .spec.set .spec.set[=\"a\"] .spec.set[=\"b\"]",
         "update one: {items: [{name: a, value: 1}, {name: a, value: 2}]}
          one: .spec .spec.items .spec.items[name=\"a\"]",
-        // Whoever changes one of them changes both.
+        // A change of one of them changes both.
         "update one: {items: [{name: a, value: 1}, {name: a, value: 2}]}
          update two: {items: [{name: a, value: 1}, {name: a, value: 3}]}
          one: .spec .spec.items
          two: .spec.items[name=\"a\"]",
-        // One more is a change, and takes away what was owned of the first.
+        // One more duplicate is a change; the owner of the first one loses it.
         "update one: {items: [{name: a, value: 1}]}
          update two: {items: [{name: a, value: 1}, {name: a, value: 1}]}
          one: .spec .spec.items
@@ -267,7 +267,7 @@ fn elements_that_are_there_twice_are_owned_as_one() {
          update two: {items: [{name: a, value: 1}]}
          one: .spec .spec.items
          two: .spec.items[name=\"a\"] .spec.items[name=\"a\"].name .spec.items[name=\"a\"].value",
-        // Others can be applied beside them; applying one itself replaces all.
+        // Other elements can be applied; an apply of a duplicate replaces all of them.
         "update one: {items: [{name: a, value: 1}, {name: a, value: 2}]}
          apply two: {items: [{name: b}]}
          = {items: [{name: a, value: 1}, {name: a, value: 2}, {name: b}]}",
@@ -285,7 +285,7 @@ fn elements_that_are_there_twice_are_owned_as_one() {
 
 #[test]
 fn free_values_are_granular_objects_and_atomic_lists() {
-    tell(&[
+    run(&[
         "apply one: {free: {a: {b: 1, c: [1, 2]}}}
          one: .spec.free.a .spec.free.a.b .spec.free.a.c
          apply two: {free: {a: {d: true}}}
@@ -294,7 +294,7 @@ fn free_values_are_granular_objects_and_atomic_lists() {
          two: .spec.free.a .spec.free.a.d",
         "apply one: {free: {c: [1, 2]}}
          apply two: {free: {c: [3]}} ! one .spec.free.c",
-        // A value of another kind replaces, with everything below it.
+        // A value of another kind replaces the value and all fields below it.
         "apply one: {free: {a: {b: 1}}}
          apply two: {free: {a: [x]}} ! one .spec.free.a
          force two: {free: {a: [x]}}
@@ -303,13 +303,13 @@ fn free_values_are_granular_objects_and_atomic_lists() {
          apply two: {inner: {metadata: {finalizers: [b]}}}
          = {inner: {apiVersion: v1, kind: A, metadata: {finalizers: [a, b]}, x: {w: z}}}",
     ]);
-    Story::of(Kind::deduced())
-        .tell("apply one: {a: {b: [1]}, c: 1}\n one: .spec .spec.a .spec.a.b .spec.c");
+    Scenario::of(TestKind::deduced())
+        .run("apply one: {a: {b: [1]}, c: 1}\n one: .spec .spec.a .spec.a.b .spec.c");
 }
 
 #[test]
-fn null_leaves_an_object_that_has_something_as_it_is() {
-    tell(&[
+fn null_does_not_replace_an_object_that_is_not_empty() {
+    run(&[
         "update one: {struct: {a: x}, items: [{name: a}], text: a}
          force two: {struct: null, items: null, text: null}
          = {struct: {a: x}, items: [{name: a}], text: null}
@@ -319,8 +319,8 @@ fn null_leaves_an_object_that_has_something_as_it_is() {
 }
 
 #[test]
-fn each_manager_owns_in_its_own_version() {
-    tell(&[
+fn managers_own_fields_in_their_own_version() {
+    run(&[
         "apply one@v1: {text_v1: a, number: 1}
          apply two@v2: {text_v2: b} ! one .spec.text_v1
          force two@v2: {text_v2: b}
@@ -345,16 +345,16 @@ fn each_manager_owns_in_its_own_version() {
 
 #[test]
 fn managers_of_versions_that_are_not_served_are_dropped() {
-    let mut story = Story::of(Kind::new());
-    story.tell("apply one: {text: a}");
-    let mut owned: Owned = story.managers["one"].clone();
+    let mut scenario = Scenario::of(TestKind::new());
+    scenario.run("apply one: {text: a}");
+    let mut owned: VersionedSet = scenario.managers["one"].clone();
     owned.api_version = "gone".into();
-    story.managers.insert("old".to_owned(), owned.clone());
-    story.tell("apply two: {number: 1}\n one: .spec.text\n two: .spec.number");
-    // What such a manager applied stays when it applies something else.
-    story.managers.insert("old".to_owned(), owned);
-    story.managers.remove("one");
-    story.tell(
+    scenario.managers.insert("old".to_owned(), owned.clone());
+    scenario.run("apply two: {number: 1}\n one: .spec.text\n two: .spec.number");
+    // Fields that such a manager applied stay when it applies others.
+    scenario.managers.insert("old".to_owned(), owned);
+    scenario.managers.remove("one");
+    scenario.run(
         "apply old: {number: 1}
          = {text: a, number: 1}
          old: .spec.number
@@ -363,66 +363,67 @@ fn managers_of_versions_that_are_not_served_are_dropped() {
 }
 
 #[test]
-fn what_is_reset_is_owned_by_nobody() {
-    let reset = Set::from_fields_v1(&yaml("{'f:spec': {'f:struct': {}, 'f:text': {}}}")).unwrap();
-    let mut story = Story::of(Kind::new());
-    story.filters.insert("v1".to_owned(), Filter::Exclude(reset));
-    story.tell(
+fn filtered_fields_have_no_owner() {
+    let reset = FieldSet::from_fields_v1(&parse_yaml("{'f:spec': {'f:struct': {}, 'f:text': {}}}"))
+        .unwrap();
+    let mut scenario = Scenario::of(TestKind::new());
+    scenario.filters.insert("v1".to_owned(), FieldFilter::Exclude(reset));
+    scenario.run(
         "apply one: {struct: {a: x}, text: a, number: 1}
          update two: {struct: {a: w, b: z}, text: b, number: 2}
          two: .spec.number",
     );
-    // Of what is reset later the old owners keep what they have.
-    let mut story = Story::of(Kind::new());
-    story.tell("apply one: {text: a}");
-    let text = Set::from_fields_v1(&yaml("{'f:spec': {'f:text': {}}}")).unwrap();
-    story.filters.insert("v1".to_owned(), Filter::Exclude(text));
-    story.tell("apply two: {text: b, number: 1}\n one: .spec.text\n two: .spec.number");
+    // The owners of a field keep it when it is filtered later.
+    let mut scenario = Scenario::of(TestKind::new());
+    scenario.run("apply one: {text: a}");
+    let text = FieldSet::from_fields_v1(&parse_yaml("{'f:spec': {'f:text': {}}}")).unwrap();
+    scenario.filters.insert("v1".to_owned(), FieldFilter::Exclude(text));
+    scenario.run("apply two: {text: b, number: 1}\n one: .spec.text\n two: .spec.number");
 }
 
 #[test]
-fn patterns_leave_only_what_they_lead_to() {
-    let pattern = |names: &[&str]| -> Vec<Pattern> {
+fn include_patterns_keep_only_matching_fields() {
+    let pattern = |names: &[&str]| -> Vec<PathPattern> {
         (names.iter())
             .map(|name| match *name {
-                "*" => Pattern::Any,
-                name => Pattern::Is(PathElement::field(name)),
+                "*" => PathPattern::Any,
+                name => PathPattern::Exact(PathElement::field(name)),
             })
             .collect()
     };
-    let mut story = Story::of(Kind::new());
+    let mut scenario = Scenario::of(TestKind::new());
     let patterns = vec![pattern(&["spec", "items", "*", "sub"]), pattern(&["spec", "number"])];
-    story.filters.insert("v1".to_owned(), Filter::Include(patterns));
-    story.tell(
+    scenario.filters.insert("v1".to_owned(), FieldFilter::Include(patterns));
+    scenario.run(
         "update one: {text: a, number: 1, items: [{name: a, value: 1, sub: {a: x}}]}
          one: .spec .spec.number .spec.items .spec.items[name=\"a\"] .spec.items[name=\"a\"].sub .spec.items[name=\"a\"].sub.a",
     );
 }
 
 #[test]
-fn who_owned_a_part_owns_the_whole_when_a_type_becomes_atomic() {
+fn owner_of_a_part_owns_the_whole_when_a_type_becomes_atomic() {
     let changes = "{
         struct: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}, deep: {type: object, properties: {x: {type: string}}}}},
         set: {type: array, items: {type: string}},
         items: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: integer}}}},
         maps: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: object, additionalProperties: {type: string}}},
     }";
-    let mut story = Story::of(Kind::new());
-    story.tell(
+    let mut scenario = Scenario::of(TestKind::new());
+    scenario.run(
         "apply one: {struct: {a: x, deep: {x: z}}, set: [a], items: [{name: a, value: 1}], maps: {a: {b: c}}}
          apply two: {struct: {b: w}, set: [b]}",
     );
-    story.kind = Kind::changed(&yaml(changes));
-    story.tell(
+    scenario.kind = TestKind::with_fields(&parse_yaml(changes));
+    scenario.run(
         "apply three: {text: a}
          one: .spec.struct .spec.set .spec.items .spec.maps
          two: .spec.struct .spec.set
          three: .spec.text
          apply two: {struct: {b: z}, set: [b]} ! one .spec.set, one .spec.struct",
     );
-    // Back again nothing is rewritten: the whole stays owned as one.
-    story.kind = Kind::new();
-    story.tell(
+    // The reverse change does not adapt sets: the whole value keeps its owner.
+    scenario.kind = TestKind::new();
+    scenario.run(
         "force three: {text: a, struct: {b: z}}
          one: .spec.struct .spec.set .spec.items .spec.maps
          two: .spec.struct .spec.set
@@ -432,10 +433,10 @@ fn who_owned_a_part_owns_the_whole_when_a_type_becomes_atomic() {
 
 #[test]
 fn maps_of_free_values_are_not_rewritten() {
-    let mut story = Story::of(Kind::new());
-    story.tell("apply one: {free: {a: {b: 1}}}");
-    story.kind = Kind::changed(&yaml(
+    let mut scenario = Scenario::of(TestKind::new());
+    scenario.run("apply one: {free: {a: {b: 1}}}");
+    scenario.kind = TestKind::with_fields(&parse_yaml(
         "{free: {type: object, x-kubernetes-map-type: atomic, x-kubernetes-preserve-unknown-fields: true}}",
     ));
-    story.tell("apply two: {text: a}\n one: .spec.free.a .spec.free.a.b\n two: .spec.text");
+    scenario.run("apply two: {text: a}\n one: .spec.free.a .spec.free.a.b\n two: .spec.text");
 }
