@@ -48,7 +48,7 @@ static ENV: LazyLock<Env> = LazyLock::new(|| {
 });
 
 /// The functions of constraints beyond the standard library.
-static VERSIONS: Library = Library {
+static VERSIONS: FunctionLibrary = FunctionLibrary {
     name: "olm.semver",
     overloads: || {
         vec![Overload::function(
@@ -64,7 +64,7 @@ static VERSIONS: Library = Library {
 };
 
 /// `semver_compare(one, other)`: -1, 0 or 1; versions are parsed tolerantly.
-fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> Outcome<'a> {
+fn semver_compare<'a>(args: &[Value<'a>], work: &WorkBudget) -> ValueResult<'a> {
     let [one, other] = args else { return Err(Error::NoSuchOverload) };
     Ok(Value::Int(version(one, work)?.cmp(&version(other, work)?) as i64))
 }
@@ -103,8 +103,8 @@ impl CelRule {
     /// Whether properties (from [`cel_properties`]) satisfy the rule, and how many steps that took.
     /// Steps are none, and the result is false, if the evaluation exceeds `max_steps`.
     pub fn holds(&self, properties: &Json, max_steps: u64) -> (bool, Option<u64>) {
-        let variables = [(PROPERTIES, Value::of_json(properties))];
-        let mut budget = Budget::new(max_steps);
+        let variables = [(PROPERTIES, Value::from_json(properties))];
+        let mut budget = CostBudget::new(max_steps);
         let outcome = self.program.eval(&variables, &mut budget);
         let spent = match outcome {
             Err(Error::CostLimit) => None,

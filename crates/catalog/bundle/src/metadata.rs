@@ -99,7 +99,7 @@ fn list(
     let Some(Value::Array(items)) = go_field::field(&document.value, field) else {
         return Vec::new();
     };
-    if document.format == Format::Json
+    if document.format == DocumentFormat::Json
         && gojson::check(&document.value, kind).is_ok()
         && let Some(found) = raw_list(&source[document.bytes.clone()], field)
     {

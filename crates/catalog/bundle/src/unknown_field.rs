@@ -299,7 +299,7 @@ struct Walk<'v> {
     any_case: bool,
     found: Vec<Unknown<'v>>,
     /// The package whose schema type was looked up last, and that type.
-    schema: Option<(&'static str, &'static Definition)>,
+    schema: Option<(&'static str, &'static TypeDefinition)>,
 }
 
 impl<'v> Walk<'v> {
@@ -337,8 +337,8 @@ impl<'v> Walk<'v> {
     }
 
     /// Checks a value against a Kubernetes type.
-    fn check_definition(&mut self, value: &'v Value, definition: &'static Definition) {
-        if definition.shape() == builtin::Shape::Any {
+    fn check_definition(&mut self, value: &'v Value, definition: &'static TypeDefinition) {
+        if definition.json_form() == builtin::JsonForm::Any {
             return self.check_schema_or_other(value, definition);
         }
         let (builtin::JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value)
@@ -359,7 +359,7 @@ impl<'v> Walk<'v> {
 
     /// Checks a part of a CustomResourceDefinition that takes a schema or something else. Such a
     /// part has its own decoder, which matches names in any case.
-    fn check_schema_or_other(&mut self, value: &'v Value, definition: &'static Definition) {
+    fn check_schema_or_other(&mut self, value: &'v Value, definition: &'static TypeDefinition) {
         let short = definition.short_name();
         if !short.starts_with("JSONSchemaPropsOr") {
             return;
@@ -384,14 +384,14 @@ impl<'v> Walk<'v> {
         self.any_case = before;
     }
 
-    fn check_field_type(&mut self, value: &'v Value, ty: &'static Type) {
+    fn check_field_type(&mut self, value: &'v Value, ty: &'static FieldType) {
         match (ty, value) {
             (FieldType::Object(reference), value) => {
                 if let Some(definition) = reference.definition() {
                     self.check_definition(value, definition);
                 }
             }
-            (Type::List(element), Value::Array(items)) => {
+            (FieldType::List(element), Value::Array(items)) => {
                 self.check_items(items, |walk, item| walk.check_field_type(item, element));
             }
             (FieldType::Map(element), Value::Object(entries)) => {

@@ -165,7 +165,8 @@ pub(crate) fn decode_text(bytes: Vec<u8>, yaml_options: &Options) -> Vec<u8> {
         return bytes;
     }
     let text = with_replacement_characters(&bytes);
-    let sound = mainstay_yaml::part(&text, Format::Json, 1, yaml_options).all(|read| read.is_ok());
+    let sound = mainstay_yaml::documents_of_part(&text, DocumentFormat::Json, 1, yaml_options)
+        .all(|read| read.is_ok());
     if sound { text.into_bytes() } else { bytes }
 }
 
@@ -213,7 +214,7 @@ pub(crate) fn read_part(
 ) -> Option<Vec<DecodedBlob>> {
     let mut read = FileContent::default();
     let mut linter = lint.then(|| DocumentLinter::new(path, part.text.as_bytes()));
-    for document in mainstay_yaml::part(&part.text, part.format, part.line, options) {
+    for document in mainstay_yaml::documents_of_part(&part.text, part.format, part.line, options) {
         let document = document.ok()?;
         if let Some(linter) = &mut linter
             && !linter.is_clean(&document)
@@ -235,8 +236,8 @@ pub(crate) fn read_part(
 pub(crate) fn decode_value(value: Value, origin: &BlobOrigin) -> FileContent {
     // The text of a value that is not an object is needed for the message.
     let json = if value.is_object() { String::new() } else { value.to_string() };
-    let (line, bytes, format) = (origin.line, 0..json.len(), Format::Json);
-    let document = Document { value, line, bytes, format, repeated: Vec::new() };
+    let (line, bytes, format) = (origin.line, 0..json.len(), DocumentFormat::Json);
+    let document = Document { value, line, bytes, format, repeated_keys: Vec::new() };
     let mut read = FileContent::default();
     add_document(
         document,
@@ -389,9 +390,9 @@ fn decode_blob(
             let message = "object '' is missing root schema field".to_owned();
             let upstream = match format {
                 // Upstream decodes the whole section, which may hold many such documents.
-                Format::Yaml if words => syntax::of_nothing(&text[bytes.clone()], &message),
-                Format::Yaml => message.clone(),
-                Format::Json => "object 'null\n' is missing root schema field".to_owned(),
+                DocumentFormat::Yaml if words => syntax::of_nothing(&text[bytes.clone()], &message),
+                DocumentFormat::Yaml => message.clone(),
+                DocumentFormat::Json => "object 'null\n' is missing root schema field".to_owned(),
             };
             return Err(fault(
                 CatalogRule::EmptyDocument,
@@ -406,8 +407,8 @@ fn decode_blob(
                 "json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
             );
             let json = match format {
-                Format::Yaml => go_format::json(&other, true),
-                Format::Json => String::from_utf8_lossy(&text[bytes.clone()]).into_owned(),
+                DocumentFormat::Yaml => go_format::json(&other, true),
+                DocumentFormat::Json => String::from_utf8_lossy(&text[bytes.clone()]).into_owned(),
             };
             let upstream = decoding(&go_format::not_an_object(found, &json));
             return Err(fault(CatalogRule::NotABlob, message, upstream, not_a_blob_remedy));
@@ -554,15 +555,15 @@ pub(crate) fn locate_parts(
     line: usize,
     paths: &[&[PathPart]],
 ) -> Vec<(usize, Option<usize>)> {
-    let steps = |path: &&[PathPart]| -> Vec<Step<'_>> {
+    let steps = |path: &&[PathPart]| -> Vec<PathStep<'_>> {
         path.iter()
             .map(|part| match part {
-                PathPart::Field(name) => Step::Field(name),
-                PathPart::Item(index) => Step::Item(*index),
+                PathPart::Field(name) => PathStep::Field(name),
+                PathPart::Item(index) => PathStep::Item(*index),
             })
             .collect()
     };
-    let paths: Vec<Vec<Step<'_>>> = paths.iter().map(steps).collect();
+    let paths: Vec<Vec<PathStep<'_>>> = paths.iter().map(steps).collect();
     locate_paths(file, lines, bytes, line, &paths)
 }
 

@@ -137,8 +137,8 @@ pub(crate) enum FieldNameFault<'v> {
 pub(crate) fn visit_field_faults<'v>(
     declared: &'static DeclaredStruct,
     value: &'v Value,
-    path: &mut Vec<Step<'static>>,
-    found: &mut impl FnMut(&[Step<'static>], &'static DeclaredStruct, FieldNameFault<'v>),
+    path: &mut Vec<PathStep<'static>>,
+    found: &mut impl FnMut(&[PathStep<'static>], &'static DeclaredStruct, FieldNameFault<'v>),
 ) {
     let Value::Object(object) = value else { return };
     let mut present: Vec<(&str, &'v str)> = Vec::new();
@@ -151,12 +151,12 @@ pub(crate) fn visit_field_faults<'v>(
             found(path, declared, FieldNameFault::Repeated(first, name));
         }
         present.push((field, name));
-        path.push(Step::Field(field));
+        path.push(PathStep::Field(field));
         match (ty, value) {
             (Struct(inner), value) => visit_field_faults(inner, value, path, found),
             (List(Struct(inner)), Value::Array(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    path.push(Step::Item(index));
+                    path.push(PathStep::Item(index));
                     visit_field_faults(inner, item, path, found);
                     path.pop();
                 }

@@ -20,7 +20,7 @@ const SEPARATOR: &[u8] = b"\n---";
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilePart {
     pub(crate) text: String,
-    pub(crate) format: Format,
+    pub(crate) format: DocumentFormat,
     /// The line (from 1) on which the part begins.
     pub(crate) line: usize,
     /// The offset of the part in the file, in bytes.
@@ -246,7 +246,9 @@ mod tests {
                 SplitStep::End => return Some(found),
                 SplitStep::Irregular => return None,
             };
-            for document in mainstay_yaml::part(&part.text, part.format, part.line, &options()) {
+            for document in
+                mainstay_yaml::documents_of_part(&part.text, part.format, part.line, &options())
+            {
                 let document = document.ok()?;
                 let bytes = document.bytes.start + part.offset..document.bytes.end + part.offset;
                 found.push((document.value.to_string(), document.line, bytes));

@@ -28,8 +28,8 @@ struct Package {
 }
 
 /// Reads all documents of a database.
-pub(crate) fn read_documents(reader: &DatabaseReader) -> Result<Declared, DatabaseError> {
-    let Some(tables) = Tables::open(reader)? else { return Ok(Declared::default()) };
+pub(crate) fn read_documents(reader: &DatabaseReader) -> Result<CatalogDocuments, DatabaseError> {
+    let Some(tables) = Tables::open(reader)? else { return Ok(CatalogDocuments::default()) };
     let packages = packages(reader)?;
     let mut content = DatabaseContent {
         reader,
@@ -121,8 +121,8 @@ impl DatabaseContent<'_> {
 
     fn add(&mut self, line: usize, document: Value) -> Result<(), DatabaseError> {
         let file = self.reader.file().file_name().unwrap_or_default().to_string_lossy();
-        let origin = Origin { file: Arc::from(&*file), line };
-        let declared = Declared::of([(origin, document)])
+        let origin = BlobOrigin { file: Arc::from(&*file), line };
+        let declared = CatalogDocuments::of([(origin, document)])
             .map_err(|error| self.reader.content_error(error.upstream()))?;
         self.declared.append(declared);
         Ok(())

@@ -1,7 +1,7 @@
 //! SQLite catalogs: the index format before file-based catalogs, converted to one.
 //!
 //! ```text
-//! file ─► checked, read-only ─► rows ─┬─► entries ─► replaces and skips ─┬─► Declared
+//! file ─► checked, read-only ─► rows ─┬─► entries ─► replaces and skips ─┬─► CatalogDocuments
 //!                                     └─► bundles, one at a time ────────┘
 //! ```
 //!
@@ -51,7 +51,7 @@ pub fn is_database(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the file is not a valid database, or upstream refuses its catalog.
-pub fn read(path: &Path) -> Result<Declared, DatabaseError> {
+pub fn read(path: &Path) -> Result<CatalogDocuments, DatabaseError> {
     documents::read_documents(&rows::DatabaseReader::open(path)?)
 }
 

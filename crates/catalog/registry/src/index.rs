@@ -81,7 +81,7 @@ impl RegistryIndex {
     }
 
     /// The entries whose bundle provides an API, by package, channel and name.
-    pub fn providers(&self, api: &BundleApi) -> impl Iterator<Item = Standing<'_>> {
+    pub fn providers(&self, api: &BundleApi) -> impl Iterator<Item = ChannelMember<'_>> {
         self.standings_at(self.tables().providers.get(api).map(AsRef::as_ref))
     }
 

@@ -3,7 +3,7 @@
 
 use crate::go_json::{self, JsonError};
 use crate::property::Facts;
-use crate::property::{Api, GoFields};
+use crate::property::{GoFields, OperatorApi};
 use crate::rule::{self, CelRule};
 use crate::snapshot::Entry;
 use mainstay_bundle::TypeError;

@@ -15,7 +15,7 @@ use clap::builder::{RangedU64ValueParser, StyledStr};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use mainstay_formats::edit_distance;
-use mainstay_object::size::{LARGEST_OBJECT, SMALLEST_OBJECT, USUAL_OBJECT};
+use mainstay_object::size::{DEFAULT_OBJECT_BYTES, MAX_OBJECT_BYTES, MIN_OBJECT_BYTES};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

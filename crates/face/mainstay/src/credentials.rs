@@ -27,10 +27,10 @@ impl ClusterCredentials {
 
 impl Credentials for ClusterCredentials {
     fn certificate(&self, request: &Object) -> Result<String, CertificateSigningError> {
-        self.signer.answer(request).map_err(|error| match error {
-            pki::Unsigned::NotOurs => CertificateSigningError::NotOurs,
-            pki::Unsigned::Refused(why) => CertificateSigningError::Refused(why),
-            pki::Unsigned::Broken(error) => CertificateSigningError::Broken(error.to_string()),
+        self.signer.issue(request).map_err(|error| match error {
+            pki::IssueError::OtherSigner => CertificateSigningError::NotOurs,
+            pki::IssueError::Rejected(why) => CertificateSigningError::Refused(why),
+            pki::IssueError::Sign(error) => CertificateSigningError::Broken(error.to_string()),
         })
     }
 

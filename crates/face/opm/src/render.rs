@@ -7,7 +7,7 @@ use super::pull::{Content, ContentError, Images};
 use super::reference::{self, Kind, ReferenceError};
 use super::{database, go};
 use mainstay_bundle::{Bundle, BundleError, BundleImage, ImageTemplate};
-use mainstay_catalog::template::Bundled;
+use mainstay_catalog::template::ImageBundle;
 use mainstay_catalog::{
     CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions,
     MigrateError, MigrationLevel, Rendition, UnknownMigrationLevel, WriteError,

@@ -31,9 +31,9 @@ fn is_allowed_for_signer(attributes: &AdmissionAttributes<'_>, verb: &str, signe
     let permission = authz::Attributes::resource(attributes.identity, verb, GROUP, "signers");
     let domain = signer.split('/').next().unwrap_or_default();
     let all = format!("{domain}/*");
-    [signer, &all]
-        .into_iter()
-        .any(|name| attributes.admission.authorizer.decide(&permission.named(name)).is_allowed())
+    [signer, &all].into_iter().any(|name| {
+        attributes.admission.authorizer.decide(&permission.with_name(name)).is_allowed()
+    })
 }
 
 /// An approval needs the verb `approve` on the signer.
@@ -100,7 +100,7 @@ impl Plugin for CertificateSubjectRestriction {
         };
         let encoded = object.str(&["spec", "request"]).unwrap_or_default();
         let bytes = STANDARD.decode(encoded).unwrap_or_default();
-        let message = match SigningRequest::read(&String::from_utf8_lossy(&bytes)) {
+        let message = match SigningRequest::parse(&String::from_utf8_lossy(&bytes)) {
             Err(error) => format!("failed to parse CSR: {error}"),
             Ok(request)
                 if request

@@ -88,7 +88,7 @@ fn validate_namespace(
     attributes: &AdmissionAttributes<'_>,
     namespace: &Object,
 ) -> Result<(), Status> {
-    let (policy, errors) = Policy::of_labels(namespace);
+    let (policy, errors) = NamespacePolicy::from_labels(namespace);
     let invalid = || Status::invalid("", "Namespace", attributes.name, &errors);
     let Some(old) = attributes.old else {
         return if errors.is_empty() { Ok(()) } else { Err(invalid()) };
@@ -99,7 +99,7 @@ fn validate_namespace(
     }
     let (new, old) = (policy.enforce, before.enforce);
     let is_relaxed = new.version == old.version && new.level <= old.level;
-    if new != old && new.level != Level::Privileged && !is_relaxed {
+    if new != old && new.level != SecurityLevel::Privileged && !is_relaxed {
         for warning in existing_violations(attributes, namespace.name(), new) {
             attributes.warnings.add(warning);
         }
@@ -186,11 +186,12 @@ fn validate_pod(
         // `NamespaceLifecycle` refuses a creation in a missing namespace.
         return Ok(());
     };
-    let (policy, errors) = Policy::of_labels(&namespace.object());
+    let (policy, errors) = NamespacePolicy::from_labels(&namespace.object());
     let annotate =
         |name: &str, value: String| attributes.warnings.annotate(format!("{PREFIX}{name}"), value);
-    let warns_or_audits =
-        [policy.audit, policy.warn].iter().any(|standard| standard.level != Level::Privileged);
+    let warns_or_audits = [policy.audit, policy.warn]
+        .iter()
+        .any(|standard| standard.level != SecurityLevel::Privileged);
     if errors.is_empty() && (policy.is_privileged() || (!is_enforced && !warns_or_audits)) {
         if is_enforced {
             annotate("enforce-policy", Standard::default().to_string());
@@ -224,7 +225,7 @@ fn validate_pod(
         let found = find(policy.enforce);
         if !found.is_empty() {
             let standard = mainstay_gocompat::quote(&policy.enforce.to_string());
-            let message = format!("violates PodSecurity {standard}: {}", joined(&found));
+            let message = format!("violates PodSecurity {standard}: {}", join_violations(&found));
             let (group, plural) = (&attributes.row.group, &attributes.row.plural);
             return Err(Status::forbidden(group, plural, attributes.name, &message));
         }

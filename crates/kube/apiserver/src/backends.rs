@@ -7,7 +7,7 @@ use crate::server::ApiServer;
 use mainstay_auth::pki::FrontProxy;
 use mainstay_object::{Object, Status};
 use mainstay_outbound::InProcessBackend;
-use mainstay_streams::NativePod;
+use mainstay_streams::InProcessPod;
 use std::sync::Arc;
 
 impl ApiServer {
@@ -29,13 +29,13 @@ impl ApiServer {
     }
 
     /// Puts a handler behind a pod: it serves the log and the streams of the pod.
-    pub fn put_native_pod(&self, namespace: &str, name: &str, handler: Arc<dyn NativePod>) {
-        self.native_pods.put(namespace, name, handler);
+    pub fn add_in_process_pod(&self, namespace: &str, name: &str, handler: Arc<dyn InProcessPod>) {
+        self.in_process_pods.insert(namespace, name, handler);
     }
 
     /// Puts handlers behind all pods for which `find` returns one and for which no handler was put
     /// by name.
-    pub fn put_native_pods(
+    pub fn add_in_process_pods(
         &self,
         find: impl Fn(&Object) -> Option<Arc<dyn InProcessPod>> + Send + Sync + 'static,
     ) {

@@ -78,7 +78,7 @@ impl Filter {
     }
 
     fn unsupported_field(&self, path: &str) -> Status {
-        let has_default_fields = matches!(self.row.source, Source::BuiltIn(_))
+        let has_default_fields = matches!(self.row.source, KindSource::BuiltIn(_))
             && self.row.strategy.selectable_fields().is_empty();
         let default_message = || {
             if has_default_fields {

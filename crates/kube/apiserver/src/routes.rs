@@ -96,23 +96,29 @@ impl ApiServer {
         }
         let kinds = self.registry.kinds();
         match target {
-            Target::Root => Ok(discovery::root(&kinds)),
-            Target::CoreVersions => discovery::discovery_root(&kinds, true, request),
-            Target::Groups => discovery::groups(&kinds, &self.aggregation, request),
-            Target::Group(group) => discovery::any_group(&kinds, &self.aggregation, group, request),
-            Target::GroupVersion(group, version) => {
+            ApiPath::Root => Ok(discovery::root(&kinds)),
+            ApiPath::CoreVersions => discovery::discovery_root(&kinds, true, request),
+            ApiPath::Groups => discovery::groups(&kinds, &self.aggregation, request),
+            ApiPath::Group(group) => {
+                discovery::any_group(&kinds, &self.aggregation, group, request)
+            }
+            ApiPath::GroupVersion(group, version) => {
                 discovery::group_version(&kinds, group, version, request)
             }
-            Target::Version => discovery::version(&self.version, request),
-            Target::OpenApiV2 => {
+            ApiPath::Version => discovery::version(&self.version, request),
+            ApiPath::OpenApiV2 => {
                 let others = Arc::new(documents::Remotes(self.clone()));
                 discovery::swagger(&kinds, others, request).await
             }
-            Target::OpenApiV3 => Ok(discovery::index(&kinds, &documents::index(&self.aggregation))),
-            Target::OpenApiV3Document(path) => discovery::document(&kinds, path, request).await,
-            Target::Health(path) => Ok(handlers::health::answer(self, identity, path, query).await),
-            Target::Metrics => Ok(page::answer(self)),
-            Target::Resource(_) | Target::Unknown => Ok(ApiResponse::page_not_found()),
+            ApiPath::OpenApiV3 => {
+                Ok(discovery::index(&kinds, &documents::index(&self.aggregation)))
+            }
+            ApiPath::OpenApiV3Document(path) => discovery::document(&kinds, path, request).await,
+            ApiPath::Health(path) => {
+                Ok(handlers::health::answer(self, identity, path, query).await)
+            }
+            ApiPath::Metrics => Ok(page::answer(self)),
+            ApiPath::Resource(_) | ApiPath::Unknown => Ok(ApiResponse::page_not_found()),
         }
     }
 

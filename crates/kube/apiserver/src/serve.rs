@@ -106,7 +106,7 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The client certificate whose private key the client holds; it is not verified yet.
-    pub certificate: Option<Arc<Shown>>,
+    pub certificate: Option<Arc<ClientCertificate>>,
     /// The address of the client.
     pub address: SocketAddr,
     /// The seat of the connection. Authentication marks it as proven.

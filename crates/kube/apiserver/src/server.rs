@@ -61,7 +61,7 @@ pub struct ApiServer {
     /// Calls webhooks and other backends.
     pub(crate) outbound: Arc<Outbound>,
     /// In-process pods.
-    pub(crate) native_pods: NativePods,
+    pub(crate) in_process_pods: InProcessPods,
     /// The time of the last search for expired Events.
     pub(crate) last_sweep: LastSweep,
     /// API priority and fairness.
@@ -85,7 +85,7 @@ impl ApiServer {
     /// cluster has.
     pub(crate) fn new(config: ApiServerConfig) -> Self {
         let ApiServerConfig { store, clock, authenticator, version, stop } = config;
-        let registry = Arc::new(Registry::new(mainstay_validation::for_kind));
+        let registry = Arc::new(KindRegistry::new(mainstay_validation::for_kind));
         let authorizer = Arc::new(Authorizer::new(store.clone()));
         let outbound = Arc::new(Outbound::new(store.clone(), clock));
         let admission = Admission::new(
@@ -109,7 +109,7 @@ impl ApiServer {
             version,
             stop,
             crd_lock: tokio::sync::Mutex::default(),
-            native_pods: NativePods::default(),
+            in_process_pods: InProcessPods::default(),
             last_sweep: LastSweep::default(),
             flow: FlowControl::default(),
             messages: Arc::default(),

@@ -28,7 +28,7 @@ pub fn first_document(body: &[u8]) -> Result<(Value, Vec<String>), YamlBodyError
     match mainstay_yaml::documents(body, &options).next() {
         None => Ok((Value::Null, Vec::new())),
         Some(Ok(document)) => {
-            let line = |key: mainstay_yaml::Repeated| {
+            let line = |key: mainstay_yaml::RepeatedKey| {
                 format!("line {}: key {} already set in map", key.line, key.key)
             };
             Ok((document.value, document.repeated_keys.into_iter().map(line).collect()))

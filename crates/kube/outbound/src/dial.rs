@@ -26,7 +26,7 @@ pub enum AddressAuthor {
 
 /// Connects to a host by its address or name.
 pub async fn dial(host: &str, port: u16, author: AddressAuthor) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> = match parse_old(host.trim_matches(['[', ']'])) {
+    let addresses: Vec<SocketAddr> = match parse_legacy(host.trim_matches(['[', ']'])) {
         Some(address) => vec![SocketAddr::new(address, port)],
         None => lookup_host((host, port)).await?.collect(),
     };
@@ -49,7 +49,7 @@ pub async fn dial(host: &str, port: u16, author: AddressAuthor) -> io::Result<Tc
 
 /// Refuses an address that a user may not write.
 pub fn check_address(address: IpAddr) -> io::Result<()> {
-    match special(address) {
+    match special_range(address) {
         None => Ok(()),
         Some(why) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -103,7 +103,7 @@ mod tests {
         ] {
             if host == "0177.0.0.1" {
                 // Decimal in Kubernetes, so an ordinary address: 177.0.0.1.
-                assert_eq!(parse_old(host), Some(IpAddr::from([177, 0, 0, 1])));
+                assert_eq!(parse_legacy(host), Some(IpAddr::from([177, 0, 0, 1])));
                 continue;
             }
             let error = dial(host, port, AddressAuthor::User).await.unwrap_err();

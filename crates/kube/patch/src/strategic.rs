@@ -61,9 +61,9 @@ pub fn strategic_merge(
 /// The type of an object.
 #[derive(Clone, Copy)]
 enum ObjectType<'a> {
-    Definition(&'a Definition),
+    Definition(&'a TypeDefinition),
     /// A map with this type of values.
-    Map(&'a Type),
+    Map(&'a FieldType),
     Unknown,
 }
 
@@ -77,15 +77,15 @@ struct MergeRule<'a> {
 }
 
 impl<'a> ObjectType<'a> {
-    fn of(ty: &'a Type) -> Self {
+    fn of(ty: &'a FieldType) -> Self {
         match ty {
-            Type::Object(_) => match ty.definition() {
-                Some(definition) if definition.shape() == Shape::Object => {
+            FieldType::Object(_) => match ty.definition() {
+                Some(definition) if definition.json_form() == JsonForm::Object => {
                     ObjectType::Definition(definition)
                 }
                 _ => ObjectType::Unknown,
             },
-            Type::Map(element) => ObjectType::Map(element),
+            FieldType::Map(element) => ObjectType::Map(element),
             _ => ObjectType::Unknown,
         }
     }
@@ -103,7 +103,7 @@ impl<'a> ObjectType<'a> {
                 Ok(MergeRule::of(field))
             }
             ObjectType::Map(element) => Ok(plain(match element {
-                Type::List(element) => ObjectType::of(element),
+                FieldType::List(element) => ObjectType::of(element),
                 other => ObjectType::of(other),
             })),
             ObjectType::Unknown => Ok(plain(ObjectType::Unknown)),
@@ -112,9 +112,9 @@ impl<'a> ObjectType<'a> {
 }
 
 impl<'a> MergeRule<'a> {
-    fn of(field: &'a Field) -> Self {
+    fn of(field: &'a FieldDefinition) -> Self {
         let inner = match &field.ty {
-            Type::List(element) => ObjectType::of(element),
+            FieldType::List(element) => ObjectType::of(element),
             other => ObjectType::of(other),
         };
         Self {

@@ -22,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// The cost budget of all match conditions of a policy or webhook together.
-pub(super) const CONDITIONS: u64 = limits::OBJECT / 4;
+pub(super) const CONDITIONS: u64 = limits::COST_PER_OBJECT / 4;
 
 /// The error when a budget is used up.
 pub(super) const OUT_OF_BUDGET: &str =
@@ -100,7 +100,7 @@ pub struct RequestAuthorizer {
     /// Checks permissions of the user of the request.
     pub authorizer: Arc<dyn Authorizer>,
     /// The resource of the request.
-    pub resource: Resource,
+    pub resource: ResourceAttributes,
 }
 
 /// The values of the variables of an evaluation.
@@ -125,7 +125,7 @@ pub struct EvaluationInput<'a> {
 enum VariableState<'a> {
     Pending,
     Running,
-    Done(Outcome<'a>),
+    Done(ValueResult<'a>),
 }
 
 /// Evaluates expressions that share variables and a budget.
@@ -136,7 +136,7 @@ pub(crate) struct Evaluation<'a> {
     states: RefCell<Vec<VariableState<'a>>>,
     /// The index of the variable that the last expression stopped for.
     next_variable: Cell<Option<usize>>,
-    budget: Budget<'static>,
+    budget: CostBudget<'static>,
     remaining: u64,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Evaluation<'a> {
             variables,
             states: RefCell::new(states),
             next_variable: Cell::new(None),
-            budget: Budget::new(limits::CALL),
+            budget: CostBudget::new(limits::COST_PER_CALL),
             remaining: budget,
         }
     }
@@ -187,13 +187,13 @@ impl<'a> Evaluation<'a> {
 
     /// Runs a program, and before it the variables that it needs. Returns the outcome, the cost of
     /// the variables and the cost of the program.
-    fn run(&mut self, root: &'a Program) -> (Outcome<'a>, u64, u64) {
+    fn run(&mut self, root: &'a Program) -> (ValueResult<'a>, u64, u64) {
         let mut running: Vec<(usize, &'a Program)> = Vec::new();
         let mut cost = 0_u64;
         let mut budget = self.budget.clone();
         let outcome = loop {
             let program = running.last().map_or(root, |(_, program)| program);
-            budget.renew(limits::CALL);
+            budget.renew(limits::COST_PER_CALL);
             let outcome = program.eval(self, &mut budget);
             if let Some(next) = self.next_variable.take()
                 && let Ok(program) = &self.variables[next].expression.compiled
@@ -216,7 +216,7 @@ impl<'a> Evaluation<'a> {
         (outcome, cost, own)
     }
 
-    fn variable(&self, name: &str, work: &WorkBudget) -> Option<Outcome<'a>> {
+    fn variable(&self, name: &str, work: &WorkBudget) -> Option<ValueResult<'a>> {
         // Of several variables with one name the last counts.
         let index = self.variables.iter().rposition(|variable| *variable.name == *name)?;
         if let Err(error) = &self.variables[index].expression.compiled {
@@ -242,11 +242,11 @@ impl<'a> Activation<'a> for Evaluation<'a> {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         let authorizer = self.input.authorizer;
         Some(match name {
-            OBJECT => Value::of_json(self.input.object),
-            OLD_OBJECT => Value::of_json(self.input.old),
-            PARAMS => Value::of_json(self.input.params),
-            REQUEST => Value::of_json(self.input.request),
-            NAMESPACE => Value::of_json(self.input.namespace),
+            OBJECT => Value::from_json(self.input.object),
+            OLD_OBJECT => Value::from_json(self.input.old),
+            PARAMS => Value::from_json(self.input.params),
+            REQUEST => Value::from_json(self.input.request),
+            NAMESPACE => Value::from_json(self.input.namespace),
             AUTHORIZER => authorizer::authorizer(Arc::clone(&authorizer?.authorizer)),
             REQUEST_RESOURCE => {
                 let RequestAuthorizer { authorizer, resource } = authorizer?;

@@ -132,7 +132,10 @@ mod tests {
     use mainstay_kinds::KindRegistry;
 
     fn warnings(spec: &Value) -> Vec<String> {
-        let found = expression_warnings(spec, &Registry::new(|_| &mainstay_kinds::Plain).kinds());
+        let found = expression_warnings(
+            spec,
+            &KindRegistry::new(|_| &mainstay_kinds::DefaultStrategy).kinds(),
+        );
         found
             .iter()
             .map(|warning| format!("{}: {}", text(warning, "fieldRef"), text(warning, "warning")))

@@ -8,8 +8,8 @@
 
 use mainstay_cel::kubernetes::{ObjectShape, ShapeKind, names};
 use mainstay_cel::types::{FieldResolver, ObjectType, Type};
-use mainstay_kinds::{KindRow, Source};
-use mainstay_schema::builtin::{Definition, Shape, Type as SchemaType, definition};
+use mainstay_kinds::{KindRow, KindSource};
+use mainstay_schema::builtin::{FieldType as SchemaType, JsonForm, TypeDefinition, definition};
 use std::sync::Arc;
 
 /// The type of the objects of a kind; none without a schema. Kubernetes generates another type name
@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub(super) fn object_type(row: &KindRow) -> Option<Type> {
     let name = format!("{}0", row.kind);
     match &row.source {
-        Source::BuiltIn(_) => definition_type(row.definition()?, &name),
-        Source::Custom(custom) => {
+        KindSource::BuiltIn(_) => definition_type(row.definition()?, &name),
+        KindSource::Custom(custom) => {
             let shape = custom.version().schema.shape();
             let ShapeKind::Object(own) = shape.kind else { return None };
             let fields = Arc::new(CustomFields { root: name.as_str().into(), own });
@@ -63,9 +63,9 @@ impl FieldResolver for CustomFields {
     }
 }
 
-fn definition_type(definition: &'static Definition, type_name: &str) -> Option<Type> {
-    match definition.shape() {
-        Shape::Object | Shape::FreeObject => Some(Type::Object(ObjectType {
+fn definition_type(definition: &'static TypeDefinition, type_name: &str) -> Option<Type> {
+    match definition.json_form() {
+        JsonForm::Object | JsonForm::FreeObject => Some(Type::Object(ObjectType {
             name: type_name.into(),
             fields: Arc::new(BuiltInFields(definition)),
         })),

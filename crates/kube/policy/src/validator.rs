@@ -232,7 +232,7 @@ impl CompiledPolicy {
         };
         // Audit annotations and messages may not use the authorizer.
         let input = EvaluationInput { authorizer: None, ..input };
-        let mut evaluation = Evaluation::new(input, &self.variables, limits::OBJECT);
+        let mut evaluation = Evaluation::new(input, &self.variables, limits::COST_PER_OBJECT);
         for (key, expression) in &self.audit_annotations {
             match evaluation.value(expression) {
                 Err(OutOfBudget) => return out_of_budget(),
@@ -249,7 +249,7 @@ impl CompiledPolicy {
     }
 
     fn violations(&self, input: EvaluationInput<'_>) -> Result<Vec<PolicyViolation>, OutOfBudget> {
-        let mut evaluation = Evaluation::new(input, &self.variables, limits::OBJECT);
+        let mut evaluation = Evaluation::new(input, &self.variables, limits::COST_PER_OBJECT);
         let mut outcomes = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             outcomes.push(evaluation.value(&validation.expression)?);
@@ -316,7 +316,7 @@ impl CompiledPolicy {
             messages.push(match value {
                 Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|message| {
                     !message.is_empty()
-                        && message.len() <= limits::MESSAGE
+                        && message.len() <= limits::MESSAGE_BYTES
                         && !message.contains('\n')
                 }),
                 _ => None,

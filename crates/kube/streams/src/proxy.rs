@@ -141,7 +141,7 @@ fn parse_target_name<'a>(
 
 /// Parses the address of a pod or an endpoint; none if the proxy may not connect to it.
 fn allowed_address(ip: &str) -> Option<IpAddr> {
-    parse_old(ip).filter(|ip| judge(*ip).is_ok())
+    parse_legacy(ip).filter(|ip| check_address(*ip).is_ok())
 }
 
 fn pod_target(request: &StreamRequest<'_>) -> Result<ProxyTarget, Status> {
@@ -210,7 +210,7 @@ fn service_target(request: &StreamRequest<'_>) -> Result<ProxyTarget, Status> {
         for address in list(subset, "addresses") {
             if let Some((ip, destination)) = endpoint_destination(request, &address, number) {
                 if matches!(destination, ProxyDestination::Host(..)) {
-                    judge(ip).map_err(|error| Status::bad_request(error.to_string()))?;
+                    check_address(ip).map_err(|error| Status::bad_request(error.to_string()))?;
                 }
                 return Ok(ProxyTarget { tls, authority: authority(ip, number), destination });
             }
@@ -227,7 +227,7 @@ fn endpoint_destination(
 ) -> Option<(IpAddr, ProxyDestination)> {
     let ip = address["ip"].as_str()?;
     let Some(reference) = address.get("targetRef").filter(|reference| reference.is_object()) else {
-        let ip = parse_old(ip)?;
+        let ip = parse_legacy(ip)?;
         return Some((ip, ProxyDestination::Host(ip, port)));
     };
     let namespace = request.path.namespace.as_str();

@@ -33,7 +33,7 @@ pub(super) struct KindStrategy {
     keeps_status_on_create: bool,
     creates_on_update: bool,
     unconditional_update: bool,
-    metadata: Metadata,
+    metadata: MetadataChecks,
     selectable_fields: &'static [&'static str],
     default: DefaultFn,
     prepare_create: PrepareCreateFn,
@@ -67,7 +67,7 @@ const DEFAULT: KindStrategy = KindStrategy {
     keeps_status_on_create: false,
     creates_on_update: false,
     unconditional_update: true,
-    metadata: Metadata::Changes,
+    metadata: MetadataChecks::Changes,
     selectable_fields: &[],
     default: |_| {},
     prepare_create: |_, _| Ok(()),
@@ -92,7 +92,7 @@ const DEFAULT: KindStrategy = KindStrategy {
 };
 
 /// The deletion of a kind whose response is the deleted object.
-const RETURNS_OBJECT: Deletion = Deletion { answers_object: true, ..Deletion::ORDINARY };
+const RETURNS_OBJECT: Deletion = Deletion { returns_object: true, ..Deletion::ORDINARY };
 
 /// A kind that counts changes of its spec in `metadata.generation`.
 const WITH_GENERATION: KindStrategy = KindStrategy { counts_generations: true, ..DEFAULT };
@@ -101,13 +101,16 @@ const WITH_GENERATION: KindStrategy = KindStrategy { counts_generations: true, .
 const RBAC: KindStrategy = KindStrategy {
     validate_name: names::path_segment,
     creates_on_update: true,
-    metadata: Metadata::WholeThenChanges,
+    metadata: MetadataChecks::WholeThenChanges,
     ..DEFAULT
 };
 
 /// A kind that configures admission.
-const ADMISSION: KindStrategy =
-    KindStrategy { unconditional_update: false, metadata: Metadata::Whole, ..WITH_GENERATION };
+const ADMISSION: KindStrategy = KindStrategy {
+    unconditional_update: false,
+    metadata: MetadataChecks::Whole,
+    ..WITH_GENERATION
+};
 
 /// Whether a value contains an empty list at any depth.
 fn has_empty_list(value: &Value) -> bool {
@@ -123,7 +126,7 @@ strategies! {
     ACCOUNT = KindStrategy {
         deletion: RETURNS_OBJECT,
 
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         prepare_create: |object, _| {
             core::reduce_secret_references(object);
             Ok(())
@@ -142,7 +145,7 @@ strategies! {
 
         validate_name: names::dns1123_label,
         selectable_fields: &["status.phase"],
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: core::default_namespace,
         prepare_create: |object, _| {
             core::create_namespace(object);
@@ -158,7 +161,7 @@ strategies! {
 
         keeps_status_on_create: true,
         selectable_fields: &["spec.unschedulable"],
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: core::default_node,
         validate: check::node,
         validate_update: Some(check::node_update),
@@ -226,7 +229,7 @@ strategies! {
     };
     SECRET = KindStrategy {
         selectable_fields: &["type"],
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: core::default_secret,
         prepare_update: |object, old, _| {
             core::keep_secret_type(object, old);
@@ -238,7 +241,7 @@ strategies! {
         ..DEFAULT
     };
     CONFIG_MAP = KindStrategy {
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         validate: check::config_map,
         validate_update: Some(check::config_map_update),
         ..DEFAULT
@@ -247,7 +250,7 @@ strategies! {
         deletion: Deletion { dependents: Dependents::Ignored, ..Deletion::ORDINARY },
 
         creates_on_update: true,
-        metadata: Metadata::Common,
+        metadata: MetadataChecks::Common,
         selectable_fields: &[
             "involvedObject.kind",
             "involvedObject.namespace",
@@ -401,7 +404,7 @@ strategies! {
         },
 
         selectable_fields: &["status.successful"],
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         default: workloads::default_job,
         prepare_create: |object, context| {
             workloads::create_job(object);

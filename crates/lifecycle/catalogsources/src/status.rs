@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(seconds, [[10, 11], [11, 12], [11, 12], [12, 13]]);
     }
 
-    fn content_of_nothing() -> Arc<CatalogContent> {
+    fn content_of_nothing() -> Arc<SourceContent> {
         let catalog = mainstay_catalog::CatalogDocuments::default().check().unwrap();
         crate::store::content(catalog, std::time::SystemTime::UNIX_EPOCH)
     }

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Maps an image reference to its name in the store of the cluster.
-pub type Named = Arc<dyn Fn(&ImageReference) -> LocalName + Send + Sync>;
+pub type LocalNames = Arc<dyn Fn(&ImageReference) -> LocalName + Send + Sync>;
 
 /// The error of an image policy that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

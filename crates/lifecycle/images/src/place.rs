@@ -29,7 +29,7 @@ impl CatalogPlace {
     ///
     /// # Errors
     /// Why the image is no catalog.
-    pub(crate) fn of(run: &RunConfig, folder: Option<&str>) -> Result<Self, ContentError> {
+    pub(crate) fn of(run: &RunConfig, folder: Option<&str>) -> Result<Self, ImageContentError> {
         if let Some(folder) = folder {
             return Ok(Self::Folder(within(folder)));
         }

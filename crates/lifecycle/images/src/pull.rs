@@ -230,7 +230,7 @@ fn security(reference: &ImageReference) -> Security {
 fn find_in_store(
     store: &ImageStore,
     reference: &ImageReference,
-) -> Result<Option<PulledImage>, OpenError> {
+) -> Result<Option<PulledImage>, LocalImageError> {
     let unreadable = |error: &dyn std::error::Error| {
         LocalImageError::ReadStore(format!("{reference}: {}", error_line(error)))
     };
@@ -250,8 +250,8 @@ fn find_in_store(
 }
 
 /// Opens an image; from an index, the image for this machine.
-fn open(store: &ImageStore, descriptor: &Descriptor) -> Result<PulledImage, OpenError> {
-    let unreadable = |error: &dyn std::error::Error| OpenError::ReadStore(error_line(error));
+fn open(store: &ImageStore, descriptor: &Descriptor) -> Result<PulledImage, LocalImageError> {
+    let unreadable = |error: &dyn std::error::Error| LocalImageError::ReadStore(error_line(error));
     let digest = descriptor.digest.to_string();
     let mut descriptor = descriptor.clone();
     let mut digests = BTreeSet::from([digest.clone()]);

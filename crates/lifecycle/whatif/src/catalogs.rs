@@ -292,9 +292,9 @@ impl FolderCache {
     }
 }
 
-fn content_of(path: &Path, folder: &str) -> CatalogContent {
+fn content_of(path: &Path, folder: &str) -> SnapshotContent {
     let options = LoadOptions { keep: KeptContent::Facts, ..LoadOptions::default() };
-    let unusable = |reason| CatalogContent::Unusable { folder: folder.to_owned(), reason };
+    let unusable = |reason| SnapshotContent::Unusable { folder: folder.to_owned(), reason };
     match Catalog::load_from(&FolderSource::new(path), &options) {
         Ok(catalog) if catalog.packages().next().is_none() => unusable(UnusableFolder::Empty),
         Ok(catalog) => {

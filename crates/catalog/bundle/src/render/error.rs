@@ -260,7 +260,7 @@ pub enum DeploymentConfigError {
         /// The field.
         field: &'static str,
         /// The reason.
-        source: strict::DecodeError,
+        source: strict::UnmarshalError,
     },
 }
 

@@ -1,7 +1,7 @@
 //! The configuration schema of a bundle: a JSON schema (draft 7).
 
 use super::{RegistryV1Bundle, targets};
-use mainstay_schema::builtin::{self, Definition, Field, Shape, Type};
+use mainstay_schema::builtin::{self, FieldDefinition, FieldType, JsonForm, TypeDefinition};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ fn of_definition(definition: &TypeDefinition) -> Value {
         fields.map(|field| (field.name.to_string(), of_type(&field.ty))).collect();
     // Upstream names the first missing field in the order of the Go type, which is that of the
     // tags.
-    let mut required: Vec<&Field> =
+    let mut required: Vec<&FieldDefinition> =
         definition.fields().iter().filter(|field| field.required).collect();
     required.sort_by_key(|field| &field.tags);
     let required: Vec<&str> = required.into_iter().map(|field| &*field.name).collect();

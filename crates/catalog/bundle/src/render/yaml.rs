@@ -13,11 +13,11 @@ pub(super) fn stream_error(bytes: &[u8], error: &YamlError) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else { return document_error(bytes, error) };
     let of_sections = sections(text)
         .map_while(Result::ok)
-        .find_map(|section| libyaml::fault(&text.as_bytes()[section.bytes]));
+        .find_map(|section| libyaml::find_error(&text.as_bytes()[section.bytes]));
     of_sections.map_or_else(|| document_error(bytes, error), |fault| fault.to_string())
 }
 
 /// The message for a text of which only the first document counts.
 pub(super) fn document_error(bytes: &[u8], error: &YamlError) -> String {
-    libyaml::fault(bytes).map_or_else(|| error.fault.to_string(), |fault| fault.to_string())
+    libyaml::find_error(bytes).map_or_else(|| error.fault.to_string(), |fault| fault.to_string())
 }

@@ -8,8 +8,8 @@ use mainstay_schema::gojson;
 use serde_json::{Map, Number, Value};
 
 /// The converted value: all fields, or those before the first field that cannot be converted.
-pub(crate) fn convert_prefix(value: &Value, definition: &'static Definition) -> Value {
-    let (builtin::Shape::Object, Value::Object(fields)) = (definition.shape(), value) else {
+pub(crate) fn convert_prefix(value: &Value, definition: &'static TypeDefinition) -> Value {
+    let (builtin::JsonForm::Object, Value::Object(fields)) = (definition.json_form(), value) else {
         return if convert_error(value, definition).is_none() {
             value.clone()
         } else {
@@ -76,10 +76,10 @@ fn scalar_error(
 /// Why a value cannot be converted to a type; none if it can.
 pub(crate) fn convert_error(
     value: &Value,
-    definition: &'static Definition,
+    definition: &'static TypeDefinition,
 ) -> Option<FromUnstructuredError> {
-    use builtin::Shape as Form;
-    match (definition.shape(), value) {
+    use builtin::JsonForm as Form;
+    match (definition.json_form(), value) {
         (_, Value::Null) | (Form::FreeObject, _) => None,
         (Form::Object, Value::Object(fields)) => definition.declared_fields().find_map(|field| {
             fields.get(&*field.name).and_then(|value| with_field(value, field, definition))
@@ -94,8 +94,8 @@ pub(crate) fn convert_error(
 
 fn with_field(
     value: &Value,
-    field: &'static Field,
-    owner: &'static Definition,
+    field: &'static FieldDefinition,
+    owner: &'static TypeDefinition,
 ) -> Option<FromUnstructuredError> {
     type_error(value, &field.ty, field.type_name.as_deref(), owner)
 }
@@ -105,25 +105,27 @@ fn type_error(
     value: &Value,
     ty: &'static FieldType,
     name: Option<&str>,
-    owner: &'static Definition,
+    owner: &'static TypeDefinition,
 ) -> Option<FromUnstructuredError> {
-    let named = || builtin::spelled_type(ty, name, owner);
+    let named = || builtin::go_type_name(ty, name, owner);
     match (ty, value) {
-        (_, Value::Null) | (Type::Bytes, Value::String(_)) => None,
-        (Type::String, value) => scalar_error(value, "string", named),
-        (Type::Boolean, value) => scalar_error(value, "bool", named),
-        (Type::Int32 | Type::Int64, value) => scalar_error(value, "int", named),
-        (Type::Double, value) => scalar_error(value, "float", named),
-        (Type::List(element), Value::Array(items)) => {
+        (_, Value::Null) | (FieldType::Bytes, Value::String(_)) => None,
+        (FieldType::String, value) => scalar_error(value, "string", named),
+        (FieldType::Boolean, value) => scalar_error(value, "bool", named),
+        (FieldType::Int32 | FieldType::Int64, value) => scalar_error(value, "int", named),
+        (FieldType::Double, value) => scalar_error(value, "float", named),
+        (FieldType::List(element), Value::Array(items)) => {
             items.iter().find_map(|item| type_error(item, element, name, owner))
         }
-        (Type::List(_) | Type::Bytes, other) => {
+        (FieldType::List(_) | FieldType::Bytes, other) => {
             Some(FromUnstructuredError::RestoreSlice { found: go_kind(other) })
         }
-        (Type::Map(element), Value::Object(fields)) => {
+        (FieldType::Map(element), Value::Object(fields)) => {
             fields.values().find_map(|item| type_error(item, element, name, owner))
         }
-        (Type::Map(_), other) => Some(FromUnstructuredError::RestoreMap { found: go_kind(other) }),
-        (Type::Object(reference), value) => convert_error(value, reference.definition()?),
+        (FieldType::Map(_), other) => {
+            Some(FromUnstructuredError::RestoreMap { found: go_kind(other) })
+        }
+        (FieldType::Object(reference), value) => convert_error(value, reference.definition()?),
     }
 }

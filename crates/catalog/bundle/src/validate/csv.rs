@@ -282,9 +282,9 @@ fn is_zero_object(value: &Value, definition: &TypeDefinition) -> bool {
     match (definition.json_form(), value) {
         (_, Value::Null) => true,
         // A release is a list; a version is zero if it is 0.0.0.
-        (Shape::ParsedText, Value::String(text)) => mainstay_version::parse_tolerant(text)
+        (JsonForm::ParsedText, Value::String(text)) => mainstay_version::parse_tolerant(text)
             .is_ok_and(|version| version.to_string() == "0.0.0"),
-        (Shape::Object, value) => definition.fields().iter().all(|field| {
+        (JsonForm::Object, value) => definition.fields().iter().all(|field| {
             let value = field_value(value, &field.name);
             match field.ty.definition() {
                 Some(_) if field.pointer => value.is_null(),

@@ -22,7 +22,7 @@ pub(crate) struct Decoded {
     /// The line on which a second document begins; no tool reads it.
     pub(crate) second: Option<usize>,
     /// Duplicate keys of mappings.
-    pub(crate) repeated: Vec<Repeated>,
+    pub(crate) repeated: Vec<RepeatedKey>,
 }
 
 /// Why a file does not hold an object, and the line (from 1) of the error.
@@ -48,7 +48,7 @@ pub(crate) fn options() -> Options {
 }
 
 /// Duplicate keys of a document; `bytes` is the content of its file.
-pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<Repeated> {
+pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<RepeatedKey> {
     let json = bytes.get(document.bytes.clone());
     let Some(json) = json.filter(|_| document.format == DocumentFormat::Json) else {
         return std::mem::take(&mut document.repeated_keys);
@@ -64,7 +64,7 @@ pub(crate) fn repeated(document: &mut Document, bytes: &[u8]) -> Vec<Repeated> {
 }
 
 /// The problems for duplicate keys of a file.
-pub(crate) fn lost_values(file: &str, repeated: &[Repeated]) -> Vec<BundleProblem> {
+pub(crate) fn lost_values(file: &str, repeated: &[RepeatedKey]) -> Vec<BundleProblem> {
     let problem = |line: usize, message: String| BundleProblem {
         file: file.to_owned(),
         line: Some(line),
@@ -98,7 +98,7 @@ pub(crate) fn document(bytes: &[u8]) -> Result<Decoded, Refused> {
             });
             let text = section.map_or(bytes, str::as_bytes);
             let line = error.line;
-            let reason = match mainstay_yaml::libyaml::fault(text) {
+            let reason = match mainstay_yaml::libyaml::find_error(text) {
                 Some(fault) => FirstDocumentError::ParseYaml(fault.to_string()),
                 None => FirstDocumentError::ReadDocument(error),
             };

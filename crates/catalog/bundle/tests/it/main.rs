@@ -10,7 +10,7 @@ mod unknown_fields;
 mod validators;
 
 use mainstay_bundle::{Bundle, BundleImage, DeclaredBundle, FileTree, ImageTemplate, Limits};
-use mainstay_catalog::{Format, Rendition};
+use mainstay_catalog::{CatalogFormat, Rendition};
 
 /// The flags of `opm render`.
 #[derive(Default)]

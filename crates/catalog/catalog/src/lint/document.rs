@@ -38,7 +38,7 @@ pub(crate) struct DocumentLinter<'f> {
     text: &'f [u8],
     lines: LineCounter,
     /// The byte range and the format of the previous document.
-    last: Option<(Range<usize>, Format)>,
+    last: Option<(Range<usize>, DocumentFormat)>,
     /// The start of the last YAML section with several documents, and whether its lines end with CR
     /// alone.
     returns: Option<(usize, bool)>,
@@ -123,7 +123,7 @@ enum OwnedStep {
 }
 
 impl OwnedStep {
-    fn as_step(&self) -> Step<'_> {
+    fn as_step(&self) -> PathStep<'_> {
         match self {
             Self::Field(name) => PathStep::Field(name),
             Self::Item(index) => PathStep::Item(*index),
@@ -151,16 +151,16 @@ impl DocumentLint<'_, '_, '_> {
     fn report(
         &mut self,
         rule: CatalogRule,
-        path: &[Step<'_>],
+        path: &[PathStep<'_>],
         message: String,
         remedy: impl Into<String>,
     ) {
         if self.is_full() {
             return;
         }
-        let owned = |step: &Step<'_>| match step {
-            Step::Field(name) => OwnedStep::Field((*name).to_owned()),
-            Step::Item(index) => OwnedStep::Item(*index),
+        let owned = |step: &PathStep<'_>| match step {
+            PathStep::Field(name) => OwnedStep::Field((*name).to_owned()),
+            PathStep::Item(index) => OwnedStep::Item(*index),
         };
         self.paths_of_problems.push((self.linter.problems.len(), path.iter().map(owned).collect()));
         self.report_at(rule, (self.document.line, None), message, remedy);
@@ -169,7 +169,7 @@ impl DocumentLint<'_, '_, '_> {
     /// Finds the places of all reported problems, in one pass over the document.
     fn locate(self) {
         let DocumentLinter { text, lines, problems, .. } = self.linter;
-        let paths: Vec<Vec<Step<'_>>> = self
+        let paths: Vec<Vec<PathStep<'_>>> = self
             .paths_of_problems
             .iter()
             .map(|(_, path)| path.iter().map(OwnedStep::as_step).collect())
@@ -206,10 +206,10 @@ impl DocumentLint<'_, '_, '_> {
     fn check_lost_document(&mut self) {
         let Some((before, format)) = &self.linter.last else { return };
         let (why, remedy) = match (self.document.format, format, self.linter.hidden_json) {
-            (Format::Json, _, Some(why)) => {
+            (DocumentFormat::Json, _, Some(why)) => {
                 (why, "save the file without it, or put each document into a file of its own")
             }
-            (Format::Yaml, Format::Yaml, _) if *before == self.document.bytes => {
+            (DocumentFormat::Yaml, DocumentFormat::Yaml, _) if *before == self.document.bytes => {
                 let section = self.linter.text.get(before.clone()).unwrap_or_default();
                 let returns = || section.contains(&b'\r') && !section.contains(&b'\n');
                 let last_section = self.linter.returns.filter(|(start, _)| *start == before.start);
@@ -229,7 +229,7 @@ impl DocumentLint<'_, '_, '_> {
 
     /// Reports repeated keys: those of YAML come from the reader.
     fn check_repeated_keys(&mut self) {
-        for repeated in &self.document.repeated {
+        for repeated in &self.document.repeated_keys {
             self.report_repeated_key(&repeated.key, (repeated.line, None));
         }
         let DocumentLinter { text, .. } = *self.linter;
@@ -308,7 +308,7 @@ impl DocumentLint<'_, '_, '_> {
         &mut self,
         value: &Value,
         declared: &'static DeclaredStruct,
-        mut path: Vec<Step<'static>>,
+        mut path: Vec<PathStep<'static>>,
         (rule, container, loss): (CatalogRule, &str, &str),
     ) {
         let mut found = Vec::new();
@@ -348,8 +348,8 @@ impl DocumentLint<'_, '_, '_> {
                     )
                 }
             };
-            let mut path: Vec<Step<'_>> = path;
-            path.push(Step::Field(name));
+            let mut path: Vec<PathStep<'_>> = path;
+            path.push(PathStep::Field(name));
             self.report(rule, &path, message, remedy);
         }
     }
@@ -362,7 +362,7 @@ impl DocumentLint<'_, '_, '_> {
                 Some(meant) => format!("did you mean {}?", quote(meant)),
                 None => "names that begin with olm. are reserved; use a domain of yours".to_owned(),
             };
-            self.report(CatalogRule::UnknownSchema, &[Step::Field("schema")], message, remedy);
+            self.report(CatalogRule::UnknownSchema, &[PathStep::Field("schema")], message, remedy);
         }
         let package = case_fold::get_in(fields, "package").and_then(Value::as_str);
         let package = package.filter(|package| !package.is_empty());
@@ -374,7 +374,7 @@ impl DocumentLint<'_, '_, '_> {
                 format!("other tools do not serve a catalog with the {field} {}", quote(name));
             let remedy =
                 "begin with a letter or digit; go on with these, dots, dashes and underscores";
-            self.report(CatalogRule::NotServed, &[Step::Field(field)], message, remedy);
+            self.report(CatalogRule::NotServed, &[PathStep::Field(field)], message, remedy);
         }
         if let Some(Value::String(package)) = case_fold::get_in(fields, "package")
             && package.is_empty()
@@ -382,7 +382,7 @@ impl DocumentLint<'_, '_, '_> {
             let message = "the field package is empty".to_owned();
             self.report(
                 CatalogRule::MissingName,
-                &[Step::Field("package")],
+                &[PathStep::Field("package")],
                 message,
                 "name a package, or remove the field",
             );
@@ -398,7 +398,11 @@ impl DocumentLint<'_, '_, '_> {
             if !text.is_empty()
                 && let Some((rule, message, remedy)) = range::check_range("skipRange", text, false)
             {
-                let path = [Step::Field("entries"), Step::Item(index), Step::Field("skipRange")];
+                let path = [
+                    PathStep::Field("entries"),
+                    PathStep::Item(index),
+                    PathStep::Field("skipRange"),
+                ];
                 self.report(rule, &path, message, remedy);
             }
         }
@@ -442,7 +446,7 @@ impl DocumentLint<'_, '_, '_> {
                 "other tools do not serve a catalog with two properties of type {} in a bundle",
                 quote(crate::model::CSV_METADATA)
             );
-            let path = [Step::Field("properties"), Step::Item(index)];
+            let path = [PathStep::Field("properties"), PathStep::Item(index)];
             self.report(CatalogRule::NotServed, &path, message, "remove one of them");
         }
         let mut seen = BTreeSet::new();
@@ -450,12 +454,16 @@ impl DocumentLint<'_, '_, '_> {
             let kind = shape::text(property, "type");
             let value = case_fold::get(property, "value").filter(|value| !value.is_null());
             let Some(value) = value else { continue };
-            let path = vec![Step::Field("properties"), Step::Item(index), Step::Field("value")];
+            let path = vec![
+                PathStep::Field("properties"),
+                PathStep::Item(index),
+                PathStep::Field("value"),
+            ];
             if !PROPERTY_TYPES.contains(&kind) {
                 if let Some(meant) = nearest(kind, PROPERTY_TYPES, 2).filter(|_| kind.len() > 5) {
                     let message = format!("nothing reads properties of the type {}", quote(kind));
                     let remedy = format!("did you mean {}?", quote(meant));
-                    let path = [path[0], path[1], Step::Field("type")];
+                    let path = [path[0], path[1], PathStep::Field("type")];
                     self.report(CatalogRule::PropertyType, &path, message, remedy);
                 }
                 continue;
@@ -488,8 +496,8 @@ impl DocumentLint<'_, '_, '_> {
         }
     }
 
-    fn check_required_package(&mut self, value: &Value, path: &[Step<'_>]) {
-        let at = |field| path.iter().copied().chain([Step::Field(field)]).collect::<Vec<_>>();
+    fn check_required_package(&mut self, value: &Value, path: &[PathStep<'_>]) {
+        let at = |field| path.iter().copied().chain([PathStep::Field(field)]).collect::<Vec<_>>();
         if shape::text(value, "packageName").is_empty() {
             let message = "the required package has no name".to_owned();
             let remedy = "say which package in packageName";

@@ -86,7 +86,7 @@ fn entries(kind: TemplateKind, text: &[u8]) -> Result<Option<Vec<Value>>, Templa
         let value = document.value;
         if value.is_null() {
             // Upstream cannot write an empty document.
-            if document.format == Form::Yaml {
+            if document.format == DocumentFormat::Yaml {
                 let words = "json: error calling MarshalJSON for type *declcfg.Meta: unexpected end of JSON input";
                 let upstream = syntax::of_nothing(&text[document.bytes], words);
                 return Err(TemplateConvertError::Nothing { upstream });
@@ -95,13 +95,15 @@ fn entries(kind: TemplateKind, text: &[u8]) -> Result<Option<Vec<Value>>, Templa
             continue;
         }
         let shown = || match document.format {
-            Form::Yaml => crate::go_format::json(&value, true),
-            Form::Json => String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned(),
+            DocumentFormat::Yaml => crate::go_format::json(&value, true),
+            DocumentFormat::Json => {
+                String::from_utf8_lossy(&text[document.bytes.clone()]).into_owned()
+            }
         };
         if let Some(error) = document_error::find_document_error(&value, shown) {
             return Err(match document.format {
-                Form::Yaml => TemplateConvertError::Yaml(error),
-                Form::Json => TemplateConvertError::Json(error),
+                DocumentFormat::Yaml => TemplateConvertError::Yaml(error),
+                DocumentFormat::Json => TemplateConvertError::Json(error),
             });
         }
         let reduced = match &value {

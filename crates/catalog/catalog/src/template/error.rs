@@ -121,7 +121,7 @@ pub enum SemverError {
     Decode(#[from] TemplateDecodeError),
     /// A mapping has repeated keys.
     #[error("error converting YAML to JSON: yaml: unmarshal errors:{}", repeated(.0))]
-    RepeatedKeys(Vec<Repeated>),
+    RepeatedKeys(Vec<RepeatedKey>),
     /// The document does not have the type of the template.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
     Unmarshal(#[from] UnmarshalError),

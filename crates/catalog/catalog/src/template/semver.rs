@@ -208,7 +208,9 @@ fn document(text: &[u8]) -> Result<Value, SemverError> {
     };
     let bytes = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let read = match std::str::from_utf8(bytes) {
-        Ok(text) => mainstay_yaml::part(text, Format::Yaml, 1, &yaml_options).next(),
+        Ok(text) => {
+            mainstay_yaml::documents_of_part(text, DocumentFormat::Yaml, 1, &yaml_options).next()
+        }
         Err(_) => mainstay_yaml::documents(bytes, &yaml_options).next(),
     };
     match read {

@@ -1,6 +1,6 @@
 //! A database with a small catalog.
 
-use mainstay_catalog::Declared;
+use mainstay_catalog::CatalogDocuments;
 use mainstay_database::fixture::{TABLES, create_database};
 use mainstay_database::{DatabaseError, read};
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     /// Reads the database, and asserts that no file changed.
-    pub(crate) fn read(&self) -> Result<Declared, DatabaseError> {
+    pub(crate) fn read(&self) -> Result<CatalogDocuments, DatabaseError> {
         let list_files = || {
             let entries =
                 std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());

@@ -60,7 +60,7 @@ impl RegistryConnection {
     /// Reads all packages but `excluded_packages`.
     async fn read(&self, excluded_packages: &BTreeSet<String>) -> Result<Read, ReadCatalogError> {
         let mut bundles = self.bundles().await?;
-        let mut collector = CatalogDocuments::default();
+        let mut collector = DocumentCollector::default();
         let (sender, mut receiver) = mpsc::channel::<Value>(QUEUED_DOCUMENTS);
         let packing = tokio::task::spawn_blocking(move || {
             let origin = BlobOrigin { file: "registry".into(), line: 1 };
@@ -123,7 +123,7 @@ fn package_of(name: &BlobName) -> String {
 /// Collects the documents of a catalog: those of bundles are returned at once, the others at the
 /// end.
 #[derive(Debug, Default)]
-pub struct CatalogDocuments {
+pub struct DocumentCollector {
     packages: BTreeMap<String, PackageContent>,
 }
 
@@ -136,7 +136,7 @@ struct PackageContent {
     document: Option<Value>,
 }
 
-impl CatalogDocuments {
+impl DocumentCollector {
     /// Adds one message: the entry of a bundle in a channel with the whole bundle. Returns the
     /// bundle's document for the first entry.
     pub fn add(&mut self, bundle: Bundle) -> Option<Value> {

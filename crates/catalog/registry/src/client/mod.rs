@@ -18,5 +18,5 @@ mod documents;
 mod error;
 
 pub use connection::{Address, RegistryConnection, prepare};
-pub use documents::{CatalogDocuments, ReadCatalogError};
+pub use documents::{DocumentCollector, ReadCatalogError};
 pub use error::RegistryError;

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_catalog::{Catalog, LoadOptions, MemorySource};
-use mainstay_resolver::universe::CatalogData;
+use mainstay_resolver::fixture::CatalogData;
 use mainstay_resolver::{
     CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
     Subscription, SuggestedFix, resolve, resolve_explaining,

@@ -1,7 +1,7 @@
 //! The update graph and the resolver agree on the next update, if only the graph decides.
 
 use mainstay_catalog::{Catalog, KeptContent, LoadOptions, Package};
-use mainstay_resolver::extension::{self, Bundle, Offer, Request};
+use mainstay_resolver::extension::{self, ExtensionRequest, PackageBundle, PackageContent};
 use mainstay_resolver::{
     BundleFacts, BundleProperty, CatalogContent, CatalogKey, CatalogView, EntryFacts, ExistingCsv,
     OperatorGroup, Resolution, ResolutionInput, Snapshot, SnapshotBuilder, Subscription, resolve,

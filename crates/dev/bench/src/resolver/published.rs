@@ -5,7 +5,7 @@ use crate::figure::Figure;
 use crate::table::{Cell, Table};
 use anyhow::{Context, Result};
 use mainstay_catalog::{Catalog, KeptContent, LoadOptions};
-use mainstay_resolver::universe::RealCatalog;
+use mainstay_resolver::fixture::RealCatalog;
 use mainstay_resolver::{
     CatalogContent, CatalogKey, CatalogView, OperatorGroup, ResolutionInput, Snapshot,
     Subscription, resolve,

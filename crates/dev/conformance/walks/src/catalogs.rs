@@ -4,7 +4,7 @@
 use super::upgrade_path::UpgradePath;
 use anyhow::Context;
 use mainstay_bundle::{Bundle, BundleImage};
-use mainstay_catalog::{Catalog, Declared, LoadOptions, Origin, Package};
+use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments, LoadOptions, Package};
 use mainstay_updates::Graph;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -85,7 +85,10 @@ fn optional_validator(name: &str) -> Result<Validator, UnknownValidator> {
     found.ok_or(UnknownValidator)
 }
 
-pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<Exit, Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    io: &mut CatalogCommandIo<'_>,
+) -> Result<ExitStatus, CommandFailure> {
     let mut settings = ValidatorSettings::default();
     settings.set("k8s-version", arguments.kubernetes.as_deref().unwrap_or_default());
     if let Some(path) = &arguments.index {

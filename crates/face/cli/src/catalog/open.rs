@@ -1,9 +1,9 @@
 //! Folders that are named on the command line.
 
-use super::Io;
-use crate::{config::reason, exit::Failure};
+use super::CatalogCommandIo;
+use crate::{config::reason, exit::CommandFailure};
 use mainstay_bundle::BundleFolder;
-use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
+use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
 use mainstay_cause::{Cause, Place};
 use std::{path::PathBuf, sync::Arc};
 
@@ -27,7 +27,7 @@ impl OpenedFolder {
     ///
     /// # Errors
     /// The first problem, with the command that lists all problems.
-    pub(super) fn load(&self, keep: KeptContent) -> Result<Arc<Catalog>, Failure> {
+    pub(super) fn load(&self, keep: KeptContent) -> Result<Arc<Catalog>, CommandFailure> {
         if self.is_bundle {
             return Err(CommandFailure::usage(
                 Cause::new("the folder holds a bundle, not a catalog")

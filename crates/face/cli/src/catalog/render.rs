@@ -107,7 +107,7 @@ fn read(opened: &OpenedFolder) -> Result<Rendition, CommandFailure> {
         return Ok(rendition);
     }
     let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
-    let failed = |error: LoadError| Failure::from(cause(error.headline()));
+    let failed = |error: LoadError| CommandFailure::from(cause(error.headline()));
     let declared =
         CatalogDocuments::read(&FolderSource::new(&opened.path), &options).map_err(failed)?;
     Ok(Rendition::of(&declared))

@@ -42,7 +42,7 @@ pub(super) fn run(
     let package = catalog.package(&arguments.package).ok_or_else(|| {
         CommandFailure::usage(no_package(&arguments.package, catalog.packages(), &arguments.path))
     })?;
-    let unreadable = |error: BlobError| Failure::from(Cause::new(error.to_string()));
+    let unreadable = |error: BlobError| CommandFailure::from(Cause::new(error.to_string()));
     let (value, text) = match &arguments.bundle {
         None => {
             let value = package_value(package, &opened).map_err(unreadable)?;

@@ -12,7 +12,9 @@ use clap::Args;
 use mainstay_bundle::{
     Bundle, BundleFolder, BundleImage, BundleReader, Limits, validate::FindingLevel,
 };
-use mainstay_catalog::{Folder, Keep, LoadOptions, Problem, Rule, inspect};
+use mainstay_catalog::{
+    CatalogProblem, CatalogRule, FolderSource, KeptContent, LoadOptions, lint_catalog,
+};
 use serde_json::{Map, Value, json};
 
 const EXAMPLES: &str = "Examples:
@@ -172,21 +174,22 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
         Ok(bundle) => bundle,
         Err(error) => {
             // A file that was passed over may be why content is missing.
-            let skipped = error.skipped_content().iter();
-            let skipped = skipped.map(|problem| bundle_problem(Rule::PassedOver, problem));
-            let problems = skipped.chain([refused(&error)]);
+            let passed_over = error.skipped_content().iter();
+            let passed_over =
+                passed_over.map(|problem| bundle_problem(CatalogRule::PassedOver, problem));
+            let problems = passed_over.chain([refused(&error)]);
             return (problems.map(|problem| (String::new(), problem)).collect(), None, true);
         }
     };
-    let skipped = bundle.skipped_content().iter();
-    let mut problems: Vec<Problem> =
-        skipped.map(|problem| bundle_problem(Rule::PassedOver, problem)).collect();
+    let passed_over = bundle.skipped_content().iter();
+    let mut problems: Vec<CatalogProblem> =
+        passed_over.map(|problem| bundle_problem(CatalogRule::PassedOver, problem)).collect();
     let repeated = bundle.repeated_keys().iter();
     problems.extend(repeated.map(|problem| bundle_problem(CatalogRule::RepeatedKey, problem)));
     problems.extend(bundle.unknown_apis().iter().map(|unknown| {
         let rule = match unknown.level {
-            FindingLevel::Error => Rule::UnknownApi,
-            FindingLevel::Warning => Rule::DoubtfulApi,
+            FindingLevel::Error => CatalogRule::UnknownApi,
+            FindingLevel::Warning => CatalogRule::DoubtfulApi,
         };
         bundle_problem(rule, &unknown.problem)
     }));
@@ -196,8 +199,8 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
     unknown.extend(BundleReader::new(&tree, &limits).unknown_fields());
     problems.extend(unknown.iter().map(|unknown| {
         let rule = match unknown.level {
-            FindingLevel::Error => Rule::UnknownField,
-            FindingLevel::Warning => Rule::UnknownManifestField,
+            FindingLevel::Error => CatalogRule::UnknownField,
+            FindingLevel::Warning => CatalogRule::UnknownManifestField,
         };
         bundle_problem(rule, &unknown.problem)
     }));
@@ -212,7 +215,7 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
 }
 
 /// Converts the problem of a bundle folder into one of a catalog.
-fn bundle_problem(rule: Rule, problem: &mainstay_bundle::BundleProblem) -> Problem {
+fn bundle_problem(rule: CatalogRule, problem: &mainstay_bundle::BundleProblem) -> CatalogProblem {
     let loss = match rule {
         CatalogRule::PassedOver => "; other tools drop it without a word",
         _ => "",

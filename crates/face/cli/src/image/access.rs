@@ -102,7 +102,7 @@ fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, CommandFailure> {
 
 impl StoreFolder {
     /// Opens the image store.
-    pub(crate) fn open(&self, io: &Io<'_>) -> Result<ImageStore, Failure> {
+    pub(crate) fn open(&self, io: &CatalogCommandIo<'_>) -> Result<ImageStore, CommandFailure> {
         let folder = match &self.store {
             Some(folder) => io.folder.join(folder),
             None => config::image_folder(io.variable).ok_or_else(|| {
@@ -121,7 +121,10 @@ impl StoreFolder {
 
 impl RegistryAccess {
     /// The registry client settings of these options.
-    pub(crate) fn settings(&self, io: &Io<'_>) -> Result<ClientSettings, Failure> {
+    pub(crate) fn settings(
+        &self,
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<ClientSettings, CommandFailure> {
         let mut settings = ClientSettings::new(Clock::system());
         settings.attempts = self.retries + 1;
         settings.proxies = Proxies::from_environment(io.variable).map_err(|error| {
@@ -178,7 +181,7 @@ impl RegistryAccess {
     }
 
     /// A registry client with these settings.
-    pub(crate) fn client(settings: ClientSettings) -> Result<ImageClient, Failure> {
+    pub(crate) fn client(settings: ClientSettings) -> Result<ImageClient, CommandFailure> {
         ImageClient::new(settings)
             .map_err(|error| super::failure::registry("registries cannot be asked", &error))
     }
@@ -200,8 +203,8 @@ impl Mirrors {
     pub(crate) fn rules(
         &self,
         registry_access: &RegistryAccess,
-        io: &Io<'_>,
-    ) -> Result<MirrorRules, Failure> {
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<MirrorRules, CommandFailure> {
         let remedy = "correct it, or name another one with --registries-conf FILE";
         let mut rules = MirrorRules::default();
         let mut objects = Vec::new();
@@ -264,7 +267,10 @@ impl Mirrors {
 
 impl TrustArguments {
     /// The policy that decides which images are accepted.
-    pub(crate) fn policy(&self, io: &Io<'_>) -> Result<SignaturePolicy, Failure> {
+    pub(crate) fn policy(
+        &self,
+        io: &CatalogCommandIo<'_>,
+    ) -> Result<SignaturePolicy, CommandFailure> {
         let from = |text: &[u8], file: &Path, remedy: &str| {
             let folder = io.folder.clone();
             SignaturePolicy::read(text, |path| std::fs::read(folder.join(path)))

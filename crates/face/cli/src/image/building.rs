@@ -100,9 +100,9 @@ pub(crate) fn check_findings(
 pub(crate) async fn run(
     arguments: &BuildArguments,
     request: &BuildRequest,
-    io: &mut Io<'_>,
-    build: impl FnOnce(&ImageStore) -> Result<BuiltImage, Failure>,
-) -> Result<(), Failure> {
+    io: &mut CatalogCommandIo<'_>,
+    build: impl FnOnce(&ImageStore) -> Result<BuiltImage, CommandFailure>,
+) -> Result<(), CommandFailure> {
     let target = &request.target;
     let (store, _scratch) = working_store(&arguments.store, &[target], io)?;
     let transfer = ImageTransfer::new(&arguments.registry_access, io)?;

@@ -9,7 +9,7 @@
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
 
 use super::failure;
-use crate::{catalog::escape_controls, config::reason, exit::Failure};
+use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
 use mainstay_bundle::{Bundle, BundleFolder, FileKind, FileTree};
 use mainstay_cause::{Cause, Place};
 use mainstay_image::{
@@ -160,7 +160,7 @@ pub fn database(
     store: &ImageStore,
     file: &Path,
     options: &BuildOptions,
-) -> Result<BuiltImage, Failure> {
+) -> Result<BuiltImage, CommandFailure> {
     let files = BTreeMap::from([(DATABASE.to_owned(), file.to_owned())]);
     let labels = BTreeMap::from([(DATABASE_LABEL.to_owned(), format!("/{DATABASE}"))]);
     catalog_image(store, &files, labels, options)

@@ -38,8 +38,8 @@ pub(super) struct Arguments {
 pub(super) fn working_store(
     folder: &StoreFolder,
     ends: &[&Location],
-    io: &Io<'_>,
-) -> Result<(ImageStore, Option<TemporaryStore>), Failure> {
+    io: &CatalogCommandIo<'_>,
+) -> Result<(ImageStore, Option<TemporaryStore>), CommandFailure> {
     if ends.iter().any(|end| matches!(end, Location::Store(_))) {
         return Ok((folder.open(io)?, None));
     }

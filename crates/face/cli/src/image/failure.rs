@@ -104,7 +104,7 @@ pub(super) fn listing(what: &str, error: &FetchError) -> CommandFailure {
 }
 
 /// A store operation failed.
-pub(super) fn store(what: &str, error: &ImageStoreError) -> Failure {
+pub(super) fn store(what: &str, error: &ImageStoreError) -> CommandFailure {
     store_remedy(failed(what, &store_text(error)), error).into()
 }
 

@@ -107,7 +107,7 @@ impl<'a> ImageTransfer<'a> {
         store: &ImageStore,
         reference: &ImageReference,
         want: &ImageSelection,
-    ) -> Result<(Descriptor, Option<Descriptor>), Failure> {
+    ) -> Result<(Descriptor, Option<Descriptor>), CommandFailure> {
         let what = format!("{reference} cannot be pulled");
         let security = self.registry_access.security(reference);
         let fetcher = Fetcher {
@@ -128,7 +128,7 @@ impl<'a> ImageTransfer<'a> {
         store: &ImageStore,
         source: &Location,
         want: &ImageSelection,
-    ) -> Result<Descriptor, Failure> {
+    ) -> Result<Descriptor, CommandFailure> {
         match source {
             Location::Registry(reference) => {
                 let known = store.resolve(reference);
@@ -244,7 +244,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 pub(super) fn find_in_store(
     store: &ImageStore,
     reference: &ImageReference,
-) -> Result<Descriptor, Failure> {
+) -> Result<Descriptor, CommandFailure> {
     let found = store.resolve(reference);
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
     found.ok_or_else(|| {
@@ -261,7 +261,7 @@ fn select_named_image(
     source: &Location,
     mut images: Vec<NamedImage>,
     name: Option<&str>,
-) -> Result<Descriptor, Failure> {
+) -> Result<Descriptor, CommandFailure> {
     let has_name = |descriptor: &NamedImage, wanted: &str| {
         descriptor.names.iter().any(|known| {
             let tag = || known.parse::<ImageReference>().ok().filter(|_| known.contains('/'));
@@ -301,7 +301,7 @@ fn select_platform(
     source: &str,
     top: Descriptor,
     want: &ImageSelection,
-) -> Result<Descriptor, Failure> {
+) -> Result<Descriptor, CommandFailure> {
     let ImageSelection::Platform(platform) = want else { return Ok(top) };
     let mut image = top;
     for _ in 0..=DEEPEST_INDEX {

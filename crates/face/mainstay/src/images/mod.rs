@@ -31,7 +31,7 @@ use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::{self, Proxies};
 use mainstay_image::serve;
 use mainstay_image::store::{ImageStore, UntaggedManifests};
-use mainstay_images::{Images as Sources, LocalName, Named, UnreadablePolicy};
+use mainstay_images::{ImageSources as Sources, LocalName, LocalNames, UnreadablePolicy};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -300,7 +300,7 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
 /// The image sources: a local store, then remote registries, whose images are kept in `private`.
 fn sources(
     local: ImageStore,
-    local_name: Named,
+    local_name: LocalNames,
     private: &Path,
     clock: Clock,
 ) -> Result<Sources, Cause> {

@@ -88,7 +88,7 @@ fn check_policy(
     let permission =
         authz::Attributes::resource(attributes.identity, "get", &kind.group, &resource)
             .in_namespace("*")
-            .named("*");
+            .with_name("*");
     if attributes.admission.authorizer.decide(&permission).is_allowed() {
         return None;
     }
@@ -123,7 +123,7 @@ fn check_binding(
     let verb = if param_name.is_empty() { "list" } else { "get" };
     let permission = authz::Attributes::resource(attributes.identity, verb, group, resource)
         .in_namespace(text(&["spec", "paramRef", "namespace"]))
-        .named(param_name);
+        .with_name(param_name);
     if attributes.admission.authorizer.decide(&permission).is_allowed() {
         return None;
     }

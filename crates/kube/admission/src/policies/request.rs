@@ -182,7 +182,8 @@ async fn in_version(
         return Ok(object.into_value());
     };
     if custom.is_converted {
-        return conversion::between(&attributes.admission.outbound, row, object.into_value()).await;
+        return conversion::convert_value(&attributes.admission.outbound, row, object.into_value())
+            .await;
     }
     // Fields unknown to the other version are dropped when the object is read, not here.
     object.set(&["apiVersion"], (*row.api_version).into());

@@ -8,7 +8,7 @@ use crate::policies::request::VersionedObjects;
 use http::Method;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Status, names};
-use mainstay_outbound::{Call, response_value};
+use mainstay_outbound::{OutboundRequest, response_value};
 use mainstay_policy::validator::FailurePolicy;
 use serde_json::Value;
 use std::fmt;
@@ -142,7 +142,8 @@ async fn call_webhook(
     // The query has whole seconds, rounded up.
     let seconds = timeout.as_millis().div_ceil(1000);
     let query = format!("?timeout={seconds}s");
-    let call = Call { method: Method::POST, query, body, timeout, limit: MAX_RESPONSE_BYTES };
+    let call =
+        OutboundRequest { method: Method::POST, query, body, timeout, limit: MAX_RESPONSE_BYTES };
     let failed = |code: u16, error: &dyn fmt::Display| {
         CallError::Call(code, format!("failed to call webhook: {error}"))
     };

@@ -22,7 +22,7 @@ use index::{Webhook, WebhookType};
 use mainstay_conversion::{decode, webhook as conversion};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Gvk, Object, Status};
-use mainstay_patch::managed::Managed;
+use mainstay_patch::managed::ManagedFields;
 use mainstay_policy::evaluate::EvaluationInput;
 use mainstay_policy::matching::{GroupVersionResource, MatchError};
 use serde_json::{Value, json};
@@ -431,10 +431,11 @@ async fn apply_patch(
     }
     let decoded = if attributes.is_of_row() {
         let own = attributes.row;
-        let decoded = decode::patched_by_webhook(row, value);
+        let decoded = decode::decode_webhook_patch(row, value);
         if own.custom().is_some_and(|custom| custom.is_converted) {
             let value = decoded.map_err(Status::internal)?.into_value();
-            let value = conversion::between(&attributes.admission.outbound, own, value).await?;
+            let value =
+                conversion::convert_value(&attributes.admission.outbound, own, value).await?;
             return Object::from_value(value).map_err(Status::internal);
         }
         decoded

@@ -48,7 +48,7 @@ pub(super) enum SendError {
     #[error(transparent)]
     Settings(#[from] rustls::Error),
     /// The connection failed.
-    #[error("dial tcp {authority}: {}", failure(source).unwrap_or_else(|| format!("connect: {source}")))]
+    #[error("dial tcp {authority}: {}", dial_error_text(source).unwrap_or_else(|| format!("connect: {source}")))]
     Dial {
         /// The endpoint.
         authority: String,

@@ -74,7 +74,7 @@ pub(super) async fn forward(
     let mut response = remote_response.into_streaming();
     let accepted = parts.headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     if is_in_process && negotiate::accepts_gzip(accepted) && !Peer::is_local(parts) {
-        response = compressed(response);
+        response = compress(response);
     }
     let protocol = response.headers().get(UPGRADE).cloned();
     strip_hop_by_hop_headers(response.headers_mut());

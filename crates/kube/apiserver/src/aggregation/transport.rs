@@ -183,7 +183,7 @@ pub(super) async fn send(
     request.headers_mut().insert(HOST, text);
     let config = tls_config(server, remote)?;
     let connect = async {
-        let stream = dial(&host, port, server.outbound.endpoints()).await;
+        let stream = dial(&host, port, server.outbound.endpoint_author()).await;
         let stream = stream.map_err(|source| {
             let authority = authority.clone();
             SendError::Dial { authority, source }

@@ -214,7 +214,7 @@ impl AuditEntry {
         self.event["responseStatus"] = status;
         if streams {
             self.write("ResponseStarted", &self.clock.now_micro());
-            return body.holding(Some(CompleteOnDrop(Some(self))));
+            return body.with_guard(Some(CompleteOnDrop(Some(self))));
         }
         self.complete();
         body

@@ -27,7 +27,7 @@ pub(crate) struct RequestHead {
     /// The decoded path; none if an escape is invalid.
     pub(crate) path: Option<String>,
     /// The target of the path.
-    pub(crate) target: Target,
+    pub(crate) target: ApiPath,
     /// The query, or the error of parsing it.
     pub(crate) query: Result<Query, Status>,
     /// The attributes for authorization. None if the path is invalid, or lacks the resource that

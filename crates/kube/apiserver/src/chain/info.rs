@@ -90,7 +90,7 @@ mod tests {
             (Method::GET, "/api/v1/namespaces/a", "get a/namespaces/a/ resource"),
             (Method::GET, "/healthz", "get /// "),
         ] {
-            let read = RequestInfo::read(&method, path, path::resource(path), None).unwrap();
+            let read = RequestInfo::read(&method, path, path::parse_resource(path), None).unwrap();
             let info = RequestSummary::from_attributes(&read.attributes(&somebody));
             let mut summary = format!(
                 "{} {}/{}/{}/{} {}",

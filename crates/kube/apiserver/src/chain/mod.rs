@@ -123,8 +123,8 @@ impl ApiServer {
         parts: &Parts,
     ) -> Result<(Identity, Vec<&'static str>), Status> {
         let proof = self.authenticator.identify(certificate, &parts.headers, &self.store)?;
-        if let Some(used) = &proof.used {
-            handlers::account_tokens::record_token_use(self, used).await;
+        if let Some(secret_use) = &proof.secret_use {
+            handlers::account_tokens::record_token_use(self, secret_use).await;
         }
         Ok((proof.identity, proof.warnings))
     }
@@ -307,7 +307,7 @@ impl AuthenticatedRequest<'_> {
             None if head.path.is_some() => return request_info_failure(&head.parts),
             None => {}
         }
-        let body = if head.is_read() { Ok(Bytes::new()) } else { gather(body).await };
+        let body = if head.is_read() { Ok(Bytes::new()) } else { read_body(body).await };
         self.proxy_aggregated(body).await
     }
 

@@ -115,7 +115,7 @@ fn resource(row: &KindRow) -> ResourceDiscovery<'_> {
 }
 
 fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> SubresourceDiscovery<'a> {
-    let Gvk { group, version, kind } = &sub.speaks;
+    let Gvk { group, version, kind } = &sub.gvk;
     SubresourceDiscovery {
         subresource: &sub.name,
         response_kind: response_kind(row, (group, version), kind),

@@ -51,7 +51,7 @@ pub(crate) fn root(kinds: &Kinds) -> ApiResponse {
 
 /// A value as indented JSON, which is the default of these paths.
 fn indented_json<T: Serialize>(value: &T) -> bytes::Bytes {
-    encoded(value).map(|bytes| indented(&bytes)).unwrap_or_default()
+    encode_json(value).map(|bytes| indent_json(&bytes)).unwrap_or_default()
 }
 
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ pub(crate) fn version(
     info: &VersionInfo,
     request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
-    negotiate::choose(request.accept, EndpointForms::Nothing, Route::JsonOnly)?;
+    negotiate::choose(request.accept, EndpointRepresentations::None, RouteKind::JsonOnly)?;
     let previous_minor = info.minor.parse().map_or(0, |minor: u32| minor.saturating_sub(1));
     let version = VersionResponse {
         major: &info.major,
@@ -190,7 +190,7 @@ pub(crate) fn group(
     let Some(group) = kinds.group(name).filter(|_| !name.is_empty()) else {
         return Ok(ApiResponse::page_not_found());
     };
-    negotiate::choose(request.accept, EndpointForms::Nothing, Route::Bare)?;
+    negotiate::choose(request.accept, EndpointRepresentations::None, RouteKind::Unrouted)?;
     let mut value = group_value(group);
     value.kind = Some("APIGroup");
     value.api_version = Some("v1");
@@ -260,8 +260,8 @@ pub(crate) fn group_version(
     let Some(found) = kinds.group_version(group, version) else {
         return unknown_resource(kinds, group);
     };
-    let route = if found.has_built_in() { Route::Table } else { Route::Bare };
-    negotiate::choose(request.accept, EndpointForms::Nothing, route)?;
+    let route = if found.has_built_in() { RouteKind::Table } else { RouteKind::Unrouted };
+    negotiate::choose(request.accept, EndpointRepresentations::None, route)?;
     let mut resources = Vec::new();
     for row in &found.rows {
         resources.push(resource(row));
@@ -323,14 +323,14 @@ fn storage_hash(row: &KindRow) -> Option<String> {
 }
 
 fn subresource<'a>(row: &'a KindRow, sub: &'a Subresource) -> ApiResource<'a> {
-    let has_other_version = *sub.speaks.group != *row.group || *sub.speaks.version != *row.version;
+    let has_other_version = *sub.gvk.group != *row.group || *sub.gvk.version != *row.version;
     ApiResource {
         name: format!("{}/{}", row.plural, sub.name),
         singular_name: "",
         namespaced: row.is_namespaced(),
-        group: has_other_version.then_some(sub.speaks.group.as_str()),
-        version: has_other_version.then_some(sub.speaks.version.as_str()),
-        kind: &sub.speaks.kind,
+        group: has_other_version.then_some(sub.gvk.group.as_str()),
+        version: has_other_version.then_some(sub.gvk.version.as_str()),
+        kind: &sub.gvk.kind,
         verbs: &sub.verbs,
         short_names: &[],
         categories: &[],

@@ -31,9 +31,9 @@ pub(crate) fn discovery_root(
     core: bool,
     request: DiscoveryRequest<'_>,
 ) -> Result<ApiResponse, Status> {
-    let route = if core { Route::Table } else { Route::Bare };
-    match negotiate::choose(request.accept, EndpointForms::Discovery, route)? {
-        Form::Discovery(_) => {}
+    let route = if core { RouteKind::Table } else { RouteKind::Unrouted };
+    match negotiate::choose(request.accept, EndpointRepresentations::Discovery, route)? {
+        Representation::Discovery(_) => {}
         _ if core => return Ok(legacy::core_versions(request)),
         _ => return Ok(legacy::groups(kinds)),
     }
@@ -65,8 +65,8 @@ pub(crate) fn groups(
     }
     // Not cached: aggregated groups change without a new snapshot.
     if !matches!(
-        negotiate::choose(request.accept, EndpointForms::Discovery, Route::Bare)?,
-        Form::Discovery(_)
+        negotiate::choose(request.accept, EndpointRepresentations::Discovery, RouteKind::Unrouted)?,
+        Representation::Discovery(_)
     ) {
         let mut list = legacy::groups_value(kinds);
         aggregation.merge_plain(&mut list);
@@ -95,7 +95,7 @@ pub(crate) fn any_group(
     if !aggregation.is_empty() {
         let own = kinds.group(name).map(legacy::group_value_of);
         if let Some(group) = aggregation.plain_group(name, own) {
-            negotiate::choose(request.accept, EndpointForms::Nothing, Route::Bare)?;
+            negotiate::choose(request.accept, EndpointRepresentations::None, RouteKind::Unrouted)?;
             return Ok(ApiResponse::of(&group));
         }
     }

@@ -87,7 +87,9 @@ pub(crate) async fn document(
         _ if is_cached => Bytes::new(),
         Some(version) => document_bytes(version).await?,
         // These documents are small and rarely requested.
-        None => packed(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes()),
+        None => {
+            gzip_document(openapi::document(path, &[]).unwrap_or_default().to_string().as_bytes())
+        }
     };
     let mut response = if is_cached {
         ApiResponse::empty(StatusCode::NOT_MODIFIED)
@@ -207,7 +209,7 @@ pub(crate) async fn swagger(
             };
             tokio::task::spawn_blocking(render).await.map_err(Status::internal)?
         };
-        response = ApiResponse::of_packed(StatusCode::OK, bytes);
+        response = ApiResponse::from_gzip(StatusCode::OK, bytes);
         response.etag = Some(etag);
         if protobuf {
             response.content_type = SWAGGER_PROTOBUF;
@@ -265,7 +267,7 @@ fn page_hash(path: &str) -> String {
     openapi::hash(path, &[])
 }
 
-fn definitions(version: &GroupVersion) -> Vec<&crd::Definition> {
+fn definitions(version: &GroupVersion) -> Vec<&crd::CustomResourceDefinition> {
     version
         .rows
         .iter()

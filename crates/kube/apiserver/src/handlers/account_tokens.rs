@@ -47,7 +47,7 @@ pub(super) async fn create_token(request: &Request<'_>) -> Result<ApiResponse, S
     }
     admission::validate(review, &mut reviewed, None).await?;
     let entries = sent.remove(&MANAGED_FIELDS);
-    let mut issued = request.server.authenticator.answer_token_request(
+    let mut issued = request.server.authenticator.create_token(
         sent,
         &account.object(),
         &request.server.store,
@@ -62,8 +62,8 @@ pub(super) async fn create_token(request: &Request<'_>) -> Result<ApiResponse, S
 
 /// Records on a Secret that its token was used today, as kube-apiserver's internal client does. A
 /// failure is retried at the next use.
-pub(crate) async fn record_token_use(server: &Arc<ApiServer>, used: &Used) {
-    let Used { namespace, secret, uid, day } = used;
+pub(crate) async fn record_token_use(server: &Arc<ApiServer>, used: &SecretTokenUse) {
+    let SecretTokenUse { namespace, secret, uid, day } = used;
     let path = format!("/api/v1/namespaces/{namespace}/secrets/{secret}");
     let patch = json!({
         "apiVersion": "v1", "kind": "Secret",

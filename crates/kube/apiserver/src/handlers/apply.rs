@@ -144,7 +144,7 @@ impl ApplyConfiguration {
         let merged = field_manager.apply(live, &self.value, options.force)?;
         let entries = merged.get(&MANAGED_FIELDS).cloned();
         // Unknown fields were refused earlier; this normalizes values as Go writes them.
-        let mut object = mainstay_conversion::decode::applied(row, merged.into_value())
+        let mut object = mainstay_conversion::decode::decode_applied(row, merged.into_value())
             .map_err(|error| conversion_failure(request, &self.value, &error))?;
         if let Some(entries) = entries {
             object.set(&MANAGED_FIELDS, entries);
@@ -173,9 +173,9 @@ impl ApplyConfiguration {
 
 /// 500, as in kube-apiserver: the configuration has the right types but does not convert to the
 /// kind.
-fn conversion_failure(request: &Request<'_>, config: &Value, error: &DecodeError) -> Status {
+fn conversion_failure(request: &Request<'_>, config: &Value, error: &DecodeObjectError) -> Status {
     let version = &request.row.api_version;
-    let printed = managed::shown(config, &request.row.gvk());
+    let printed = managed::describe_object(config, &request.row.gvk());
     Status::new(
         Reason::Unknown,
         format!("failed to convert new object ({printed}) to proper version ({version}): {error}"),

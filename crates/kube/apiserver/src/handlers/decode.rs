@@ -83,7 +83,7 @@ pub(super) fn object(
     let version_error = kind::identify_custom(&body.value, &gvk, &request.body)?;
     // Of an object of another version, only the metadata is decoded.
     let decoded = match version_error {
-        None => typed(&request.row, body.value),
+        None => decode_object(&request.row, body.value),
         Some(_) => strict::decode_metadata(&mut body.value)
             .map(|warnings| DecodedObject { object: Object::default(), warnings })
             .map_err(DecodeObjectError::from),
@@ -105,7 +105,7 @@ pub(super) fn built_in_object(
     request: &Request<'_>,
     gvk: &Gvk,
     validation: FieldValidation,
-) -> Result<Decoded, Status> {
+) -> Result<DecodedObject, Status> {
     let mut body = parse_body(request, gvk)?;
     kind::identify(&mut body.value, gvk, &request.body)?;
     let definition = builtin::definition_of(gvk);

@@ -62,7 +62,7 @@ impl<'a> ListOptions<'a> {
         let fields = FieldSelector::parse(text("fieldSelector")).map_err(bad_request)?;
         let (revision, revision_match, token) =
             (text("resourceVersion"), text("resourceVersionMatch"), text("continue"));
-        let mut send_initial_events = query.tri("sendInitialEvents");
+        let mut send_initial_events = query.optional_flag("sendInitialEvents");
         let errors = if watch {
             watch_errors(revision_match, token, send_initial_events)
         } else {

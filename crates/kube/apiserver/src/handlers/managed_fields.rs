@@ -12,9 +12,11 @@ use mainstay_conversion::webhook::{ConvertObjectsError, Converter};
 use mainstay_kinds::{CustomVersion, KindRow, KindSource, Kinds};
 use mainstay_object::{Gvk, NotAnObject, Object, Reason, Status};
 use mainstay_patch::apply::{
-    ConversionError, Duplicates, Filter, PathElement, TypeRef, Versions, validate,
+    ConversionError, Duplicates, FieldFilter, PathElement, TypeRef, VersionConverter, validate,
 };
-use mainstay_patch::managed::{Managed, ReplicasPaths, Write, of_parent, of_scale};
+use mainstay_patch::managed::{
+    ManagedFields, ManagedWrite, ReplicasPaths, parent_entries, scale_entries,
+};
 use mainstay_schema::builtin::{self, TypeDefinition};
 use mainstay_schema::{crd, form};
 use parking_lot::Mutex;
@@ -35,7 +37,7 @@ pub(super) struct FieldManager<'a> {
     gvk: Gvk,
     now: String,
     versions: KindVersions<'a>,
-    filters: BTreeMap<String, Filter>,
+    filters: BTreeMap<String, FieldFilter>,
 }
 
 impl<'a> FieldManager<'a> {
@@ -79,9 +81,9 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    fn with_write<T>(&self, action: impl FnOnce(&Write<'_>) -> T) -> T {
+    fn with_write<T>(&self, action: impl FnOnce(&ManagedWrite<'_>) -> T) -> T {
         let empty_object = empty_object(&self.gvk, self.row.definition());
-        action(&Write {
+        action(&ManagedWrite {
             manager: self.manager,
             gvk: &self.gvk,
             subresource: self.subresource,
@@ -118,7 +120,9 @@ impl<'a> FieldManager<'a> {
     }
 
     fn record_create(&self, object: &mut Object, sent: Option<&Value>) {
-        self.in_version(object, |object| self.with_write(|write| write.created(object, sent)));
+        self.in_version(object, |object| {
+            self.with_write(|write| write.set_on_create(object, sent))
+        });
     }
 
     /// Sets the managed fields of an object that replaces another one; both in the stored form.
@@ -145,12 +149,12 @@ impl<'a> FieldManager<'a> {
             return;
         }
         if forms::is_identity(self.row) {
-            return self.with_write(|write| write.updated(old, object, sent));
+            return self.with_write(|write| write.set_on_update(old, object, sent));
         }
         let mut live = old.clone();
         forms::from_storage(self.row, &mut live);
         self.in_version(object, |object| {
-            self.with_write(|write| write.updated(&mut live, object, sent));
+            self.with_write(|write| write.set_on_update(&mut live, object, sent));
         });
     }
 
@@ -219,7 +223,7 @@ impl<'a> FieldManager<'a> {
         if let Some(definition) = definition {
             form::complete(definition, object.fields_mut());
         }
-        let write = Write {
+        let write = ManagedWrite {
             manager: &options.manager,
             gvk,
             subresource,
@@ -229,7 +233,7 @@ impl<'a> FieldManager<'a> {
             empty: &empty_object(gvk, definition),
         };
         let sent = object.remove(&MANAGED_FIELDS);
-        write.created(object, sent.as_ref());
+        write.set_on_create(object, sent.as_ref());
     }
 
     /// Applies a configuration to an object in the request's version, or to a new one.
@@ -239,12 +243,12 @@ impl<'a> FieldManager<'a> {
         config: &Value,
         force: bool,
     ) -> Result<Object, Status> {
-        self.with_write(|write| write.applied(live, config, force))
+        self.with_write(|write| write.apply(live, config, force))
     }
 }
 
 /// kube-apiserver's empty object of a kind.
-pub(super) fn empty_object(gvk: &Gvk, definition: Option<&Definition>) -> Value {
+pub(super) fn empty_object(gvk: &Gvk, definition: Option<&TypeDefinition>) -> Value {
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), gvk.api_version().into());
     fields.insert("kind".to_owned(), gvk.kind.as_str().into());
@@ -272,7 +276,7 @@ type Conversion = (Object, String);
 /// recorded, made, and found in the next run ([`FieldManager::with_conversions`]).
 #[derive(Default)]
 struct WebhookConversions {
-    converted: Vec<(Conversion, Result<Value, Arc<ConvertError>>)>,
+    converted: Vec<(Conversion, Result<Value, Arc<ConvertObjectsError>>)>,
     /// The first missing conversion.
     missing: Option<Conversion>,
 }
@@ -300,7 +304,7 @@ impl KindVersions<'_> {
     async fn convert_by_webhook(
         &self,
         (object, target): &Conversion,
-    ) -> Result<Value, ConvertError> {
+    ) -> Result<Value, ConvertObjectsError> {
         let Some(converter) = self.converter() else { return Ok(object.to_value()) };
         let objects = std::slice::from_ref(object);
         let mut converted = converter.convert(&self.server.outbound, objects, target).await?;
@@ -332,7 +336,7 @@ enum VersionError {
     },
     /// The conversion webhook of the CRD failed.
     #[error(transparent)]
-    Webhook(Arc<ConvertError>),
+    Webhook(Arc<ConvertObjectsError>),
     /// The webhook conversion has not run yet.
     #[error("waiting for the conversion to {api_version}")]
     Waiting {
@@ -359,7 +363,7 @@ impl KindVersions<'_> {
         match &self.row.source {
             // A version that was removed is an error here, and not an unserved version:
             // kube-apiserver then drops all managed fields.
-            Source::Custom(custom) if version_of(custom, api_version).is_none() => {
+            KindSource::Custom(custom) if version_of(custom, api_version).is_none() => {
                 let api_version = api_version.to_owned();
                 return Err(VersionError::UnknownVersion { api_version });
             }
@@ -383,7 +387,7 @@ impl KindVersions<'_> {
     }
 }
 
-impl Versions for KindVersions<'_> {
+impl VersionConverter for KindVersions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
         Ok(self.in_version(object, api_version)?)
     }
@@ -393,10 +397,10 @@ impl Versions for KindVersions<'_> {
             KindSource::BuiltIn(_) if *self.row.api_version == *api_version => {
                 self.row.definition().map(TypeRef::builtin)
             }
-            Source::BuiltIn(_) => {
+            KindSource::BuiltIn(_) => {
                 self.row_of_version(api_version)?.definition().map(TypeRef::builtin)
             }
-            Source::Custom(custom) => Some(match version_of(custom, api_version) {
+            KindSource::Custom(custom) => Some(match version_of(custom, api_version) {
                 Some(version) => TypeRef::structural(&version.schema, false),
                 None => TypeRef::deduced(),
             }),
@@ -407,7 +411,7 @@ impl Versions for KindVersions<'_> {
 fn version_of<'a>(custom: &'a CustomVersion, api_version: &str) -> Option<&'a crd::CrdVersion> {
     let definition = &custom.definition;
     let is_version =
-        |version: &&crd::Version| definition.gvk(&version.name).api_version() == api_version;
+        |version: &&crd::CrdVersion| definition.gvk(&version.name).api_version() == api_version;
     definition.versions.iter().find(is_version)
 }
 
@@ -417,7 +421,7 @@ struct SingleVersion<'a> {
     definition: Option<&'static TypeDefinition>,
 }
 
-impl Versions for SingleVersion<'_> {
+impl VersionConverter for SingleVersion<'_> {
     fn convert(&self, object: &Value, _: &str) -> Result<Value, ConversionError> {
         Ok(object.clone())
     }
@@ -437,7 +441,7 @@ pub(super) struct ScaleFieldManager<'a> {
     row: &'a KindRow,
     manager: &'a str,
     now: String,
-    parent: Managed,
+    parent: ManagedFields,
     live: Object,
 }
 
@@ -450,18 +454,18 @@ impl<'a> ScaleFieldManager<'a> {
     ) -> Result<Self, Status> {
         let row = &*request.row;
         let mut live = Object::from_value(scale_of(row, parent)).unwrap_or_default();
-        let parent = Managed::read(parent.get(&MANAGED_FIELDS))
+        let parent = ManagedFields::read(parent.get(&MANAGED_FIELDS))
             .map_err(|error| Status::new(Reason::Unknown, error.to_string()))?;
-        if let Some(entries) = with_paths(row, |paths| of_scale(&parent, paths)) {
+        if let Some(entries) = with_paths(row, |paths| scale_entries(&parent, paths)) {
             live.set(&MANAGED_FIELDS, entries);
         }
         let now = request.server.clock.now_rfc3339();
         Ok(Self { row, manager: &options.manager, now, parent, live })
     }
 
-    fn with_write<T>(&self, action: impl FnOnce(&Write<'_>) -> T) -> T {
+    fn with_write<T>(&self, action: impl FnOnce(&ManagedWrite<'_>) -> T) -> T {
         let gvk = gvk();
-        action(&Write {
+        action(&ManagedWrite {
             manager: self.manager,
             gvk: &gvk,
             subresource: Subresource::Scale.name(),
@@ -479,12 +483,12 @@ impl<'a> ScaleFieldManager<'a> {
         }
         let mut live = self.live.clone();
         scale.remove(&MANAGED_FIELDS);
-        self.with_write(|write| write.updated(&mut live, scale, None));
+        self.with_write(|write| write.set_on_update(&mut live, scale, None));
     }
 
     /// Applies a configuration to the scale.
     pub(super) fn apply(&self, config: &Value, force: bool) -> Result<Object, Status> {
-        self.with_write(|write| write.applied(Some(&self.live), config, force))
+        self.with_write(|write| write.apply(Some(&self.live), config, force))
     }
 
     /// Whether a scale differs from the current one.
@@ -509,10 +513,11 @@ impl<'a> ScaleFieldManager<'a> {
         version: VersionCheck,
     ) -> UpdatedObject {
         // These entries were encoded above, so they are valid.
-        let managed = Managed::read(scale.get(&MANAGED_FIELDS)).unwrap_or_default();
+        let managed = ManagedFields::read(scale.get(&MANAGED_FIELDS)).unwrap_or_default();
         let request_version = &*self.row.api_version;
-        match with_paths(self.row, |paths| of_parent(self.parent, managed, request_version, paths))
-        {
+        match with_paths(self.row, |paths| {
+            parent_entries(self.parent, managed, request_version, paths)
+        }) {
             Some(entries) => object.set(&MANAGED_FIELDS, entries),
             None => {
                 object.remove(&MANAGED_FIELDS);
@@ -528,7 +533,7 @@ fn with_paths<T>(row: &KindRow, action: impl FnOnce(&ReplicasPaths<'_>) -> T) ->
         path.split('.').filter(|field| !field.is_empty()).map(PathElement::field).collect()
     };
     let paths_by_version: Vec<(String, Vec<PathElement>)> = match &row.source {
-        Source::Custom(custom) => {
+        KindSource::Custom(custom) => {
             let definition = &custom.definition;
             let in_version = |version: &crd::CrdVersion| {
                 let path = version.scale.as_ref().map(|scale| elements(&scale.spec_replicas));

@@ -106,7 +106,7 @@ pub(super) fn generate_name(object: &mut Object) {
 pub(super) fn validate(row: &KindRow, object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_whole(row, object, |name| row.strategy.name_problems(name), &mut errors);
-    if has_core_rules(row) && row.strategy.metadata() != Metadata::Common {
+    if has_core_rules(row) && row.strategy.metadata() != MetadataChecks::Common {
         validate_finalizers(object, &mut errors);
     }
     errors
@@ -125,7 +125,7 @@ pub(super) fn validate_update(
     validate_changes(object, old, &mut errors);
     let rules = match subresource {
         Subresource::Main => row.strategy.metadata(),
-        _ => Metadata::Changes,
+        _ => MetadataChecks::Changes,
     };
     let whole = |errors: &mut Vec<FieldError>| {
         validate_whole(row, object, |name| row.strategy.name_problems(name), errors);
@@ -140,18 +140,18 @@ pub(super) fn validate_update(
         }
     };
     match rules {
-        Metadata::Common => {}
-        Metadata::Changes => changes(&mut errors),
-        Metadata::Whole => whole(&mut errors),
-        Metadata::WholeTwice => {
+        MetadataChecks::Common => {}
+        MetadataChecks::Changes => changes(&mut errors),
+        MetadataChecks::Whole => whole(&mut errors),
+        MetadataChecks::WholeTwice => {
             whole(&mut errors);
             whole(&mut errors);
         }
-        Metadata::ChangesThenWhole => {
+        MetadataChecks::ChangesThenWhole => {
             changes(&mut errors);
             whole(&mut errors);
         }
-        Metadata::WholeThenChanges => {
+        MetadataChecks::WholeThenChanges => {
             whole(&mut errors);
             changes(&mut errors);
         }

@@ -139,7 +139,7 @@ impl Patch {
             error => invalid_patch(&error.to_string()),
         })?;
         let decoded = if is_strategic {
-            mainstay_conversion::decode::merged(row, value)
+            mainstay_conversion::decode::decode_merged(row, value)
         } else {
             mainstay_conversion::decode::decode_object(row, value)
         };

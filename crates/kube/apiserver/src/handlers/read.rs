@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) async fn get(request: &Request<'_>) -> Result<ApiResponse, Status> {
     check_revision(request)?;
     let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-    let stored = conversion::spoken(&request.server.outbound, &request.row, stored).await?;
+    let stored = conversion::convert_stored(&request.server.outbound, &request.row, stored).await?;
     response::stored(request, StatusCode::OK, &stored)
 }
 
@@ -117,7 +117,8 @@ pub(super) async fn page(
             metadata["remainingItemCount"] = remaining.into();
         }
     }
-    let items = conversion::spoken_all(&request.server.outbound, &request.row, page.items).await?;
+    let items =
+        conversion::convert_stored_list(&request.server.outbound, &request.row, page.items).await?;
     Ok(Ok(ListPage { items, metadata }))
 }
 

@@ -66,13 +66,17 @@ impl Request<'_> {
     }
 
     /// The form of the response.
-    pub(super) fn form(&self) -> Result<Form, Status> {
+    pub(super) fn form(&self) -> Result<Representation, Status> {
         // [`super::dispatch`] has refused forms that the route does not have.
-        negotiate::choose(header_text(self.headers, &ACCEPT), self.endpoint_forms(), Route::Bare)
+        negotiate::choose(
+            header_text(self.headers, &ACCEPT),
+            self.endpoint_forms(),
+            RouteKind::Unrouted,
+        )
     }
 
     /// The protobuf kind of a response in this form; none if the encoding is not protobuf.
-    pub(super) fn message_kind(&self, form: Form) -> Option<MessageKind<Arc<str>>> {
+    pub(super) fn message_kind(&self, form: Representation) -> Option<MessageKind<Arc<str>>> {
         if self.encoding != Encoding::Protobuf {
             return None;
         }
@@ -87,7 +91,7 @@ impl Request<'_> {
     }
 
     /// The forms in which the endpoint responds.
-    pub(super) fn endpoint_forms(&self) -> EndpointForms {
+    pub(super) fn endpoint_forms(&self) -> EndpointRepresentations {
         match (self.row.is_stored(), self.row.definition()) {
             (false, _) => EndpointRepresentations::Metadata,
             (true, Some(_)) => EndpointRepresentations::Messages,
@@ -102,7 +106,7 @@ impl Request<'_> {
     }
 
     /// The kind of route that kube-apiserver has for the request.
-    pub(super) fn route(&self, method: &Method) -> Route {
+    pub(super) fn route(&self, method: &Method) -> RouteKind {
         if self.row.custom().is_some() {
             RouteKind::Unrouted
         } else if self.path.name.is_empty() && *method == Method::GET {
@@ -120,7 +124,7 @@ impl Request<'_> {
             return Ok(());
         }
         let attributes = Attributes::resource(self.identity, "create", &path.group, &path.plural);
-        let attributes = attributes.in_namespace(path.scope()).named(&path.name);
+        let attributes = attributes.in_namespace(path.scope()).with_name(&path.name);
         self.server.authorizer.require(&attributes)
     }
 

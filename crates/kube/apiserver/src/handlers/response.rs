@@ -126,7 +126,7 @@ pub(super) async fn list(
 ) -> Result<ApiResponse, Status> {
     let row = &request.row;
     let form_accepted = request.form()?;
-    if let Form::Table(version) = form_accepted {
+    if let Representation::Table(version) = form_accepted {
         let options = table_options(request.server, request.query, version)?;
         let mut objects: Vec<Object> = Vec::with_capacity(items.len());
         for batch in items.chunks(YIELD_INTERVAL) {
@@ -141,7 +141,7 @@ pub(super) async fn list(
         return Ok(ApiResponse::ok(&table));
     }
     let (kind, api_version, form) = match form_accepted {
-        Form::Metadata(version) => (
+        Representation::Metadata(version) => (
             "PartialObjectMetadataList".to_owned(),
             format!("meta.k8s.io/{version}"),
             ItemForm::Metadata(version),
@@ -201,7 +201,9 @@ async fn protobuf_list(
     for batch in items.chunks(YIELD_INTERVAL) {
         for stored in batch {
             let message = match form {
-                Form::Metadata(version) => metadata_message(&kind, version, &stored.bytes()),
+                Representation::Metadata(version) => {
+                    metadata_message(&kind, version, &stored.bytes())
+                }
                 _ => request.server.messages.message_of(&request.row, &kind, stored),
             };
             let Some(message) = message else { return Ok(None) };

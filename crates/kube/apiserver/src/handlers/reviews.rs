@@ -29,8 +29,7 @@ pub(super) async fn answer(request: Request<'_>) -> Result<ApiResponse, Status> 
         "SelfSubjectReview" => review.set(&["status"], json!({"userInfo": user_info(&request)})),
         "TokenReview" => {
             let server = request.server;
-            let (reviewed, used) =
-                server.authenticator.answer_token_review(review, &server.store)?;
+            let (reviewed, used) = server.authenticator.review_token(review, &server.store)?;
             if let Some(used) = used {
                 account_tokens::record_token_use(server, &used).await;
             }

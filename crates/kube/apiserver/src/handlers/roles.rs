@@ -114,6 +114,6 @@ fn missing_rules(old: &Object, expected: &Object) -> Vec<Value> {
     let existing_rules = read(old);
     let existing_rules: Vec<&PolicyRule> = existing_rules.iter().collect();
     // The rules of the data are few.
-    let missing = cover::missing(&existing_rules, &read(expected)).unwrap_or_default();
+    let missing = cover::missing_rules(&existing_rules, &read(expected)).unwrap_or_default();
     missing.iter().filter_map(|rule| serde_json::to_value(rule).ok()).collect()
 }

@@ -6,9 +6,9 @@
 //! without becoming their manager, and vice versa.
 
 use mainstay_kinds::StatusMetadata;
-use mainstay_kinds::{KindRow, Source};
+use mainstay_kinds::{KindRow, KindSource};
 use mainstay_object::{FieldError, FieldPath, Gvk, Object};
-use mainstay_patch::apply::{Filter, PathElement, Pattern, Set};
+use mainstay_patch::apply::{FieldFilter, FieldSet, PathElement, PathPattern};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
@@ -77,8 +77,8 @@ pub(super) fn restrict(
                 StatusMetadata::NotOwners => {
                     copy_field(&mut sent, old, &["metadata", "ownerReferences"]);
                 }
-                StatusMetadata::Kept => sent = keep_metadata(sent, old),
-                StatusMetadata::Untouched => {
+                StatusMetadata::Unlisted => sent = keep_metadata(sent, old),
+                StatusMetadata::None => {
                     move_field(&mut object, &mut sent, &["metadata", "managedFields"]);
                     return object;
                 }
@@ -184,9 +184,12 @@ fn move_field(object: &mut Object, from: &mut Object, path: &[&str]) {
 }
 
 /// The fields that a write of a subresource does not manage, by version.
-pub(super) fn reset_fields(row: &KindRow, subresource: Subresource) -> BTreeMap<String, Filter> {
+pub(super) fn reset_fields(
+    row: &KindRow,
+    subresource: Subresource,
+) -> BTreeMap<String, FieldFilter> {
     match &row.source {
-        Source::Custom(custom) => {
+        KindSource::Custom(custom) => {
             let definition = &custom.definition;
             let in_version = |name: &str| definition.gvk(name).api_version();
             match subresource {
@@ -202,7 +205,7 @@ pub(super) fn reset_fields(row: &KindRow, subresource: Subresource) -> BTreeMap<
                 _ => BTreeMap::new(),
             }
         }
-        Source::BuiltIn(_) => {
+        KindSource::BuiltIn(_) => {
             let Some(filter) = builtin_reset_fields(row, subresource) else {
                 return BTreeMap::new();
             };
@@ -218,7 +221,7 @@ pub(super) fn reset_fields(row: &KindRow, subresource: Subresource) -> BTreeMap<
 }
 
 /// The same for a built-in kind, in all its versions.
-fn builtin_reset_fields(row: &KindRow, subresource: Subresource) -> Option<Filter> {
+fn builtin_reset_fields(row: &KindRow, subresource: Subresource) -> Option<FieldFilter> {
     let fields = row.strategy.reset_fields()?;
     match subresource {
         Subresource::Main => row.has_status().then(|| exclude(fields.update)),
@@ -227,16 +230,21 @@ fn builtin_reset_fields(row: &KindRow, subresource: Subresource) -> Option<Filte
         Subresource::Approval => Some(exclude(&["spec", "status.certificate"])),
         Subresource::Resize => {
             let container_field = |list, field| {
-                vec![field_pattern("spec"), field_pattern(list), Pattern::Any, field_pattern(field)]
+                vec![
+                    field_pattern("spec"),
+                    field_pattern(list),
+                    PathPattern::Any,
+                    field_pattern(field),
+                ]
             };
-            Some(Filter::Include(vec![
+            Some(FieldFilter::Include(vec![
                 container_field("containers", "resources"),
                 container_field("containers", "resizePolicy"),
                 container_field("initContainers", "resources"),
                 container_field("initContainers", "resizePolicy"),
             ]))
         }
-        Subresource::Debug => Some(Filter::Include(vec![vec![
+        Subresource::Debug => Some(FieldFilter::Include(vec![vec![
             field_pattern("spec"),
             field_pattern("ephemeralContainers"),
         ]])),
@@ -244,16 +252,16 @@ fn builtin_reset_fields(row: &KindRow, subresource: Subresource) -> Option<Filte
     }
 }
 
-fn field_pattern(field: &str) -> Pattern {
-    Pattern::Is(PathElement::field(field))
+fn field_pattern(field: &str) -> PathPattern {
+    PathPattern::Exact(PathElement::field(field))
 }
 
 /// All fields except these.
-fn exclude(fields: &[&str]) -> Filter {
-    let mut set = Set::new();
+fn exclude(fields: &[&str]) -> FieldFilter {
+    let mut set = FieldSet::new();
     for field in fields {
         let path: Vec<PathElement> = field.split('.').map(PathElement::field).collect();
         set.insert(&path);
     }
-    Filter::Exclude(set)
+    FieldFilter::Exclude(set)
 }

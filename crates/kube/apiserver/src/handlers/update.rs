@@ -12,13 +12,13 @@ use super::write::{self, WriteOutcome};
 use super::{crds, create, decode, meta, scale};
 use http::StatusCode;
 use mainstay_admission::{self as admission, Operation};
-use mainstay_conversion::decode::Decoded;
+use mainstay_conversion::decode::DecodedObject;
 use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_http::query::parse_uint;
 use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
-use mainstay_kinds::Target;
+use mainstay_kinds::WriteTarget;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
 use mainstay_store::{Change, CommitError, Expect, Stored};
@@ -30,14 +30,14 @@ pub(super) async fn update(
     subresource: Subresource,
 ) -> Result<ApiResponse, Status> {
     let options = WriteOptions::read(request, Verb::Update)?;
-    let Decoded { mut object, warnings } = decode::object(request, options.validation)?;
+    let DecodedObject { mut object, warnings } = decode::object(request, options.validation)?;
     meta::drop_duplicate_owners(request, &mut object, false);
     check_identity(request, &mut object)?;
     let may_create = subresource == Subresource::Main
         && request.row.strategy.creates_on_update()
         && object.resource_version().is_empty();
     if may_create && request.server.store.get(&request.key()).is_none() {
-        return create::create(request, Decoded { object, warnings }, &options).await;
+        return create::create(request, DecodedObject { object, warnings }, &options).await;
     }
     let unconditional = request.row.strategy.allows_unconditional_update();
     let version = if unconditional { VersionCheck::IfPresent } else { VersionCheck::Required };
@@ -116,7 +116,7 @@ pub(super) async fn apply(
     // Each conflict means that another write succeeded, so the loop ends.
     loop {
         let stored = request.server.store.get(&request.key()).ok_or_else(|| request.not_found())?;
-        let stored = conversion::spoken(&request.server.outbound, row, stored).await?;
+        let stored = conversion::convert_stored(&request.server.outbound, row, stored).await?;
         let mut old = forms::stored_form(row, &stored);
         let request_version = (!forms::is_identity(row)).then(|| forms::object(row, &stored));
         let current = request_version.as_ref().unwrap_or(&old);
@@ -273,7 +273,7 @@ fn prepare(
     }
     warnings.extend(validation_warnings);
     write::normalize(row, &mut object);
-    let target = Target { group: &row.group, subresource: subresource.name() };
+    let target = WriteTarget { group: &row.group, subresource: subresource.name() };
     warnings.extend(row.strategy.warnings(&object, Some(old), target));
     if subresource == Subresource::Main && crds::is_crd(row) {
         warnings.extend(crds::warnings(&object, Some(old)));

@@ -243,15 +243,15 @@ impl WatchStream {
         }
         Ok(match item {
             WatchItem::Added(stored) => {
-                WatchItem::Added(conversion::spoken(&server.outbound, row, stored).await?)
+                WatchItem::Added(conversion::convert_stored(&server.outbound, row, stored).await?)
             }
             WatchItem::Event(event) => {
                 let object =
                     conversion::convert_stored(&server.outbound, row, event.object.clone()).await?;
                 let previous = match &event.previous {
-                    Some(previous) => {
-                        Some(conversion::spoken(&server.outbound, row, previous.clone()).await?)
-                    }
+                    Some(previous) => Some(
+                        conversion::convert_stored(&server.outbound, row, previous.clone()).await?,
+                    ),
                     None => None,
                 };
                 WatchItem::Event(event.of_objects(object, previous))
@@ -325,7 +325,7 @@ impl WatchStream {
             _ => event.revision,
         };
         let object = &event.object;
-        if self.encoder.form == Form::Plain
+        if self.encoder.form == Representation::Plain
             && let Some(kind) = &self.encoder.message_kind
             && let Some(frame) = self.encoder.messages.event_frame(&self.encoder.row, kind, event)
         {
@@ -343,7 +343,7 @@ impl WatchStream {
 /// Encodes objects in the form of a watch.
 struct ObjectEncoder {
     row: Arc<KindRow>,
-    form: Form,
+    form: Representation,
     /// The protobuf kind, for a client that accepts protobuf.
     message_kind: Option<MessageKind<Arc<str>>>,
     messages: Arc<Messages>,
@@ -354,7 +354,7 @@ struct ObjectEncoder {
 }
 
 impl ObjectEncoder {
-    fn read(request: &Request<'_>, form: Form) -> Result<Self, Status> {
+    fn read(request: &Request<'_>, form: Representation) -> Result<Self, Status> {
         let options = response::table_options(request.server, request.query, "v1")?;
         Ok(Self {
             row: request.row.clone(),
@@ -378,7 +378,7 @@ impl ObjectEncoder {
 
     /// The frame of a stored object.
     fn stored(&mut self, kind: &str, stored: &Stored) -> Bytes {
-        if self.form == Form::Plain
+        if self.form == Representation::Plain
             && let Some(message_kind) = &self.message_kind
             && let Some(message) = self.messages.message_of(&self.row, message_kind, stored)
         {
@@ -389,8 +389,8 @@ impl ObjectEncoder {
 
     /// The frame of an object in the stored form that was written at a revision.
     fn frame(&mut self, kind: &str, bytes: &Bytes, written: u64) -> Bytes {
-        if self.form == Form::Plain {
-            return self.encoded_frame(kind, &forms::encoded(&self.row, bytes, written));
+        if self.form == Representation::Plain {
+            return self.encoded_frame(kind, &forms::encode(&self.row, bytes, written));
         }
         if let Representation::Metadata(version) = self.form
             && forms::has_metadata_as_stored(&self.row, bytes, written)
@@ -398,7 +398,7 @@ impl ObjectEncoder {
         {
             return self.encoded_frame(kind, partial.as_bytes());
         }
-        let object = forms::decoded(&self.row, bytes, written);
+        let object = forms::decode(&self.row, bytes, written);
         let value = self.in_form(&object);
         self.encoded_frame(kind, value.to_string().as_bytes())
     }
@@ -447,7 +447,7 @@ impl ObjectEncoder {
                 value["apiVersion"] = format!("meta.k8s.io/{version}").into();
                 value["kind"] = "PartialObjectMetadata".into();
             }
-            Form::Table(version) => {
+            Representation::Table(version) => {
                 // The annotation is in the object of the table row.
                 let options = TableOptions {
                     version,

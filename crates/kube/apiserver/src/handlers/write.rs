@@ -32,7 +32,7 @@ pub(super) fn validate(
         Ok(errors) => errors,
         Err(errors) => return refuse(row, object, &errors),
     };
-    if let Source::Custom(custom) = &row.source {
+    if let KindSource::Custom(custom) = &row.source {
         let new = take_value(row, object);
         let (old, previous) = match old {
             Some(old) => (Some(take_value(row, old)), Some(old)),
@@ -61,10 +61,10 @@ fn validate_by_kind(
     object: &Object,
     old: Option<&Object>,
 ) -> Result<Vec<FieldError>, Vec<FieldError>> {
-    let target = Target { group: &row.group, subresource: subresource.name() };
+    let target = WriteTarget { group: &row.group, subresource: subresource.name() };
     let mut errors = match old {
         Some(old) => meta::validate_update(row, object, old, subresource),
-        None if row.strategy.metadata() == Metadata::Common => {
+        None if row.strategy.metadata() == MetadataChecks::Common => {
             // The strategy skips metadata; the common rules follow once its own rules hold.
             let own = row.strategy.validate(object, None, target);
             return Err(if own.is_empty() { meta::validate(row, object) } else { own });
@@ -141,7 +141,7 @@ pub(super) fn apply_storage_schema(row: &KindRow, object: &mut Object) {
 /// The errors of a custom kind's schema, scale and validation rules. The rules run only if no error
 /// makes their result meaningless.
 fn validate_by_schema(
-    version: &crd::Version,
+    version: &crd::CrdVersion,
     subresource: Subresource,
     value: &Value,
     old: Option<&Value>,
@@ -245,9 +245,9 @@ pub(super) async fn put_converted(
     }
     let object = conversion::convert_to_storage(&server.outbound, row, object).await?;
     Ok(match put(request, key, object, expect, dry_run).await {
-        Ok(WriteOutcome::Stored(stored)) => {
-            Ok(WriteOutcome::Stored(conversion::spoken(&server.outbound, row, stored).await?))
-        }
+        Ok(WriteOutcome::Stored(stored)) => Ok(WriteOutcome::Stored(
+            conversion::convert_stored(&server.outbound, row, stored).await?,
+        )),
         other => other,
     })
 }

@@ -170,9 +170,9 @@ fn series(
     if !info.is_resource {
         let path = match &head.target {
             // Only existing health checks are counted.
-            Target::Health(path) => readiness.has_path(path).then_some(path.as_str())?,
-            Target::Version | Target::OpenApiV2 | Target::OpenApiV3 | Target::Root => info.path,
-            Target::Metrics => "/metrics",
+            ApiPath::Health(path) => readiness.has_path(path).then_some(path.as_str())?,
+            ApiPath::Version | ApiPath::OpenApiV2 | ApiPath::OpenApiV3 | ApiPath::Root => info.path,
+            ApiPath::Metrics => "/metrics",
             _ => return None,
         };
         return Some(Series {

@@ -242,9 +242,9 @@ fn attributes<'a>(random: &mut Random, identity: &'a Identity) -> Attributes<'a>
     }
     let group = random.pick(&GROUPS[..3]);
     Attributes::resource(identity, verb, group, random.pick(&["pods", "deployments", "jobs"]))
-        .below(random.pick(&["", "", "log", "scale"]))
+        .with_subresource(random.pick(&["", "", "log", "scale"]))
         .in_namespace(random.pick(&["", "one", "two", "three"]))
-        .named(random.pick(&["", "a", "b", "d"]))
+        .with_name(random.pick(&["", "a", "b", "d"]))
 }
 
 /// Ten thousand requests: a hundred for each of a hundred states, each of which changes the

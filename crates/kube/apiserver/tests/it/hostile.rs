@@ -152,7 +152,7 @@ async fn a_wrong_type_of_any_field_is_refused_with_400() {
 
 /// Collects bodies in each of which one field has an invalid type.
 fn collect_invalid_bodies(
-    definition: &mainstay_schema::builtin::Definition,
+    definition: &mainstay_schema::builtin::TypeDefinition,
     depth: usize,
     around: &dyn Fn(Value) -> Value,
     into: &mut Vec<Value>,

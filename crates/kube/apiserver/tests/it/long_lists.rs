@@ -54,7 +54,7 @@ fn visit(
 }
 
 /// An element; `at` makes all of its distinguishing fields unique.
-fn element(ty: &Type, at: usize) -> Value {
+fn element(ty: &FieldType, at: usize) -> Value {
     match ty {
         FieldType::String => format!("a{at}").into(),
         FieldType::Int32 | FieldType::Int64 => at.into(),

@@ -39,7 +39,7 @@ fn configuration() -> Value {
 /// Responds to a review with the result of a function.
 struct RespondWith<F>(F);
 
-impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> NativeBackend for RespondWith<F> {
+impl<F: Fn(&Value) -> Bytes + Send + Sync + 'static> InProcessBackend for RespondWith<F> {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -105,7 +105,7 @@ struct HookState {
 
 struct RecursiveHook(Arc<HookState>);
 
-impl NativeBackend for RecursiveHook {
+impl InProcessBackend for RecursiveHook {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -238,7 +238,7 @@ struct ResponseSequence {
     calls: Arc<AtomicUsize>,
 }
 
-impl NativeBackend for ResponseSequence {
+impl InProcessBackend for ResponseSequence {
     fn call(
         &self,
         request: Request<Bytes>,
@@ -282,7 +282,7 @@ async fn a_retried_or_redirected_webhook_call_stays_within_its_timeout() {
 
 /// A backend that never responds.
 struct SilentBackend(Arc<AtomicUsize>);
-impl NativeBackend for SilentBackend {
+impl InProcessBackend for SilentBackend {
     fn call(&self, _: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, BackendError>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::pending())

@@ -34,11 +34,11 @@ enum TypeSource<'a> {
     /// No value is valid.
     Nothing,
     /// A built-in definition, and whether it is atomic if a field overrides that.
-    Definition(&'a Definition, Option<bool>),
+    Definition(&'a TypeDefinition, Option<bool>),
     /// A field of a built-in definition.
-    Field(&'a builtin::Field),
+    Field(&'a builtin::FieldDefinition),
     /// The element type of a built-in list or map.
-    Inner(&'a Type),
+    Inner(&'a FieldType),
     /// A structural schema.
     Structural { schema: &'a Schema, preserves_unknown: bool, is_object_root: bool },
     /// A string.
@@ -87,7 +87,7 @@ pub(super) struct MapType<'a> {
 #[derive(Clone, Copy, Debug)]
 enum DeclaredFields<'a> {
     None,
-    Definition(&'a Definition),
+    Definition(&'a TypeDefinition),
     Structural { schema: &'a Schema, preserves_unknown: bool, is_object_root: bool },
 }
 
@@ -104,7 +104,7 @@ impl<'a> TypeRef<'a> {
     pub(super) const NOTHING: Self = Self(TypeSource::Nothing);
 
     /// A built-in type.
-    pub const fn builtin(definition: &'a Definition) -> Self {
+    pub const fn builtin(definition: &'a TypeDefinition) -> Self {
         Self(TypeSource::Definition(definition, None))
     }
 
@@ -141,7 +141,7 @@ impl<'a> TypeRef<'a> {
             TypeSource::Deduced => true,
             TypeSource::Inner(_) | TypeSource::Structural { .. } | TypeSource::Text => {
                 self.resolve().scalar == Some(ScalarType::Any)
-                    && !matches!(self.0, TypeSource::Inner(Type::Object(_)))
+                    && !matches!(self.0, TypeSource::Inner(FieldType::Object(_)))
             }
             TypeSource::Nothing
             | TypeSource::Definition(..)
@@ -259,7 +259,7 @@ impl<'a> MapType<'a> {
 
 /// The default of a built-in field. The OpenAPI documents have one for each scalar that Go writes
 /// even if it is zero.
-fn field_default(field: &builtin::Field) -> Option<&Value> {
+fn field_default(field: &builtin::FieldDefinition) -> Option<&Value> {
     static EMPTY: Value = Value::String(String::new());
     static FALSE: Value = Value::Bool(false);
     static ZERO: LazyLock<Value> = LazyLock::new(|| 0.into());
@@ -278,45 +278,49 @@ fn field_default(field: &builtin::Field) -> Option<&Value> {
     })
 }
 
-fn definition_atom(definition: &Definition, atomic: Option<bool>) -> Atom<'_> {
+fn definition_atom(definition: &TypeDefinition, atomic: Option<bool>) -> Atom<'_> {
     let atomic = atomic.unwrap_or(definition.is_atomic());
-    match definition.shape() {
-        Shape::FreeObject if definition.name() == RAW_EXTENSION => Atom::free(true),
-        Shape::Object if !definition.fields().is_empty() => {
+    match definition.json_form() {
+        JsonForm::FreeObject if definition.name() == RAW_EXTENSION => Atom::free(true),
+        JsonForm::Object if !definition.fields().is_empty() => {
             Atom::map(atomic, DeclaredFields::Definition(definition), TypeRef::NOTHING)
         }
-        Shape::Object | Shape::FreeObject => {
+        JsonForm::Object | JsonForm::FreeObject => {
             Atom::map(atomic, DeclaredFields::None, TypeRef::deduced())
         }
-        Shape::Time | Shape::MicroTime | Shape::Quantity | Shape::ParsedText => {
+        JsonForm::Time | JsonForm::MicroTime | JsonForm::Quantity | JsonForm::ParsedText => {
             Atom::scalar(ScalarType::Any)
         }
         JsonForm::Any | JsonForm::IntOrString => Atom::free(false),
     }
 }
 
-fn field_atom(field: &builtin::Field) -> Atom<'_> {
+fn field_atom(field: &builtin::FieldDefinition) -> Atom<'_> {
     let atomic_list = matches!(field.list_type, None | Some(builtin::ListType::Atomic));
     let atomic = (field.atomic || field.granular).then_some(field.atomic);
     type_atom(&field.ty, atomic, atomic_list, &field.list_map_keys)
 }
 
 fn type_atom<'a>(
-    ty: &'a Type,
+    ty: &'a FieldType,
     atomic_map: Option<bool>,
     atomic_list: bool,
     keys: &'a [Box<str>],
 ) -> Atom<'a> {
     match ty {
-        Type::String | Type::Bytes => Atom::scalar(ScalarType::String),
-        Type::Int32 | Type::Int64 | Type::Double => Atom::scalar(ScalarType::Numeric),
-        Type::Boolean => Atom::scalar(ScalarType::Boolean),
-        Type::List(element) => Atom::list(atomic_list, keys, TypeRef(TypeSource::Inner(element))),
-        Type::Map(element) => {
+        FieldType::String | FieldType::Bytes => Atom::scalar(ScalarType::String),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Double => {
+            Atom::scalar(ScalarType::Numeric)
+        }
+        FieldType::Boolean => Atom::scalar(ScalarType::Boolean),
+        FieldType::List(element) => {
+            Atom::list(atomic_list, keys, TypeRef(TypeSource::Inner(element)))
+        }
+        FieldType::Map(element) => {
             let element = TypeRef(TypeSource::Inner(element));
             Atom::map(atomic_map.unwrap_or_default(), DeclaredFields::None, element)
         }
-        Type::Object(_) => ty.definition().map_or_else(
+        FieldType::Object(_) => ty.definition().map_or_else(
             || Atom::free(false),
             |definition| definition_atom(definition, atomic_map),
         ),

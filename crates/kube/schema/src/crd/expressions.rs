@@ -35,7 +35,7 @@ enum CelType<'a> {
     /// The outer schema has no CEL type, so rules are not possible.
     Impossible,
     /// The part of the outer type.
-    Shape(&'a Shape),
+    Shape(&'a ValueShape),
 }
 
 impl<'a> RulePosition<'a> {
@@ -45,7 +45,7 @@ impl<'a> RulePosition<'a> {
     }
 
     /// The CEL type of the schema itself, if that counts.
-    pub(super) fn own_shape(&self) -> Option<Shape> {
+    pub(super) fn own_shape(&self) -> Option<ValueShape> {
         let counts = match self.cel_type {
             CelType::Undetermined => !self.schema.expressions().is_empty(),
             CelType::Own => true,
@@ -55,7 +55,7 @@ impl<'a> RulePosition<'a> {
     }
 
     /// The same position with the CEL type of the schema itself.
-    pub(super) fn with_own_shape(self, own: Option<&'a Shape>) -> Self {
+    pub(super) fn with_own_shape(self, own: Option<&'a ValueShape>) -> Self {
         let cel_type = match own {
             None => self.cel_type,
             Some(shape) if shape.is_typed() => CelType::Shape(shape),
@@ -171,7 +171,7 @@ impl RuleCosts {
         let all = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         errors.push(FieldError::forbidden(
             path,
-            exceeds_message(all, self.total, limits::DEFINITION),
+            exceeds_message(all, self.total, limits::ESTIMATE_PER_DEFINITION),
         ));
         errors
     }
@@ -203,7 +203,7 @@ pub(super) fn check(
 ) -> Vec<FieldError> {
     let path = path.child("x-kubernetes-validations");
     let scope = match position.cel_type {
-        CelType::Shape(shape) => Scope::new(shape).map(|scope| (shape, scope)),
+        CelType::Shape(shape) => RuleScope::new(shape).map(|scope| (shape, scope)),
         _ => None,
     };
     let Some((shape, scope)) = scope else {
@@ -222,7 +222,7 @@ pub(super) fn check(
 }
 
 struct RuleChecker<'a> {
-    scope: Scope<'a>,
+    scope: RuleScope<'a>,
     count: u64,
     uncorrelated: Option<&'a Trail<'a>>,
     costs: &'a mut RuleCosts,
@@ -276,14 +276,17 @@ impl RuleChecker<'_> {
     }
 
     fn check_cost(&mut self, subject: &str, cost: u64, at: &Trail<'_>) {
-        if cost > limits::RULE && !self.costs.is_unchanged {
-            self.found.push(trail::forbidden(at, exceeds_message(subject, cost, limits::RULE)));
+        if cost > limits::ESTIMATE_PER_RULE && !self.costs.is_unchanged {
+            self.found.push(trail::forbidden(
+                at,
+                exceeds_message(subject, cost, limits::ESTIMATE_PER_RULE),
+            ));
         }
         self.costs.add(at, cost);
     }
 
     /// Adds a compile error. Upstream prints the whole rule.
-    fn compile_error(&mut self, source: &Value, why: &RuleError, at: &Trail<'_>) {
+    fn compile_error(&mut self, source: &Value, why: &RuleCompileError, at: &Trail<'_>) {
         let kind = FieldErrorKind::InvalidText(go_print::rule(source));
         self.found.push(FieldError::new(&at.to_path(), kind, why.to_string()));
     }
@@ -303,7 +306,7 @@ mod tests {
             (1_000_000_001, "more than 100x"),
             (u64::MAX, "more than 100x"),
         ] {
-            let text = exceeds_message("cost", cost, limits::RULE);
+            let text = exceeds_message("cost", cost, limits::ESTIMATE_PER_RULE);
             assert!(text.contains(&format!("of {factor} (")), "{text}");
         }
     }

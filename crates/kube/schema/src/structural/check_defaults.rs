@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(super) fn check(schema: &Schema, path: &Trail<'_>) -> Vec<FieldError> {
     let mut walk = Walk {
         found: Vec::new(),
-        rule_budget: limits::OBJECT,
+        rule_budget: limits::COST_PER_OBJECT,
         budget: CheckBudget::default(),
         stopped: false,
     };

@@ -31,7 +31,7 @@ mod validate;
 use crate::strict::UnmarshalError;
 use crate::trail::Trail;
 use expressions::ValidationRule;
-use mainstay_formats::Format;
+use mainstay_formats::StringFormat;
 use mainstay_object::{FieldError, FieldErrors, FieldPath};
 use pattern::Pattern;
 use serde_json::{Map, Value};

@@ -75,7 +75,7 @@ fn mandatory_spec(object: &Object, plural: &str, spec: &Node<'_, '_>, errors: &m
         } else {
             internal_level(spec.value())
         };
-        errors.push(FieldError::new(&spec.path(), FieldErrorKind::InvalidShown(printed), detail));
+        errors.push(FieldError::new(&spec.path(), FieldErrorKind::InvalidText(printed), detail));
     }
 }
 

@@ -70,7 +70,7 @@ strategies! {
         ..WITH_GENERATION
     };
     INGRESS_CLASS = KindStrategy {
-        metadata: Metadata::ChangesThenWhole,
+        metadata: MetadataChecks::ChangesThenWhole,
         default: groups::default_ingress_class,
         field_rules: check::INGRESS_CLASS,
         validate_update: Some(check::ingress_class_update),
@@ -112,7 +112,7 @@ strategies! {
         ..ADMISSION
     };
     VALIDATING_POLICY = KindStrategy {
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
 
         default: groups::default_admission_policy,
         validate: check::validating_policy,
@@ -167,7 +167,7 @@ strategies! {
         deletion: RETURNS_OBJECT,
 
         unconditional_update: false,
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         field_rules: check::CSI_NODE,
         ..DEFAULT
     };
@@ -179,7 +179,7 @@ strategies! {
     };
     VOLUME_ATTACHMENT = KindStrategy {
         unconditional_update: false,
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
         deletion: RETURNS_OBJECT,
         ..DEFAULT
     };
@@ -193,10 +193,10 @@ strategies! {
         ..WITH_GENERATION
     };
     RESOURCE_CLAIM =
-        KindStrategy { status_metadata: StatusMetadata::Kept, deletion: RETURNS_OBJECT, ..DEFAULT };
+        KindStrategy { status_metadata: StatusMetadata::Unlisted, deletion: RETURNS_OBJECT, ..DEFAULT };
     CLAIM_TEMPLATE = KindStrategy { deletion: RETURNS_OBJECT, ..DEFAULT };
     ENDPOINT_SLICE = KindStrategy {
-        metadata: Metadata::Whole,
+        metadata: MetadataChecks::Whole,
         default: groups::default_endpoint_slice,
         prepare_create: groups::create_endpoint_slice,
         prepare_update: groups::update_endpoint_slice,
@@ -221,7 +221,7 @@ strategies! {
         ..DEFAULT
     };
     API_SERVICE = KindStrategy {
-        status_metadata: StatusMetadata::Kept,
+        status_metadata: StatusMetadata::Unlisted,
 
         validate_name: names::path_segment,
         unconditional_update: false,
@@ -237,7 +237,7 @@ strategies! {
         ..DEFAULT
     };
     FLOW_SCHEMA = KindStrategy {
-        status_metadata: StatusMetadata::Untouched,
+        status_metadata: StatusMetadata::None,
         // Tables list FlowSchemas by matching precedence.
         sort_table: |schemas| schemas.sort_by_key(|schema| schema.i64(&["spec", "matchingPrecedence"])),
 
@@ -249,7 +249,7 @@ strategies! {
         ..WITH_GENERATION
     };
     PRIORITY_LEVEL = KindStrategy {
-        status_metadata: StatusMetadata::Untouched,
+        status_metadata: StatusMetadata::None,
 
         metadata: MetadataChecks::Whole,
         default: check::default_priority_level,
@@ -274,7 +274,7 @@ strategies! {
         kept_on_update: &[&["spec"]],
 
         validate_name: |_| Vec::new(),
-        metadata: Metadata::WholeThenChanges,
+        metadata: MetadataChecks::WholeThenChanges,
         selectable_fields: &["spec.signerName"],
         default: groups::default_request,
         prepare_create: signing::prepare_create,

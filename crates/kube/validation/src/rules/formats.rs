@@ -217,19 +217,21 @@ pub(in super::super) fn network_address(address: IpAddr, length: u8) -> IpAddr {
 /// An IP address that may receive traffic. Kubernetes validates an IPv4-mapped address as IPv4; here
 /// this applies to every form that embeds an IPv4 address ([`destination::canonical`]).
 pub(in super::super) fn endpoint_address(text: &str) -> Vec<String> {
-    let Some(address) = parse_address(text) else { return words(&["must be a valid IP address"]) };
+    let Some(address) = parse_address(text) else {
+        return to_strings(&["must be a valid IP address"]);
+    };
     match destination::special_range(address) {
         Some(SpecialRange::Unspecified) => vec![format!("may not be unspecified ({text})")],
         Some(SpecialRange::Loopback) => {
-            words(&["may not be in the loopback range (127.0.0.0/8, ::1/128)"])
+            to_strings(&["may not be in the loopback range (127.0.0.0/8, ::1/128)"])
         }
         Some(SpecialRange::LinkLocal) => {
-            words(&["may not be in the link-local range (169.254.0.0/16, fe80::/10)"])
+            to_strings(&["may not be in the link-local range (169.254.0.0/16, fe80::/10)"])
         }
         Some(SpecialRange::LinkLocalMulticast) => {
-            words(&["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"])
+            to_strings(&["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"])
         }
-        // The original takes other groups, at which nobody is called.
+        // Kubernetes accepts other multicast addresses.
         Some(SpecialRange::Multicast) | None => Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use mainstay_api::{
     SubscriptionStatus, Time, names,
 };
 use mainstay_catalog::CatalogEntry;
-use mainstay_catalogsources::CatalogContent;
+use mainstay_catalogsources::SourceContent;
 use mainstay_version::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,9 +15,8 @@ use mainstay_exposition::Page;
 use mainstay_image::policy::SignaturePolicy;
 use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::ClientSettings;
-use mainstay_image::registry::Proxies;
 use mainstay_image::store::ImageStore;
-use mainstay_images::{Images, LocalName, ReadPolicy, UnreadablePolicy};
+use mainstay_images::{ImageSources, LocalName, ReadPolicy, UnreadablePolicy};
 use mainstay_object::{Object, Resource, known};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
@@ -182,7 +181,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
         })
     }
 
-    fn image_sources(&self) -> Images {
+    fn image_sources(&self) -> ImageSources {
         let named = |reference: &ImageReference| LocalName {
             reference: reference.clone(),
             only_here: reference.domain() == "localhost",

@@ -4,7 +4,7 @@ use super::ip::{self, Address};
 use crate::library::args::{compare_opaque, exactly, library_type, new_string, opaque, str, wrap};
 use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, ValueResult, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_formats::address::IpNetwork;
 use std::any::Any;
 
@@ -104,7 +104,7 @@ fn network_of(value: &Value<'_>) -> Result<IpNetwork, Error> {
 }
 
 fn parse(text: &str, work: &WorkBudget) -> Result<IpNetwork, Error> {
-    const WHAT: &str = "network address parse error during conversion from string";
+    const PREFIX: &str = "network address parse error during conversion from string";
     match IpNetwork::parse(text) {
         Ok(network) if ip::is_mapped(network.address) => {
             Err(Error::text(format!("{PREFIX}: {}", ip::mapped_address_error(text)), work))

@@ -81,10 +81,10 @@ fn complete_prefix(text: &str) -> String {
     }
 }
 
-/// The formats of schemas say only that they do not match.
-fn of_schemas(format: &str, text: &str, wrong: &str) -> Vec<String> {
+/// Formats of schemas have a fixed error.
+fn check_schema_format(format: &str, text: &str, message: &str) -> Vec<String> {
     let matches = StringFormat::parse(format).is_some_and(|format| format.matches(text));
-    if matches { Vec::new() } else { vec![wrong.to_owned()] }
+    if matches { Vec::new() } else { vec![message.to_owned()] }
 }
 
 /// A format as a value.

@@ -65,11 +65,11 @@ impl RegistryServer {
     }
 }
 
-fn index_of(documents: Vec<Value>) -> Arc<Index> {
+fn index_of(documents: Vec<Value>) -> Arc<RegistryIndex> {
     let origin = BlobOrigin { file: "a.json".into(), line: 1 };
     let documents = documents.into_iter().map(|document| (origin.clone(), document));
     let catalog: Arc<Catalog> = CatalogDocuments::of(documents).unwrap().check().unwrap();
-    Arc::new(Index::new(catalog, SystemTime::UNIX_EPOCH))
+    Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH))
 }
 
 fn package(name: &str, default: &str) -> Value {

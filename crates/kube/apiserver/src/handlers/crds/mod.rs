@@ -44,7 +44,7 @@ impl CrdAdmission {
     /// Keeps the kinds after the write. `object` is the written CRD.
     pub(super) fn commit(mut self, stored: &Stored, object: Object) {
         self.rollback = false;
-        self.kind.stored_at(stored.revision);
+        self.kind.set_stored_revision(stored.revision);
         // The clean-up writes the conditions of a CRD that is being deleted.
         if !stored.terminating {
             let (server, name) = (self.server.clone(), self.name.clone());
@@ -62,7 +62,7 @@ impl CrdAdmission {
     /// Keeps the kinds without a write.
     fn commit_unchanged(mut self, revision: u64) {
         self.rollback = false;
-        self.kind.stored_at(revision);
+        self.kind.set_stored_revision(revision);
     }
 }
 
@@ -154,15 +154,17 @@ pub(super) fn warnings(object: &Object, old: Option<&Object>) -> Vec<String> {
 pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> CrdAdmission {
     let name: Arc<str> = object.name().into();
     let previous = server.registry.custom(&name);
-    let mut definition = Definition::read(object);
+    let mut definition = CustomResourceDefinition::read(object);
     if let Some(previous) = &previous {
-        definition = definition.after(&previous.definition);
+        definition = definition.with_rules_of(&previous.definition);
     }
     let names_in_use = names_of_others(server, object);
     let names = status::names(object, &names_in_use);
-    let since = previous.as_ref().map_or(NOT_YET, |previous| previous.since_of(&definition));
-    let claims = Claims::of(&names.accepted);
-    let kind = mainstay_kinds::rows_of(object, definition, names.conflict.is_none(), claims, since);
+    let since =
+        previous.as_ref().map_or(NOT_STORED, |previous| previous.complete_since(&definition));
+    let claims = ClaimedNames::of(&names.accepted);
+    let kind =
+        mainstay_kinds::custom_kind(object, definition, names.conflict.is_none(), claims, since);
     if !dry_run {
         server.registry.put([kind.clone()]);
     }
@@ -170,10 +172,10 @@ pub(super) fn admit(server: &Arc<ApiServer>, object: &Object, dry_run: bool) -> 
 }
 
 /// The names of all other CRDs of the group.
-fn names_of_others(server: &ApiServer, object: &Object) -> Claims {
+fn names_of_others(server: &ApiServer, object: &Object) -> ClaimedNames {
     let group = object.str(&["spec", "group"]).unwrap_or_default();
     server.registry.with_custom(|kinds| {
-        let mut names_in_use = Claims::default();
+        let mut names_in_use = ClaimedNames::default();
         for other in kinds {
             if other.definition.group == group && *other.name != *object.name() {
                 names_in_use.resources.extend(other.claims.resources.iter().cloned());
@@ -231,7 +233,7 @@ async fn update_status(
             return released_name;
         };
         let accepted_names = |object: &Object| {
-            Claims::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
+            ClaimedNames::of(object.get(&["status", "acceptedNames"]).unwrap_or(&Value::Null))
         };
         released_name |= !accepted_names(&next_status).includes(&accepted_names(&object));
         track_status(server, &mut object, &mut next_status);

@@ -23,7 +23,7 @@ pub(super) struct Names {
 
 /// Compares the names of a CRD with the names that are in use in its group. A name that was
 /// accepted before stays accepted.
-pub(super) fn names(object: &Object, names_in_use: &Claims) -> Names {
+pub(super) fn names(object: &Object, names_in_use: &ClaimedNames) -> Names {
     let empty = json!({"plural": "", "kind": ""});
     let previous = object.get(&["status", "acceptedNames"]).cloned().unwrap_or(empty);
     let spec_names = object.get(&["spec", "names"]).cloned().unwrap_or_default();
@@ -79,7 +79,11 @@ fn copy(from: &Value, to: &mut Value, field: &str) {
 }
 
 /// The CRD with the next change of its status; none if the status is complete.
-pub(super) fn next_status(object: &Object, names_in_use: &Claims, now: &str) -> Option<Object> {
+pub(super) fn next_status(
+    object: &Object,
+    names_in_use: &ClaimedNames,
+    now: &str,
+) -> Option<Object> {
     let (names_differ, is_protected) =
         (names_differ(object), is_protected(object.str(&["spec", "group"]).unwrap_or_default()));
     if !(names_differ || needs_established(object) || is_protected) {
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn free_names_are_accepted_and_then_established() {
-        let names_in_use = Claims::default();
+        let names_in_use = ClaimedNames::default();
         let first = next_status(&definition(), &names_in_use, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=NoConflicts", "Established=Installing"]);
         assert_eq!(first.get(&["status", "acceptedNames"]), first.get(&["spec", "names"]));
@@ -259,7 +263,7 @@ mod tests {
     #[test]
     fn a_conflicting_name_is_not_accepted_but_the_others_are() {
         let names_in_use =
-            Claims { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
+            ClaimedNames { resources: ["x".to_owned()].into(), kinds: ["A".to_owned()].into() };
         let first = next_status(&definition(), &names_in_use, "now").unwrap();
         assert_eq!(reasons(&first), ["NamesAccepted=KindConflict", "Established=NotAccepted"]);
         let accepted = first.get(&["status", "acceptedNames"]).unwrap();
@@ -268,7 +272,7 @@ mod tests {
             json!({"plural": "as", "singular": "a", "kind": "", "listKind": "AList"})
         );
         assert_eq!(next_status(&first, &names_in_use, "later"), None);
-        assert!(next_status(&first, &Claims::default(), "later").is_some());
+        assert!(next_status(&first, &ClaimedNames::default(), "later").is_some());
     }
 
     #[test]
@@ -277,7 +281,7 @@ mod tests {
         object.set(&["spec", "group"], "b.k8s.io".into());
         let annotations = json!({"api-approved.kubernetes.io": "unapproved, a test"});
         object.set(&["metadata", "annotations"], annotations);
-        let names_in_use = Claims::default();
+        let names_in_use = ClaimedNames::default();
         while let Some(next) = next_status(&object, &names_in_use, "now") {
             object = next;
         }

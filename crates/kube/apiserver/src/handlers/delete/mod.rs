@@ -64,7 +64,7 @@ pub(super) fn deletion_response(
     let code = if is_held && cascades { StatusCode::ACCEPTED } else { StatusCode::OK };
     match removed {
         Removal::Deleted(stored) | Removal::WouldDelete(stored)
-            if !row.strategy.deletion().answers_object =>
+            if !row.strategy.deletion().returns_object =>
         {
             let object = stored.object();
             Ok(ApiResponse::deleted(&row.group, &row.plural, object.name(), object.uid()))

@@ -49,7 +49,7 @@ pub(in crate::handlers) async fn remove(
             .store
             .get(key)
             .ok_or_else(|| Status::not_found(&row.group, &row.plural, name))?;
-        let stored = conversion::spoken(&server.outbound, row, stored).await?;
+        let stored = conversion::convert_stored(&server.outbound, row, stored).await?;
         match remove_once(server, row, stored, options, review).await {
             Err(RemoveError::Refused(status)) => return Err(*status),
             Err(RemoveError::Commit(CommitError::Stale { .. }))
@@ -99,11 +99,13 @@ async fn remove_once(
     if (is_held || marked.graceful) && marked.object != old {
         let expect = Expect::Revision(stored.revision);
         let refused = |status: Status| RemoveError::Refused(status.into());
-        let object =
-            conversion::to_storage(&server.outbound, row, marked.object).await.map_err(refused)?;
+        let object = conversion::convert_to_storage(&server.outbound, row, marked.object)
+            .await
+            .map_err(refused)?;
         let written = write_mark(server, row, &stored.key, object, expect).await;
         stored = written.map_err(RemoveError::Commit)?;
-        stored = conversion::spoken(&server.outbound, row, stored).await.map_err(refused)?;
+        stored =
+            conversion::convert_stored(&server.outbound, row, stored).await.map_err(refused)?;
     }
     if is_held {
         return Ok(Removal::Held(stored));

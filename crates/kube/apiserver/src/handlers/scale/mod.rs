@@ -42,7 +42,7 @@ pub(super) async fn answer(request: &Request<'_>, method: &Method) -> Result<Api
     let changed = if *method == Method::PUT {
         let options = WriteOptions::read(request, Verb::Update)?;
         let decoded = decode::built_in_object(request, &gvk, options.validation);
-        let Decoded { object: mut sent, warnings } =
+        let DecodedObject { object: mut sent, warnings } =
             decoded.map_err(|status| conversion_failure(row, status))?;
         update::check_identity(request, &mut sent)?;
         update::apply(request, Subresource::Scale, &options, |current, _| {

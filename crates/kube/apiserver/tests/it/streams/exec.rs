@@ -15,7 +15,7 @@ async fn api() -> Api {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
     set_container_status(&api, "p", running()).await;
-    api.server.put_native_pod("default", "p", Arc::new(Shell));
+    api.server.add_in_process_pod("default", "p", Arc::new(Shell));
     api
 }
 

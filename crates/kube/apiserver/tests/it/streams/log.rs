@@ -24,11 +24,11 @@ struct CountingPod {
     lines_read: Arc<AtomicUsize>,
 }
 
-impl NativePod for CountingPod {
-    fn log(&self, container: &str, previous: bool) -> Option<Log> {
+impl InProcessPod for CountingPod {
+    fn log(&self, container: &str, previous: bool) -> Option<ContainerLog> {
         let lines_read = self.lines_read.clone();
-        (container != "mute").then(|| Log {
-            kept: if previous {
+        (container != "mute").then(|| ContainerLog {
+            existing: if previous {
                 vec![line(-9, "before")]
             } else {
                 let texts = ["one", "two", "three", "four"];
@@ -50,7 +50,7 @@ async fn log_options_select_a_part_of_the_log() {
     let api = Api::new().await;
     pod(&api, "p", &["c"], true).await;
     set_container_status(&api, "p", running()).await;
-    api.server.put_native_pod("default", "p", Arc::new(CountingPod::default()));
+    api.server.add_in_process_pod("default", "p", Arc::new(CountingPod::default()));
     // The clock shows 03:04:05.
     for (query, expected) in [
         ("", "one\ntwo\nthree\nfour\n"),
@@ -137,8 +137,8 @@ async fn the_log_of_a_waiting_container_is_refused_with_its_reason() {
         ),
         (405, true)
     );
-    api.server.put_native_pods(|pod| {
-        (pod.name() == "p").then(|| Arc::new(CountingPod::default()) as Arc<dyn NativePod>)
+    api.server.add_in_process_pods(|pod| {
+        (pod.name() == "p").then(|| Arc::new(CountingPod::default()) as Arc<dyn InProcessPod>)
     });
     assert_eq!(api.get(&log).await.refused(), (400, format!("{which} has no log")));
 }
@@ -150,7 +150,7 @@ async fn a_log_is_produced_at_the_speed_of_its_reader() {
     set_container_status(&api, "p", running()).await;
     let handler = CountingPod::default();
     let lines_read = handler.lines_read.clone();
-    api.server.put_native_pod("default", "p", Arc::new(handler));
+    api.server.add_in_process_pod("default", "p", Arc::new(handler));
     let request = Request::get(format!("{PODS}/p/log?follow=true&tailLines=0"));
     let mut body = api.send(request.body(Full::new(Bytes::new())).unwrap()).await.into_body();
     assert_eq!(lines_read.load(Ordering::Relaxed), 0);

@@ -16,7 +16,7 @@ pub struct CompiledRules {
 #[derive(Debug)]
 pub(in crate::structural) struct Node {
     /// The CEL type of the value.
-    pub(super) shape: Shape,
+    pub(super) shape: ValueShape,
     /// Whether there are rules but no CEL type for them.
     pub(super) is_untyped: bool,
     /// One for each rule of the schema.
@@ -35,7 +35,7 @@ pub(in crate::structural) struct Node {
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     /// The program, or the compile error.
-    pub(super) program: Result<Program, RuleError>,
+    pub(super) program: Result<Program, RuleCompileError>,
     pub(super) uses_old: bool,
     /// Whether the error names the rule's `fieldPath`: not if the message expression is invalid.
     pub(super) uses_field_path: bool,
@@ -64,7 +64,7 @@ impl Node {
         self.properties.get(found).map(|property| &property.1)
     }
 
-    fn new(schema: &Schema, shape: &Shape) -> Option<Self> {
+    fn new(schema: &Schema, shape: &ValueShape) -> Option<Self> {
         let (mut rules, mut is_untyped) = (Vec::new(), false);
         if !schema.expressions().is_empty() {
             match RuleScope::new(shape) {
@@ -117,7 +117,7 @@ impl Node {
 }
 
 impl CompiledRule {
-    fn new(rule: &ValidationRule, scope: &Scope<'_>) -> Self {
+    fn new(rule: &ValidationRule, scope: &RuleScope<'_>) -> Self {
         let compiled = scope.rule(&rule.rule, rule.optional_old);
         let message = match &compiled {
             Ok(_) if !rule.message_expression.is_empty() => {

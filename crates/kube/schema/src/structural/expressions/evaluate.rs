@@ -47,13 +47,13 @@ impl CompiledRules {
         object: &Map<String, Value>,
         old: Option<&Map<String, Value>>,
     ) -> RuleEvaluation {
-        let mut walk = Walk::new(limits::OBJECT);
+        let mut walk = Walk::new(limits::COST_PER_OBJECT);
         let new = Part::Whole(object);
         let old = old.map(Part::Whole);
         let pair = old.map(|old| Pair::new(schema, new, old));
         let correlation = Correlation { here: pair.as_ref(), above: None };
         walk.part(&self.root, schema, new, old, correlation, &Trail::default());
-        RuleEvaluation { cost: limits::OBJECT - walk.remaining, ..walk.result }
+        RuleEvaluation { cost: limits::COST_PER_OBJECT - walk.remaining, ..walk.result }
     }
 }
 
@@ -112,7 +112,7 @@ impl<'a> Part<'a> {
     }
 
     /// The CEL value.
-    fn cel_value(self, shape: &'a Shape) -> Outcome<'a> {
+    fn cel_value(self, shape: &'a ValueShape) -> ValueResult<'a> {
         match self {
             Self::Value(value) => shape.view(value, &WorkBudget::unlimited()),
             Self::Whole(fields) => Ok(Val::Object(ObjectValue::Json { fields, shape })),
@@ -195,7 +195,7 @@ struct Walk {
     /// The remaining cost budget.
     remaining: u64,
     /// The budget of one evaluation.
-    budget: Budget<'static>,
+    budget: CostBudget<'static>,
     /// Bytes of errors and warnings.
     size: usize,
     /// Whether evaluation stops.
@@ -204,13 +204,18 @@ struct Walk {
 
 /// The variables of the rules of one value.
 struct Variables<'a> {
-    this: Outcome<'a>,
+    this: ValueResult<'a>,
     /// The old value, if any rule uses it.
-    old: Option<Outcome<'a>>,
+    old: Option<ValueResult<'a>>,
 }
 
 impl<'a> Variables<'a> {
-    fn eval(&self, program: &'a Program, optional: bool, budget: &mut Budget<'_>) -> Outcome<'a> {
+    fn eval(
+        &self,
+        program: &'a Program,
+        optional: bool,
+        budget: &mut CostBudget<'_>,
+    ) -> ValueResult<'a> {
         let this = (SELF, self.this.clone()?);
         let old = self.old.clone().transpose()?;
         match (old, optional) {
@@ -229,7 +234,7 @@ impl Walk {
         Self {
             result: RuleEvaluation::default(),
             remaining: budget,
-            budget: Budget::new(limits::CALL),
+            budget: CostBudget::new(limits::COST_PER_CALL),
             size: 0,
             stopped: false,
         }
@@ -399,7 +404,7 @@ impl Walk {
                 return None;
             }
         };
-        self.budget.renew(limits::CALL);
+        self.budget.renew(limits::COST_PER_CALL);
         let outcome = variables.eval(program, expression.optional_old, &mut self.budget);
         if self.budget.spent() > self.remaining {
             self.stop(schema, trail, OUT_OF_BUDGET);
@@ -435,7 +440,7 @@ impl Walk {
         let Some(program) = program else {
             return Violation::Message(expression.default_message());
         };
-        self.budget.renew(limits::CALL);
+        self.budget.renew(limits::COST_PER_CALL);
         let outcome = variables.eval(program, false, &mut self.budget);
         if self.budget.spent() > self.remaining {
             self.stopped = true;
@@ -455,8 +460,9 @@ impl Walk {
             Ok(Val::String(text)) => Some(text.as_str().trim()),
             _ => None,
         };
-        let is_valid =
-            |text: &&str| !text.is_empty() && text.len() <= limits::MESSAGE && !text.contains('\n');
+        let is_valid = |text: &&str| {
+            !text.is_empty() && text.len() <= limits::MESSAGE_BYTES && !text.contains('\n')
+        };
         match message.filter(is_valid) {
             Some(message) => Violation::Message(message.to_owned()),
             None => Violation::Message(expression.default_message()),

@@ -5,18 +5,18 @@ use mainstay_cel::kubernetes::{ListShape, ShapeProperty, ValueShape};
 use serde_json::Value;
 
 /// The CEL type of a schema's values. `root`: they are objects with type and metadata.
-pub(crate) fn shape(schema: &Schema, root: bool) -> Shape {
+pub(crate) fn shape(schema: &Schema, root: bool) -> ValueShape {
     non_null(schema, root).nullable(schema.nullable)
 }
 
 impl Schema {
     /// The CEL type of whole objects of this schema.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> ValueShape {
         shape(self, true)
     }
 }
 
-fn non_null(schema: &Schema, root: bool) -> Shape {
+fn non_null(schema: &Schema, root: bool) -> ValueShape {
     let rules = schema.rules.as_deref();
     let bound = |pick: fn(&super::super::Rules) -> Option<i64>| {
         let bound = rules.and_then(pick)?;
