@@ -5,7 +5,7 @@
 //! certificate or a bearer token belongs to is found later, for each request ([`mainstay_auth::authn`]).
 //!
 //! The port defends itself: handshakes and request heads have deadlines, heads have a size, who takes
-//! nothing of an answer is cut, connections have shares ([`mainstay_port::Room`]), those of
+//! nothing of an answer is cut, connections have shares ([`mainstay_port::ConnectionLimit`]), those of
 //! HTTP/2 on which nothing is asked end, and one that does not speak TLS is told so in plain words.
 //!
 //! Connections on which nobody has proved who it is (strangers) take half of the room at most. For a
@@ -31,7 +31,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mainstay_auth::authn::Shown;
-use mainstay_port::{Paced, Received, Room, Seat, Streams};
+use mainstay_port::{ConnectionHandle, ConnectionLimit, PacedBody, StreamExecutor, TrackedBody};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
@@ -64,7 +64,7 @@ pub struct Limits {
     pub handshake: Duration,
     /// For the head of a request, and for an idle HTTP/1.1 connection to send its next one.
     pub head: Duration,
-    /// Bytes of the head of a request. Those of strangers together are bounded by [`Room`].
+    /// Bytes of the head of a request. Those of strangers together are bounded by [`ConnectionLimit`].
     pub heads: usize,
     /// Headers of an HTTP/1.1 request.
     pub headers: usize,
@@ -106,7 +106,7 @@ pub struct Peer {
     /// Where it connects from.
     pub address: SocketAddr,
     /// The place of its connection, which whoever verifies a proof of it says.
-    pub seat: Seat,
+    pub seat: ConnectionHandle,
 }
 
 impl Peer {
@@ -130,7 +130,7 @@ pub async fn serve<S, B>(
     shutdown: CancellationToken,
     service: S,
 ) where
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<TrackedBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -140,8 +140,8 @@ pub async fn serve<S, B>(
 {
     let port = Port { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
     let serve = |stream, address, seat| port.clone().connection(stream, address, seat);
-    let room = Room::guarded(limits.connections);
-    mainstay_port::connections(listener, room, limits.grace, &port.shutdown, serve).await;
+    let room = ConnectionLimit::authenticated(limits.connections);
+    mainstay_port::accept_connections(listener, room, limits.grace, &port.shutdown, serve).await;
 }
 
 /// What every connection needs.
@@ -155,7 +155,7 @@ struct Port<S> {
 
 impl<S, B> Port<S>
 where
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<TrackedBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -166,7 +166,7 @@ where
     /// Serves a connection from its first byte to its last. What is needed only to open it lies on
     /// the heap and goes before the first request: most connections carry a watch and nothing else
     /// for half an hour, so that their number is a question of memory.
-    async fn connection(self, stream: TcpStream, address: SocketAddr, seat: Seat) {
+    async fn connection(self, stream: TcpStream, address: SocketAddr, seat: ConnectionHandle) {
         let Some(connection) = Box::pin(self.open(stream, address, seat)).await else { return };
         if let Err(error) = connection.await {
             tracing::debug!(%address, %error, "a connection broke");
@@ -177,7 +177,7 @@ where
         self,
         stream: TcpStream,
         address: SocketAddr,
-        seat: Seat,
+        seat: ConnectionHandle,
     ) -> Option<BoxFuture<'static, hyper::Result<()>>> {
         // Answers are small and latency counts more than packets.
         let _ = stream.set_nodelay(true);
@@ -214,10 +214,10 @@ where
         let asked = RequestCount::default();
         let (counter, seat) = (asked.clone(), peer.seat.clone());
         let (own, receiver) = (seat.clone(), seat.clone());
-        let strangers = stranger(asked.clone(), move || own.is_proven(), limits.stranger);
+        let strangers = stranger(asked.clone(), move || own.is_authenticated(), limits.stranger);
         let strangers: BoxFuture<'static, ()> = Box::pin(strangers);
         let service = service_fn(move |request: Request<Incoming>| {
-            let (mut request, read) = Received::watch(request);
+            let (mut request, read) = TrackedBody::track(request);
             request.extensions_mut().insert(peer.clone());
             let answer = service.clone().oneshot(request);
             let ended = ended.clone();
@@ -225,15 +225,17 @@ where
             async move {
                 let mut answer = answer.await?;
                 // A refusal that came before the body was read ends the connection.
-                read.announce(answer.status(), answer.headers_mut());
-                Ok::<_, Infallible>(answer.map(|body| Paced::new(Ending::new(body, &ended, asked))))
+                read.close_if_unread(answer.status(), answer.headers_mut());
+                Ok::<_, Infallible>(
+                    answer.map(|body| PacedBody::new(Ending::new(body, &ended, asked))),
+                )
             }
         });
         // The handshake has settled the version, so the first bytes need not be guessed at. The
         // state of HTTP/2 is many times that of HTTP/1.1: each is made for itself.
         if http2 {
             let io = TokioIo::new(Gathered::new(Patient::new(stream, receiver, limits.unread)));
-            let streams = Streams::new(limits.unread);
+            let streams = StreamExecutor::new(limits.unread);
             let stuck = streams.stuck();
             let mut builder = http2::Builder::new(streams);
             builder
@@ -288,7 +290,7 @@ struct Counts {
 /// A request until its answer is sent.
 struct Open {
     counts: Arc<Counts>,
-    _request: mainstay_port::Request,
+    _request: mainstay_port::RequestGuard,
 }
 
 impl Drop for Open {
@@ -298,10 +300,10 @@ impl Drop for Open {
 }
 
 impl RequestCount {
-    fn another(&self, seat: &Seat) -> Open {
+    fn another(&self, seat: &ConnectionHandle) -> Open {
         self.0.all.fetch_add(1, Ordering::Relaxed);
         self.0.open.fetch_add(1, Ordering::Relaxed);
-        Open { counts: Arc::clone(&self.0), _request: seat.begin() }
+        Open { counts: Arc::clone(&self.0), _request: seat.begin_request() }
     }
 
     /// Waits until nothing was asked for a while.

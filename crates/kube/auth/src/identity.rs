@@ -1,6 +1,6 @@
 //! User identity: name, uid, groups and extra fields, as authentication proved them.
 
-use mainstay_port::Client;
+use mainstay_port::ConnectionOwner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,13 +87,13 @@ impl Identity {
 
     /// Whose connections count as one client's at a port. The service accounts of a namespace are one:
     /// whoever may make one of them may make thousands.
-    pub fn client(&self) -> Client<'_> {
+    pub fn client(&self) -> ConnectionOwner<'_> {
         if self.is_in(MASTERS) {
-            return Client::Administrator;
+            return ConnectionOwner::Administrator;
         }
         let namespace =
             self.0.groups.iter().find(|group| group.starts_with("system:serviceaccounts:"));
-        Client::User(namespace.unwrap_or(&self.0.user))
+        ConnectionOwner::User(namespace.unwrap_or(&self.0.user))
     }
 
     /// Uid of the user; empty if there is none.
@@ -128,7 +128,7 @@ mod tests {
             Identity::new(format!("system:serviceaccount:shop:{name}"), groups.map(str::to_owned))
         };
         assert_eq!(account("a").client(), account("b").client());
-        assert_eq!(Identity::new("jane", []).client(), Client::User("jane"));
-        assert_eq!(Identity::admin().client(), Client::Administrator);
+        assert_eq!(Identity::new("jane", []).client(), ConnectionOwner::User("jane"));
+        assert_eq!(Identity::admin().client(), ConnectionOwner::Administrator);
     }
 }

@@ -104,7 +104,7 @@ impl ApiServer {
             Ok((identity, warnings)) => {
                 // Before anything else: there is room for those who say who they are.
                 if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
-                    peer.seat.prove(identity.client());
+                    peer.seat.mark_authenticated(identity.client());
                 }
                 (Ok(identity), warnings)
             }

@@ -2,9 +2,9 @@
 //!
 //! A connection whose other end does not read is cut after a while ([`Patient`]): until then it holds
 //! what its buffers hold, and nothing that is made on demand is made. Single streams of HTTP/2 that are
-//! left unread end after the same while ([`mainstay_port::Streams`]).
+//! left unread end after the same while ([`mainstay_port::StreamExecutor`]).
 
-use mainstay_port::Seat;
+use mainstay_port::ConnectionHandle;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -18,14 +18,14 @@ use tokio::time::{Sleep, sleep};
 #[derive(Debug)]
 pub(super) struct Patient<S> {
     stream: S,
-    seat: Seat,
+    seat: ConnectionHandle,
     patience: Duration,
     /// There while the other end takes nothing.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    pub(super) const fn new(stream: S, seat: Seat, patience: Duration) -> Self {
+    pub(super) const fn new(stream: S, seat: ConnectionHandle, patience: Duration) -> Self {
         Self { stream, seat, patience, waiting: None }
     }
 
@@ -89,7 +89,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.seat.received(buffer.filled().len() - before);
+        self.seat.count_received(buffer.filled().len() - before);
         outcome
     }
 }
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_cut_and_who_takes_a_little_is_not() {
         let (near, mut far) = tokio::io::duplex(10);
-        let mut patient = Patient::new(near, Seat::default(), WHILE);
+        let mut patient = Patient::new(near, ConnectionHandle::default(), WHILE);
         let write = async { patient.write_all(&[0; 40]).await };
         let read = async {
             for _ in 0..3 {

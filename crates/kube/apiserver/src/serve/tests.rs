@@ -5,7 +5,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
-use mainstay_port::Client;
+use mainstay_port::ConnectionOwner;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -40,12 +40,12 @@ async fn start(limits: Limits) -> Running {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let authn = pki.authenticator(Clock::system()).unwrap();
-    let service = tower::service_fn(move |request: Request<Received>| {
+    let service = tower::service_fn(move |request: Request<TrackedBody>| {
         let authn = authn.clone();
         async move {
             let peer = request.extensions().get::<Peer>().unwrap().clone();
             let body = if request.uri().path() == "/watch" {
-                peer.seat.prove(Client::Administrator);
+                peer.seat.mark_authenticated(ConnectionOwner::Administrator);
                 let lines =
                     futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("1\n")))]);
                 Either::Left(StreamBody::new(lines.chain(futures::stream::pending())))
@@ -55,7 +55,7 @@ async fn start(limits: Limits) -> Running {
                 if let Ok(proof) = &proof
                     && !proof.identity.is_anonymous()
                 {
-                    peer.seat.prove(proof.identity.client());
+                    peer.seat.mark_authenticated(proof.identity.client());
                 }
                 let user = proof
                     .map_or_else(|status| status.message, |proof| proof.identity.user().to_owned());
@@ -247,13 +247,13 @@ async fn a_stranger_goes_when_it_asks_for_nothing_and_who_has_proved_itself_stay
     let asked = RequestCount::default();
     assert!(cut(&asked, false).await.is_ok(), "it has sent no request");
     assert!(cut(&asked, true).await.is_err(), "it may be silent");
-    let open = asked.another(&Seat::default());
+    let open = asked.another(&ConnectionHandle::default());
     assert!(cut(&asked, false).await.is_err(), "its answer is under way");
     drop(open);
     let again = asked.clone();
     let busy = tokio::spawn(async move {
         for _ in 0..9 {
-            drop(again.another(&Seat::default()));
+            drop(again.another(&ConnectionHandle::default()));
             sleep(LONG / 3).await;
         }
     });
@@ -267,14 +267,14 @@ async fn a_connection_holds_little_besides_its_buffers() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
-    let service = tower::service_fn(|_: Request<Received>| async {
+    let service = tower::service_fn(|_: Request<TrackedBody>| async {
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
     });
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
     let acceptor = TlsAcceptor::from(pki.server_config().unwrap());
     let (limits, shutdown) = (Limits::default(), CancellationToken::new());
     let port = Port { acceptor, limits, shutdown, service };
-    let connection = port.connection(stream, address, Seat::default());
+    let connection = port.connection(stream, address, ConnectionHandle::default());
     assert!(size_of_val(&connection) < 1024, "{}", size_of_val(&connection));
 }
 
@@ -314,7 +314,7 @@ async fn connection_header(alpn: &str, path: &str, body: &[u8]) -> Option<String
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let service = tower::service_fn(|request: Request<Received>| async {
+    let service = tower::service_fn(|request: Request<TrackedBody>| async {
         if request.uri().path() == "/read" {
             request.into_body().collect().await.unwrap();
         }

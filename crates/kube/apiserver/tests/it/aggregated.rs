@@ -246,7 +246,7 @@ async fn echo() -> (u16, Pki, CancellationToken) {
     let pki = Pki::ephemeral(&clock, &["things.default.svc".to_owned()]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let other = tower::service_fn(|mut request: Request<mainstay_port::Received>| async move {
+    let other = tower::service_fn(|mut request: Request<mainstay_port::TrackedBody>| async move {
         let mut response = Response::new(Full::new(Bytes::from_static(b"{\"resources\":[]}")));
         if request.headers().get("upgrade").is_some_and(|to| to == "shout/1") {
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

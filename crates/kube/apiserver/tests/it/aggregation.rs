@@ -223,7 +223,7 @@ async fn a_server_on_the_host_is_asked_in_the_clients_name() {
     let pki = Pki::ephemeral(&clock, &["things.default.svc".to_owned()]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let other = tower::service_fn(|request: Request<mainstay_port::Received>| async move {
+    let other = tower::service_fn(|request: Request<mainstay_port::TrackedBody>| async move {
         let text = |name: &str| {
             let value = request.headers().get(name).and_then(|value| value.to_str().ok());
             value.unwrap_or_default().to_owned()
