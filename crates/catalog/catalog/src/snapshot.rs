@@ -20,7 +20,7 @@ use crate::{
     read::ReadBlob,
     rule::Rule,
 };
-use mainstay_files::{Draft, Durability};
+use mainstay_files::{AtomicFile, Durability};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -140,7 +140,7 @@ impl Catalog {
             for (_, packed) in &kept {
                 hash.update(&packed.stored);
             }
-            let mut draft = Draft::begin(path)?;
+            let mut draft = AtomicFile::create(path)?;
             let mut out = BufWriter::new(&mut draft);
             for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
                 out.write_all(part)?;

@@ -15,7 +15,7 @@ use crate::resolve::{self, Io};
 use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_explain::{
     Answer, EVERYWHERE, Hidden, Kind, NEARBY, Target, World, explain, namespaces_of_events,
 };
@@ -219,7 +219,10 @@ async fn list_objects(cluster: &impl ClusterHandle, namespace: &str) -> Result<L
 /// Reads a saved state.
 fn read_state(io: &mut Io<'_>, file: &str, objects: &mut Vec<Object>) -> Result<(), Failure> {
     let text = resolve::read_text(io, file)?;
-    let place = |line| Place { line, ..Place::file(if file == "-" { "<stdin>" } else { file }) };
+    let place = |line| FileLocation {
+        line,
+        ..FileLocation::file(if file == "-" { "<stdin>" } else { file })
+    };
     let refuse = |line, why: &str| {
         Failure::usage(
             Cause::new(escape_controls(why))

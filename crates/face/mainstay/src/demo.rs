@@ -12,7 +12,7 @@ use crate::sample;
 use crate::stop::StopSignals;
 use crate::subsystems::Selected;
 use crate::supervise::Startup;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::args::{CatalogMode, Profile};
 use mainstay_cli::config::{CatalogFolder, Data, Demo, Network, runtime_folder};
 use mainstay_cli::defaults::DefaultCatalogs;
@@ -86,9 +86,9 @@ fn interrupted() -> Cause {
 /// The temporary folder of the demo, which will hold the administrator's key.
 fn work_folder() -> Result<PrivateFolder, Cause> {
     let parent = runtime_folder();
-    PrivateFolder::make_in(&parent, "mainstay-demo-").map_err(|error| {
+    PrivateFolder::create_in(&parent, "mainstay-demo-").map_err(|error| {
         Cause::new("the demo's folder cannot be made")
-            .at(Place::file(parent))
+            .at(FileLocation::file(parent))
             .because(Cause::new(mainstay_cli::config::reason(&error)))
             .remedy("name another folder for temporary files with TMPDIR")
     })

@@ -6,7 +6,7 @@
 use super::error::TlsConfigError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mainstay_tls::{Anybody, Judge, Shown};
+use mainstay_tls::{AnyCertificate, CertificateVerifier, PresentedCertificate};
 use parking_lot::Mutex;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
@@ -57,14 +57,15 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
 }
 
 fn settings(bundle: &str) -> Result<Arc<ClientConfig>, TlsConfigError> {
-    let mut config = mainstay_tls::judged(Bundle::new(bundle)?)?.with_no_client_auth();
+    let mut config =
+        mainstay_tls::builder_with_verifier(Bundle::new(bundle)?)?.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
 /// TLS settings of a client that takes any certificate and shows none: what proxies to pods are.
 pub fn insecure_client() -> Result<Arc<ClientConfig>, TlsConfigError> {
-    let config = mainstay_tls::judged(Anybody)?;
+    let config = mainstay_tls::builder_with_verifier(AnyCertificate)?;
     Ok(Arc::new(config.with_no_client_auth()))
 }
 
@@ -93,9 +94,9 @@ impl Bundle {
     }
 }
 
-impl Judge for Bundle {
-    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
-        let Shown { certificate, intermediates, name, ocsp, now } = *shown;
+impl CertificateVerifier for Bundle {
+    fn verify(&self, presented: &PresentedCertificate<'_>) -> Result<(), Error> {
+        let PresentedCertificate { certificate, intermediates, name, ocsp, now } = *presented;
         if self.trusted.iter().any(|one| one.as_ref() == certificate.as_ref()) {
             in_time(certificate, now)?;
             return verify_server_name(&ParsedCertificate::try_from(certificate)?, name);

@@ -19,7 +19,7 @@ mod pods;
 mod row;
 mod workloads;
 
-pub use age::human;
+pub use age::format_age;
 
 use builtin::Printer;
 use jiff::Timestamp;
@@ -267,7 +267,7 @@ fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
         ("date", Value::String(text)) if text.is_empty() => "<unknown>".into(),
         ("date", Value::String(text)) => match text.parse::<Timestamp>() {
-            Ok(time) => human(now.duration_since(time)).into(),
+            Ok(time) => format_age(now.duration_since(time)).into(),
             Err(_) => "<invalid>".into(),
         },
         _ => Value::Null,

@@ -17,7 +17,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioIo},
 };
-use mainstay_tls::Anybody;
+use mainstay_tls::AnyCertificate;
 use parking_lot::Mutex;
 use rustls::{RootCertStore, pki_types::ServerName};
 use std::{
@@ -71,14 +71,14 @@ pub(super) struct Transport {
 #[derive(Clone)]
 enum Judgement {
     Roots(Arc<RootCertStore>),
-    Anybody,
+    AnyCertificate,
 }
 
 impl Judgement {
     /// Settings of TLS, for a registry with certificates of its own or for all others.
     fn connector(&self, special: Option<&Certificates>) -> Result<TlsConnector, rustls::Error> {
         let builder = match self {
-            Self::Anybody => mainstay_tls::judged(Anybody)?,
+            Self::AnyCertificate => mainstay_tls::builder_with_verifier(AnyCertificate)?,
             Self::Roots(roots) => {
                 let mut roots = RootCertStore::clone(roots);
                 let more = special.map(|special| special.authorities.clone());
@@ -155,7 +155,7 @@ impl Transport {
         };
         Ok(Self {
             verified: client(Judgement::Roots(Arc::new(roots)))?,
-            unverified: client(Judgement::Anybody)?,
+            unverified: client(Judgement::AnyCertificate)?,
             special,
         })
     }

@@ -90,7 +90,7 @@ fn chosen(chosen: &crate::Chosen) -> Value {
 /// A tree of causes: `what`, and where there are any `place`, `because` and `remedies`.
 pub fn cause_json(cause: &Cause) -> Value {
     let mut value = json!({"what": cause.what()});
-    if let Some(place) = cause.place() {
+    if let Some(place) = cause.location() {
         value["place"] = json!(place.to_string());
     }
     if !cause.children().is_empty() {

@@ -9,7 +9,7 @@ use mainstay_bundle::render::{
     ServiceCa, Settings, Stage,
 };
 use mainstay_bundle::{Folder, Limits};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use serde_json::{Map, Value};
 
 /// Arguments of `render`.
@@ -106,7 +106,7 @@ fn render_bundle(
     if !opened.is_bundle {
         return Err(Failure::usage(
             Cause::new("the folder holds no bundle")
-                .at(Place::file(&opened.argument))
+                .at(FileLocation::file(&opened.argument))
                 .remedy("name a folder that has the folders manifests and metadata"),
         ));
     }
@@ -235,14 +235,14 @@ impl RenderOptions {
 
 fn text_of(file: &str, io: &Io<'_>) -> Result<Vec<u8>, Failure> {
     std::fs::read(io.folder.join(file)).map_err(|error| {
-        let cause = Cause::new(reason(&error)).at(Place::file(file));
+        let cause = Cause::new(reason(&error)).at(FileLocation::file(file));
         Failure::usage(cause.remedy("name a file with YAML or JSON"))
     })
 }
 
 fn deployment_config(file: &str, text: &[u8]) -> Result<Value, Failure> {
     mainstay_yaml::one(text, &mainstay_yaml::Options::default()).map_err(|error| {
-        let place = Place::at(file, error.line, error.column);
+        let place = FileLocation::at(file, error.line, error.column);
         Failure::usage(
             Cause::new(escape_controls(&error.fault.to_string()))
                 .at(place)
@@ -275,7 +275,7 @@ fn render_failure(folder: &str, error: &RenderError) -> Failure {
         error => error.message(),
     };
     let mut lines = message.lines().map(|line| Cause::new(escape_controls(line)));
-    let cause = Cause::new("the bundle cannot be rendered").at(Place::file(folder));
+    let cause = Cause::new("the bundle cannot be rendered").at(FileLocation::file(folder));
     let cause = cause.because_all(&mut lines).remedy(remedy);
     if usage { Failure::usage(cause) } else { cause.into() }
 }

@@ -12,7 +12,7 @@ use mainstay_bundle::{
     validate::{Library, Loaded, Settings, Subject, Validator},
 };
 use mainstay_catalog::Severity;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 
@@ -129,7 +129,7 @@ pub(super) fn validate_folder(argument: &str, path: &Path) -> Vec<Finding> {
 /// Checks that a folder exists; returns its path.
 pub(super) fn folder(io: &Io<'_>, argument: &str) -> Result<PathBuf, Failure> {
     let refuse = |why: String| {
-        let cause = Cause::new(why).at(Place::file(argument));
+        let cause = Cause::new(why).at(FileLocation::file(argument));
         Err(Failure::usage(cause.remedy("name the folder of a bundle")))
     };
     if argument.is_empty() {

@@ -6,7 +6,7 @@ use crate::{
     image::building::{self, BuildArguments},
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 
 /// Arguments of `build`.
 #[derive(Args, Debug)]
@@ -24,7 +24,7 @@ pub(super) async fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Fa
     let opened = open(io, argument)?;
     if opened.is_bundle {
         let cause = Cause::new("the folder holds a bundle, not a catalog")
-            .at(Place::file(escape_controls(argument)));
+            .at(FileLocation::file(escape_controls(argument)));
         return Err(Failure::usage(cause.remedy(format!(
             "build its image with: mainstay bundle build {}",
             escape_controls(argument)

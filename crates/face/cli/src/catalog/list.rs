@@ -4,7 +4,7 @@ use super::{Format, Io, escape_controls, open::open};
 use crate::{exit::Failure, report::columns};
 use clap::{Args, ValueEnum};
 use mainstay_catalog::{Bundle, Channel, Keep, Package};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use serde_json::{Value, json};
 
 /// Arguments of `list`.
@@ -107,7 +107,7 @@ pub(super) fn no_package<'p>(
         format!("did you mean {}?", similar.join(", "))
     };
     let message = format!("there is no package {}", mainstay_gocompat::quote(name));
-    Cause::new(message).at(Place::file(path)).remedy(remedy)
+    Cause::new(message).at(FileLocation::file(path)).remedy(remedy)
 }
 
 /// The bundles of a package, oldest first.

@@ -4,7 +4,7 @@ use super::Io;
 use crate::{config::reason, exit::Failure};
 use mainstay_bundle::Folder as BundleFolder;
 use mainstay_catalog::{Catalog, Folder, Keep, LoadOptions};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::{path::PathBuf, sync::Arc};
 
 /// A folder that exists.
@@ -31,16 +31,18 @@ impl OpenedFolder {
         if self.is_bundle {
             return Err(Failure::usage(
                 Cause::new("the folder holds a bundle, not a catalog")
-                    .at(Place::file(&self.argument))
+                    .at(FileLocation::file(&self.argument))
                     .remedy("name the folder of a catalog"),
             ));
         }
         let options = LoadOptions { keep, ..LoadOptions::default() };
         Catalog::load_from(&Folder::new(&self.path), &options).map_err(|error| {
-            let cause =
-                Cause::new("the catalog cannot be used").at(Place::file(&self.argument)).remedy(
-                    format!("see all problems with: mainstay catalog validate {}", self.argument),
-                );
+            let cause = Cause::new("the catalog cannot be used")
+                .at(FileLocation::file(&self.argument))
+                .remedy(format!(
+                    "see all problems with: mainstay catalog validate {}",
+                    self.argument
+                ));
             cause.because(Cause::new(super::escape_controls(&error.headline()))).into()
         })
     }
@@ -52,7 +54,7 @@ impl OpenedFolder {
 /// The folder does not exist.
 pub(crate) fn open(io: &Io<'_>, argument: &str) -> Result<OpenedFolder, Failure> {
     let refuse = |why: String| {
-        let cause = Cause::new(why).at(Place::file(argument));
+        let cause = Cause::new(why).at(FileLocation::file(argument));
         Err(Failure::usage(cause.remedy("name the folder of a catalog or a bundle")))
     };
     if argument.is_empty() {

@@ -10,7 +10,7 @@ use mainstay_bundle::{Bundle, BundleError, Image};
 use mainstay_catalog::{
     Declared, Folder, Format, Keep, LoadError, LoadOptions, Rendition, WriteError,
 };
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
 fn read(opened: &OpenedFolder) -> Result<Rendition, Failure> {
     let cause = |why: String| {
         Cause::new("the folder cannot be read")
-            .at(Place::file(&opened.argument))
+            .at(FileLocation::file(&opened.argument))
             .because(Cause::new(escape_controls(&why)))
             .remedy(format!("see all problems with: mainstay catalog validate {}", opened.argument))
     };

@@ -9,7 +9,7 @@ use super::{
 use crate::{exit::Failure, report::columns};
 use clap::Args;
 use mainstay_catalog::{Api, Bundle, ContentError, Keep, Package};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_gocompat::quote;
 use mainstay_updates::{Graph, Installed};
 use mainstay_version::parse_strict;
@@ -56,7 +56,9 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
                         "see which there are with: mainstay catalog show {} {}",
                         arguments.path, package.name
                     );
-                    Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(see))
+                    Failure::usage(
+                        Cause::new(message).at(FileLocation::file(&arguments.path)).remedy(see),
+                    )
                 })?,
             };
             let text = bundle_text(&value);

@@ -7,7 +7,7 @@ use crate::{
     machine,
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_clock::Clock;
 use mainstay_image::{
     credentials::Keyring,
@@ -93,7 +93,7 @@ pub(crate) struct StoreFolder {
 }
 
 fn unreadable(path: &Path, why: &str, remedy: &str) -> Failure {
-    Failure::usage(Cause::new(escape_controls(why)).at(Place::file(path)).remedy(remedy))
+    Failure::usage(Cause::new(escape_controls(why)).at(FileLocation::file(path)).remedy(remedy))
 }
 
 fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, Failure> {
@@ -211,7 +211,7 @@ impl Mirrors {
             let options = mainstay_yaml::Options::default();
             for document in mainstay_yaml::documents(&bytes, &options) {
                 let value = document.map_err(|error| {
-                    let place = Place::at(file.as_path(), error.line, error.column);
+                    let place = FileLocation::at(file.as_path(), error.line, error.column);
                     Failure::usage(
                         Cause::new(escape_controls(&error.fault.to_string()))
                             .at(place)

@@ -14,7 +14,7 @@ use crate::{
     validation::{self, Finding},
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_image::{platform::Platform, store::Store};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -88,8 +88,8 @@ pub(crate) fn check_findings(
     }
     let [errors, _] = validation::totals(findings);
     if errors > 0 && !request.force {
-        let cause =
-            Cause::new(format!("the {what} has errors")).at(Place::file(escape_controls(argument)));
+        let cause = Cause::new(format!("the {what} has errors"))
+            .at(FileLocation::file(escape_controls(argument)));
         let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
         return Err(cause.into());
     }

@@ -11,7 +11,7 @@
 use super::failure;
 use crate::{catalog::escape_controls, config::reason, exit::Failure};
 use mainstay_bundle::{Bundle, Folder, Kind, Tree};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_image::{
     build::{self, LayerWriter},
     manifest::{Config, Descriptor},
@@ -75,7 +75,7 @@ pub fn bundle(
     let bundle = Bundle::read(folder).map_err(|error| {
         let problem = error.problem();
         let file = format!("{}/{}", shown.trim_end_matches('/'), problem.file);
-        let cause = Cause::new(escape_controls(&problem.message)).at(Place::file(file));
+        let cause = Cause::new(escape_controls(&problem.message)).at(FileLocation::file(file));
         Failure::from(
             Cause::new("no image can be made of the bundle")
                 .because(cause.remedy(problem.remedy.to_string())),
@@ -127,7 +127,9 @@ pub fn catalog(
 ) -> Result<BuiltImage, Failure> {
     let refused = |why: String| {
         let cause = Cause::new("no image can be made of the catalog");
-        Failure::from(cause.because(Cause::new(escape_controls(&why)).at(Place::file(shown))))
+        Failure::from(
+            cause.because(Cause::new(escape_controls(&why)).at(FileLocation::file(shown))),
+        )
     };
     let catalog_files = mainstay_catalog::catalog_files(
         &mainstay_catalog::Folder::new(folder),
@@ -137,7 +139,8 @@ pub fn catalog(
     let mut files = BTreeMap::new();
     for file in catalog_files {
         if let Some((why, remedy)) = file.fault {
-            let place = Place::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
+            let place =
+                FileLocation::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
             let cause = Cause::new(escape_controls(&why)).at(place).remedy(remedy.to_string());
             return Err(Cause::new("no image can be made of the catalog").because(cause).into());
         }
@@ -206,7 +209,7 @@ fn collect_files(
     depth: usize,
     files: &mut BTreeMap<String, PathBuf>,
 ) -> Result<(), Cause> {
-    let at = |path: &str| Place::file(root.join(path));
+    let at = |path: &str| FileLocation::file(root.join(path));
     if depth > MAX_DEPTH {
         return Err(Cause::new(format!("folders lie deeper in each other than {MAX_DEPTH}"))
             .at(at(subfolder)));
@@ -249,7 +252,7 @@ fn assemble(
     let refused = |error| failure::store(what, &error);
     let mut layer = LayerWriter::new(store).map_err(refused)?;
     for (name, path) in files {
-        let unread = |why: String| Failure::from(Cause::new(why).at(Place::file(path)));
+        let unread = |why: String| Failure::from(Cause::new(why).at(FileLocation::file(path)));
         let (file, size) = open(path).map_err(|error| unread(reason(&error)))?;
         if size > MAX_FILE_BYTES {
             return Err(unread(format!("the file is longer than {MAX_FILE_BYTES} bytes")));

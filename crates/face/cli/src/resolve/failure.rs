@@ -5,7 +5,7 @@ use super::input;
 use crate::catalog::escape_controls;
 use crate::config::reason;
 use crate::exit::Failure;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_resolver::CatalogKey;
 use mainstay_whatif::{
     AssembleError, CatalogContent, ChangeError, ContentRepair, ExtensionError, ExtensionFailure,
@@ -51,7 +51,7 @@ fn folder(error: &FolderError) -> Failure {
         FolderError::Open { .. } => error.to_string(),
     };
     let remedy = "name the folder of a file-based catalog";
-    Failure::usage(Cause::new(why).at(Place::file(error.folder())).remedy(remedy))
+    Failure::usage(Cause::new(why).at(FileLocation::file(error.folder())).remedy(remedy))
 }
 
 /// Catalogs that cannot be assembled.
@@ -196,11 +196,11 @@ pub(super) fn published(error: &PublishedError) -> Cause {
         PublishedError::CheckName => Cause::new(error.to_string()).remedy("correct the name"),
         PublishedError::Unpack { archive, source } => {
             Cause::new(format!("the archive cannot be read: {}", reason(source)))
-                .at(Place::file(archive.as_path()))
+                .at(FileLocation::file(archive.as_path()))
                 .remedy("put the catalog there, as a folder or packed, or name another folder with --published DIR")
         }
         PublishedError::Load { path, headline } => Cause::new(error.to_string())
-            .at(Place::file(path.as_path()))
+            .at(FileLocation::file(path.as_path()))
             .because(Cause::new(escape_controls(headline))),
     }
 }
@@ -238,10 +238,10 @@ pub(super) fn content_option(key: &CatalogKey) -> String {
 pub(super) fn unusable_folder(folder: &str, reason: &UnusableFolder) -> Cause {
     match reason {
         UnusableFolder::Empty => Cause::new("the folder holds no package")
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy("name the folder of a file-based catalog"),
         UnusableFolder::Invalid(headline) => Cause::new(escape_controls(headline))
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy(format!("see all problems with: mainstay catalog validate {folder}")),
     }
 }
@@ -266,7 +266,10 @@ pub(super) fn extension(failed: &ExtensionFailure) -> Cause {
 
 /// A file that cannot be written.
 pub(super) fn universe_not_written(file: &Path, why: String) -> Failure {
-    Cause::new("the universe cannot be saved").at(Place::file(file)).because(Cause::new(why)).into()
+    Cause::new("the universe cannot be saved")
+        .at(FileLocation::file(file))
+        .because(Cause::new(why))
+        .into()
 }
 
 /// A published catalog of a universe that is missing.

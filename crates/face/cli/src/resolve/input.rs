@@ -3,7 +3,7 @@
 use super::Io;
 use crate::config::reason;
 use crate::exit::Failure;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -53,8 +53,8 @@ fn read_limited(from: &mut dyn Read) -> io::Result<Vec<u8>> {
 }
 
 /// The place of a file in messages.
-pub(super) fn place_of(argument: &str) -> Place {
-    Place::file(if argument == "-" { "<stdin>" } else { argument })
+pub(super) fn place_of(argument: &str) -> FileLocation {
+    FileLocation::file(if argument == "-" { "<stdin>" } else { argument })
 }
 
 fn refused(argument: &str, why: &str, remedy: &str) -> Failure {

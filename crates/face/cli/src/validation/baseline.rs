@@ -7,7 +7,7 @@
 use super::{Finding, Validated};
 use crate::{catalog::Io, config::reason, exit::Failure};
 use mainstay_catalog::Severity;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_formats::near::nearest;
 use mainstay_gocompat::quote;
 use mainstay_yaml::Step;
@@ -88,7 +88,7 @@ impl Baseline {
     /// The file cannot be read, or is no baseline.
     pub(super) fn read(argument: &str, io: &Io<'_>) -> Result<Self, Failure> {
         let refuse = |why: String, remedy: &str| {
-            Failure::usage(Cause::new(why).at(Place::file(argument)).remedy(remedy))
+            Failure::usage(Cause::new(why).at(FileLocation::file(argument)).remedy(remedy))
         };
         let mut bytes = Vec::new();
         fs::File::open(io.folder.join(argument))
@@ -204,7 +204,7 @@ impl Baseline {
         fs::write(&path, text).map_err(|error| {
             let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
             Failure::from(
-                cause.at(Place::file(argument)).remedy("name a file in a folder of yours"),
+                cause.at(FileLocation::file(argument)).remedy("name a file in a folder of yours"),
             )
         })
     }
@@ -215,7 +215,7 @@ fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, Failure> {
     let remedy =
         "write `findings`, a list with rule, file and message, or let --write-baseline do it";
     let refuse = |why: String, line: usize| {
-        Failure::usage(Cause::new(why).at(Place::at(argument, line, 0)).remedy(remedy))
+        Failure::usage(Cause::new(why).at(FileLocation::at(argument, line, 0)).remedy(remedy))
     };
     let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
         .map_err(|error| refuse(error.fault.to_string(), error.line))?;

@@ -18,7 +18,7 @@ use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_outbound::dial::dial;
 use mainstay_outbound::{Bundle, Target, service as resolve};
-use mainstay_tls::Anybody;
+use mainstay_tls::AnyCertificate;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde_json::json;
@@ -274,9 +274,9 @@ fn escaped(key: &str) -> String {
 
 fn settings(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, SendError> {
     let builder = if remote.insecure {
-        mainstay_tls::judged(Anybody)
+        mainstay_tls::builder_with_verifier(AnyCertificate)
     } else {
-        mainstay_tls::judged(Bundle::new(&remote.ca)?)
+        mainstay_tls::builder_with_verifier(Bundle::new(&remote.ca)?)
     };
     let builder = builder?;
     let mut config = match server.aggregation.front.get() {

@@ -22,7 +22,7 @@ impl Folder {
         if let Some(above) = folder.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed)?;
         }
-        mainstay_files::claim_inner(folder).map_err(failed)?;
+        mainstay_files::claim_private_folder(folder).map_err(failed)?;
         Ok(Self(folder.to_owned()))
     }
 

@@ -21,7 +21,7 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
 use mainstay_catalog::Keep;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_gocompat::quote;
 use mainstay_updates::Graph;
 use mainstay_version::parse_strict;
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), Failure>
     };
     let refuse = |what: &str, name: &str| {
         let message = format!("package {} has no {what} {}", quote(&package.name), quote(name));
-        Failure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(remedy()))
+        Failure::usage(Cause::new(message).at(FileLocation::file(&arguments.path)).remedy(remedy()))
     };
     let graph = Graph::of(package);
     if let Some(unknown) = arguments.channels.iter().find(|name| graph.channel(name).is_none()) {
