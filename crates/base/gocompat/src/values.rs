@@ -1,6 +1,6 @@
 //! Values as Go prints them, which messages of the API show: `%q`, `%v` and `encoding/json`.
 
-use crate::json::{self, Html, Numbers, Writer};
+use crate::json::{self, Html, JsonWriter, Numbers};
 use serde_json::Value;
 
 /// A number as Go's `%v` prints a `float64`: with an exponent from a million on.
@@ -101,7 +101,7 @@ pub fn json(value: &Value) -> String {
 
 /// Appends what [`json()`] gives.
 pub fn write_json(value: &Value, out: &mut String) {
-    Writer::compact(out, Html::Escaped, Numbers::Whole).value(value);
+    JsonWriter::compact(out, Html::Escaped, Numbers::Whole).value(value);
 }
 
 /// Appends a text as `encoding/json` writes it, quotes included.

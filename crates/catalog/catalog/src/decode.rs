@@ -13,7 +13,7 @@ use crate::{
 use mainstay_gocompat::decode_base64;
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::DeclaredType;
-use mainstay_version::{ParseError, Version, parse_strict};
+use mainstay_version::{ParseVersionError, Version, parse_strict};
 use serde_json::{Map, Value};
 
 /// What a document of a known schema says.
@@ -105,7 +105,7 @@ pub enum BundleVersionError {
         /// The version.
         version: String,
         /// Why it is none.
-        source: ParseError,
+        source: ParseVersionError,
     },
 }
 

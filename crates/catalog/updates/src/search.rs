@@ -3,7 +3,7 @@
 use crate::graph::Bundle;
 use crate::ranges::Versions;
 use crate::view::{Candidate, Installed, Origin, Semantics, Step, View};
-use mainstay_version::{Release, Version};
+use mainstay_version::{BundleRelease, Version};
 use std::collections::HashMap;
 
 /// How many edges a search for all paths examines at most.
@@ -104,7 +104,7 @@ impl<'g> View<'g> {
         }
         level.sort_unstable();
         let mut unvisited = Versions::of(bundles);
-        let mut same: HashMap<(&Version, Option<&Release>), Vec<usize>> = HashMap::new();
+        let mut same: HashMap<(&Version, Option<&BundleRelease>), Vec<usize>> = HashMap::new();
         if self.semantics == Semantics::Extension {
             for (place, bundle) in bundles.iter().enumerate() {
                 if let Some(version) = &bundle.version {

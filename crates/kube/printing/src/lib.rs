@@ -23,7 +23,7 @@ pub use age::format_age;
 
 use builtin::Printer;
 use jiff::Timestamp;
-use mainstay_jsonpath::{Template, text_of};
+use mainstay_jsonpath::{JsonPath, format_value};
 use mainstay_kinds::{KindRow, PrinterColumn, Source};
 use mainstay_object::Object;
 use row::Row;
@@ -158,7 +158,7 @@ enum Columns<'a> {
     /// Columns that functions fill; with the kind.
     BuiltIn(&'static Printer, &'a str),
     /// Columns with JSON paths; a path that does not compile shows nothing.
-    Custom(Vec<(&'a PrinterColumn, Option<Template>)>),
+    Custom(Vec<(&'a PrinterColumn, Option<JsonPath>)>),
     /// The columns of a custom kind without declared ones: name and age.
     CustomDefault,
 }
@@ -177,7 +177,8 @@ impl<'a> Columns<'a> {
 
     /// The columns of `additionalPrinterColumns`.
     fn declared(columns: &'a [PrinterColumn]) -> Self {
-        let path = |column: &'a PrinterColumn| (column, Template::column(&column.json_path).ok());
+        let path =
+            |column: &'a PrinterColumn| (column, JsonPath::parse_column(&column.json_path).ok());
         Self::Custom(columns.iter().map(path).collect())
     }
 
@@ -259,7 +260,7 @@ fn custom_definition(column: &PrinterColumn) -> Value {
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => "<no value>".into(),
-        ("string", value) => text_of(value).into(),
+        ("string", value) => format_value(value).into(),
         ("integer", Value::Number(number)) => match number.as_i64() {
             Some(integer) => integer.into(),
             None => number.as_f64().map_or(Value::Null, truncated),

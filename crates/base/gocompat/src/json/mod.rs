@@ -9,12 +9,12 @@
 //! Value, or a JSON text ─► Writer (compact, or one item a line) ─► text
 //! ```
 //!
-//! [`Writer`] is the one piece of code; [`value`], [`text`] and [`indent`] are short ways to it.
+//! [`JsonWriter`] is the one piece of code; [`value`], [`text`] and [`indent`] are short ways to it.
 //! What Go writes in an order that its sorting alone decides is put into that order by
 //! [`sort_slice`](crate::sort_slice).
 //!
 //! What this module does not do: read JSON, or know types; who writes the fields of a struct in
-//! their order calls [`Writer::key`] in that order.
+//! their order calls [`JsonWriter::key`] in that order.
 
 mod number;
 mod text;
@@ -22,7 +22,7 @@ mod writer;
 
 pub use number::float;
 pub use text::{quoted, text, text_of_bytes};
-pub use writer::Writer;
+pub use writer::JsonWriter;
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ pub fn is_same_field(name: &str, field: &str) -> bool {
 /// The value, compact.
 pub fn value(value: &Value, html: Html, numbers: Numbers) -> String {
     let mut out = String::new();
-    Writer::compact(&mut out, html, numbers).value(value);
+    JsonWriter::compact(&mut out, html, numbers).value(value);
     out
 }
 
@@ -65,6 +65,6 @@ pub fn value(value: &Value, html: Html, numbers: Numbers) -> String {
 /// each level.
 pub fn indent(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 8);
-    Writer::indented(&mut out, Html::Plain, Numbers::Whole).raw(json);
+    JsonWriter::indented(&mut out, Html::Plain, Numbers::Whole).raw(json);
     out
 }

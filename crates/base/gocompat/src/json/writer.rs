@@ -9,7 +9,7 @@ const BLANKS: &str = "                                                          
 
 /// Appends JSON to a text.
 #[derive(Debug)]
-pub struct Writer<'o> {
+pub struct JsonWriter<'o> {
     out: &'o mut String,
     html: Html,
     numbers: Numbers,
@@ -22,7 +22,7 @@ pub struct Writer<'o> {
     keyed: bool,
 }
 
-impl<'o> Writer<'o> {
+impl<'o> JsonWriter<'o> {
     /// One that writes no blanks.
     pub fn compact(out: &'o mut String, html: Html, numbers: Numbers) -> Self {
         Self { out, html, numbers, lines: false, depth: 0, fresh: true, keyed: true }
@@ -33,7 +33,7 @@ impl<'o> Writer<'o> {
         Self { lines: true, ..Self::compact(out, html, numbers) }
     }
 
-    /// Opens a list or an object: what stands until [`Writer::close`] are its items.
+    /// Opens a list or an object: what stands until [`JsonWriter::close`] are its items.
     pub fn open(&mut self, bracket: char) {
         self.item();
         self.out.push(bracket);
@@ -196,7 +196,7 @@ fn text_length(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Writer;
+    use super::JsonWriter;
     use crate::json::{Html, Numbers, indent, value};
     use proptest::prelude::*;
     use serde_json::Value;
@@ -223,9 +223,9 @@ mod tests {
         ] {
             let mut out = String::new();
             let mut writer = if lines {
-                Writer::indented(&mut out, Html::Plain, Numbers::Whole)
+                JsonWriter::indented(&mut out, Html::Plain, Numbers::Whole)
             } else {
-                Writer::compact(&mut out, Html::Plain, Numbers::Whole)
+                JsonWriter::compact(&mut out, Html::Plain, Numbers::Whole)
             };
             writer.open('{');
             writer.key("a");
@@ -268,17 +268,17 @@ mod tests {
             for html in [Html::Escaped, Html::Plain] {
                 let compact = value(&tree, html, Numbers::Whole);
                 let mut lines = String::new();
-                Writer::indented(&mut lines, html, Numbers::Whole).value(&tree);
+                JsonWriter::indented(&mut lines, html, Numbers::Whole).value(&tree);
                 // Whole floats lose their fraction, which is the one thing that may change.
                 let read: Value = serde_json::from_str(&compact).unwrap();
                 prop_assert_eq!(value(&read, html, Numbers::Whole), compact.clone());
                 prop_assert_eq!(serde_json::from_str::<Value>(&lines).unwrap(), read);
                 // Laying out and compacting texts is what writing values does.
                 let mut again = String::new();
-                Writer::indented(&mut again, html, Numbers::Whole).raw(&compact);
+                JsonWriter::indented(&mut again, html, Numbers::Whole).raw(&compact);
                 prop_assert_eq!(&again, &lines);
                 let mut back = String::new();
-                Writer::compact(&mut back, html, Numbers::Whole).raw(&lines);
+                JsonWriter::compact(&mut back, html, Numbers::Whole).raw(&lines);
                 prop_assert_eq!(&back, &compact);
             }
         }

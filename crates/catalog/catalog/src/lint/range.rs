@@ -26,7 +26,7 @@ pub(super) fn look_at(what: &str, text: &str, say_unreadable: bool) -> Option<Sa
         let message = format!("{what} {shown} is not read as it is written: {how}");
         Some((Rule::RangeMisread, message, remedy.to_owned()))
     };
-    if let Some(lost) = Range::passed_over(text).first() {
+    if let Some(lost) = Range::ignored_parts(text).first() {
         let how = format!("{} is passed over", quote(lost));
         let remedy = match lost.as_str() {
             "-" => "write both ends as comparisons, such as \">=1.0.0 <=2.0.0\"",

@@ -7,7 +7,7 @@ use crate::{
     odd, read, syntax,
     write::{shape, yaml},
 };
-use mainstay_gocompat::json::{Html, Numbers, Writer};
+use mainstay_gocompat::json::{Html, JsonWriter, Numbers};
 use mainstay_yaml::{Format as Form, documents};
 use serde_json::{Map, Value, json};
 
@@ -34,7 +34,7 @@ pub fn convert(kind: Kind, text: &[u8], format: Format) -> Result<String, Conver
         out.push('\n');
         return Ok(out);
     }
-    let mut writer = Writer::indented(&mut out, Html::Escaped, Numbers::Float);
+    let mut writer = JsonWriter::indented(&mut out, Html::Escaped, Numbers::Float);
     writer.open('{');
     writer.key("schema");
     writer.text(kind.schema());

@@ -9,7 +9,7 @@ use crate::{
     write::WriteError,
 };
 use mainstay_gocompat::quote;
-use mainstay_version::{ParseError, ReleaseError, VersionReleaseError};
+use mainstay_version::{ParseReleaseError, ParseVersionError, VersionReleaseError};
 use mainstay_yaml::{Repeated, YamlError};
 
 /// The first document of a text cannot be read.
@@ -226,7 +226,7 @@ pub enum BundleReleaseError {
         /// The bundle.
         bundle: String,
         /// Why it is none.
-        source: ParseError,
+        source: ParseVersionError,
     },
     /// Its release is none.
     #[error(
@@ -240,7 +240,7 @@ pub enum BundleReleaseError {
         /// The bundle.
         bundle: String,
         /// Why it is none.
-        source: ReleaseError,
+        source: ParseReleaseError,
     },
     /// The build metadata of its version, which is its release, is none.
     #[error("unable to convert build metadata to release for bundle {}: {source}", quote(bundle))]
@@ -248,14 +248,14 @@ pub enum BundleReleaseError {
         /// The bundle.
         bundle: String,
         /// Why it is none.
-        source: ReleaseError,
+        source: ParseReleaseError,
     },
     /// Version and release do not go together.
     #[error(transparent)]
     Explicit(#[from] VersionReleaseError),
     /// The version with the release in it is none.
     #[error(transparent)]
-    Legacy(#[from] ParseError),
+    Legacy(#[from] ParseVersionError),
 }
 
 /// Which of the two bundles of a substitution.

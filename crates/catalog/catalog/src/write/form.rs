@@ -7,7 +7,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_gocompat::decode_base64;
 use mainstay_gocompat::json::is_same_field as same;
-use mainstay_gocompat::json::{Writer, float};
+use mainstay_gocompat::json::{JsonWriter, float};
 use mainstay_gocompat::sort_slice;
 use serde_json::{Map, Number, Value};
 
@@ -243,14 +243,14 @@ fn through_float(number: &Number) -> Number {
 }
 
 /// Writes what [`shape`] has made, fields in the order of the form.
-pub(super) fn write(writer: &mut Writer<'_>, schema: &str, document: &Value) {
+pub(super) fn write(writer: &mut JsonWriter<'_>, schema: &str, document: &Value) {
     match (of(schema), document) {
         (Some(form), Value::Object(fields)) => write_struct(writer, fields, form),
         _ => writer.value(document),
     }
 }
 
-fn write_struct(writer: &mut Writer<'_>, fields: &Map<String, Value>, form: &Form) {
+fn write_struct(writer: &mut JsonWriter<'_>, fields: &Map<String, Value>, form: &Form) {
     writer.open('{');
     for (name, kind, _) in form.0 {
         let Some(value) = fields.get(*name) else { continue };

@@ -5,7 +5,7 @@ use super::repair::repairs;
 use super::request::{Catalog, Installed, Request};
 use super::verdict::{Fell, Verdict, follows_edges};
 use mainstay_cause::Cause;
-use mainstay_version::Constraint;
+use mainstay_version::VersionConstraint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -77,7 +77,7 @@ fn tree(request: &Request, installed: Option<&Installed>, refusal: &Refusal) -> 
 
 /// The cause that the requested range is empty, if it is.
 fn no_version(request: &Request) -> Option<Cause> {
-    let range = Constraint::parse(&request.version).ok()?;
+    let range = VersionConstraint::parse(&request.version).ok()?;
     let text = format!("no version at all is in `{}`", request.version);
     range.set().is_empty().then(|| Cause::new(text))
 }

@@ -6,7 +6,7 @@ use super::request::{Catalog, Content, Installed, Request};
 use super::verdict::{ParsedRequest, Start, Verdict, evaluate, follows_edges};
 use super::{explain, texts};
 use mainstay_cause::Cause;
-use mainstay_version::Constraint;
+use mainstay_version::VersionConstraint;
 use mainstay_version::VersionRelease;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ pub(super) fn attempt(
     let range = if request.version.is_empty() {
         None
     } else {
-        let range = Constraint::parse(&request.version).map_err(|why| {
+        let range = VersionConstraint::parse(&request.version).map_err(|why| {
             Refusal::early(FailureKind::Range, texts::range(&request.version, &why))
         })?;
         Some(range)

@@ -4,7 +4,7 @@ use super::offer::Offer;
 use super::request::{Installed, Request};
 use super::verdict::{Start, entries, pin};
 use mainstay_version::VersionRelease;
-use mainstay_version::{Constraint, Version};
+use mainstay_version::{Version, VersionConstraint};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -22,11 +22,13 @@ pub(super) struct Route {
 /// The shortest route in one catalog along edges of the requested channels.
 pub(super) fn route(offer: &Offer, request: &Request, installed: &Installed) -> Option<Route> {
     let start = Start::read(installed).ok()?;
-    let range = Constraint::parse(&request.version).ok()?;
+    let range = VersionConstraint::parse(&request.version).ok()?;
     let edges: Vec<_> = entries(offer, request).collect();
     let versions: HashMap<&str, VersionRelease> = offer
         .bundles()
-        .filter_map(|bundle| Some((&*bundle.name, VersionRelease::legacy(&bundle.version).ok()?)))
+        .filter_map(|bundle| {
+            Some((&*bundle.name, VersionRelease::parse_legacy(&bundle.version).ok()?))
+        })
         .collect();
     let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
     let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =

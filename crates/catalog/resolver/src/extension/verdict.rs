@@ -4,14 +4,15 @@ use super::offer::{Offer, OfferedBundle, VersionError};
 use super::request::{Installed, Policy, Request};
 use mainstay_updates::{Channel, Entry};
 use mainstay_version::{
-    Constraint, ParseError, Version, VersionRelease, VersionReleaseError, parse_strict,
+    ParseVersionError, Version, VersionConstraint, VersionRelease, VersionReleaseError,
+    parse_strict,
 };
 use std::sync::Arc;
 
 /// The decoded request, for all catalogs.
 pub(super) struct ParsedRequest<'a> {
     pub request: &'a Request,
-    pub range: Option<Constraint>,
+    pub range: Option<VersionConstraint>,
     pub start: Option<Start>,
 }
 
@@ -29,23 +30,25 @@ pub(super) struct Start {
 pub(super) enum StartError {
     /// The version, whose build metadata is the release, is invalid.
     #[error("failed to get version and release of installed bundle: {0}")]
-    SplitRelease(ParseError),
+    SplitRelease(ParseVersionError),
     /// The version, or the explicit release beside it, is invalid.
     #[error("failed to parse installed bundle version and release: {0}")]
     ParseRelease(VersionReleaseError),
     /// The version is invalid.
     #[error("error parsing installed bundle version: {0}")]
-    ParseVersion(ParseError),
+    ParseVersion(ParseVersionError),
 }
 
 impl Start {
     /// Decodes the installed bundle.
     pub(super) fn read(installed: &Installed) -> Result<Self, StartError> {
-        let exact = match &installed.release {
-            None => VersionRelease::legacy(&installed.version).map_err(StartError::SplitRelease),
-            Some(release) => VersionRelease::explicit(&installed.version, release)
-                .map_err(StartError::ParseRelease),
-        }?;
+        let exact =
+            match &installed.release {
+                None => VersionRelease::parse_legacy(&installed.version)
+                    .map_err(StartError::SplitRelease),
+                Some(release) => VersionRelease::parse(&installed.version, release)
+                    .map_err(StartError::ParseRelease),
+            }?;
         let version = parse_strict(&installed.version).map_err(StartError::ParseVersion)?;
         Ok(Self { name: installed.name.clone(), version, exact })
     }
@@ -104,7 +107,7 @@ pub(super) fn evaluate(offer: &Offer, rules: &ParsedRequest<'_>) -> Vec<Verdict>
     };
     let verdict = |(at, offered): (u32, &OfferedBundle)| {
         let version = offered.version(request.explicit_releases);
-        let in_range = |range: &Constraint| {
+        let in_range = |range: &VersionConstraint| {
             version.as_ref().is_ok_and(|version| range.contains(version.version()))
         };
         let entries = if any_channel && start.is_none() { Vec::new() } else { entries(offered) };

@@ -2,7 +2,7 @@
 
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use mainstay_version::{ParseError, Version, parse_tolerant};
+use mainstay_version::{ParseVersionError, Version, parse_tolerant};
 use mainstay_whatif::{CatalogFolder, CatalogPriority, Change, RequestError};
 use std::str::FromStr;
 
@@ -47,7 +47,7 @@ pub(super) enum ArgumentError {
         /// The text.
         text: String,
         /// Why not.
-        source: ParseError,
+        source: ParseVersionError,
     },
 }
 

@@ -57,7 +57,7 @@ pub enum TypeError {
     ParseText(#[from] TextError),
     /// A text is no quantity.
     #[error(transparent)]
-    ParseQuantity(#[from] mainstay_quantity::Malformed),
+    ParseQuantity(#[from] mainstay_quantity::ParseQuantityError),
     /// A text is no time.
     #[error(transparent)]
     ParseTime(DecodeError),
@@ -408,7 +408,7 @@ impl<'v> Walk<'v> {
             (Form::Time | Form::MicroTime, other) => {
                 return Err(Ended(self.mismatch(json_kind(other), "string", other)));
             }
-            (Form::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
+            (Form::Quantity, _) => return self.end(mainstay_quantity::ParseQuantityError::Format),
             (Form::Object | Form::FreeObject, other) => self.refuse(other, &definition.go_name()),
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use super::field_in_any_case;
 use crate::builtin::{Definition, Field, Shape, Type, Written};
-use mainstay_gocompat::json::{self, Html, Numbers, Writer};
+use mainstay_gocompat::json::{self, Html, JsonWriter, Numbers};
 use serde_json::Value;
 
 /// How the names of fields are compared.
@@ -103,7 +103,7 @@ impl Encoder {
 
     /// A value that has the form that it is written in.
     fn plain(&mut self, value: &Value) {
-        Writer::compact(&mut self.out, Html::Escaped, Numbers::Object).value(value);
+        JsonWriter::compact(&mut self.out, Html::Escaped, Numbers::Object).value(value);
     }
 
     fn value(&mut self, ty: &Type, value: Option<&Value>) {

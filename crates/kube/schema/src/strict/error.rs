@@ -3,7 +3,7 @@
 use crate::builtin::TextError;
 use mainstay_gocompat::Base64Error;
 use mainstay_object::FieldError;
-use mainstay_quantity::Malformed;
+use mainstay_quantity::ParseQuantityError;
 
 /// Bytes are no JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,7 +157,7 @@ pub enum DecodeError {
     Time(#[from] TimeError),
     /// A value is no quantity.
     #[error(transparent)]
-    Quantity(#[from] Malformed),
+    Quantity(#[from] ParseQuantityError),
     /// A field takes a schema or a boolean.
     #[error("boolean or JSON schema expected")]
     NoSchema,

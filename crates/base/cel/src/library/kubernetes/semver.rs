@@ -4,7 +4,7 @@ use crate::library::args::{exactly, opaque, same, str, wrap};
 use crate::library::{Library, Overload};
 use crate::types::Type;
 use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
-use mainstay_version::{ParseError, Version, parse_strict};
+use mainstay_version::{ParseVersionError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;
 
@@ -107,7 +107,7 @@ fn number<'a>(args: &[Value<'a>], part: fn(&Version) -> u64) -> Outcome<'a> {
 enum VersionError {
     /// It is none.
     #[error(transparent)]
-    Parse(#[from] ParseError),
+    Parse(#[from] ParseVersionError),
     /// It is short, and has more than numbers.
     #[error("short version cannot contain PreRelease/Build meta data")]
     Short,
