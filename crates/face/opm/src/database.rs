@@ -1,7 +1,7 @@
 //! Databases of indexes, where a catalog may be given.
 
-use super::call::Io;
-use super::voice::{self, Level};
+use super::call::CommandIo;
+use super::log::{self, Level};
 use mainstay_catalog::Declared;
 use mainstay_database::DatabaseError;
 use std::path::Path;
@@ -24,8 +24,8 @@ pub(super) enum ReadError {
 ///
 /// # Errors
 /// If it is no catalog.
-pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<Declared, ReadError> {
-    voice::log(io, Level::Warning, DEPRECATED, &[]);
+pub(super) fn read(io: &mut CommandIo<'_>, path: &Path) -> Result<Declared, ReadError> {
+    log::write(io, Level::Warning, DEPRECATED, &[]);
     if !path.is_file() {
         return Err(ReadError::NoFile);
     }
@@ -33,7 +33,7 @@ pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<Declared, ReadError> 
         let (ours, upstream) = (error.to_string(), error.upstream());
         // Upstream's words do not always say what is the matter.
         if !ours.contains(&upstream) {
-            voice::log(io, Level::Warning, &ours, &[]);
+            log::write(io, Level::Warning, &ours, &[]);
         }
         ReadError::Database(error)
     })

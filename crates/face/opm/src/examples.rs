@@ -79,14 +79,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 ];
 
 /// The examples of a command.
-pub(super) fn of(command: &str) -> &'static [&'static str] {
+pub(super) fn examples_of(command: &str) -> &'static [&'static str] {
     EXAMPLES.iter().find(|(name, _)| *name == command).map_or(&[], |(_, examples)| examples)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::command::Command;
-    use super::super::{check, sdk, tree};
+    use super::super::{check, commands, sdk};
     use super::*;
     use std::collections::BTreeSet;
 
@@ -104,11 +104,11 @@ mod tests {
     #[test]
     fn every_command_has_examples_that_are_read_without_an_error() {
         let mut all = BTreeSet::new();
-        names(&tree::root(true), "", &mut all);
+        names(&commands::root(true), "", &mut all);
         names(&sdk::root(), "", &mut all);
         for name in &all {
-            assert!(!of(name).is_empty(), "{name} has no example");
-            for example in of(name) {
+            assert!(!examples_of(name).is_empty(), "{name} has no example");
+            for example in examples_of(name) {
                 assert!(example.starts_with(name), "{example} is no example of {name}");
                 let words: Vec<String> = example.split(' ').map(str::to_owned).collect();
                 let checked =

@@ -1,11 +1,11 @@
 //! `opm alpha render-graph`: the channels of catalogs as a diagram in the language of Mermaid.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::pull::Images;
+use super::pull::ImagePuller;
 use super::reference;
-use super::render::{Allowed, Wanted};
+use super::render::{AllowedReferences, Renderer};
 use mainstay_catalog::{DiagramError, DiagramOptions, Level, Rendition};
 
 /// The command.
@@ -35,17 +35,17 @@ pub(super) fn command() -> Command {
     }
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let reach = reference::security(call).map_err(End::log)?;
-    let wanted = Wanted {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let access = reference::security(call).map_err(Failure::log)?;
+    let renderer = Renderer {
         template: None,
         level: Level::None,
-        allowed: Allowed::CATALOGS,
-        images: Images::containers(reach.containers()),
+        allowed: AllowedReferences::CATALOGS,
+        images: ImagePuller::containers(access.containers()),
     };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).await.map_err(End::log)?);
+        all.append(renderer.render(call.io, reference).await.map_err(Failure::log)?);
     }
     let given = |name: &str| match call.flags.text(name) {
         "" => None,
@@ -57,7 +57,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         package: package.as_deref(),
         semantics: call.flags.is_on("draw-v0-semantics"),
     };
-    print(call.io, &all, &options).map_err(End::log)
+    print(call.io, &all, &options).map_err(Failure::log)
 }
 
 /// Prints the diagram of what was rendered, and what it leaves out.
@@ -65,13 +65,13 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 /// # Errors
 /// Why there is no diagram.
 pub(super) fn print(
-    io: &mut Io<'_>,
+    io: &mut CommandIo<'_>,
     all: &Rendition,
     options: &DiagramOptions<'_>,
 ) -> Result<(), DiagramError> {
     let diagram = all.diagram(options)?;
     for warning in &diagram.warnings {
-        io.complain(&format!("{warning}\n"));
+        io.print_error(&format!("{warning}\n"));
     }
     io.print(&diagram.text);
     Ok(())

@@ -114,7 +114,7 @@ const MP4: [&[u8; 4]; 28] = [
 type Row = (&'static str, usize, &'static [(usize, &'static [u8])]);
 
 /// How many bytes of a file are looked at to say what kind of file it is.
-pub(super) const ENOUGH: u64 = 8192;
+pub(super) const MAX_PREFIX: u64 = 8192;
 
 /// What the names of files of a kind end in, where that is not the second part of its media type.
 #[rustfmt::skip]
@@ -148,9 +148,9 @@ const EXTENSIONS: &[(&str, &str)] = &[
 
 /// The media type of a file that begins with these bytes, and what the names of such files end in.
 /// The bytes are filled up with zeros, which is how upstream looks at files.
-pub(super) fn with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'static str)> {
-    start.resize(start.len().max(usize::try_from(ENOUGH).unwrap_or(0)), 0);
-    let kind = of(&start);
+pub(super) fn detect_with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'static str)> {
+    start.resize(start.len().max(usize::try_from(MAX_PREFIX).unwrap_or(0)), 0);
+    let kind = detect(&start);
     let extension = match (kind, &start[..4]) {
         ("", _) => return None,
         ("application/font-woff", b"wOFF") => "woff",
@@ -166,20 +166,20 @@ pub(super) fn with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'stat
 }
 
 /// The media type of some bytes, empty when it is none that is known.
-pub(super) fn of(bytes: &[u8]) -> &'static str {
+pub(super) fn detect(bytes: &[u8]) -> &'static str {
     if is_svg(bytes) {
         return "image/svg+xml";
     }
-    in_table(PROGRAMS, bytes)
+    find_in_table(PROGRAMS, bytes)
         .or_else(|| is_heif(bytes).then_some("image/heif"))
-        .or_else(|| in_table(IMAGES, bytes))
-        .or_else(|| computed(bytes))
-        .or_else(|| in_table(OTHERS, bytes))
-        .or_else(|| last(bytes))
+        .or_else(|| find_in_table(IMAGES, bytes))
+        .or_else(|| detect_by_structure(bytes))
+        .or_else(|| find_in_table(OTHERS, bytes))
+        .or_else(|| fallback(bytes))
         .unwrap_or_default()
 }
 
-fn in_table(table: &[Row], bytes: &[u8]) -> Option<&'static str> {
+fn find_in_table(table: &[Row], bytes: &[u8]) -> Option<&'static str> {
     let matches = |(_, least, parts): &&Row| {
         let part = |&(at, part): &(usize, &[u8])| {
             bytes.get(at..).is_some_and(|rest| rest.starts_with(part))
@@ -231,7 +231,7 @@ fn box_length(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Films whose mark may stand at several places, and office documents.
-fn computed(bytes: &[u8]) -> Option<&'static str> {
+fn detect_by_structure(bytes: &[u8]) -> Option<&'static str> {
     let brand = bytes.get(8..12).filter(|_| &bytes[4..8] == b"ftyp");
     if brand.is_some_and(|brand| MP4.iter().any(|known| *known == brand)) {
         return Some("video/mp4");
@@ -290,7 +290,7 @@ fn office(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// What is looked for when nothing else fits.
-fn last(bytes: &[u8]) -> Option<&'static str> {
+fn fallback(bytes: &[u8]) -> Option<&'static str> {
     if let [b'P', b'K', 3 | 5 | 7, 4 | 6 | 8, ..] = bytes {
         return Some("application/zip");
     }
@@ -310,7 +310,7 @@ fn last(bytes: &[u8]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::detect;
 
     #[test]
     fn kinds_are_told_apart_by_their_bytes() {
@@ -333,7 +333,7 @@ mod tests {
             (b"\x50\x2a\x4d\x18\x01\0\0\0x\x28\xb5\x2f\xfd".to_vec(), "application/zstd"),
             (b"<html></html>".to_vec(), ""),
         ] {
-            assert_eq!(of(&bytes), kind, "{}", bytes.escape_ascii());
+            assert_eq!(detect(&bytes), kind, "{}", bytes.escape_ascii());
         }
     }
 
@@ -349,7 +349,7 @@ mod tests {
             ("<svg></svg>x", false),
             ("x<svg></svg>", false),
         ] {
-            assert_eq!(of(text.as_bytes()) == "image/svg+xml", is, "{text}");
+            assert_eq!(detect(text.as_bytes()) == "image/svg+xml", is, "{text}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `opm migrate`: a catalog as a folder with one file for each package.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::error::PathError;
 use super::flags::Flag;
-use super::pull::Images;
-use super::render::{self, Allowed, Wanted};
-use super::{go, voice};
+use super::pull::ImagePuller;
+use super::render::{self, AllowedReferences, Renderer};
+use super::{go, log};
 use mainstay_catalog::{Format, Rendition, WriteError};
 use mainstay_image::registry::Security;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ pub(super) fn command() -> Command {
         arguments: Arguments::Exactly(2),
         flags: vec![
             render::migrate_level(),
-            Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
         ],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
@@ -31,22 +31,22 @@ pub(super) fn command() -> Command {
     }
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let format = render::format(call.flags.text("output")).map_err(End::log)?;
-    let level = render::level(call.flags.text("migrate-level")).map_err(End::log)?;
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let format = render::format(call.flags.text("output")).map_err(Failure::log)?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(Failure::log)?;
     let (reference, folder) = (call.argument(0).to_owned(), call.argument(1).to_owned());
     let quoted = go::quote(&reference);
-    voice::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
-    check_empty(call.io, &folder).map_err(End::fatal)?;
+    log::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
+    check_empty(call.io, &folder).map_err(Failure::fatal)?;
     // Upstream does not look at the flags about registries here.
-    let images = Images::containers(Security::Tls);
-    let wanted = Wanted { template: None, level, allowed: Allowed::CATALOGS, images };
-    let found = wanted
+    let images = ImagePuller::containers(Security::Tls);
+    let renderer = Renderer { template: None, level, allowed: AllowedReferences::CATALOGS, images };
+    let found = renderer
         .render(call.io, &reference)
         .await
-        .map_err(|error| End::Fatal(format!("render catalog image: {error}")))?;
-    write_whole(call.io, &found, &folder, format).map_err(End::fatal)?;
-    voice::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));
+        .map_err(|error| Failure::Fatal(format!("render catalog image: {error}")))?;
+    write_whole(call.io, &found, &folder, format).map_err(Failure::fatal)?;
+    log::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));
     Ok(())
 }
 
@@ -93,8 +93,8 @@ enum FolderError {
 }
 
 /// The output folder may hold nothing yet.
-fn check_empty(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
-    match fs::read_dir(io.at(folder)) {
+fn check_empty(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
+    match fs::read_dir(io.resolve_path(folder)) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) => Err(FolderError::NotEmpty { folder: folder.to_owned() }),
@@ -110,7 +110,7 @@ const UNFINISHED: &str = ".unfinished";
 /// Writes all files. Whatever ends this too early (a full disk, a killed process), what is there then
 /// does not pass for a catalog: one file in it is none of a catalog, and says why.
 fn write_whole(
-    io: &Io<'_>,
+    io: &CommandIo<'_>,
     found: &Rendition,
     folder: &str,
     format: Format,
@@ -118,19 +118,24 @@ fn write_whole(
     make(io, folder)?;
     let mark = go::join(folder, UNFINISHED);
     let why = "not all files of this catalog were written: empty the folder and migrate again\n";
-    fs::write(io.at(&mark), why).map_err(PathError::of("open", &*mark))?;
+    fs::write(io.resolve_path(&mark), why).map_err(PathError::of("open", &*mark))?;
     let written = write(io, found, folder, format);
-    let left = fs::read_dir(io.at(folder)).map_or(0, Iterator::count);
+    let left = fs::read_dir(io.resolve_path(folder)).map_or(0, Iterator::count);
     // A name that can be no folder is a fault of the input: what stands before it stays, as upstream
     // leaves it.
     let named = |package: &str| package.is_empty() || go::is_local(package);
     if written.is_ok() || left == 1 || !found.parts().iter().all(|part| named(part.package())) {
-        fs::remove_file(io.at(&mark)).map_err(PathError::of("remove", &*mark))?;
+        fs::remove_file(io.resolve_path(&mark)).map_err(PathError::of("remove", &*mark))?;
     }
     written
 }
 
-fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result<(), FolderError> {
+fn write(
+    io: &CommandIo<'_>,
+    found: &Rendition,
+    folder: &str,
+    format: Format,
+) -> Result<(), FolderError> {
     let file = match format {
         Format::Json => "catalog.json",
         Format::Yaml => "catalog.yaml",
@@ -152,7 +157,7 @@ fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result
         part.write(format, &mut text)
             .map_err(|source| FolderError::Documents { path: path.clone(), source })?;
         let failed = |source| FolderError::File { path: path.clone(), source };
-        let created = File::create(io.at(&path)).map_err(PathError::of("open", &*path));
+        let created = File::create(io.resolve_path(&path)).map_err(PathError::of("open", &*path));
         let written = created.map_err(failed)?.write_all(&text);
         written.map_err(PathError::of("write", &*path)).map_err(failed)?;
     }
@@ -160,18 +165,18 @@ fn write(io: &Io<'_>, found: &Rendition, folder: &str, format: Format) -> Result
 }
 
 /// Makes a folder and those above it.
-fn make(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
-    let path = io.at(folder);
+fn make(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
+    let path = io.resolve_path(folder);
     let Err(error) = fs::create_dir_all(&path) else { return Ok(()) };
     // The first part that is in the way is named.
     let mut named = String::new();
     for part in folder.split_inclusive('/') {
         named.push_str(part);
-        if fs::metadata(io.at(&named)).is_ok_and(|found| !found.is_dir()) {
+        if fs::metadata(io.resolve_path(&named)).is_ok_and(|found| !found.is_dir()) {
             let path = named.trim_end_matches('/').to_owned();
             return Err(FolderError::NoFolder { path });
         }
-        if fs::metadata(io.at(&named)).is_err() {
+        if fs::metadata(io.resolve_path(&named)).is_err() {
             break;
         }
     }

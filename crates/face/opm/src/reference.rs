@@ -1,8 +1,8 @@
 //! What an argument refers to: a folder with a catalog or a bundle, a file, or an image.
 
-use super::call::{Call, Io};
+use super::call::{Call, CommandIo};
 use super::error::PathError;
-use super::pull::Way;
+use super::pull::PullLibrary;
 use super::{go, mediatype};
 use mainstay_image::reference::Reference;
 use mainstay_image::registry::Security;
@@ -10,7 +10,7 @@ use std::io::Read;
 
 /// What a reference leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ReferenceKind {
     /// A folder with a catalog.
     Catalog,
     /// A folder with a bundle.
@@ -41,27 +41,27 @@ pub(super) enum ReferenceError {
 ///
 /// # Errors
 /// If it leads to nothing that can be read.
-pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, ReferenceError> {
+pub(super) fn find(io: &CommandIo<'_>, reference: &str) -> Result<ReferenceKind, ReferenceError> {
     let Ok(is_folder) = io.is_folder(reference) else {
-        return Ok(Kind::Image);
+        return Ok(ReferenceKind::Image);
     };
-    let path = io.at(reference);
+    let path = io.resolve_path(reference);
     if is_folder {
         // A link to a folder is none.
         let has = |name: &str| {
             std::fs::symlink_metadata(path.join(name)).is_ok_and(|found| found.is_dir())
         };
         let is_bundle = has("manifests") && has("metadata");
-        return Ok(if is_bundle { Kind::Bundle } else { Kind::Catalog });
+        return Ok(if is_bundle { ReferenceKind::Bundle } else { ReferenceKind::Catalog });
     }
     let mut start = Vec::new();
     std::fs::File::open(&path)
-        .and_then(|file| file.take(mediatype::ENOUGH).read_to_end(&mut start))
+        .and_then(|file| file.take(mediatype::MAX_PREFIX).read_to_end(&mut start))
         .map_err(PathError::of("open", reference))?;
     let unsupported =
         |kind| Err(ReferenceError::FileType { reference: reference.to_owned(), kind });
-    match mediatype::with_extension(start) {
-        Some((_, "sqlite")) => Ok(Kind::Database),
+    match mediatype::detect_with_extension(start) {
+        Some((_, "sqlite")) => Ok(ReferenceKind::Database),
         Some((kind, extension)) => {
             let (main, sub) = kind.split_once('/').unwrap_or((kind, ""));
             unsupported(format!("{{{{{main} {sub} {kind}}} {extension}}}"))
@@ -110,7 +110,7 @@ pub(super) enum NameError {
 ///
 /// # Errors
 /// If it stands for none.
-pub(super) fn image(name: &str, way: &Way) -> Result<Reference, NameError> {
+pub(super) fn image(name: &str, library: &PullLibrary) -> Result<Reference, NameError> {
     if let Some(fault) = mainstay_catalog::reference_fault(name) {
         return Err(NameError::Format { name: name.to_owned(), fault });
     }
@@ -126,10 +126,14 @@ pub(super) fn image(name: &str, way: &Way) -> Result<Reference, NameError> {
         return Err(NameError::NotCanonical);
     }
     let reference = Reference::parse(name)?;
-    match (reference.tag(), reference.digest(), way) {
-        (Some(_), Some(_), Way::Containers) => Err(NameError::TagAndDigest),
-        (None, None, Way::Containers) => Err(NameError::NoTag { familiar: reference.familiar() }),
-        (None, None, Way::Containerd(_)) => Err(NameError::NoObject { name: name.to_owned() }),
+    match (reference.tag(), reference.digest(), library) {
+        (Some(_), Some(_), PullLibrary::Containers) => Err(NameError::TagAndDigest),
+        (None, None, PullLibrary::Containers) => {
+            Err(NameError::NoTag { familiar: reference.familiar() })
+        }
+        (None, None, PullLibrary::Containerd(_)) => {
+            Err(NameError::NoObject { name: name.to_owned() })
+        }
         _ => Ok(reference),
     }
 }
@@ -153,7 +157,7 @@ pub(super) enum FlagConflict {
 ///
 /// # Errors
 /// If some exclude each other.
-pub(super) fn security(call: &Call<'_, '_>) -> Result<Reach, FlagConflict> {
+pub(super) fn security(call: &Call<'_, '_>) -> Result<RegistryAccess, FlagConflict> {
     let flags = &call.flags;
     if flags.has("skip-tls") && flags.has("use-http") {
         Err(FlagConflict::HttpAndSkipTls)
@@ -162,17 +166,17 @@ pub(super) fn security(call: &Call<'_, '_>) -> Result<Reach, FlagConflict> {
     } else if flags.is_on("skip-tls-verify") && flags.is_on("use-http") {
         Err(FlagConflict::HttpAndVerify)
     } else if flags.is_on("skip-tls") || flags.is_on("use-http") {
-        Ok(Reach::Plain)
+        Ok(RegistryAccess::Plain)
     } else if flags.is_on("skip-tls-verify") {
-        Ok(Reach::Unverified)
+        Ok(RegistryAccess::Unverified)
     } else {
-        Ok(Reach::Verified)
+        Ok(RegistryAccess::Verified)
     }
 }
 
 /// How registries are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum RegistryAccess {
     /// With TLS and certificates that are trusted.
     Verified,
     /// With TLS and any certificate.
@@ -181,7 +185,7 @@ pub(super) enum Reach {
     Plain,
 }
 
-impl Reach {
+impl RegistryAccess {
     /// What containers' library makes of it: one word for both, and who has no TLS is asked without.
     pub(super) fn containers(self) -> Security {
         if self == Self::Verified { Security::Tls } else { Security::Insecure }
@@ -224,17 +228,18 @@ mod tests {
             ("a.b/c", Some(&untagged("a.b/c"))),
             ("docker.io/library/a", Some(&untagged("a"))),
         ] {
-            let found = image(reference, &Way::Containers).err().map(|error| error.to_string());
+            let found =
+                image(reference, &PullLibrary::Containers).err().map(|error| error.to_string());
             assert_eq!(found.as_deref(), fault, "{reference}");
         }
     }
 
     #[test]
     fn the_other_library_takes_a_tag_with_a_digest_and_wants_one_of_them() {
-        let way = Way::Containerd(Vec::new());
+        let library = PullLibrary::Containerd(Vec::new());
         let both = format!("a.b/c:v1@sha256:{}", "0".repeat(64));
-        assert!(image(&both, &way).is_ok());
-        let fault = image("a.b/c", &way).unwrap_err();
+        assert!(image(&both, &library).is_ok());
+        let fault = image("a.b/c", &library).unwrap_err();
         assert_eq!(fault.to_string(), "error resolving remote name a.b/c: object required");
     }
 }

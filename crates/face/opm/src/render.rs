@@ -1,10 +1,10 @@
 //! `opm render`: catalogs and bundles as one stream of blobs.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::pull::{Content, ContentError, Images};
-use super::reference::{self, Kind, ReferenceError};
+use super::pull::{ContentError, ImageContent, ImagePuller};
+use super::reference::{self, ReferenceError, ReferenceKind};
 use super::{database, go};
 use mainstay_bundle::{Bundle, BundleError, Image, ImageTemplate};
 use mainstay_catalog::template::Bundled;
@@ -31,10 +31,10 @@ pub(super) fn command(alpha: bool) -> Command {
                from {{.Package}}, {{.Name}} and {{.Version}}.",
         arguments: Arguments::AtLeast(1),
         flags: vec![
-            if alpha { template } else { template.hide() },
+            if alpha { template } else { template.hidden() },
             Flag::switch("migrate", "bring the blobs to the newest form"),
             migrate_level(),
-            Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
         ],
         exclusive: vec![&["migrate", "migrate-level"]],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
@@ -59,26 +59,27 @@ pub(super) fn migrate_level() -> Flag {
     Flag { text: text.into(), ..Flag::text("migrate-level", None, "") }
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let format = format(call.flags.text("output")).map_err(End::log)?;
-    let reach = reference::security(call).map_err(End::log)?;
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let format = format(call.flags.text("output")).map_err(Failure::log)?;
+    let access = reference::security(call).map_err(Failure::log)?;
     let template = match call.flags.text("alpha-image-ref-template") {
         "" => None,
         text => Some(
             ImageTemplate::parse(text)
-                .map_err(|why| End::Log(format!("invalid image reference template: {why}")))?,
+                .map_err(|why| Failure::Log(format!("invalid image reference template: {why}")))?,
         ),
     };
     let level = if call.flags.is_on("migrate") {
         Level::LAST
     } else {
-        level(call.flags.text("migrate-level")).map_err(End::log)?
+        level(call.flags.text("migrate-level")).map_err(Failure::log)?
     };
-    let images = Images::containers(reach.containers());
-    let wanted = Wanted { template: template.as_ref(), level, allowed: Allowed::ALL, images };
+    let images = ImagePuller::containers(access.containers());
+    let renderer =
+        Renderer { template: template.as_ref(), level, allowed: AllowedReferences::ALL, images };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).await.map_err(End::log)?);
+        all.append(renderer.render(call.io, reference).await.map_err(Failure::log)?);
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
     match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
@@ -86,7 +87,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         Ok(()) | Err(WriteError::Io(_)) => Ok(()),
         Err(error) => {
             drop(out);
-            Err(End::log(error))
+            Err(Failure::log(error))
         }
     }
 }
@@ -128,7 +129,7 @@ pub(super) enum RenderError {
         /// The reference.
         reference: String,
         /// Why not.
-        reason: Box<Reason>,
+        reason: Box<ReferenceProblem>,
     },
     /// A document of its catalog cannot be migrated.
     #[error("migrate: {0}")]
@@ -145,14 +146,14 @@ pub(super) enum RenderError {
 }
 
 impl RenderError {
-    fn of(reference: &str, reason: Reason) -> Self {
+    fn of(reference: &str, reason: ReferenceProblem) -> Self {
         Self::Reference { reference: reference.to_owned(), reason: Box::new(reason) }
     }
 }
 
 /// Why a reference leads to nothing that can be rendered.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Reason {
+pub(super) enum ReferenceProblem {
     /// Nobody can read what is there.
     #[error(transparent)]
     Find(#[from] ReferenceError),
@@ -161,7 +162,7 @@ pub(super) enum Reason {
     Content(#[from] ContentError),
     /// The command does not take what is there.
     #[error("cannot render {0}: not allowed")]
-    NotAllowed(Refused),
+    NotAllowed(DisallowedReference),
     /// The image of a bundle does not have its folders.
     #[error("open .: no such file or directory")]
     NoBundleFolders,
@@ -175,18 +176,18 @@ pub(super) enum Reason {
     #[error("migrate: {0}")]
     MigrateDatabase(MigrateError),
     /// The catalog is none.
-    #[error("{said}")]
+    #[error("{message}")]
     Catalog {
         /// What upstream says, with paths as they were typed.
-        said: String,
+        message: String,
         /// What is wrong.
         source: LoadError,
     },
     /// The bundle is none.
-    #[error("{said}")]
+    #[error("{message}")]
     Bundle {
         /// What upstream says, with paths as they were typed.
-        said: String,
+        message: String,
         /// What is wrong.
         source: BundleError,
     },
@@ -194,7 +195,7 @@ pub(super) enum Reason {
 
 /// What a command does not take.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum DisallowedReference {
     /// The folder of a bundle.
     #[error("bundle directory {}", go::quote(reference))]
     BundleFolder {
@@ -220,7 +221,7 @@ pub(super) enum Refused {
 
 /// Which kinds of references are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Allowed {
+pub(super) struct AllowedReferences {
     /// Folders and images of catalogs.
     pub(super) catalogs: bool,
     /// Folders of bundles.
@@ -229,7 +230,7 @@ pub(super) struct Allowed {
     pub(super) bundle_images: bool,
 }
 
-impl Allowed {
+impl AllowedReferences {
     /// All.
     pub(super) const ALL: Self = Self { catalogs: true, bundle_folders: true, bundle_images: true };
     /// Images of bundles only.
@@ -241,39 +242,39 @@ impl Allowed {
 }
 
 /// What is made of a reference.
-pub(super) struct Wanted<'t> {
+pub(super) struct Renderer<'t> {
     /// How the images of bundle folders are called.
     pub(super) template: Option<&'t ImageTemplate>,
     /// How far to migrate.
     pub(super) level: Level,
     /// What it may be.
-    pub(super) allowed: Allowed,
+    pub(super) allowed: AllowedReferences,
     /// What is not here is pulled by these.
-    pub(super) images: Images,
+    pub(super) images: ImagePuller,
 }
 
 /// Replaces the folder that was read by the path that was typed, in what is wrong with its content.
 type WithTypedPath<'s> = &'s dyn Fn(&str) -> String;
 
 /// What a reference leads to.
-enum Found {
+enum RenderedReference {
     Catalog(Rendition),
     Bundle(Box<Bundled>),
 }
 
-impl Wanted<'_> {
+impl Renderer<'_> {
     /// The blobs of a reference: of a folder, or of an image.
     ///
     /// # Errors
     /// If there are none.
     pub(super) async fn render(
         &self,
-        io: &mut Io<'_>,
+        io: &mut CommandIo<'_>,
         reference: &str,
     ) -> Result<Rendition, RenderError> {
         Ok(match self.find(io, reference).await? {
-            Found::Catalog(all) => all,
-            Found::Bundle(bundled) => {
+            RenderedReference::Catalog(all) => all,
+            RenderedReference::Bundle(bundled) => {
                 let mut all = Rendition::default();
                 all.add(&bundled.bundle);
                 all
@@ -287,64 +288,88 @@ impl Wanted<'_> {
     /// If there is none.
     pub(super) async fn bundle_of(
         &self,
-        io: &mut Io<'_>,
+        io: &mut CommandIo<'_>,
         reference: &str,
     ) -> Result<Bundled, RenderError> {
         match self.find(io, reference).await? {
-            Found::Bundle(bundled) => Ok(*bundled),
-            Found::Catalog(_) => Err(RenderError::NoBundle { reference: reference.to_owned() }),
+            RenderedReference::Bundle(bundled) => Ok(*bundled),
+            RenderedReference::Catalog(_) => {
+                Err(RenderError::NoBundle { reference: reference.to_owned() })
+            }
         }
     }
 
-    async fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, RenderError> {
+    async fn find(
+        &self,
+        io: &mut CommandIo<'_>,
+        reference: &str,
+    ) -> Result<RenderedReference, RenderError> {
         let failed = |reason| RenderError::of(reference, reason);
-        let refuse = |what| Err(failed(Reason::NotAllowed(what)));
+        let refuse = |what| Err(failed(ReferenceProblem::NotAllowed(what)));
         let allowed = self.allowed;
-        let typed = |message: &str| io.as_typed(message, reference);
+        let typed = |message: &str| io.with_typed_path(message, reference);
         match reference::find(io, reference).map_err(|error| failed(error.into()))? {
-            Kind::Bundle if !allowed.bundle_folders => {
-                return refuse(Refused::BundleFolder { reference: reference.to_owned() });
+            ReferenceKind::Bundle if !allowed.bundle_folders => {
+                return refuse(DisallowedReference::BundleFolder {
+                    reference: reference.to_owned(),
+                });
             }
-            Kind::Bundle => {
+            ReferenceKind::Bundle => {
                 let image = self.template.map_or(Image::None, Image::Template);
-                return self.bundle(&io.at(reference), image, reference, &typed);
+                return self.bundle(&io.resolve_path(reference), image, reference, &typed);
             }
-            Kind::Catalog if !allowed.catalogs => return refuse(Refused::CatalogFolder),
-            Kind::Catalog => return self.catalog(&io.at(reference), reference, &typed),
-            Kind::Database if !allowed.catalogs => return refuse(Refused::DatabaseFile),
-            Kind::Database => {
-                let path = io.at(reference);
+            ReferenceKind::Catalog if !allowed.catalogs => {
+                return refuse(DisallowedReference::CatalogFolder);
+            }
+            ReferenceKind::Catalog => {
+                return self.catalog(&io.resolve_path(reference), reference, &typed);
+            }
+            ReferenceKind::Database if !allowed.catalogs => {
+                return refuse(DisallowedReference::DatabaseFile);
+            }
+            ReferenceKind::Database => {
+                let path = io.resolve_path(reference);
                 return self.database(io, &path).map_err(failed);
             }
-            Kind::Image => {}
+            ReferenceKind::Image => {}
         }
         let content = self.images.content(io, reference).await;
         match content.map_err(|error| failed(error.into()))? {
-            Content::Bundle(_) if !allowed.bundle_images => refuse(Refused::BundleImage),
-            Content::Bundle(unpacked) => {
+            ImageContent::Bundle(_) if !allowed.bundle_images => {
+                refuse(DisallowedReference::BundleImage)
+            }
+            ImageContent::Bundle(unpacked) => {
                 let inside = |message: &str| unpacked.as_in_image(message);
                 if ["manifests", "metadata"].iter().any(|name| !unpacked.path.join(name).is_dir()) {
-                    return Err(failed(Reason::NoBundleFolders));
+                    return Err(failed(ReferenceProblem::NoBundleFolders));
                 }
                 self.bundle(&unpacked.path, Image::Reference(reference), reference, &inside)
             }
-            Content::Catalog(_) if !allowed.catalogs => refuse(Refused::CatalogImage),
-            Content::Catalog(unpacked) => {
+            ImageContent::Catalog(_) if !allowed.catalogs => {
+                refuse(DisallowedReference::CatalogImage)
+            }
+            ImageContent::Catalog(unpacked) => {
                 let inside = |message: &str| unpacked.as_in_image(message);
                 if !unpacked.path.exists() {
-                    return Err(failed(Reason::NoCatalogFolder));
+                    return Err(failed(ReferenceProblem::NoCatalogFolder));
                 }
                 self.catalog(&unpacked.path, reference, &inside)
             }
-            Content::Database(_) if !allowed.catalogs => refuse(Refused::DatabaseImage),
-            Content::Database(unpacked) => self.database(io, &unpacked.path).map_err(failed),
+            ImageContent::Database(_) if !allowed.catalogs => {
+                refuse(DisallowedReference::DatabaseImage)
+            }
+            ImageContent::Database(unpacked) => self.database(io, &unpacked.path).map_err(failed),
         }
     }
 
-    fn database(&self, io: &mut Io<'_>, path: &Path) -> Result<Found, Reason> {
+    fn database(
+        &self,
+        io: &mut CommandIo<'_>,
+        path: &Path,
+    ) -> Result<RenderedReference, ReferenceProblem> {
         let mut found = Rendition::of(&database::read(io, path)?);
-        found.migrate(self.level).map_err(Reason::MigrateDatabase)?;
-        Ok(Found::Catalog(found))
+        found.migrate(self.level).map_err(ReferenceProblem::MigrateDatabase)?;
+        Ok(RenderedReference::Catalog(found))
     }
 
     fn catalog(
@@ -352,15 +377,15 @@ impl Wanted<'_> {
         folder: &Path,
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
-    ) -> Result<Found, RenderError> {
+    ) -> Result<RenderedReference, RenderError> {
         let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
         let declared = Declared::read(&Folder::new(folder), &options).map_err(|source| {
-            let said = with_typed_path(&source.upstream());
-            RenderError::of(reference, Reason::Catalog { said, source })
+            let message = with_typed_path(&source.upstream());
+            RenderError::of(reference, ReferenceProblem::Catalog { message, source })
         })?;
         let mut found = Rendition::of(&declared);
         found.migrate(self.level).map_err(RenderError::Migrate)?;
-        Ok(Found::Catalog(found))
+        Ok(RenderedReference::Catalog(found))
     }
 
     fn bundle(
@@ -369,10 +394,10 @@ impl Wanted<'_> {
         image: Image<'_>,
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
-    ) -> Result<Found, RenderError> {
+    ) -> Result<RenderedReference, RenderError> {
         let failed = |source: BundleError| {
-            let said = with_typed_path(source.upstream());
-            RenderError::of(reference, Reason::Bundle { said, source })
+            let message = with_typed_path(source.upstream());
+            RenderError::of(reference, ReferenceProblem::Bundle { message, source })
         };
         let bundle = Bundle::read(folder).map_err(failed)?;
         let mut declared = bundle.declare(image, reference).map_err(failed)?;
@@ -380,6 +405,6 @@ impl Wanted<'_> {
         if self.level >= Level::CsvMetadata {
             bundle.migrate(&mut declared).map_err(RenderError::MigrateBundle)?;
         }
-        Ok(Found::Bundle(Box::new(Bundled { bundle: declared, csv })))
+        Ok(RenderedReference::Bundle(Box::new(Bundled { bundle: declared, csv })))
     }
 }

@@ -1,13 +1,13 @@
 //! `opm alpha render-template` and `opm alpha convert-template`: catalogs made of templates, and
 //! templates made of catalogs.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::error::PathError;
 use super::flags::Flag;
-use super::pull::Images;
+use super::pull::ImagePuller;
 use super::reference;
-use super::render::{self, Allowed, Wanted};
+use super::render::{self, AllowedReferences, Renderer};
 use super::{go, graph};
 use mainstay_catalog::template::{self, Kind};
 use mainstay_catalog::{DiagramError, DiagramOptions, Format, Rendition, WriteError};
@@ -33,7 +33,8 @@ pub(super) fn command() -> Command {
         arguments: Arguments::Between(0, 2),
         flags: vec![
             render::migrate_level(),
-            Flag::text("output", Some('o'), "output format (json|yaml|mermaid)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml|mermaid)")
+                .with_default("json"),
         ],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new("render-template [TYPE] [FILE]", "Make a catalog of a template")
@@ -45,7 +46,9 @@ pub(super) fn convert_command() -> Command {
     let below = |form, short, long, action| Command {
         long,
         arguments: Arguments::AtMost(1),
-        flags: vec![Flag::text("output", Some('o'), "output format (json|yaml)").or("json")],
+        flags: vec![
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
+        ],
         action: Some(action),
         ..Command::new(form, short)
     };
@@ -74,8 +77,8 @@ enum Output {
     Mermaid,
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let end = End::Usage;
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let end = Failure::Usage;
     let (kind, file) = match &*call.arguments {
         [] => (None, "-"),
         [one] => match Kind::named(one) {
@@ -105,9 +108,9 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             )));
         }
     };
-    let reach = reference::security(call)
+    let access = reference::security(call)
         .map_err(|error| end(format!("creating containerd registry: {error}")))?;
-    let level = render::level(call.flags.text("migrate-level")).map_err(End::usage)?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(Failure::usage)?;
     let text = opened.read(call.io);
     let detect = || match &text {
         Ok(text) => Kind::of(text).map_err(|error| error.to_string()),
@@ -126,14 +129,14 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             }
         })
     })?;
-    let wanted = Wanted {
+    let renderer = Renderer {
         template: None,
         level,
-        allowed: Allowed::BUNDLE_IMAGES,
-        images: Images::containers(reach.containers()),
+        allowed: AllowedReferences::BUNDLE_IMAGES,
+        images: ImagePuller::containers(access.containers()),
     };
     let io = &mut *call.io;
-    let images = &mut async |image: &str| wanted.bundle_of(io, image).await;
+    let images = &mut async |image: &str| renderer.bundle_of(io, image).await;
     let all = kind.render(&text, images).await.map_err(|error| failed(&error))?;
     write(call, &all, &output).map_err(|error| end(format!("writing output: {error}")))
 }
@@ -167,16 +170,16 @@ fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<()
     }
 }
 
-fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), End> {
-    let format = render::format(call.flags.text("output")).map_err(End::log)?;
+fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), Failure> {
+    let format = render::format(call.flags.text("output")).map_err(Failure::log)?;
     let file = match call.argument(0) {
         "" if call.arguments.is_empty() => "-",
         file => file,
     };
     let file = file.to_owned();
     let opened = open(call.io, &file)
-        .map_err(|_| End::Usage(format!("unable to open input: {}", go::quote(&file))))?;
-    let failed = |why: &dyn fmt::Display| End::Usage(format!("converting: {why}"));
+        .map_err(|_| Failure::Usage(format!("unable to open input: {}", go::quote(&file))))?;
+    let failed = |why: &dyn fmt::Display| Failure::Usage(format!("converting: {why}"));
     let text = opened.read(call.io).map_err(|error| failed(&error))?;
     let text = template::convert(kind, &text, format).map_err(|error| failed(&error))?;
     call.io.print(&text);
@@ -193,11 +196,13 @@ enum Opened {
 ///
 /// # Errors
 /// Why it cannot be opened.
-fn open(io: &Io<'_>, file: &str) -> Result<Opened, PathError> {
+fn open(io: &CommandIo<'_>, file: &str) -> Result<Opened, PathError> {
     if file == "-" {
         return Ok(Opened::Input);
     }
-    std::fs::File::open(io.at(file)).map(Opened::File).map_err(PathError::of("open", file))
+    std::fs::File::open(io.resolve_path(file))
+        .map(Opened::File)
+        .map_err(PathError::of("open", file))
 }
 
 /// A text cannot be read; a file is called as it is called by upstream's reader.
@@ -210,7 +215,7 @@ impl Opened {
     ///
     /// # Errors
     /// If that fails, or it is too long.
-    fn read(self, io: &mut Io<'_>) -> Result<Vec<u8>, InputError> {
+    fn read(self, io: &mut CommandIo<'_>) -> Result<Vec<u8>, InputError> {
         let mut text = Vec::new();
         match self {
             Self::Input => (&mut *io.stdin).take(LONGEST + 1).read_to_end(&mut text),

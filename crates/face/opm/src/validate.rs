@@ -1,6 +1,6 @@
 //! `opm validate`: whether a folder is a catalog.
 
-use super::call::{Call, End};
+use super::call::{Call, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::go;
@@ -19,17 +19,18 @@ pub(super) fn command() -> Command {
     }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let folder = call.argument(0);
-    if !call.io.is_folder(folder).map_err(End::usage)? {
-        return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
+    if !call.io.is_folder(folder).map_err(Failure::usage)? {
+        return Err(Failure::Usage(format!("{} is not a directory", go::quote(folder))));
     }
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
     let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
-    let verdict = Catalog::load(&call.io.at(folder), &options);
-    let verdict = verdict.map(drop).map_err(|error| call.io.as_typed(&error.upstream(), folder));
+    let verdict = Catalog::load(&call.io.resolve_path(folder), &options);
+    let verdict =
+        verdict.map(drop).map_err(|error| call.io.with_typed_path(&error.upstream(), folder));
     let text = match (call.flags.text("output"), &verdict) {
-        ("", _) => return verdict.map_err(End::Fatal),
+        ("", _) => return verdict.map_err(Failure::Fatal),
         ("json", Ok(())) => "{\n  \"passed\": true\n}\n".to_owned(),
         ("json", Err(message)) => format!(
             "{{\n  \"passed\": false,\n  \"error\": {{\n    \"message\": {}\n  }}\n}}\n",
@@ -40,8 +41,8 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             let result = json!({ "passed": false, "error": { "message": message } });
             mainstay_yaml::to_string(&result) + "\n"
         }
-        (other, _) => return Err(End::usage(UnknownOutput { output: other.to_owned() })),
+        (other, _) => return Err(Failure::usage(UnknownOutput { output: other.to_owned() })),
     };
     call.io.print(&text);
-    verdict.map_err(|_| End::Silent)
+    verdict.map_err(|_| Failure::Silent)
 }

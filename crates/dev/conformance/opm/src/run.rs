@@ -9,7 +9,7 @@ use super::working_folder::{self, Archives, WorkingFolder};
 use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
-use mainstay_opm::{self as opm, Io};
+use mainstay_opm::{self as opm, CommandIo};
 use mainstay_registry::{Index, Served, grpc};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -104,7 +104,7 @@ fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(opm::run(
         arguments,
-        &mut Io {
+        &mut CommandIo {
             stdin: &mut case.input.as_bytes(),
             stdout: &mut stdout,
             stderr: &mut stderr,

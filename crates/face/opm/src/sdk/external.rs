@@ -1,8 +1,8 @@
 //! Validators of others: programs that are given the bundle's folder and print a result.
 
-use super::super::call::Io;
+use super::super::call::CommandIo;
 use super::super::{go, tool};
-use super::outcome::Outcome;
+use super::result::ValidationResult;
 use mainstay_bundle::validate::printed;
 use serde_json::Value;
 
@@ -64,19 +64,20 @@ fn target(place: &str) -> String {
 /// # Errors
 /// If one of them has no result.
 pub(super) fn run(
-    io: &mut Io<'_>,
+    io: &mut CommandIo<'_>,
     list: &str,
     folder: &str,
-    outcome: &mut Outcome,
+    result: &mut ValidationResult,
 ) -> Result<(), ExternalError> {
     for program in list.split(':') {
         let failed = |why| ExternalError::Run { program: program.to_owned(), why };
-        let output = tool::start(io, program, &[folder]).map_err(|ended| failed(ended.why))?;
-        io.complain(&String::from_utf8_lossy(&output.stderr));
-        if let Some(why) = tool::ending(&output) {
+        let output =
+            tool::run_program(io, program, &[folder]).map_err(|ended| failed(ended.why))?;
+        io.print_error(&String::from_utf8_lossy(&output.stderr));
+        if let Some(why) = tool::exit_reason(&output) {
             return Err(failed(why));
         }
-        if let Err(error) = read(&output.stdout).map(|result| add(&result, outcome)) {
+        if let Err(error) = read(&output.stdout).map(|printed| add(&printed, result)) {
             io.print(&format!("decode failed: {error}\n"));
             return Err(error.into());
         }
@@ -97,7 +98,7 @@ fn read(text: &[u8]) -> Result<Value, ResultError> {
         Some(Err(_)) => return Err(invalid(text, values.byte_offset())),
         Some(Ok(value)) => value,
     };
-    known(&value, &RESULT, "", "errors.ManifestResult")?;
+    check_fields(&value, &RESULT, "", "errors.ManifestResult")?;
     let text = |value: Option<&Value>, place: &str| match value {
         None | Some(Value::Null | Value::String(_)) => Ok(()),
         Some(other) => Err(mismatch(other, place, "string")),
@@ -108,7 +109,12 @@ fn read(text: &[u8]) -> Result<Value, ResultError> {
             None | Some(Value::Null) => {}
             Some(Value::Array(items)) => {
                 for item in items.iter().filter(|item| !item.is_null()) {
-                    known(item, &FINDING, &format!("ManifestResult.{list}"), "errors.Error")?;
+                    check_fields(
+                        item,
+                        &FINDING,
+                        &format!("ManifestResult.{list}"),
+                        "errors.Error",
+                    )?;
                     for name in FINDING.into_iter().filter(|name| *name != "BadValue") {
                         text(field(item, name), &format!("ManifestResult.{list}.{name}"))?;
                     }
@@ -139,7 +145,7 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     fields.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-fn known(
+fn check_fields(
     value: &Value,
     names: &[&str],
     place: &str,
@@ -168,34 +174,35 @@ fn mismatch(value: &Value, place: &str, expected: &'static str) -> ResultError {
     ResultError::WrongType { found, place: place.to_owned(), expected }
 }
 
-fn add(result: &Value, outcome: &mut Outcome) {
-    let list = |name: &str| field(result, name).and_then(Value::as_array).into_iter().flatten();
+fn add(printed_result: &Value, result: &mut ValidationResult) {
+    let list =
+        |name: &str| field(printed_result, name).and_then(Value::as_array).into_iter().flatten();
     for warning in list("Warnings") {
-        outcome.warning(words(warning));
+        result.warning(format_finding(warning));
     }
     for error in list("Errors") {
-        outcome.error(words(error));
+        result.error(format_finding(error));
     }
 }
 
 /// A finding as one line.
-fn words(finding: &Value) -> String {
+fn format_finding(finding: &Value) -> String {
     let text = |name: &str| field(finding, name).and_then(Value::as_str).unwrap_or_default();
     let bad = field(finding, "BadValue").filter(|value| !value.is_null()).map(printed);
     let detail = match text("Detail") {
         "" => String::new(),
         detail => format!(": {detail}"),
     };
-    let words = match (text("Field"), bad) {
+    let format_finding = match (text("Field"), bad) {
         ("", None) => detail,
         ("", Some(bad)) => format!("Value {bad}{detail}"),
         (field, None) => format!("Field {field}{detail}"),
         (field, Some(bad)) => format!("Field {field}, Value {bad}{detail}"),
     };
-    if words.is_empty() {
+    if format_finding.is_empty() {
         return "ErrMessageMissing".to_owned();
     }
-    format!("{}: {words}", text("Level"))
+    format!("{}: {format_finding}", text("Level"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Where the annotations of a bundle are.
 
-use super::super::call::Io;
+use super::super::call::CommandIo;
 use super::super::error::PathError;
 use super::super::go;
 use mainstay_bundle::DocumentError;
@@ -10,10 +10,10 @@ use std::fs;
 use std::io::{self, Read};
 
 /// How many bytes of a file are read.
-const LONGEST: u64 = 32 << 20;
+const MAX_FILE_BYTES: u64 = 32 << 20;
 /// How many files are looked at, and how deep folders may lie in each other.
-const MOST: usize = 10_000;
-const DEEPEST: usize = 64;
+const MAX_FILES: usize = 10_000;
+const MAX_DEPTH: usize = 64;
 
 type Annotations = BTreeMap<String, String>;
 
@@ -43,21 +43,21 @@ pub(super) enum MetadataError {
 ///
 /// # Errors
 /// If there are none.
-pub(super) fn find(io: &Io<'_>, folder: &str) -> Result<Annotations, MetadataError> {
+pub(super) fn find(io: &CommandIo<'_>, folder: &str) -> Result<Annotations, MetadataError> {
     let usual = go::join(folder, "metadata/annotations.yaml");
     match read(io, &usual) {
         Ok(Some(found)) if !found.is_empty() => return Ok(found),
         Ok(_) => {}
         Err(why) => return Err(why),
     }
-    let mut left = MOST;
-    let found = walk(io, folder, 0, &mut left)?;
+    let mut remaining = MAX_FILES;
+    let found = walk(io, folder, 0, &mut remaining)?;
     found.ok_or_else(|| MetadataError::NotFound { folder: folder.to_owned() })
 }
 
 /// What a file says; none if it is not there.
-fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
-    let file = match fs::File::open(io.at(path)) {
+fn read(io: &CommandIo<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
+    let file = match fs::File::open(io.resolve_path(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(PathError::of("open", path)(error).into()),
         Ok(file) => file,
@@ -67,7 +67,7 @@ fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
     sdk_annotations(&bytes)
         .map(Some)
         .map_err(|source| MetadataError::Parse { path: path.to_owned(), source })
@@ -75,28 +75,29 @@ fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
 
 /// Looks in all files, in the order of their paths. Files that cannot be read count for nothing.
 fn walk(
-    io: &Io<'_>,
+    io: &CommandIo<'_>,
     path: &str,
     depth: usize,
-    left: &mut usize,
+    remaining: &mut usize,
 ) -> Result<Option<Annotations>, MetadataError> {
-    let about = fs::symlink_metadata(io.at(path)).map_err(PathError::of("lstat", path))?;
+    let about =
+        fs::symlink_metadata(io.resolve_path(path)).map_err(PathError::of("lstat", path))?;
     if !about.is_dir() {
-        if path.starts_with('.') || *left == 0 {
+        if path.starts_with('.') || *remaining == 0 {
             return Ok(None);
         }
-        *left -= 1;
+        *remaining -= 1;
         return Ok(read(io, path).ok().flatten().filter(|found| !found.is_empty()));
     }
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Ok(None);
     }
-    let entries = fs::read_dir(io.at(path)).map_err(PathError::of("open", path))?;
+    let entries = fs::read_dir(io.resolve_path(path)).map_err(PathError::of("open", path))?;
     let mut names: Vec<String> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     for name in names {
-        if let Some(found) = walk(io, &go::join(path, &name), depth + 1, left)? {
+        if let Some(found) = walk(io, &go::join(path, &name), depth + 1, remaining)? {
             return Ok(Some(found));
         }
     }

@@ -6,25 +6,25 @@
 //! unknown here. The rules of the command line are those of `opm`, so its engine is shared.
 
 mod external;
-mod images;
 mod metadata;
 mod optional;
-mod outcome;
+mod result;
+mod tool_images;
 mod validate;
 
 use super::UsageError;
-use super::call::Io;
+use super::call::CommandIo;
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 
 /// Whether a program started under this name is meant to be `operator-sdk`.
-pub fn is_name(program: &str) -> bool {
+pub fn is_program_name(program: &str) -> bool {
     let file = program.rsplit(['/', '\\']).next().unwrap_or(program);
     file == "operator-sdk" || file == "operator-sdk.exe"
 }
 
 /// Runs one command line (without the name of the program) and gives the exit code.
-pub async fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+pub async fn run(arguments: &[String], io: &mut CommandIo<'_>) -> u8 {
     super::run_tree(&root(), arguments, io).await
 }
 
@@ -45,12 +45,12 @@ pub(super) fn root() -> Command {
         arguments: Arguments::Any,
         flags: vec![
             Flag::text("image-builder", Some('b'), "what pulls an image: docker, podman or none")
-                .or("docker"),
+                .with_default("docker"),
             Flag::text("select-optional", None, "a selector for the labels of optional validators"),
             Flag::switch("list-optional", "list the optional validators"),
             Flag::pairs("optional-values", "what validators are told, such as k8s-version=1.25"),
             Flag::text("output", Some('o'), "the format of the result: text or json-alpha1")
-                .or("text"),
+                .with_default("text"),
             Flag::text("alpha-select-external", None, "programs that judge, separated by colons"),
         ],
         action: Some(Action::Async(|call| Box::pin(validate::run(call)))),
@@ -58,7 +58,7 @@ pub(super) fn root() -> Command {
     };
     Command {
         long: "Judges bundles of operators.",
-        inherited: vec![
+        persistent_flags: vec![
             Flag::list("plugins", None, "not used by the commands that are here"),
             Flag::switch("verbose", "log more"),
         ],

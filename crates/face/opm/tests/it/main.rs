@@ -8,4 +8,4 @@ mod fbc;
 mod help;
 mod opm_folder;
 mod sdk;
-mod unwritten;
+mod write_errors;

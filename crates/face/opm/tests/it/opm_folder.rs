@@ -52,7 +52,7 @@ fn run(
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let code = block_on(mainstay_opm::run(
         &arguments,
-        &mut mainstay_opm::Io {
+        &mut mainstay_opm::CommandIo {
             stdin: &mut std::io::empty(),
             stdout: &mut out,
             stderr: &mut err,

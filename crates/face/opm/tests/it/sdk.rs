@@ -2,7 +2,7 @@
 
 use mainstay_clitest::block_on;
 use mainstay_clock::Clock;
-use mainstay_opm::{Io, sdk};
+use mainstay_opm::{CommandIo, sdk};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn run(folder: &Path, arguments: &[&str], environment: &dyn Fn(&str) -> Option<S
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let exit = block_on(sdk::run(
         &words.collect::<Vec<_>>(),
-        &mut Io {
+        &mut CommandIo {
             stdin: &mut std::io::empty(),
             stdout: &mut stdout,
             stderr: &mut stderr,
@@ -296,6 +296,6 @@ fn only_its_own_name_is_meant() {
         ("opm", false),
         ("operator-sdk-2", false),
     ] {
-        assert_eq!(sdk::is_name(name), meant, "{name}");
+        assert_eq!(sdk::is_program_name(name), meant, "{name}");
     }
 }

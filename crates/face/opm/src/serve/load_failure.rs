@@ -1,5 +1,4 @@
-//! Why a catalog cannot be loaded, in the words of upstream's server, which looks at a catalog package
-//! by package.
+//! Load errors with the texts of upstream's server, which loads a catalog package by package.
 
 use super::super::go;
 use super::Settings;
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 
-/// How errors begin that are found when the documents of one package are looked at.
+/// Prefixes of errors in the documents of one package.
 const OF_PACKAGES: [&str; 5] = [
     "parse package: ",
     "parse channel: ",
@@ -18,100 +17,100 @@ const OF_PACKAGES: [&str; 5] = [
     "read bundle objects: ",
 ];
 
-/// Upstream does not serve a catalog that is sound.
+/// Upstream does not serve a valid catalog.
 #[derive(Debug, thiserror::Error)]
-#[error("{said}")]
-pub(super) struct NotServed {
-    /// What it says.
-    pub(super) said: String,
+#[error("{message}")]
+pub(super) struct Unservable {
+    /// Upstream's text.
+    pub(super) message: String,
 }
 
-/// A folder could not be loaded.
+/// A folder cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
-    /// No folder is named.
+pub(super) enum LoadFailure {
+    /// The path is empty.
     #[error("stat .: os: DirFS with empty root")]
     NoName,
-    /// The folder is not there, or nobody may look.
+    /// The folder does not exist or is not accessible.
     #[error("stat .: {}", go::reason(.0))]
     Stat(io::Error),
-    /// It is no folder.
+    /// The path is not a folder.
     #[error("stat .: not a directory")]
     NoFolder,
     /// A document has no schema.
     #[error("invalid custom schema meta: invalid schema: must not be empty")]
     NoSchema,
-    /// A package is none.
+    /// A package is invalid.
     #[error("build package index: process package {}: {}", go::quote(package), source.upstream())]
     Package {
         /// The package.
         package: String,
-        /// What is wrong with its documents.
+        /// The error in its documents.
         source: LoadError,
     },
-    /// The catalog is not the one that the cache belongs to.
+    /// The cache belongs to another catalog.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// A document is one that upstream does not serve.
+    /// Upstream does not serve a document.
     #[error(transparent)]
-    NotServed(#[from] NotServed),
-    /// The catalog is none.
+    Unservable(#[from] Unservable),
+    /// The catalog is invalid.
     #[error("{}", .0.upstream())]
     Catalog(LoadError),
 }
 
-/// What is wrong with a cache, if that is why a catalog is not served.
+/// The cache error in an error, if it is one.
 pub(super) fn cache_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e CacheError> {
     match error.downcast_ref() {
-        Some(Broken::Cache(error)) => Some(error),
+        Some(LoadFailure::Cache(error)) => Some(error),
         Some(_) => None,
         None => error.downcast_ref(),
     }
 }
 
-/// What is wrong with a folder that could not be loaded.
-pub(super) fn broken(settings: &Settings, error: LoadError) -> Broken {
+/// The error that upstream would return for a folder that cannot be loaded.
+pub(super) fn explain_load_error(settings: &Settings, error: LoadError) -> LoadFailure {
     if settings.typed.is_empty() {
-        return Broken::NoName;
+        return LoadFailure::NoName;
     }
     match std::fs::metadata(&settings.folder) {
-        Err(error) => return Broken::Stat(error),
-        Ok(found) if !found.is_dir() => return Broken::NoFolder,
+        Err(error) => return LoadFailure::Stat(error),
+        Ok(found) if !found.is_dir() => return LoadFailure::NoFolder,
         Ok(_) => {}
     }
-    let package = |name: &str, source| Broken::Package { package: name.to_owned(), source };
+    let package = |name: &str, source| LoadFailure::Package { package: name.to_owned(), source };
     let declared = match Declared::read(&Folder::new(&settings.folder), &LoadOptions::default()) {
         Ok(declared) => declared,
         Err(error) => {
-            // What a document means is judged with its package, whether it is one before.
-            let said = error.upstream();
+            // Upstream first checks that each document is a blob, and its fields with its package.
+            let message = error.upstream();
             let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
-            let typed = OF_PACKAGES.iter().any(|words| said.starts_with(words));
+            let typed = OF_PACKAGES.iter().any(|words| message.starts_with(words));
             return match of {
-                _ if said.starts_with("object '")
-                    && said.ends_with("is missing root schema field") =>
+                _ if message.starts_with("object '")
+                    && message.ends_with("is missing root schema field") =>
                 {
-                    Broken::NoSchema
+                    LoadFailure::NoSchema
                 }
                 Some(blob) if typed => {
                     let of =
                         if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
                     package(of, error.clone())
                 }
-                _ => Broken::Catalog(error),
+                _ => LoadFailure::Catalog(error),
             };
         }
     };
     if let Some(cache) = settings.cache.as_ref().filter(|_| settings.enforce)
         && let Err(error) = cache.check(declared.blobs())
     {
-        // Whether the digest fits is looked at before what the documents mean.
+        // The digest is checked before the fields of the documents.
         return error.into();
     }
     let mut packages = BTreeMap::<_, Vec<_>>::new();
     for blob in declared.blobs() {
-        if let Some(said) = mainstay_registry::refusal_of(&blob) {
-            return NotServed { said }.into();
+        if let Some(message) = mainstay_registry::refusal_of(&blob) {
+            return Unservable { message }.into();
         }
         let name = if &**blob.schema() == "olm.package" { blob.name() } else { blob.package() };
         let Ok(value) = blob.value() else { continue };
@@ -123,5 +122,5 @@ pub(super) fn broken(settings: &Settings, error: LoadError) -> Broken {
             return package(&name, error);
         }
     }
-    Broken::Catalog(error)
+    LoadFailure::Catalog(error)
 }

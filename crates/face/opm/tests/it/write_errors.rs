@@ -4,7 +4,7 @@
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on};
 use mainstay_clock::Clock;
-use mainstay_opm::Io;
+use mainstay_opm::CommandIo;
 use std::{
     fs,
     io::{self, Write},
@@ -29,7 +29,7 @@ fn opm_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8,
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let mut stderr = Vec::new();
     let mut empty = io::empty();
-    let mut io = Io {
+    let mut io = CommandIo {
         stdin: &mut empty,
         stdout: &mut stdout,
         stderr: &mut stderr,

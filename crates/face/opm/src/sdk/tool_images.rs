@@ -1,14 +1,14 @@
 //! What a container tool knows of images, for the validator of architectures.
 
-use super::super::call::Io;
+use super::super::call::CommandIo;
 use super::super::tool;
 use mainstay_bundle::validate::Images;
 use std::error::Error;
 
 /// Asks a container tool.
-pub(super) struct Asked<'a, 'io> {
+pub(super) struct ToolImages<'a, 'io> {
     /// The outside.
-    pub(super) io: &'a Io<'io>,
+    pub(super) io: &'a CommandIo<'io>,
     /// Which tool.
     pub(super) tool: &'static str,
 }
@@ -25,27 +25,27 @@ struct ToolError {
     output: String,
 }
 
-impl Images for Asked<'_, '_> {
+impl Images for ToolImages<'_, '_> {
     fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>> {
-        self.ask(&["pull", image])?;
-        Ok(self.ask(&["manifest", "inspect", image])?)
+        self.run_tool(&["pull", image])?;
+        Ok(self.run_tool(&["manifest", "inspect", image])?)
     }
 }
 
-impl Asked<'_, '_> {
-    fn ask(&self, arguments: &[&str]) -> Result<String, ToolError> {
+impl ToolImages<'_, '_> {
+    fn run_tool(&self, arguments: &[&str]) -> Result<String, ToolError> {
         let failed = |reason: String, output: String| ToolError {
             command: format!("{} {}", self.tool, arguments.join(" ")),
             reason,
             output,
         };
-        let output = tool::start(self.io, self.tool, arguments)
+        let output = tool::run_program(self.io, self.tool, arguments)
             .map_err(|ended| failed(ended.why, String::new()))?;
-        let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
-        said.push_str(&String::from_utf8_lossy(&output.stderr));
-        match tool::ending(&output) {
-            None => Ok(said),
-            Some(why) => Err(failed(why, said)),
+        let mut message = String::from_utf8_lossy(&output.stdout).into_owned();
+        message.push_str(&String::from_utf8_lossy(&output.stderr));
+        match tool::exit_reason(&output) {
+            None => Ok(message),
+            Some(why) => Err(failed(why, message)),
         }
     }
 }

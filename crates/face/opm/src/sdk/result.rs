@@ -1,16 +1,16 @@
 //! What there is to say of a bundle, in the two formats.
 
-use super::super::call::Io;
-use super::super::voice::{self, Level};
+use super::super::call::CommandIo;
+use super::super::log::{self, Level};
 use mainstay_bundle::validate::{Findings, older_words};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use std::fmt::Write;
 
 /// All that was found, in order.
 #[derive(Debug, Default)]
-pub(super) struct Outcome(Vec<(Level, String)>);
+pub(super) struct ValidationResult(Vec<(Level, String)>);
 
-impl Outcome {
+impl ValidationResult {
     /// Something that has to be corrected.
     pub(super) fn error(&mut self, message: String) {
         self.0.push((Level::Error, message));
@@ -57,9 +57,9 @@ impl Outcome {
     }
 
     /// A line of the structured log for each, on standard output.
-    pub(super) fn print(&self, io: &mut Io<'_>) {
+    pub(super) fn print(&self, io: &mut CommandIo<'_>) {
         for (level, message) in &self.0 {
-            let line = voice::text(io, *level, message, &[]);
+            let line = log::format_entry(io, *level, message, &[]);
             io.print(&line);
         }
     }
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn json_has_an_indent_of_four() {
-        let mut outcome = Outcome::default();
-        assert_eq!(outcome.json(), "{\n    \"passed\": true,\n    \"outputs\": null\n}\n");
-        outcome.warning("a <b>".to_owned());
-        outcome.error("c".to_owned());
-        insta::assert_snapshot!(outcome.json(), @r#"
+        let mut result = ValidationResult::default();
+        assert_eq!(result.json(), "{\n    \"passed\": true,\n    \"outputs\": null\n}\n");
+        result.warning("a <b>".to_owned());
+        result.error("c".to_owned());
+        insta::assert_snapshot!(result.json(), @r#"
         {
             "passed": false,
             "outputs": [

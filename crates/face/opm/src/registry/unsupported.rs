@@ -1,6 +1,6 @@
 //! Commands that would write a database: their flags are judged as upstream does, and that is all.
 
-use super::super::call::{Call, End};
+use super::super::call::{Call, Failure};
 use super::super::reference::{self, FlagConflict};
 
 /// What upstream looks at before it begins.
@@ -62,15 +62,19 @@ enum CheckError {
 ///
 /// # Errors
 /// Always.
-pub(super) fn refuse(call: &mut Call<'_, '_>, checks: &[Check], instead: &str) -> Result<(), End> {
+pub(super) fn fail_unsupported(
+    call: &mut Call<'_, '_>,
+    checks: &[Check],
+    instead: &str,
+) -> Result<(), Failure> {
     for check in checks {
-        check.make(call).map_err(End::usage)?;
+        check.run(call).map_err(Failure::usage)?;
     }
-    Err(End::Fatal(instead.to_owned()))
+    Err(Failure::Fatal(instead.to_owned()))
 }
 
 impl Check {
-    fn make(self, call: &Call<'_, '_>) -> Result<(), CheckError> {
+    fn run(self, call: &Call<'_, '_>) -> Result<(), CheckError> {
         let flags = &call.flags;
         let fail = |wrong: bool, error| if wrong { Err(error) } else { Ok(()) };
         match self {
