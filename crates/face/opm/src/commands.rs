@@ -1,4 +1,4 @@
-//! The commands there are.
+//! The command tree of `opm`.
 
 use super::call::{Call, Failure};
 use super::command::{Action, ArgumentCompletion, Arguments, Command};
@@ -8,7 +8,7 @@ use super::{
     registry, render, serve, template, validate, version,
 };
 
-/// The root, with everything below it. `alpha` shows what is hidden otherwise.
+/// The root command with all sub-commands. `alpha` shows hidden ones.
 pub(super) fn root(alpha: bool) -> Command {
     let mut children = vec![
         Command {
@@ -30,7 +30,7 @@ pub(super) fn root(alpha: bool) -> Command {
             ..Command::new("generate", "Write files that belong to a file-based catalog")
         },
         Command {
-            long: "Shows what a command is for and which flags it has.\n\
+            long: "Shows the help of a command.\n\
                    opm help [path to command] is the same as opm [path to command] --help.",
             completion: ArgumentCompletion::Commands,
             action: Some(Action::Sync(show_help)),
@@ -71,13 +71,13 @@ pub(super) fn root(alpha: bool) -> Command {
     }
 }
 
-/// A command that only has commands below it, yet refuses words that are none.
+/// The action of a command with only sub-commands: an unknown word is an error.
 #[expect(clippy::unnecessary_wraps, reason = "an action")]
 fn no_action(_: &mut Call<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows the help of the command that the arguments name, as far as they name one.
+/// Prints the help of the last command that the arguments name.
 #[expect(clippy::unnecessary_wraps, reason = "an action")]
 fn show_help(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let mut path: Vec<&Command> = call.path.first().copied().into_iter().collect();

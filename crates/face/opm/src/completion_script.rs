@@ -1,11 +1,11 @@
-//! `opm completion`: scripts that let a shell ask this program what may come next.
+//! `opm completion`: completion scripts for shells.
 
 use super::call::{Call, Failure};
 use super::command::{Action, ArgumentCompletion, Arguments, Command};
 use super::complete;
 use super::flags::Flag;
 
-/// The command with one below it for each shell.
+/// The command, with a sub-command for each shell.
 pub(super) fn command() -> Command {
     let children = vec![
         Command {
@@ -37,8 +37,8 @@ pub(super) fn command() -> Command {
         ),
     ];
     Command {
-        long: "Writes a script with which a shell completes commands and flags of opm.\n\
-               The help of each shell says what to do with it.",
+        long: "Writes a completion script for the commands and flags of opm.\n\
+               The help of each shell explains how to load it.",
         completion: ArgumentCompletion::Nothing,
         arguments: Arguments::None,
         children,
@@ -56,7 +56,7 @@ fn shell(
         long,
         arguments: Arguments::None,
         completion: ArgumentCompletion::Nothing,
-        flags: vec![Flag::switch("no-descriptions", "names only, without what they are for")],
+        flags: vec![Flag::switch("no-descriptions", "names only, without descriptions")],
         action: Some(Action::Sync(run)),
         ..Command::new(name, short)
     }

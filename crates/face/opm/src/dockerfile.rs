@@ -1,4 +1,4 @@
-//! `opm generate dockerfile`: how to build an image from the folder of a catalog.
+//! `opm generate dockerfile`: writes a Dockerfile for the image of a catalog.
 
 use super::call::{Call, Failure};
 use super::command::{Action, Arguments, Command};
@@ -14,13 +14,13 @@ const IMAGE: &str = "quay.io/operator-framework/opm:latest";
 pub(super) fn command() -> Command {
     Command {
         long: "Writes <fbcRootDir>.Dockerfile beside the folder of a file-based catalog.\n\n\
-               A file of that name that is there already is left alone, and the command fails.\n\
+               If the file exists, it stays, and the command fails.\n\
                Of several labels with one key the last one counts. The builder image cannot be \"scratch\".",
         arguments: Arguments::Exactly(1),
         flags: vec![
-            Flag::text("base-image", Some('i'), "the image that the catalog is put on")
+            Flag::text("base-image", Some('i'), "the base image of the catalog image")
                 .with_default(IMAGE),
-            Flag::text("binary-image", None, "the image that the catalog is put on and built in")
+            Flag::text("binary-image", None, "the base image and builder image")
                 .with_default(IMAGE)
                 .deprecated("use --base-image instead"),
             Flag::text("builder-image", Some('b'), "the image that the catalog is built in")
@@ -36,13 +36,13 @@ pub(super) fn command() -> Command {
 fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let flags = &call.flags;
     let root = go::clean(call.argument(0));
-    let of_both = flags.has("binary-image");
-    let base = flags.text(if of_both { "binary-image" } else { "base-image" });
+    let sets_both = flags.has("binary-image");
+    let base = flags.text(if sets_both { "binary-image" } else { "base-image" });
     let builder = flags.text("builder-image");
     if builder == "scratch" {
         return Err(Failure::Usage(format!("invalid builder image: {}", go::quote(builder))));
     }
-    let builder = if of_both && !flags.has("builder-image") { base } else { builder };
+    let builder = if sets_both && !flags.has("builder-image") { base } else { builder };
     let labels = labels(flags.list("extra-labels")).map_err(Failure::usage)?;
 
     let (parent, name) = match root.rsplit_once('/') {
@@ -63,7 +63,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
     let written =
         |error: std::io::Error, what: &str| format!("{what} {path}: {}", go::reason(&error));
-    // Exclusively: a link that leads nowhere yet is not followed.
+    // Exclusively: a dangling link is not followed.
     let mut file = OpenOptions::new()
         .create_new(true)
         .write(true)
@@ -77,7 +77,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
     let text = dockerfile(name, base, builder, &labels);
     file.write_all(text.as_bytes()).map_err(|error| {
-        // Half of a file would only be in the way of the next attempt.
+        // A partial file would block the next attempt.
         let _ = std::fs::remove_file(call.io.resolve_path(&path));
         Failure::Log(written(error, "write"))
     })
@@ -87,7 +87,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 #[derive(Debug, thiserror::Error)]
 #[error("invalid label {}", go::quote(label))]
 struct LabelError {
-    /// What was given.
+    /// The given text.
     label: String,
 }
 
@@ -96,7 +96,7 @@ fn labels(given: &[String]) -> Result<BTreeMap<&str, &str>, LabelError> {
     given.iter().map(|label| label.split_once('=').ok_or_else(|| invalid(label))).collect()
 }
 
-/// The file, in the bytes that upstream writes: build systems compare them.
+/// The Dockerfile, byte for byte as upstream writes it: build systems compare it.
 fn dockerfile(name: &str, base: &str, builder: &str, labels: &BTreeMap<&str, &str>) -> String {
     let mut text = format!(
         "# The builder image is expected to contain\n\

@@ -1,4 +1,4 @@
-//! `opm alpha render-graph`: the channels of catalogs as a diagram in the language of Mermaid.
+//! `opm alpha render-graph`: the channels of catalogs as a Mermaid diagram.
 
 use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
@@ -11,8 +11,8 @@ use mainstay_catalog::{DiagramError, DiagramOptions, Level, Rendition};
 /// The command.
 pub(super) fn command() -> Command {
     Command {
-        long: "Prints the channels of catalogs and the updates in them as a diagram in the language of Mermaid,\n\
-               which mermaid.live and many pages for code draw. mainstay catalog graph draws pictures itself.\n\n  \
+        long: "Prints the channels of catalogs and their updates as a Mermaid diagram, which mermaid.live and many\n\
+               code hosts draw. mainstay catalog graph draws images itself.\n\n  \
                opm alpha render-graph catalog/ -p my-operator > graph.mmd",
         arguments: Arguments::AtLeast(1),
         flags: vec![
@@ -23,9 +23,9 @@ pub(super) fn command() -> Command {
             Flag::text(
                 "minimum-edge",
                 None,
-                "the bundle from which on updates are shown (all when not given)",
+                "the first bundle whose updates are shown (default: all)",
             ),
-            Flag::text("package-name", Some('p'), "the one package to show (all when not given)"),
+            Flag::text("package-name", Some('p'), "the only package to show (default: all)"),
         ],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
@@ -36,7 +36,7 @@ pub(super) fn command() -> Command {
 }
 
 async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    let access = reference::security(call).map_err(Failure::log)?;
+    let access = reference::registry_access(call).map_err(Failure::log)?;
     let renderer = Renderer {
         template: None,
         level: Level::None,
@@ -60,10 +60,10 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     print(call.io, &all, &options).map_err(Failure::log)
 }
 
-/// Prints the diagram of what was rendered, and what it leaves out.
+/// Prints the diagram of a rendition, and warnings about omitted parts.
 ///
 /// # Errors
-/// Why there is no diagram.
+/// If there is no diagram.
 pub(super) fn print(
     io: &mut CommandIo<'_>,
     all: &Rendition,

@@ -1,4 +1,4 @@
-//! `opm alpha list`: what a catalog holds, as tables for people.
+//! `opm alpha list`: packages, channels and bundles of a catalog as tables.
 
 use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 const NOTE: &str =
-    "The tables are for people and may change; programs render a catalog and read that.";
+    "The tables are for people and may change; programs should use the output of render.";
 
-/// The command with those below it.
+/// The command with its sub-commands.
 pub(super) fn command() -> Command {
     let children = vec![
         Command {
@@ -35,7 +35,7 @@ pub(super) fn command() -> Command {
             ..Command::new("packages <indexRef>", "List the packages of a catalog")
         },
     ];
-    Command { long: NOTE, children, ..Command::new("list", "List what a catalog holds") }
+    Command { long: NOTE, children, ..Command::new("list", "List the content of a catalog") }
 }
 
 async fn packages(call: &mut Call<'_, '_>) -> Result<(), Failure> {
@@ -52,7 +52,7 @@ async fn packages(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What people call a package: so says the manifest at the head of its default channel.
+/// The display name of a package, from the CSV at the head of its default channel.
 fn title(package: &Package) -> Result<String, ContentError> {
     let bundle = package
         .channel(&package.default_channel)
@@ -66,7 +66,7 @@ fn title(package: &Package) -> Result<String, ContentError> {
 async fn channels(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let catalog = load(call, Keep::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tHEAD\n".to_owned();
-    for package in chosen(&catalog, call.argument(1))? {
+    for package in select_packages(&catalog, call.argument(1))? {
         for channel in package.channels() {
             go::push(
                 &mut text,
@@ -81,7 +81,7 @@ async fn channels(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 async fn bundles(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let catalog = load(call, Keep::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tBUNDLE\tREPLACES\tSKIPS\tSKIP RANGE\tIMAGE\n".to_owned();
-    for package in chosen(&catalog, call.argument(1))? {
+    for package in select_packages(&catalog, call.argument(1))? {
         for channel in package.channels() {
             let mut entries: Vec<_> = channel.entries().iter().collect();
             entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -106,8 +106,8 @@ async fn bundles(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The package of that name, or all of them.
-fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, Failure> {
+/// The package of a name, or all packages.
+fn select_packages<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, Failure> {
     if name.is_empty() {
         return Ok(catalog.packages().collect());
     }
@@ -117,9 +117,9 @@ fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, Fail
     }
 }
 
-/// The catalog that the first argument names.
+/// Loads the catalog of the first argument.
 async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, Failure> {
-    let access = reference::security(call).map_err(Failure::fatal)?;
+    let access = reference::registry_access(call).map_err(Failure::fatal)?;
     let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
     let failed =
@@ -128,12 +128,12 @@ async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, Failu
     match reference::find(call.io, reference).map_err(|error| failed(&error))? {
         ReferenceKind::Catalog => {
             let typed = |message: String| call.io.with_typed_path(&message, reference);
-            return read(&call.io.resolve_path(reference), keep, &failed, &typed);
+            return load_folder(&call.io.resolve_path(reference), keep, &failed, &typed);
         }
         ReferenceKind::Bundle => return Err(no_index()),
         ReferenceKind::Database => {
             let path = call.io.resolve_path(reference);
-            return of_database(call.io, &path, &failed);
+            return load_database(call.io, &path, &failed);
         }
         ReferenceKind::Image => {}
     }
@@ -144,15 +144,15 @@ async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, Failu
             if !unpacked.path.exists() {
                 return Err(failed(&"stat .: no such file or directory"));
             }
-            read(&unpacked.path, keep, &failed, &inside)
+            load_folder(&unpacked.path, keep, &failed, &inside)
         }
         ImageContent::Bundle(_) => Err(no_index()),
-        ImageContent::Database(unpacked) => of_database(call.io, &unpacked.path, &failed),
+        ImageContent::Database(unpacked) => load_database(call.io, &unpacked.path, &failed),
     }
 }
 
-/// The catalog in a database. `failed` says of a reason that it is about the reference.
-fn of_database(
+/// Loads the catalog of a database. `failed` adds the reference to an error.
+fn load_database(
     io: &mut CommandIo<'_>,
     path: &Path,
     failed: &dyn Fn(&dyn fmt::Display) -> Failure,
@@ -161,18 +161,20 @@ fn of_database(
     declared.check().map_err(|error| Failure::Fatal(error.upstream()))
 }
 
-/// The catalog in a folder. `failed` says of a reason that it is about the reference, `shown` writes
-/// paths in it as people know them.
-fn read(
+/// Loads the catalog of a folder. `failed` adds the reference to an error, `with_known_paths` replaces
+/// paths in it.
+fn load_folder(
     folder: &Path,
     keep: Keep,
     failed: &dyn Fn(&dyn fmt::Display) -> Failure,
-    shown: &dyn Fn(String) -> String,
+    with_known_paths: &dyn Fn(String) -> String,
 ) -> Result<Arc<Catalog>, Failure> {
     let source = Folder::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
-    // Only what goes wrong while reading is said about the reference.
-    let declared =
-        Declared::read(&source, &options).map_err(|error| failed(&shown(error.upstream())))?;
-    declared.check_in(&source, &options).map_err(|error| Failure::Fatal(shown(error.upstream())))
+    // Only errors while reading have the reference.
+    let declared = Declared::read(&source, &options)
+        .map_err(|error| failed(&with_known_paths(error.upstream())))?;
+    declared
+        .check_in(&source, &options)
+        .map_err(|error| Failure::Fatal(with_known_paths(error.upstream())))
 }

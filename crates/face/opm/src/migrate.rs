@@ -1,4 +1,4 @@
-//! `opm migrate`: a catalog as a folder with one file for each package.
+//! `opm migrate`: writes a catalog to a folder, with one file for each package.
 
 use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
@@ -16,8 +16,8 @@ use std::io::{ErrorKind, Write as _};
 pub(super) fn command() -> Command {
     Command {
         long: "Writes the catalog in a folder or an image to another folder, as one file for each package:\n\
-               <outputDir>/<package>/catalog.json. What belongs to no package goes into <outputDir>/catalog.json.\n\n\
-               The output folder must be empty, or not there yet. JSON files hold one object after the other.",
+               <outputDir>/<package>/catalog.json. Blobs without a package go into <outputDir>/catalog.json.\n\n\
+               The output folder must be empty or missing. JSON files have one object after the other.",
         arguments: Arguments::Exactly(2),
         flags: vec![
             render::migrate_level(),
@@ -38,7 +38,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let quoted = go::quote(&reference);
     log::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
     check_empty(call.io, &folder).map_err(Failure::fatal)?;
-    // Upstream does not look at the flags about registries here.
+    // Upstream ignores the registry flags here.
     let images = ImagePuller::containers(Security::Tls);
     let renderer = Renderer { template: None, level, allowed: AllowedReferences::CATALOGS, images };
     let found = renderer
@@ -53,46 +53,46 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 /// A catalog cannot be written to a folder.
 #[derive(Debug, thiserror::Error)]
 enum FolderError {
-    /// There is something in it.
+    /// The folder is not empty.
     #[error("output dir {} must be empty", go::quote(folder))]
     NotEmpty {
         /// The folder.
         folder: String,
     },
-    /// A package has a name that can be no folder in it.
+    /// The name of a package cannot be the name of a folder.
     #[error("invalid package name {}: must be a single local path element", go::quote(package))]
     PackageName {
         /// The name.
         package: String,
     },
-    /// Documents cannot be written at all.
+    /// The documents cannot be encoded.
     #[error("write to buffer for {}: {source}", go::quote(path))]
     Documents {
-        /// Their file.
+        /// The file.
         path: String,
-        /// Why not.
+        /// The error.
         source: WriteError,
     },
-    /// The file of a package is not written.
+    /// The file of a package cannot be written.
     #[error("write file {}: {source}", go::quote(path))]
     File {
         /// The file.
         path: String,
-        /// Why not.
+        /// The error.
         source: PathError,
     },
-    /// The folder, or one in it, is refused.
+    /// An operation on a folder failed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Something that is no folder is in the way of one.
+    /// A file has the name of a folder.
     #[error("mkdir {path}: not a directory")]
     NoFolder {
-        /// What is in the way.
+        /// The path of the file.
         path: String,
     },
 }
 
-/// The output folder may hold nothing yet.
+/// Checks that the output folder is empty or missing.
 fn check_empty(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
     match fs::read_dir(io.resolve_path(folder)) {
         Ok(mut entries) => match entries.next() {
@@ -104,28 +104,30 @@ fn check_empty(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
     }
 }
 
-/// The file that stands in the output folder until everything is in it.
+/// The file that marks an incomplete output folder.
 const UNFINISHED: &str = ".unfinished";
 
-/// Writes all files. Whatever ends this too early (a full disk, a killed process), what is there then
-/// does not pass for a catalog: one file in it is none of a catalog, and says why.
+/// Writes all files. If this ends too early (a full disk, a killed process), the output is not a valid
+/// catalog: the marker file makes it invalid and gives the reason.
 fn write_whole(
     io: &CommandIo<'_>,
     found: &Rendition,
     folder: &str,
     format: Format,
 ) -> Result<(), FolderError> {
-    make(io, folder)?;
-    let mark = go::join(folder, UNFINISHED);
+    create_folder(io, folder)?;
+    let marker = go::join(folder, UNFINISHED);
     let why = "not all files of this catalog were written: empty the folder and migrate again\n";
-    fs::write(io.resolve_path(&mark), why).map_err(PathError::of("open", &*mark))?;
+    fs::write(io.resolve_path(&marker), why).map_err(PathError::of("open", &*marker))?;
     let written = write(io, found, folder, format);
     let left = fs::read_dir(io.resolve_path(folder)).map_or(0, Iterator::count);
-    // A name that can be no folder is a fault of the input: what stands before it stays, as upstream
-    // leaves it.
-    let named = |package: &str| package.is_empty() || go::is_local(package);
-    if written.is_ok() || left == 1 || !found.parts().iter().all(|part| named(part.package())) {
-        fs::remove_file(io.resolve_path(&mark)).map_err(PathError::of("remove", &*mark))?;
+    // An invalid package name is an error of the input: like upstream, the files before it stay.
+    let has_folder_name = |package: &str| package.is_empty() || go::is_local(package);
+    if written.is_ok()
+        || left == 1
+        || !found.parts().iter().all(|part| has_folder_name(part.package()))
+    {
+        fs::remove_file(io.resolve_path(&marker)).map_err(PathError::of("remove", &*marker))?;
     }
     written
 }
@@ -149,7 +151,7 @@ fn write(
                 return Err(FolderError::PackageName { package: package.to_owned() });
             }
             let folder = go::join(folder, package);
-            make(io, &folder)?;
+            create_folder(io, &folder)?;
             folder
         };
         let path = go::join(&folder, file);
@@ -164,11 +166,11 @@ fn write(
     Ok(())
 }
 
-/// Makes a folder and those above it.
-fn make(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
+/// Creates a folder with its parents.
+fn create_folder(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
     let path = io.resolve_path(folder);
     let Err(error) = fs::create_dir_all(&path) else { return Ok(()) };
-    // The first part that is in the way is named.
+    // The error names the first part of the path that is a file.
     let mut named = String::new();
     for part in folder.split_inclusive('/') {
         named.push_str(part);

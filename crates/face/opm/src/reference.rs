@@ -1,4 +1,4 @@
-//! What an argument refers to: a folder with a catalog or a bundle, a file, or an image.
+//! References of arguments: a folder with a catalog or a bundle, a database file, or an image.
 
 use super::call::{Call, CommandIo};
 use super::error::PathError;
@@ -8,7 +8,7 @@ use mainstay_image::reference::Reference;
 use mainstay_image::registry::Security;
 use std::io::Read;
 
-/// What a reference leads to.
+/// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReferenceKind {
     /// A folder with a catalog.
@@ -17,17 +17,17 @@ pub(super) enum ReferenceKind {
     Bundle,
     /// A file with a SQLite database.
     Database,
-    /// Nothing that is here: an image, if anything.
+    /// No local file: an image.
     Image,
 }
 
-/// A reference leads to nothing that can be read.
+/// A reference leads to an unreadable or unsupported file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReferenceError {
-    /// Its file cannot be opened.
+    /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] PathError),
-    /// Its file is of a type that holds no catalog.
+    /// The file has an unsupported type.
     #[error("ref {} has unsupported file type: {kind}", go::quote(reference))]
     FileType {
         /// The reference.
@@ -37,17 +37,17 @@ pub(super) enum ReferenceError {
     },
 }
 
-/// Looks what a reference leads to.
+/// Detects the kind of a reference.
 ///
 /// # Errors
-/// If it leads to nothing that can be read.
+/// If it leads to an unreadable or unsupported file.
 pub(super) fn find(io: &CommandIo<'_>, reference: &str) -> Result<ReferenceKind, ReferenceError> {
     let Ok(is_folder) = io.is_folder(reference) else {
         return Ok(ReferenceKind::Image);
     };
     let path = io.resolve_path(reference);
     if is_folder {
-        // A link to a folder is none.
+        // A link to a folder does not count.
         let has = |name: &str| {
             std::fs::symlink_metadata(path.join(name)).is_ok_and(|found| found.is_dir())
         };
@@ -70,35 +70,35 @@ pub(super) fn find(io: &CommandIo<'_>, reference: &str) -> Result<ReferenceKind,
     }
 }
 
-/// A name stands for no image, in the words of the library that upstream pulls with.
+/// The name of an image is invalid. The texts are those of upstream's libraries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NameError {
-    /// It is not written as one.
+    /// The name has an invalid format.
     #[error("{fault}")]
     Format {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         fault: String,
     },
-    /// It does not say which registry has the image, and the path there, in full.
+    /// The name does not have the registry and the full path.
     #[error("repository name must be canonical")]
     NotCanonical,
-    /// It is no reference.
+    /// The name is not a reference.
     #[error(transparent)]
     Parse(#[from] mainstay_image::reference::ReferenceError),
-    /// It has both a tag and a digest.
+    /// The name has both a tag and a digest.
     #[error("Docker references with both a tag and digest are currently not supported")]
     TagAndDigest,
-    /// It has neither, for the one library.
+    /// The name has neither; the text of containers/image.
     #[error(
         "Docker reference {familiar} is not for an unknown digest case; tag or digest is needed"
     )]
     NoTag {
-        /// The name as people write it.
+        /// The familiar form of the name.
         familiar: String,
     },
-    /// It has neither, for the other one.
+    /// The name has neither; the text of containerd.
     #[error("error resolving remote name {name}: object required")]
     NoObject {
         /// The name.
@@ -106,15 +106,15 @@ pub(super) enum NameError {
     },
 }
 
-/// The image that a name stands for.
+/// Parses the name of an image.
 ///
 /// # Errors
-/// If it stands for none.
+/// If the name is invalid.
 pub(super) fn image(name: &str, library: &PullLibrary) -> Result<Reference, NameError> {
     if let Some(fault) = mainstay_catalog::reference_fault(name) {
         return Err(NameError::Format { name: name.to_owned(), fault });
     }
-    // The name must say which registry has it, and the path there, in full.
+    // The name must have the registry and the full path.
     let (registry, path) = name.split_once('/').unwrap_or(("", name));
     let names_registry = registry.contains(['.', ':']) || registry == "localhost";
     let in_full = match registry {
@@ -138,10 +138,10 @@ pub(super) fn image(name: &str, library: &PullLibrary) -> Result<Reference, Name
     }
 }
 
-/// Flags about registries exclude each other.
+/// Registry flags are mutually exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FlagConflict {
-    /// Two ways to do without TLS.
+    /// Two flags for no TLS.
     #[error("invalid flag combination: cannot use --use-http with --skip-tls")]
     HttpAndSkipTls,
     /// No TLS, and TLS with any certificate, by the older flag.
@@ -152,12 +152,11 @@ pub(super) enum FlagConflict {
     HttpAndVerify,
 }
 
-/// How registries are reached, as the flags say it. Upstream looks at them even where no registry is
-/// needed.
+/// The registry access of the flags. Upstream checks them even where no registry is needed.
 ///
 /// # Errors
-/// If some exclude each other.
-pub(super) fn security(call: &Call<'_, '_>) -> Result<RegistryAccess, FlagConflict> {
+/// If the flags are mutually exclusive.
+pub(super) fn registry_access(call: &Call<'_, '_>) -> Result<RegistryAccess, FlagConflict> {
     let flags = &call.flags;
     if flags.has("skip-tls") && flags.has("use-http") {
         Err(FlagConflict::HttpAndSkipTls)
@@ -174,24 +173,24 @@ pub(super) fn security(call: &Call<'_, '_>) -> Result<RegistryAccess, FlagConfli
     }
 }
 
-/// How registries are reached.
+/// The security of connections to registries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RegistryAccess {
-    /// With TLS and certificates that are trusted.
+    /// TLS with trusted certificates.
     Verified,
-    /// With TLS and any certificate.
+    /// TLS with any certificate.
     Unverified,
-    /// Without TLS.
+    /// No TLS.
     Plain,
 }
 
 impl RegistryAccess {
-    /// What containers' library makes of it: one word for both, and who has no TLS is asked without.
+    /// The setting for containers/image: one for both insecure modes, with a fallback to no TLS.
     pub(super) fn containers(self) -> Security {
         if self == Self::Verified { Security::Tls } else { Security::Insecure }
     }
 
-    /// What containerd's makes of it.
+    /// The setting for containerd.
     pub(super) fn containerd(self) -> Security {
         match self {
             Self::Verified => Security::Tls,
@@ -206,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_folder_must_be_an_image_in_full() {
+    fn an_image_name_must_have_its_registry_and_full_path() {
         let canonical = "repository name must be canonical";
         let both = "Docker references with both a tag and digest are currently not supported";
         let digest = format!("a.b/c@sha256:{}", "0".repeat(64));
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_library_takes_a_tag_with_a_digest_and_wants_one_of_them() {
+    fn containerd_accepts_a_tag_with_a_digest_and_requires_one_of_them() {
         let library = PullLibrary::Containerd(Vec::new());
         let both = format!("a.b/c:v1@sha256:{}", "0".repeat(64));
         assert!(image(&both, &library).is_ok());

@@ -1,4 +1,4 @@
-//! `opm render`: catalogs and bundles as one stream of blobs.
+//! `opm render`: prints catalogs and bundles as one stream of blobs.
 
 use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
@@ -24,15 +24,15 @@ pub(super) fn command(alpha: bool) -> Command {
         "template of the image references of bundle folders: {{.Package}}, {{.Name}}, {{.Version}}",
     );
     Command {
-        long: "Prints the blobs of catalogs and bundles, all in one stream.\n\n\
+        long: "Prints the blobs of catalogs and bundles in one stream.\n\n\
                An argument is a folder with a file-based catalog, a folder of a bundle, with manifests and\n\
                metadata, a SQLite database of an index, or the image of any of these in a registry.\n\n\
-               The image of a bundle is not known from its folder. --alpha-image-ref-template makes references\n\
+               The folder of a bundle does not name its image. --alpha-image-ref-template builds the reference\n\
                from {{.Package}}, {{.Name}} and {{.Version}}.",
         arguments: Arguments::AtLeast(1),
         flags: vec![
             if alpha { template } else { template.hidden() },
-            Flag::switch("migrate", "bring the blobs to the newest form"),
+            Flag::switch("migrate", "migrate the blobs to the newest form"),
             migrate_level(),
             Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
         ],
@@ -45,7 +45,7 @@ pub(super) fn command(alpha: bool) -> Command {
     }
 }
 
-/// The flag that says how far to migrate.
+/// The flag of the migration level.
 pub(super) fn migrate_level() -> Flag {
     let mut text =
         "the last migration to run, after those before it (none when not given):".to_owned();
@@ -61,7 +61,7 @@ pub(super) fn migrate_level() -> Flag {
 
 async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let format = format(call.flags.text("output")).map_err(Failure::log)?;
-    let access = reference::security(call).map_err(Failure::log)?;
+    let access = reference::registry_access(call).map_err(Failure::log)?;
     let template = match call.flags.text("alpha-image-ref-template") {
         "" => None,
         text => Some(
@@ -83,7 +83,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
     match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
-        // Who reads no further has gone away.
+        // An output error means that the reader is gone.
         Ok(()) | Err(WriteError::Io(_)) => Ok(()),
         Err(error) => {
             drop(out);
@@ -92,10 +92,10 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
 }
 
-/// The format of that name.
+/// Parses the name of an output format.
 ///
 /// # Errors
-/// If there is none.
+/// If it is unknown.
 pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
     match name {
         "json" => Ok(Format::Json),
@@ -104,7 +104,7 @@ pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
     }
 }
 
-/// The migration level of that name; none is the level none.
+/// Parses the name of a migration level; empty is the level none.
 ///
 /// # Errors
 /// If it is unknown.
@@ -112,7 +112,7 @@ pub(super) fn level(name: &str) -> Result<Level, UnknownLevel> {
     if name.is_empty() { Ok(Level::None) } else { Level::named(name) }
 }
 
-/// There is no output format of a name.
+/// The output format is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid --output value {}, expected (json|yaml)", go::quote(output))]
 pub(super) struct UnknownOutput {
@@ -120,24 +120,24 @@ pub(super) struct UnknownOutput {
     pub(super) output: String,
 }
 
-/// Nothing is made of a reference.
+/// A reference cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RenderError {
-    /// It leads to nothing that can be rendered.
+    /// The reference leads to no renderable content.
     #[error("render reference {}: {reason}", go::quote(reference))]
     Reference {
         /// The reference.
         reference: String,
-        /// Why not.
+        /// The reason.
         reason: Box<ReferenceProblem>,
     },
-    /// A document of its catalog cannot be migrated.
+    /// A document of the catalog cannot be migrated.
     #[error("migrate: {0}")]
     Migrate(MigrateError),
-    /// Its bundle cannot be migrated.
+    /// The bundle cannot be migrated.
     #[error("migrate: {}", .0.upstream())]
     MigrateBundle(BundleError),
-    /// It leads to a catalog where a bundle is asked for.
+    /// The reference leads to a catalog instead of a bundle.
     #[error("{} is no bundle", go::quote(reference))]
     NoBundle {
         /// The reference.
@@ -151,49 +151,49 @@ impl RenderError {
     }
 }
 
-/// Why a reference leads to nothing that can be rendered.
+/// Why a reference leads to no renderable content.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReferenceProblem {
-    /// Nobody can read what is there.
+    /// The file is unreadable or unsupported.
     #[error(transparent)]
     Find(#[from] ReferenceError),
-    /// There is no image, or nothing in it.
+    /// The image cannot be pulled, or has no known content.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The command does not take what is there.
+    /// The command does not accept this kind of reference.
     #[error("cannot render {0}: not allowed")]
     NotAllowed(DisallowedReference),
-    /// The image of a bundle does not have its folders.
+    /// The image of a bundle lacks its folders.
     #[error("open .: no such file or directory")]
     NoBundleFolders,
-    /// The image of a catalog does not have its folder.
+    /// The image of a catalog lacks its folder.
     #[error("stat .: no such file or directory")]
     NoCatalogFolder,
-    /// The database is none.
+    /// The database is invalid.
     #[error(transparent)]
     Database(#[from] database::ReadError),
     /// A document of the database cannot be migrated.
     #[error("migrate: {0}")]
     MigrateDatabase(MigrateError),
-    /// The catalog is none.
+    /// The catalog is invalid.
     #[error("{message}")]
     Catalog {
-        /// What upstream says, with paths as they were typed.
+        /// Upstream's text, with paths as they were typed.
         message: String,
-        /// What is wrong.
+        /// The error.
         source: LoadError,
     },
-    /// The bundle is none.
+    /// The bundle is invalid.
     #[error("{message}")]
     Bundle {
-        /// What upstream says, with paths as they were typed.
+        /// Upstream's text, with paths as they were typed.
         message: String,
-        /// What is wrong.
+        /// The error.
         source: BundleError,
     },
 }
 
-/// What a command does not take.
+/// A kind of reference that a command does not accept.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DisallowedReference {
     /// The folder of a bundle.
@@ -219,7 +219,7 @@ pub(super) enum DisallowedReference {
     DatabaseImage,
 }
 
-/// Which kinds of references are taken.
+/// The kinds of references that a command accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AllowedReferences {
     /// Folders and images of catalogs.
@@ -231,7 +231,7 @@ pub(super) struct AllowedReferences {
 }
 
 impl AllowedReferences {
-    /// All.
+    /// All kinds.
     pub(super) const ALL: Self = Self { catalogs: true, bundle_folders: true, bundle_images: true };
     /// Images of bundles only.
     pub(super) const BUNDLE_IMAGES: Self =
@@ -241,32 +241,32 @@ impl AllowedReferences {
         Self { catalogs: true, bundle_folders: false, bundle_images: false };
 }
 
-/// What is made of a reference.
+/// Renders references.
 pub(super) struct Renderer<'t> {
-    /// How the images of bundle folders are called.
+    /// The template for the image references of bundle folders.
     pub(super) template: Option<&'t ImageTemplate>,
-    /// How far to migrate.
+    /// The migration level.
     pub(super) level: Level,
-    /// What it may be.
+    /// The accepted kinds of references.
     pub(super) allowed: AllowedReferences,
-    /// What is not here is pulled by these.
+    /// Pulls images.
     pub(super) images: ImagePuller,
 }
 
-/// Replaces the folder that was read by the path that was typed, in what is wrong with its content.
+/// Replaces the folder by the typed path in an error message.
 type WithTypedPath<'s> = &'s dyn Fn(&str) -> String;
 
-/// What a reference leads to.
+/// The rendered content of a reference.
 enum RenderedReference {
     Catalog(Rendition),
     Bundle(Box<Bundled>),
 }
 
 impl Renderer<'_> {
-    /// The blobs of a reference: of a folder, or of an image.
+    /// Renders a reference to a folder or an image.
     ///
     /// # Errors
-    /// If there are none.
+    /// If it cannot be rendered.
     pub(super) async fn render(
         &self,
         io: &mut CommandIo<'_>,
@@ -282,10 +282,10 @@ impl Renderer<'_> {
         })
     }
 
-    /// The bundle of a reference.
+    /// Renders a reference to a bundle.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it is not a bundle or cannot be rendered.
     pub(super) async fn bundle_of(
         &self,
         io: &mut CommandIo<'_>,

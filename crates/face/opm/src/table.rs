@@ -1,16 +1,16 @@
-//! Tables whose columns are as wide as they need to be, as Go's `tabwriter` lays them out.
+//! Text tables with the layout of Go's `tabwriter`.
 
 use std::iter;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
 
-/// How many cells of a line are looked at; hostile names may hold any number of tabs.
+/// The maximum number of cells in a line; hostile names may have any number of tabs.
 const MAX_CELLS: usize = 256;
 
-/// Lays out lines of cells that end at tabs. A column is a run of lines that have a cell there;
-/// the text after the last tab of a line belongs to no column. A vertical tab ends a cell as a tab
-/// does; a form feed ends a line and all columns.
+/// Formats lines of cells that end at tabs. A column is a run of lines with a cell there; the text after
+/// the last tab of a line belongs to no column. A vertical tab ends a cell like a tab; a form feed ends a
+/// line and all columns.
 pub(super) fn format_table(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for section in text.split_inclusive('\x0c') {
@@ -24,7 +24,7 @@ pub(super) fn format_table(text: &str) -> String {
     out
 }
 
-/// Lines that share the columns given in `widths` so far.
+/// Formats lines that share the columns in `widths`.
 fn format_block(lines: &[Vec<&str>], widths: &mut Vec<usize>, out: &mut String) {
     let column = widths.len();
     let in_column = |line: &&Vec<&str>| line.len() > column + 1;

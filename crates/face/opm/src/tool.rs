@@ -1,4 +1,4 @@
-//! Container tools: what docker and podman are asked for.
+//! Container tools: docker and podman.
 
 use super::call::CommandIo;
 use super::go;
@@ -7,18 +7,18 @@ use super::reference::RegistryAccess;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A program that pulls and keeps images.
+/// A container tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tool(&'static str);
 
-/// How a program ended that did not end well.
+/// The failure of a program.
 #[derive(Debug)]
 pub(crate) struct ToolFailure {
-    /// Why, in the words of Go's library.
+    /// The reason, with the text of Go's library.
     pub(crate) why: String,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub(crate) stdout: String,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub(crate) stderr: String,
 }
 
@@ -28,34 +28,34 @@ impl ToolFailure {
     }
 }
 
-/// A container tool did not unpack an image.
+/// A container tool failed to unpack an image.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    /// It did not pull it.
+    /// The pull failed.
     #[error("error pulling image: {}. {}", .0.all(), .0.why)]
     Pull(ToolFailure),
-    /// It made no container of it.
+    /// The container could not be created.
     #[error("error creating container {}: {}: {}", .0.stdout, .0.why, .0.stderr)]
     Create(ToolFailure),
-    /// It did not copy the files of the container.
+    /// The files of the container could not be copied.
     #[error("error copying container directory {}: {}", .0.all(), .0.why)]
     Copy(ToolFailure),
-    /// It did not remove the container.
+    /// The container could not be removed.
     #[error("error removing container {}: {}", .0.all(), .0.why)]
     Remove(ToolFailure),
 }
 
 impl Tool {
-    /// The tool of that name.
+    /// The tool of a name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         ["docker", "podman"].into_iter().find(|tool| *tool == name).map(Self)
     }
 
-    /// Pulls an image and copies its files to a folder, as upstream has it done. Docker decides by itself
-    /// how it reaches a registry, and is said to.
+    /// Pulls an image and copies its files to a folder, like upstream. Docker has its own settings for
+    /// registries; a warning says so.
     ///
     /// # Errors
-    /// Which step failed, with what the tool said.
+    /// The failed step, with the output of the tool.
     pub(crate) fn unpack(
         self,
         io: &mut CommandIo<'_>,
@@ -108,10 +108,10 @@ impl Tool {
     }
 }
 
-/// Runs a program to its end, in the folder that paths start from.
+/// Runs a program to its end, in the working directory.
 ///
 /// # Errors
-/// Why it cannot be started, in the words of Go's library.
+/// If it cannot be started, with the text of Go's library.
 pub(crate) fn run_program(
     io: &CommandIo<'_>,
     program: &str,
@@ -120,7 +120,7 @@ pub(crate) fn run_program(
     let found = if program.contains('/') {
         io.resolve_path(program)
     } else {
-        in_path(io, program).unwrap_or_else(|| program.into())
+        find_in_path(io, program).unwrap_or_else(|| program.into())
     };
     let started = Command::new(found)
         .args(arguments)
@@ -137,8 +137,8 @@ pub(crate) fn run_program(
     })
 }
 
-/// Where a program is, of the folders that `PATH` lists.
-fn in_path(io: &CommandIo<'_>, program: &str) -> Option<PathBuf> {
+/// The path of a program in the folders of `PATH`.
+fn find_in_path(io: &CommandIo<'_>, program: &str) -> Option<PathBuf> {
     let folders = (io.environment)("PATH")?;
     folders
         .split(':')
@@ -146,7 +146,7 @@ fn in_path(io: &CommandIo<'_>, program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// How a program ended, in the words of Go's library; none if it ended well.
+/// Why a program failed, with the text of Go's library; none after success.
 pub(crate) fn exit_reason(output: &Output) -> Option<String> {
     if output.status.success() {
         return None;
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_two_tools_are_known() {
+    fn docker_and_podman_are_the_only_tools() {
         assert_eq!(Tool::from_name("docker").map(|tool| tool.0), Some("docker"));
         assert_eq!(Tool::from_name("podman").map(|tool| tool.0), Some("podman"));
         assert!(Tool::from_name("none").is_none() && Tool::from_name("buildah").is_none());

@@ -1,4 +1,4 @@
-//! `opm validate`: whether a folder is a catalog.
+//! `opm validate`: validates a file-based catalog.
 
 use super::call::{Call, Failure};
 use super::command::{Action, Arguments, Command};
@@ -13,7 +13,7 @@ use serde_json::json;
 pub(super) fn command() -> Command {
     Command {
         arguments: Arguments::Exactly(1),
-        flags: vec![Flag::text("output", Some('o'), "format of the verdict (json|yaml)")],
+        flags: vec![Flag::text("output", Some('o'), "format of the result (json|yaml)")],
         action: Some(Action::Sync(run)),
         ..Command::new("validate <directory>", "Check the file-based catalog in a folder")
     }
@@ -26,11 +26,11 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     }
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
     let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
-    let verdict = Catalog::load(&call.io.resolve_path(folder), &options);
-    let verdict =
-        verdict.map(drop).map_err(|error| call.io.with_typed_path(&error.upstream(), folder));
-    let text = match (call.flags.text("output"), &verdict) {
-        ("", _) => return verdict.map_err(Failure::Fatal),
+    let result = Catalog::load(&call.io.resolve_path(folder), &options);
+    let result =
+        result.map(drop).map_err(|error| call.io.with_typed_path(&error.upstream(), folder));
+    let text = match (call.flags.text("output"), &result) {
+        ("", _) => return result.map_err(Failure::Fatal),
         ("json", Ok(())) => "{\n  \"passed\": true\n}\n".to_owned(),
         ("json", Err(message)) => format!(
             "{{\n  \"passed\": false,\n  \"error\": {{\n    \"message\": {}\n  }}\n}}\n",
@@ -38,11 +38,11 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
         ),
         ("yaml", Ok(())) => "passed: true\n\n".to_owned(),
         ("yaml", Err(message)) => {
-            let result = json!({ "passed": false, "error": { "message": message } });
-            mainstay_yaml::to_string(&result) + "\n"
+            let output = json!({ "passed": false, "error": { "message": message } });
+            mainstay_yaml::to_string(&output) + "\n"
         }
         (other, _) => return Err(Failure::usage(UnknownOutput { output: other.to_owned() })),
     };
     call.io.print(&text);
-    verdict.map_err(|_| Failure::Silent)
+    result.map_err(|_| Failure::Silent)
 }

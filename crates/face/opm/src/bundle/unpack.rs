@@ -25,7 +25,7 @@ async fn unpack(call: &mut Call<'_, '_>) -> Result<(), UnpackBundleError> {
         }
         Err(error) => return Err(PathError::of("stat", typed)(error).into()),
     }
-    let access = reference::security(call)?;
+    let access = reference::registry_access(call)?;
     let authorities = match call.flags.text("root-ca") {
         "" => Vec::new(),
         file => authorities(&call.io.resolve_path(file), file)?,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     // Upstream accepts these flags here, too, and ignores them.
-    let access = reference::security(call).map_err(Failure::usage)?;
+    let access = reference::registry_access(call).map_err(Failure::usage)?;
     let builder = call.flags.text("image-builder").to_owned();
     let name = call.flags.text("tag").to_owned();
     let hub =

@@ -1,8 +1,8 @@
-//! `opm registry` and `opm index`: the commands about databases.
+//! `opm registry` and `opm index`: the commands for databases.
 //!
-//! Databases are read, never written, so of these commands only `registry serve` does what its name
-//! says. The others are there for the sake of scripts: their flags, their help and what is said to bad
-//! usage are upstream's, and who gets past that is told in one sentence what to use instead.
+//! Databases are read, never written, so only `registry serve` works. The other commands exist for
+//! scripts: their flags and usage errors are upstream's. A valid call fails with a sentence about what to
+//! use instead.
 
 mod serve;
 mod unsupported;
@@ -11,7 +11,7 @@ use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use unsupported::{Check, fail_unsupported};
 
-const ONLY_READ: &str = "Databases are only read: file-based catalogs have taken their place.";
+const ONLY_READ: &str = "Databases are only read: file-based catalogs replace them.";
 
 fn database(default: &'static str) -> Flag {
     Flag::text("database", Some('d'), "the file of the database").with_default(default)
@@ -22,11 +22,11 @@ fn debug_flag() -> Flag {
 }
 
 fn permissive_flag() -> Flag {
-    Flag::switch("permissive", "go on where a bundle or package cannot be read")
+    Flag::switch("permissive", "continue if a bundle or package cannot be read")
 }
 
 fn removal_flag() -> Flag {
-    Flag::switch("allow-package-removal", "remove packages of which every channel is deprecated")
+    Flag::switch("allow-package-removal", "remove packages whose channels are all deprecated")
 }
 
 fn mode_flag() -> Flag {
@@ -38,7 +38,7 @@ fn tool_flag(text: &'static str) -> Flag {
     Flag::text("container-tool", Some('c'), text)
 }
 
-/// What both commands that add have.
+/// The flags that both `add` commands share.
 fn add_flags(alpha: bool) -> [Flag; 3] {
     let unsupported = Flag::switch("enable-alpha", "allow what may still change");
     [
@@ -48,13 +48,13 @@ fn add_flags(alpha: bool) -> [Flag; 3] {
     ]
 }
 
-/// `opm registry` with the commands below it.
+/// `opm registry` with its sub-commands.
 pub(super) fn registry(alpha: bool) -> Command {
     let images = || Flag::list("bundle-images", Some('b'), "the images of bundles");
     let mut add = vec![
         images(),
-        Flag::text("ca-file", None, "more certificates to trust"),
-        tool_flag("what pulls images: none, docker or podman").with_default("none"),
+        Flag::text("ca-file", None, "a file with additional trusted certificates"),
+        tool_flag("the tool that pulls images: none, docker or podman").with_default("none"),
         database("bundles.db"),
         debug_flag(),
         permissive_flag(),
@@ -130,7 +130,7 @@ pub(super) fn registry(alpha: bool) -> Command {
     }
 }
 
-/// `opm index` with the commands below it.
+/// `opm index` with its sub-commands.
 pub(super) fn index(alpha: bool) -> Command {
     let from = || Flag::text("from-index", Some('f'), "the image of the index");
     let written = || {
@@ -139,20 +139,24 @@ pub(super) fn index(alpha: bool) -> Command {
             Flag::switch("generate", "write a Dockerfile, and no image"),
             Flag::text("out-dockerfile", Some('d'), "the name of the Dockerfile"),
             from(),
-            Flag::text("binary-image", Some('i'), "the image that has opm in it")
-                .with_value_name("opm"),
+            Flag::text("binary-image", Some('i'), "the image with opm").with_value_name("opm"),
             Flag::text("tag", Some('t'), "the name of the new image"),
         ]
     };
     let tools = || {
         [
-            tool_flag("what pulls and builds images: docker or podman"),
-            Flag::text("build-tool", Some('u'), "what builds images: docker or podman"),
-            Flag::text("pull-tool", Some('p'), "what pulls images: none, docker or podman"),
+            tool_flag("the tool that pulls and builds images: docker or podman"),
+            Flag::text("build-tool", Some('u'), "the tool that builds images: docker or podman"),
+            Flag::text(
+                "pull-tool",
+                Some('p'),
+                "the tool that pulls images: none, docker or podman",
+            ),
         ]
     };
     let bundles = || Flag::list("bundles", Some('b'), "the images of bundles");
-    let one_tool = || tool_flag("what builds images: docker or podman").with_default("podman");
+    let one_tool =
+        || tool_flag("the tool that builds images: docker or podman").with_default("podman");
     let with = |more: Vec<Flag>| [written(), more].concat();
 
     let mut add = [tools().to_vec(), vec![bundles(), permissive_flag()]].concat();
@@ -189,7 +193,8 @@ pub(super) fn index(alpha: bool) -> Command {
                 Flag::list("package", Some('p'), "the packages to write"),
                 Flag::text("download-folder", Some('f'), "the folder to write to")
                     .with_default("downloaded"),
-                tool_flag("what pulls images: none, docker or podman").with_default("none"),
+                tool_flag("the tool that pulls images: none, docker or podman")
+                    .with_default("none"),
                 Flag::list("xpackage", Some('o'), "use --package instead").hidden(),
             ],
             required: &["index"],
@@ -238,13 +243,13 @@ pub(super) fn index(alpha: bool) -> Command {
     }
 }
 
-/// A command whose help says why it does nothing.
+/// The command with a help text that explains why it fails.
 fn with_explanation(command: Command) -> Command {
     if command.long.is_empty() { Command { long: UNSUPPORTED_HELP, ..command } } else { command }
 }
 
-const UNSUPPORTED_HELP: &str = "Checks its flags and refuses: databases are only read, file-based catalogs have taken their place.\n\
-    What to use instead is said when it is run.";
+const UNSUPPORTED_HELP: &str = "Checks its flags and fails: databases are only read, file-based catalogs replace them.\n\
+    The error message names what to use instead.";
 
 const ADD: &str = "databases are not written: render the bundles into a file-based catalog with `opm render`, or list them \
     in a template for `opm alpha render-template`";
@@ -263,8 +268,8 @@ mod tests {
     use mainstay_clitest::block_on;
     use mainstay_clock::Clock;
 
-    /// The exit code, and what was said without the time and the usage.
-    fn said(line: &str) -> (u8, String) {
+    /// The exit code, and the message without the time and the usage.
+    fn run_line(line: &str) -> (u8, String) {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let folder = tempfile::tempdir().unwrap();
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_usage_is_told_before_anything_is_refused() {
+    fn usage_errors_come_before_the_failure() {
         for (line, what) in [
             ("index add", "Error: required flag(s) \"bundles\" not set"),
             ("index rm -o x", "Error: required flag(s) \"from-index\" not set"),
@@ -315,12 +320,12 @@ mod tests {
             ("registry serve -d none", "Error: open none: no such file or directory"),
             ("registry serve -d .", "Error: . is not a regular file"),
         ] {
-            assert_eq!(said(line), (1, what.to_owned()), "{line}");
+            assert_eq!(run_line(line), (1, what.to_owned()), "{line}");
         }
     }
 
     #[test]
-    fn what_would_write_is_refused_with_what_to_use_instead() {
+    fn write_commands_fail_with_what_to_use_instead() {
         for line in [
             "registry add -b x",
             "registry rm -o x",
@@ -334,12 +339,12 @@ mod tests {
             "index deprecatetruncate -b x",
             "index export -i x",
         ] {
-            let (code, text) = said(line);
+            let (code, text) = run_line(line);
             assert_eq!(code, 1, "{line}");
             assert!(text.contains(" not written: ") && text.contains("`opm "), "{line}: {text}");
         }
         for line in ["registry", "index nope", "registry mirror a b"] {
-            assert_eq!(said(line), (0, String::new()), "{line}");
+            assert_eq!(run_line(line), (0, String::new()), "{line}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `opm registry serve`: the catalog in a database behind the registry API.
+//! `opm registry serve`: serves the catalog of a database.
 //!
-//! The database is read once, and what is in it is served as any other catalog is: from memory, over
-//! gRPC and HTTP on one port. A file that changes later is not read again.
+//! The database is read once, and its catalog is served like any other: from memory, over gRPC and HTTP
+//! on one port. Later changes of the file are ignored.
 
 use super::super::call::{Call, CommandIo, Failure};
 use super::super::command::{Action, Arguments, Command};
@@ -25,7 +25,7 @@ pub(super) fn command() -> Command {
     Command {
         long: "Serves the catalog in a database: the registry API over gRPC and, on the same port, the HTTP\n\
                catalog API under /catalogs/database. The database is read once, at the start, and never\n\
-               written. Make a file-based catalog of it with opm migrate, and serve that with opm serve.",
+               written. Convert it to a file-based catalog with opm migrate, and serve that with opm serve.",
         arguments: Arguments::None,
         flags: vec![
             super::database("bundles.db"),
@@ -80,7 +80,7 @@ async fn serve(
     listen(io, catalog, &[("database", file), ("port", port)], timeout).await
 }
 
-/// How long to serve; none for as long as nobody stops it.
+/// The serving time; none for no limit.
 fn parse_timeout(timeout: &str) -> Result<Option<Duration>, ServeError> {
     if timeout == "infinite" {
         return Ok(None);
@@ -138,7 +138,7 @@ async fn listen(
     }
     log::write(io, Level::Info, "shutting down server", fields);
     stop.cancel();
-    // If it panicked, it has ended as well.
+    // After a panic, the task has ended, too.
     let _ = serving.await;
     Ok(())
 }

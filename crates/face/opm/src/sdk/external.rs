@@ -1,4 +1,4 @@
-//! Validators of others: programs that are given the bundle's folder and print a result.
+//! External validators: programs that get the folder of the bundle and print a result.
 
 use super::super::call::CommandIo;
 use super::super::{go, tool};
@@ -6,49 +6,49 @@ use super::result::ValidationResult;
 use mainstay_bundle::validate::printed;
 use serde_json::Value;
 
-/// A program has no result, in upstream's words.
+/// A program has no result. The texts are upstream's.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExternalError {
-    /// It does not run, or does not end well.
+    /// The program cannot be started, or fails.
     #[error("{why}")]
     Run {
         /// The program.
         program: String,
-        /// How it ended.
+        /// The reason.
         why: String,
     },
-    /// What it prints is no result.
+    /// Its output is not a result.
     #[error(transparent)]
     Result(#[from] ResultError),
 }
 
-/// A text is no result.
+/// The text is not a result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResultError {
-    /// It is empty.
+    /// The text is empty.
     #[error("EOF")]
     Empty,
-    /// It ends too early.
+    /// The text ends too early.
     #[error("unexpected EOF")]
     UnexpectedEnd,
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("invalid character {} looking for beginning of value", go::quote_char(*found))]
     Syntax {
-        /// What stands where a value should begin.
+        /// The character in place of a value.
         found: char,
     },
-    /// It has a field that no result has.
+    /// The result has an unknown field.
     #[error("json: unknown field {}", go::quote(field))]
     UnknownField {
         /// The field.
         field: String,
     },
-    /// It has a value of another type.
+    /// A value has another type.
     #[error("json: cannot unmarshal {found} into {} of type {expected}", target(place))]
     WrongType {
-        /// What it is.
+        /// The JSON type.
         found: &'static str,
-        /// Where it is; empty for the whole.
+        /// The path of the value; empty for the root.
         place: String,
         /// The Go type.
         expected: &'static str,
@@ -59,7 +59,7 @@ fn target(place: &str) -> String {
     if place.is_empty() { "Go value".to_owned() } else { format!("Go struct field {place}") }
 }
 
-/// Runs the programs of a list that is separated by colons, and adds what they found.
+/// Runs the programs of a list with colons, and adds their findings.
 ///
 /// # Errors
 /// If one of them has no result.
@@ -89,7 +89,7 @@ pub(super) fn run(
 const RESULT: [&str; 3] = ["Name", "Errors", "Warnings"];
 const FINDING: [&str; 5] = ["Type", "Level", "Field", "BadValue", "Detail"];
 
-/// Reads a result, with no other fields than those there are.
+/// Parses a result; unknown fields are errors.
 fn read(text: &[u8]) -> Result<Value, ResultError> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let value = match values.next() {
@@ -129,10 +129,10 @@ fn read(text: &[u8]) -> Result<Value, ResultError> {
     Ok(value)
 }
 
-/// What stands in the way of a parser.
+/// The syntax error of a text.
 fn invalid(text: &[u8], from: usize) -> ResultError {
     let mut at = from;
-    // The parser stops within or behind what it cannot read: the first byte that begins nothing.
+    // The parser stops at or after the invalid byte: the first one that begins no value.
     while text.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
     }
@@ -185,7 +185,7 @@ fn add(printed_result: &Value, result: &mut ValidationResult) {
     }
 }
 
-/// A finding as one line.
+/// Formats a finding as one line.
 fn format_finding(finding: &Value) -> String {
     let text = |name: &str| field(finding, name).and_then(Value::as_str).unwrap_or_default();
     let bad = field(finding, "BadValue").filter(|value| !value.is_null()).map(printed);
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_have_known_fields_only() {
+    fn results_may_only_have_known_fields() {
         for (text, why) in [
             ("", Some("EOF")),
             ("{", Some("unexpected EOF")),

@@ -1,4 +1,4 @@
-//! Where the annotations of a bundle are.
+//! Search for the annotations of a bundle.
 
 use super::super::call::CommandIo;
 use super::super::error::PathError;
@@ -9,29 +9,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 
-/// How many bytes of a file are read.
+/// The maximum number of bytes of a file.
 const MAX_FILE_BYTES: u64 = 32 << 20;
-/// How many files are looked at, and how deep folders may lie in each other.
+/// The maximum number of files, and the maximum depth of folders.
 const MAX_FILES: usize = 10_000;
 const MAX_DEPTH: usize = 64;
 
 type Annotations = BTreeMap<String, String>;
 
-/// There are no annotations of a bundle, in upstream's words.
+/// The annotations of a bundle are missing or invalid. The texts are upstream's.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MetadataError {
-    /// A file or a folder is refused.
+    /// An operation on a file or a folder failed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The file that should have them is none.
+    /// The annotations file is invalid.
     #[error("error unmarshalling potential bundle metadata {path}: {source}")]
     Parse {
         /// The file.
         path: String,
-        /// Why it is none.
+        /// The error.
         source: DocumentError,
     },
-    /// No file has any.
+    /// No file has annotations.
     #[error("metadata not found in {folder}")]
     NotFound {
         /// The folder of the bundle.
@@ -39,7 +39,8 @@ pub(super) enum MetadataError {
     },
 }
 
-/// The annotations of the bundle in a folder: in the usual file, or else in the first that has some.
+/// The annotations of the bundle in a folder: from the usual file, or else from the first file with
+/// annotations.
 ///
 /// # Errors
 /// If there are none.
@@ -55,7 +56,7 @@ pub(super) fn find(io: &CommandIo<'_>, folder: &str) -> Result<Annotations, Meta
     found.ok_or_else(|| MetadataError::NotFound { folder: folder.to_owned() })
 }
 
-/// What a file says; none if it is not there.
+/// The annotations of a file; none if it does not exist.
 fn read(io: &CommandIo<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
     let file = match fs::File::open(io.resolve_path(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -73,7 +74,7 @@ fn read(io: &CommandIo<'_>, path: &str) -> Result<Option<Annotations>, MetadataE
         .map_err(|source| MetadataError::Parse { path: path.to_owned(), source })
 }
 
-/// Looks in all files, in the order of their paths. Files that cannot be read count for nothing.
+/// Searches all files, in the order of their paths. Unreadable files are ignored.
 fn walk(
     io: &CommandIo<'_>,
     path: &str,

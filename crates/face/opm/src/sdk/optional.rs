@@ -1,23 +1,23 @@
-//! The validators that run on request, and their labels.
+//! Optional validators and their labels.
 
 use mainstay_bundle::validate::Validator;
 use mainstay_object::selector::LabelSelector;
 use std::fmt::Write as _;
 
-/// One of them.
+/// An optional validator.
 pub(super) struct OptionalValidator {
     /// The validator.
     pub(super) validator: Validator,
-    /// Its name, which is a label, too.
+    /// Its name, which is also a label.
     name: &'static str,
-    /// Whether it has the label of the suite.
+    /// Whether it has the suite label.
     suite: bool,
     about: &'static str,
 }
 
 const SUITE: &str = "operatorframework";
 
-/// All of them, in upstream's order and with its texts: they are printed in a table that scripts read.
+/// All optional validators, in upstream's order and with its texts, because scripts read their table.
 pub(super) const ALL: [OptionalValidator; 8] = [
     OptionalValidator {
         validator: Validator::OperatorHubV2,
@@ -70,7 +70,7 @@ pub(super) const ALL: [OptionalValidator; 8] = [
 ];
 
 impl OptionalValidator {
-    /// Whether a selector means it.
+    /// Whether a selector selects it.
     pub(super) fn is_selected_by(&self, selector: &LabelSelector) -> bool {
         selector.matches_with(|key| match key {
             "name" => Some(self.name),
@@ -80,7 +80,7 @@ impl OptionalValidator {
     }
 }
 
-/// The table of all: names, labels below each other, what they are for.
+/// The table of all validators: names, labels and descriptions.
 pub(super) fn table() -> String {
     let mut rows = vec![("NAME", "LABELS".to_owned(), "DESCRIPTION")];
     for one in &ALL {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_choose_by_label() {
+    fn selectors_select_by_label() {
         for (selector, count) in [
             ("suite=operatorframework", 5),
             ("name=multiarch", 1),

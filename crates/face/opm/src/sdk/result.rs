@@ -1,4 +1,4 @@
-//! What there is to say of a bundle, in the two formats.
+//! Validation result, as text or as JSON.
 
 use super::super::call::CommandIo;
 use super::super::log::{self, Level};
@@ -6,22 +6,22 @@ use mainstay_bundle::validate::{Findings, older_words};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use std::fmt::Write;
 
-/// All that was found, in order.
+/// All findings, in order.
 #[derive(Debug, Default)]
 pub(super) struct ValidationResult(Vec<(Level, String)>);
 
 impl ValidationResult {
-    /// Something that has to be corrected.
+    /// Adds an error.
     pub(super) fn error(&mut self, message: String) {
         self.0.push((Level::Error, message));
     }
 
-    /// Something that should be.
+    /// Adds a warning.
     pub(super) fn warning(&mut self, message: String) {
         self.0.push((Level::Warning, message));
     }
 
-    /// What a validator says: warnings first.
+    /// Adds the findings of a validator, warnings first.
     pub(super) fn add(&mut self, found: &Findings) {
         for warning in &found.warnings {
             self.warning(older_words(&warning.text()));
@@ -31,12 +31,12 @@ impl ValidationResult {
         }
     }
 
-    /// Whether nothing has to be corrected.
+    /// Whether there are no errors.
     pub(super) fn passed(&self) -> bool {
         self.0.iter().all(|(level, _)| *level != Level::Error)
     }
 
-    /// One object, with an indent of four.
+    /// The JSON object, with an indent of four.
     pub(super) fn json(&self) -> String {
         let mut text = format!("{{\n    \"passed\": {},\n    \"outputs\": ", self.passed());
         if self.0.is_empty() {
@@ -56,7 +56,7 @@ impl ValidationResult {
         text + "\n    ]\n}\n"
     }
 
-    /// A line of the structured log for each, on standard output.
+    /// Prints a line of the structured log for each finding, on standard output.
     pub(super) fn print(&self, io: &mut CommandIo<'_>) {
         for (level, message) in &self.0 {
             let line = log::format_entry(io, *level, message, &[]);

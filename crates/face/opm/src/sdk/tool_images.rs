@@ -1,27 +1,27 @@
-//! What a container tool knows of images, for the validator of architectures.
+//! Image manifests from a container tool, for the multi-architecture validator.
 
 use super::super::call::CommandIo;
 use super::super::tool;
 use mainstay_bundle::validate::Images;
 use std::error::Error;
 
-/// Asks a container tool.
+/// Reads image manifests with a container tool.
 pub(super) struct ToolImages<'a, 'io> {
-    /// The outside.
+    /// The input and output.
     pub(super) io: &'a CommandIo<'io>,
-    /// Which tool.
+    /// The tool.
     pub(super) tool: &'static str,
 }
 
-/// A container tool could not be started, or did not succeed.
+/// A container tool could not be started, or failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{command} failed with error: ({reason}) {output}")]
 struct ToolError {
     /// The tool and its arguments.
     command: String,
-    /// How it ended.
+    /// The reason.
     reason: String,
-    /// What it printed.
+    /// Its output.
     output: String,
 }
 

@@ -21,7 +21,7 @@ use mainstay_image::registry::Security;
 use mainstay_object::selector::LabelSelector;
 use std::io;
 
-/// The label of a bundle that says where its manifests are.
+/// The annotation with the folder of the manifests.
 const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
 
 const COMMUNITY: &str = "The Optional(stage: alpha) Community Operator bundle validator is deprecated and will be \
@@ -76,50 +76,50 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A bundle cannot be judged.
+/// A bundle cannot be validated.
 #[derive(Debug, thiserror::Error)]
 enum ValidateError {
-    /// Nothing that pulls images has that name.
+    /// The image builder is unknown.
     #[error("error creating image registry: unrecognized image-builder option: {builder}")]
     UnknownBuilder {
         /// The name.
         builder: String,
     },
-    /// There is no folder to unpack its image into.
+    /// A temporary folder cannot be created.
     #[error("{}", go::reason(.0))]
     TempDir(io::Error),
-    /// Its image is not in a folder.
+    /// The image cannot be unpacked.
     #[error("error unpacking image {image}: {source}")]
     Unpack {
         /// The image.
         image: String,
-        /// Why not.
+        /// The error.
         source: FetchError,
     },
-    /// It has no annotations.
+    /// The bundle has no annotations.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// What its manifests are cannot be told.
+    /// The media type of the manifests is unknown.
     #[error(transparent)]
     MediaType(#[from] MediaTypeError),
-    /// Its manifests cannot be read.
+    /// The manifests are invalid.
     #[error("{message}")]
     Manifests {
-        /// What upstream says to them.
+        /// Upstream's text.
         message: String,
     },
-    /// It has no ClusterServiceVersion.
+    /// The bundle has no ClusterServiceVersion.
     #[error("unable to find a csv in bundle directory {folder}")]
     NoCsv {
-        /// The folder of its manifests.
+        /// The folder of the manifests.
         folder: String,
     },
-    /// A program that judges it, too, has no result.
+    /// An external validator has no result.
     #[error(transparent)]
     External(#[from] ExternalError),
 }
 
-/// What is asked.
+/// One run of the command.
 struct ValidationRun {
     bundle: String,
     builder: String,
@@ -166,7 +166,7 @@ impl ValidationRun {
         self.validate(io, &root.to_string_lossy())
     }
 
-    /// Judges the bundle in a folder, which is there.
+    /// Validates the bundle in an existing folder.
     fn validate(
         &self,
         io: &mut CommandIo<'_>,
@@ -217,8 +217,8 @@ impl ValidationRun {
         Ok(result)
     }
 
-    /// What everybody is asked. What is wrong with further objects stands with what is said of the
-    /// ClusterServiceVersion, if something is said under its name.
+    /// Runs the default validators. Findings about other objects join those with the name of the
+    /// ClusterServiceVersion, if there are any.
     fn content(&self, subject: &Subject, media: &str) -> Vec<Findings> {
         if media == "helm" {
             return Vec::new();
@@ -239,7 +239,7 @@ impl ValidationRun {
         all
     }
 
-    /// What goes on, for who looks for a fault.
+    /// Logs the steps for debugging.
     fn debug(&self, io: &mut CommandIo<'_>, folder: &str, format_errors: &[String]) {
         if !self.verbose {
             return;
