@@ -1,5 +1,4 @@
-//! Results that cannot be written, or not to their end: no run ends well then, and nothing that is
-//! left behind passes for a catalog.
+//! Write errors: a run with incomplete output fails, and leaves no valid catalog behind.
 
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clitest::{SOUND_CATALOG, TestFolder, block_on};
@@ -10,10 +9,10 @@ use std::{
     io::{self, Write},
 };
 
-/// A disk that is full after so many bytes, or a reader that has gone away.
-struct Full(usize, io::ErrorKind);
+/// A writer that fails with an error after so many bytes.
+struct LimitedWriter(usize, io::ErrorKind);
 
-impl Write for Full {
+impl Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let fits = bytes.len().min(self.0);
         self.0 -= fits;
@@ -25,7 +24,7 @@ impl Write for Full {
     }
 }
 
-fn opm_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8, String) {
+fn run_opm(folder: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8, String) {
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let mut stderr = Vec::new();
     let mut empty = io::empty();
@@ -33,7 +32,7 @@ fn opm_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8,
         stdin: &mut empty,
         stdout: &mut stdout,
         stderr: &mut stderr,
-        folder: place.path().to_owned(),
+        folder: folder.path().to_owned(),
         alpha: true,
         terminal: false,
         clock: Clock::system(),
@@ -44,42 +43,44 @@ fn opm_into(place: &TestFolder, arguments: &str, mut stdout: impl Write) -> (u8,
 }
 
 #[test]
-fn what_does_not_fit_on_the_disk_is_no_success() {
-    let place = TestFolder::with(SOUND_CATALOG);
+fn opm_fails_when_its_output_does_not_fit_on_the_disk() {
+    let folder = TestFolder::with(SOUND_CATALOG);
     for command in ["render c", "render -o yaml c", "alpha list packages c", "init foo"] {
-        for room in [0, 20] {
-            let (code, said) = opm_into(&place, command, Full(room, io::ErrorKind::StorageFull));
-            assert_eq!(code, 1, "{command}: {said}");
-            assert!(said.contains("write /dev/stdout: "), "{command}: {said}");
+        for limit in [0, 20] {
+            let (code, stderr) =
+                run_opm(&folder, command, LimitedWriter(limit, io::ErrorKind::StorageFull));
+            assert_eq!(code, 1, "{command}: {stderr}");
+            assert!(stderr.contains("write /dev/stdout: "), "{command}: {stderr}");
         }
-        // A reader that has enough closes the pipe.
-        let (code, said) = opm_into(&place, command, Full(20, io::ErrorKind::BrokenPipe));
-        assert_eq!((code, said.as_str()), (0, ""), "{command}");
+        // A reader that closes the pipe is no error.
+        let (code, stderr) =
+            run_opm(&folder, command, LimitedWriter(20, io::ErrorKind::BrokenPipe));
+        assert_eq!((code, stderr.as_str()), (0, ""), "{command}");
     }
 }
 
 #[test]
-fn a_migration_that_ends_too_early_leaves_nothing_that_passes_for_a_catalog() {
-    // A name that no folder can have, behind one that is written well.
+fn an_incomplete_migration_leaves_no_valid_catalog() {
+    // A name that is too long for a folder, after one that is written.
     let long = "p".repeat(300);
     let blob = format!("---\nschema: example.com.note\npackage: {long}\n");
-    let place = TestFolder::with(SOUND_CATALOG).file("c/note.yaml", blob);
-    let (code, said) = opm_into(&place, "migrate c out", io::sink());
-    assert!(code == 1 && said.contains("mkdir out"), "{said}");
-    let out = place.path().join("out");
+    let folder = TestFolder::with(SOUND_CATALOG).file("c/note.yaml", blob);
+    let (code, stderr) = run_opm(&folder, "migrate c out", io::sink());
+    assert!(code == 1 && stderr.contains("mkdir out"), "{stderr}");
+    let out = folder.path().join("out");
     assert!(fs::read_dir(&out).unwrap().count() > 1, "something was written");
     let refused = Catalog::load(&out, &LoadOptions::default()).unwrap_err();
     assert_eq!(&*refused.problems[0].file, ".unfinished", "{refused}");
-    let (code, _) = opm_into(&TestFolder::with(SOUND_CATALOG), "migrate c out", io::sink());
+    let (code, _) = run_opm(&TestFolder::with(SOUND_CATALOG), "migrate c out", io::sink());
     assert_eq!(code, 0);
 }
 
 #[test]
-fn a_migration_to_its_end_leaves_the_catalog_and_nothing_else() {
-    let place = TestFolder::with(SOUND_CATALOG);
-    let (code, said) = opm_into(&place, "migrate c out", io::sink());
-    assert_eq!(code, 0, "{said}");
-    let left: Vec<_> = fs::read_dir(place.path().join("out"))
+fn a_complete_migration_leaves_only_the_catalog() {
+    let folder = TestFolder::with(SOUND_CATALOG);
+    let (code, stderr) = run_opm(&folder, "migrate c out", io::sink());
+    assert_eq!(code, 0, "{stderr}");
+    let left: Vec<_> = fs::read_dir(folder.path().join("out"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
