@@ -264,8 +264,8 @@ impl<'a> Reader<'a> {
 
     fn escape(&mut self, quote: char) -> Result<char, ParseJsonPathError> {
         let start = self.at - 1;
-        let wrong = || ParseJsonPathError::at(start, "unknown escape in a quoted string");
-        Ok(match self.next().ok_or_else(wrong)? {
+        let unknown_escape = || ParseJsonPathError::at(start, "unknown escape in a quoted string");
+        Ok(match self.next().ok_or_else(unknown_escape)? {
             'a' => '\u{7}',
             'b' => '\u{8}',
             'f' => '\u{c}',
@@ -275,10 +275,10 @@ impl<'a> Reader<'a> {
             'v' => '\u{b}',
             '\\' => '\\',
             c if c == quote => c,
-            'x' => self.code(2, 16).ok_or_else(wrong)?,
-            'u' => self.code(4, 16).ok_or_else(wrong)?,
-            'U' => self.code(8, 16).ok_or_else(wrong)?,
-            _ => return Err(wrong()),
+            'x' => self.code(2, 16).ok_or_else(unknown_escape)?,
+            'u' => self.code(4, 16).ok_or_else(unknown_escape)?,
+            'U' => self.code(8, 16).ok_or_else(unknown_escape)?,
+            _ => return Err(unknown_escape()),
         })
     }
 

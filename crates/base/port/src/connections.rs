@@ -327,8 +327,8 @@ impl ConnectionHandle {
             return;
         }
         if let ConnectionOwner::User(user) = client {
-            let known = state.users.get_key_value(user).map(|(user, _)| Arc::clone(user));
-            connection.user.get_or_init(|| known.unwrap_or_else(|| user.into()));
+            let existing = state.users.get_key_value(user).map(|(user, _)| Arc::clone(user));
+            connection.user.get_or_init(|| existing.unwrap_or_else(|| user.into()));
         }
         state.add_authenticated(connection);
         connection.forget_unread();

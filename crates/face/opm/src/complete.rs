@@ -146,9 +146,9 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
 }
 
 fn command_names(command: &Command, typed: &str) -> Vec<(String, String)> {
-    let shown = command.children.iter().filter(|child| child.is_visible());
-    let named = shown.filter(|child| child.name().starts_with(typed));
-    named.map(|child| (child.name().to_owned(), child.short.to_owned())).collect()
+    let visible = command.children.iter().filter(|child| child.is_visible());
+    let matching = visible.filter(|child| child.name().starts_with(typed));
+    matching.map(|child| (child.name().to_owned(), child.short.to_owned())).collect()
 }
 
 /// The flags that may still be given, inherited flags first.

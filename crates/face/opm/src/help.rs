@@ -23,11 +23,11 @@ pub(super) fn usage(path: &[&Command]) -> String {
     let Some((command, above)) = path.split_last() else { return String::new() };
     let name = path_name(path);
     let all = flags_of(path, true);
-    let shown = |from_above: bool| -> Vec<&Flag> {
+    let select = |from_above: bool| -> Vec<&Flag> {
         let wanted = |(flag, inherited): &&(Flag, bool)| !flag.hidden && *inherited == from_above;
         all.iter().filter(wanted).map(|(flag, _)| flag).collect()
     };
-    let (local, inherited) = (shown(false), shown(true));
+    let (local, inherited) = (select(false), select(true));
     let has_children = command.children.iter().any(Command::is_visible);
 
     let mut text = "Usage:".to_owned();

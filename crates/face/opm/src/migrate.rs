@@ -171,16 +171,16 @@ fn create_folder(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
     let path = io.resolve_path(folder);
     let Err(error) = fs::create_dir_all(&path) else { return Ok(()) };
     // The error names the first part of the path that is a file.
-    let mut named = String::new();
+    let mut prefix = String::new();
     for part in folder.split_inclusive('/') {
-        named.push_str(part);
-        if fs::metadata(io.resolve_path(&named)).is_ok_and(|found| !found.is_dir()) {
-            let path = named.trim_end_matches('/').to_owned();
+        prefix.push_str(part);
+        if fs::metadata(io.resolve_path(&prefix)).is_ok_and(|found| !found.is_dir()) {
+            let path = prefix.trim_end_matches('/').to_owned();
             return Err(FolderError::NoFolder { path });
         }
-        if fs::metadata(io.resolve_path(&named)).is_err() {
+        if fs::metadata(io.resolve_path(&prefix)).is_err() {
             break;
         }
     }
-    Err(PathError::of("mkdir", named.trim_end_matches('/'))(error).into())
+    Err(PathError::of("mkdir", prefix.trim_end_matches('/'))(error).into())
 }

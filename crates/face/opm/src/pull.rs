@@ -207,7 +207,7 @@ impl ImagePuller {
 
     /// The error text of a failed fetch.
     fn message(&self, reference: &Reference, name: &str, error: &FetchError) -> String {
-        let shown = format!("docker://{reference}");
+        let source = format!("docker://{reference}");
         let containers = self.library == PullLibrary::Containers;
         let registry = match error {
             FetchError::Refused(why) => return format!("Source image rejected: {why}"),
@@ -215,7 +215,7 @@ impl ImagePuller {
                 let Some((_, last)) = attempts.last() else { return error.to_string() };
                 last
             }
-            FetchError::Mirror(other) => return format!("initializing source {shown}: {other}"),
+            FetchError::Mirror(other) => return format!("initializing source {source}: {other}"),
         };
         let problem = RegistryProblem::of(registry);
         if !containers {
@@ -224,7 +224,7 @@ impl ImagePuller {
         match problem {
             RegistryProblem::Other(why) => why,
             RegistryProblem::Platform(platform) => format!(
-                "choosing an image from manifest list {shown}: no image found in image index for \
+                "choosing an image from manifest list {source}: no image found in image index for \
                  architecture {}, variant {}, OS {}",
                 go::quote(&platform.architecture),
                 go::quote(&platform.variant),
@@ -233,7 +233,7 @@ impl ImagePuller {
             problem => {
                 let (wanted, repository) = (reference.wanted(), reference.repository());
                 let what = problem.containers(&wanted, &repository);
-                format!("initializing source {shown}: {what}")
+                format!("initializing source {source}: {what}")
             }
         }
     }

@@ -208,8 +208,8 @@ const fn reason(is_object: bool) -> &'static str {
 }
 
 /// Several errors as upstream writes them: a single one as it is, more in brackets.
-fn join_errors(format_errors: &[impl ToString]) -> String {
-    let texts: Vec<String> = format_errors.iter().map(ToString::to_string).collect();
+fn join_errors(errors: &[impl ToString]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     match texts.as_slice() {
         [] => String::new(),
         [only] => only.clone(),

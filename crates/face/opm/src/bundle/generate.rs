@@ -203,7 +203,7 @@ fn check_annotations(existing: &[u8], labels: &Labels) -> Result<(), GenerateErr
         other => Some(other.to_string()),
     };
     let wanted: BTreeMap<String, &str> = labels.all().into_iter().collect();
-    let format_errors: Vec<AnnotationError> = wanted
+    let errors: Vec<AnnotationError> = wanted
         .into_iter()
         .filter_map(|(key, expected)| match text(&key) {
             None => Some(AnnotationError::Missing { key }),
@@ -214,11 +214,7 @@ fn check_annotations(existing: &[u8], labels: &Labels) -> Result<(), GenerateErr
             Some(_) => None,
         })
         .collect();
-    if format_errors.is_empty() {
-        Ok(())
-    } else {
-        Err(GenerateError::OtherAnnotations(format_errors))
-    }
+    if errors.is_empty() { Ok(()) } else { Err(GenerateError::OtherAnnotations(errors)) }
 }
 
 /// Writes a file, and creates its folder if it is missing.

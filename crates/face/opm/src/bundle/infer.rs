@@ -41,14 +41,14 @@ pub(super) fn infer(io: &CommandIo<'_>, folder: &str) -> Result<InferredMetadata
         .map(|channel| (text(channel, "name"), text(channel, "currentCSV")))
         .collect();
     let leads_to_bundle = |head: &String| {
-        let mut seen = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         let mut next = vec![head];
         while let Some(at) = next.pop() {
-            if seen.insert(at) {
+            if visited.insert(at) {
                 next.extend(replaced_csvs.get(at).into_iter().flatten());
             }
         }
-        seen.contains(&name)
+        visited.contains(&name)
     };
     let channels =
         heads.iter().filter(|(_, head)| leads_to_bundle(head)).map(|(channel, _)| channel.clone());

@@ -55,19 +55,19 @@ async fn fetch(
 
 /// Validates the format of a bundle.
 pub(super) fn validate_format(root: &Path) -> Result<(), InvalidBundle> {
-    join_errors(format_errors(root, &root.to_string_lossy()))
+    join_errors(find_format_errors(root, &root.to_string_lossy()))
 }
 
-/// The format errors of a bundle, sorted. `shown` is the path of its folder in messages.
-pub(crate) fn format_errors(root: &Path, shown: &str) -> Vec<String> {
-    format(&Folder::new(root), shown, &Limits::default())
+/// The format errors of a bundle, sorted. `path` is its folder in messages.
+pub(crate) fn find_format_errors(root: &Path, path: &str) -> Vec<String> {
+    format(&Folder::new(root), path, &Limits::default())
 }
 
 /// Validates the content of a bundle. With `hub`, the OperatorHub validator runs, too.
 pub(super) fn validate_content(root: &Path, hub: Option<&Settings>) -> Result<(), InvalidBundle> {
-    let shown = root.join("manifests");
-    let shown = shown.to_string_lossy();
-    let found = content(&Folder::new(root), "manifests", &shown, &Limits::default(), hub);
+    let manifests = root.join("manifests");
+    let manifests = manifests.to_string_lossy();
+    let found = content(&Folder::new(root), "manifests", &manifests, &Limits::default(), hub);
     join_errors(found)
 }
 

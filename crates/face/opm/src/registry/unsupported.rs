@@ -81,8 +81,8 @@ impl Check {
             Self::Security => Ok(reference::registry_access(call).map(drop)?),
             Self::Mode => {
                 let mode = flags.text("mode");
-                let known = ["replaces", "semver", "semver-skippatch"];
-                if known.contains(&&*mode.to_lowercase()) {
+                let modes = ["replaces", "semver", "semver-skippatch"];
+                if modes.contains(&&*mode.to_lowercase()) {
                     return Ok(());
                 }
                 Err(CheckError::UnknownMode { mode: mode.to_owned() })

@@ -1,7 +1,7 @@
 //! `operator-sdk bundle validate`.
 
 use super::super::bundle::FetchError;
-use super::super::bundle::validate::format_errors;
+use super::super::bundle::validate::find_format_errors;
 use super::super::call::{Call, CommandIo, Failure};
 use super::super::go;
 use super::super::log::{self, Level};
@@ -35,17 +35,21 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
         call.io.print(&optional::table());
         return Ok(());
     }
-    let wrong = |why: String| Failure::Usage(format!("invalid command args: {why}"));
+    let invalid_arguments = |why: String| Failure::Usage(format!("invalid command args: {why}"));
     let [bundle] = call.arguments.as_slice() else {
-        return Err(wrong("an image tag or directory is a required argument".to_owned()));
+        return Err(invalid_arguments(
+            "an image tag or directory is a required argument".to_owned(),
+        ));
     };
     let output = call.flags.text("output");
     if !matches!(output, "text" | "json-alpha1") {
-        return Err(wrong(format!("invalid value for output flag: {output}")));
+        return Err(invalid_arguments(format!("invalid value for output flag: {output}")));
     }
     if !raw.is_empty() && !optional::ALL.iter().any(|one| one.is_selected_by(&selector)) {
         let selector = go::quote(&selector.to_string());
-        return Err(wrong(format!("selector {selector} does not match any validator labels")));
+        return Err(invalid_arguments(format!(
+            "selector {selector} does not match any validator labels"
+        )));
     }
     if raw == "name=community" {
         log::write(call.io, Level::Warning, COMMUNITY, &[]);
@@ -188,7 +192,7 @@ impl ValidationRun {
         };
 
         let mut result = ValidationResult::default();
-        let format_errors = format_errors(&io.resolve_path(folder), folder);
+        let format_errors = find_format_errors(&io.resolve_path(folder), folder);
         self.debug(io, folder, &format_errors);
         if !format_errors.is_empty() {
             let format_errors = format_errors.join(",");

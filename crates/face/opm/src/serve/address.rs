@@ -81,29 +81,29 @@ pub(super) fn check(address: &str) -> Result<(), AddressError> {
 
 /// The port of an address such as `host:port`, `[::1]:port` or `:port`.
 fn port_of(address: &str) -> Result<u16, AddressError> {
-    let wrong = |problem| AddressError::Address { address: address.to_owned(), problem };
-    let colon = address.rfind(':').ok_or_else(|| wrong(AddressProblem::NoPort))?;
+    let invalid = |problem| AddressError::Address { address: address.to_owned(), problem };
+    let colon = address.rfind(':').ok_or_else(|| invalid(AddressProblem::NoPort))?;
     let (host, rest) = if address.starts_with('[') {
-        let end = address.find(']').ok_or_else(|| wrong(AddressProblem::NotClosed))?;
+        let end = address.find(']').ok_or_else(|| invalid(AddressProblem::NotClosed))?;
         match end + 1 {
             next if next == colon => {}
             next if address[next..].starts_with(':') => {
-                return Err(wrong(AddressProblem::Colons));
+                return Err(invalid(AddressProblem::Colons));
             }
-            _ => return Err(wrong(AddressProblem::NoPort)),
+            _ => return Err(invalid(AddressProblem::NoPort)),
         }
         (&address[1..end], &address[end + 1..])
     } else {
         if address[..colon].contains(':') {
-            return Err(wrong(AddressProblem::Colons));
+            return Err(invalid(AddressProblem::Colons));
         }
         (&address[..colon], address)
     };
     if host.contains('[') || rest.contains('[') {
-        return Err(wrong(AddressProblem::Opened));
+        return Err(invalid(AddressProblem::Opened));
     }
     if rest.contains(']') {
-        return Err(wrong(AddressProblem::Closed));
+        return Err(invalid(AddressProblem::Closed));
     }
     port_number(&address[colon + 1..])
 }

@@ -92,8 +92,8 @@ fn an_unreadable_csv_is_a_finding_with_file_and_line() {
     ] {
         let judged = etcd().file(name, text).bundle("validate etcd");
         assert_eq!(judged.code, 1, "{judged:?}");
-        let told = judged.out.lines().find(|line| line.starts_with(&place));
-        assert!(told.is_some_and(|line| line.contains(why)), "{judged:?}");
+        let finding = judged.out.lines().find(|line| line.starts_with(&place));
+        assert!(finding.is_some_and(|line| line.contains(why)), "{judged:?}");
         assert!(judged.out.contains("no ClusterServiceVersion that can be read"), "{judged:?}");
         // The expected annotations depend on the unreadable file.
         assert!(!judged.out.contains("mediatype"), "{judged:?}");
@@ -337,6 +337,6 @@ fn a_composite_catalog_has_a_folder_for_each_of_its_catalogs() {
         let served = fs::read_to_string(place.path().join("files/configs").join(&file)).unwrap();
         assert!(ours == served && ours.contains(&format!("name: {part}")), "{ours}");
     }
-    let listed = place.catalog("list packages files/configs -o json").json();
-    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    let packages = place.catalog("list packages files/configs -o json").json();
+    assert_eq!(packages.as_array().map(Vec::len), Some(2), "{packages}");
 }

@@ -71,8 +71,8 @@ fn at_fbc_02_and_at_19_a_tree_of_yaml_and_json_is_one_catalog() {
         .file("c/packageC/index.json", json(&package("packagec")))
         .file("c/packageC/deprecations.yaml", deprecations);
     both_accept(&folder);
-    let listed = folder.catalog("list packages c").out;
-    assert_eq!(column(&listed, 0), ["packagea", "packageb", "packagec"]);
+    let output = folder.catalog("list packages c").out;
+    assert_eq!(column(&output, 0), ["packagea", "packageb", "packagec"]);
 }
 
 #[test]
@@ -261,17 +261,18 @@ entries:
 fn at_25_deprecations_refer_to_existing_objects_and_have_messages() {
     let folder = my_operator(DEPRECATIONS);
     both_accept(&folder);
-    let shown = folder.catalog("show c my-operator").out;
+    let details = folder.catalog("show c my-operator").out;
     assert!(
-        shown.contains("Deprecated:      The 'my-operator' package is end of life."),
-        "{shown}"
+        details.contains("Deprecated:      The 'my-operator' package is end of life."),
+        "{details}"
     );
     let without = |from: &str, to: &str| {
         assert!(DEPRECATIONS.contains(from), "{from}");
         my_operator(&DEPRECATIONS.replacen(from, to, 1))
     };
-    let named = without("schema: olm.package\n", "schema: olm.package\n    name: my-operator\n");
-    both_refuse(&named, &["bad-deprecation"]);
+    let with_name =
+        without("schema: olm.package\n", "schema: olm.package\n    name: my-operator\n");
+    both_refuse(&with_name, &["bad-deprecation"]);
     both_refuse(&without("    name: alpha\n", ""), &["unknown-deprecated"]);
     let text = "|\n    The 'alpha' channel is no longer supported. Please switch to 'stable'.\n";
     both_refuse(&without(text, "\"\"\n"), &["bad-deprecation"]);
@@ -316,8 +317,8 @@ fn at_29_a_package_can_be_removed() {
     assert_eq!(column(&folder.catalog("list bundles c example-operator").out, 0).len(), 5);
     std::fs::remove_dir_all(folder.path().join("c/example-operator")).unwrap();
     both_accept(&folder);
-    let listed = folder.catalog("list bundles c -o json").out;
-    assert!(!listed.contains("example-operator"), "{listed}");
+    let output = folder.catalog("list bundles c -o json").out;
+    assert!(!output.contains("example-operator"), "{output}");
 }
 
 #[test]

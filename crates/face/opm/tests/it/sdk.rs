@@ -290,8 +290,8 @@ fn command_lines_have_the_recorded_output() {
         let mode = if name == "notexec.sh" { 0o644 } else { 0o755 };
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
-    let said = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
-    let tools = fake_tools(&Map::new(), said);
+    let message = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
+    let tools = fake_tools(&Map::new(), message);
     let path = tools.path().to_string_lossy().into_owned();
     let environment = |name: &str| (name == "PATH").then(|| path.clone());
     let mut comparison = Comparison::default();
