@@ -94,7 +94,7 @@ view! {
             "memoryTarget" memory_target: Option<Value> as "io.k8s.apimachinery.pkg.api.resource.Quantity";
             /// Node selector; replaces the default.
             "nodeSelector" node_selector: BTreeMap<String, String>;
-            /// Name of the PriorityClass; an empty name stands for the default priority.
+            /// Name of the priority class; an empty name stands for the default priority.
             "priorityClassName" priority_class_name: Option<String>;
             /// `legacy` or `restricted`; if absent, the Pod Security Standard of the namespace decides.
             "securityContextConfig" security_context_config: String, with {"enum": ["legacy", "restricted"]};

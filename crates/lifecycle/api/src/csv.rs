@@ -330,7 +330,7 @@ view! {
     /// Webhook of an operator.
     pub struct WebhookDescription {
         required {
-            /// Supported versions of AdmissionReview or ConversionReview.
+            /// Supported versions of `AdmissionReview` or `ConversionReview`.
             "admissionReviewVersions" admission_review_versions: Vec<String>;
             /// Name prefix of the webhook configuration.
             "generateName" generate_name: String;
