@@ -1,29 +1,28 @@
-//! Why something is refused, or what it waits for.
+//! Diagnostics: trees of causes that explain a failure or a wait.
 //!
-//! A [`Cause`] is a small tree: *what was wanted*, below it *what stood in the way*, and at any
-//! node the *place* (file, line, column) and the *remedies*. One tree feeds what people read in a
-//! line (its `Display`), such as the message of a failed resolution, and the diagnostic in a
-//! terminal ([`Cause::render`], indented). Because both are functions of the tree alone, the same
-//! world gives the same bytes.
+//! A [`Cause`] is a small tree: the failed goal, below it the obstacles, and at any node the location
+//! (file, line, column) and the remedies. One tree gives the message in one line (its `Display`), such
+//! as that of a failed resolution, and the indented diagnostic in a terminal ([`Cause::render`]). Both
+//! are functions of the tree alone, so the same input gives the same bytes.
 //!
-//! What this does not do: decide what is API. Where other software reads a message, the code that
+//! The tree does not decide which texts are API. Where other software reads a message, the code that
 //! writes the condition keeps upstream's prefix and puts the tree behind it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A position in a file; lines and columns count from one, zero means unknown.
+/// A location in a file; lines and columns count from one, zero means unknown.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct FileLocation {
     /// The file.
     pub file: PathBuf,
-    /// Line, from one; zero if only the file is known.
+    /// The line, from one; zero if only the file is known.
     pub line: usize,
-    /// Column in characters, from one; zero if only the line is known.
+    /// The column in characters, from one; zero if only the line is known.
     pub column: usize,
 }
 
-impl Place {
+impl FileLocation {
     /// A whole file.
     pub fn file(file: impl Into<PathBuf>) -> Self {
         Self { file: file.into(), line: 0, column: 0 }
@@ -35,7 +34,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
         if self.line > 0 {
@@ -48,35 +47,35 @@ impl fmt::Display for Place {
     }
 }
 
-impl From<&Path> for Place {
+impl From<&Path> for FileLocation {
     fn from(file: &Path) -> Self {
         Self::file(file)
     }
 }
 
-/// A node of the tree. Texts have no final full stop, so that they can stand inside a sentence.
+/// A node of the tree. Texts have no full stop at the end, so that they can stand inside a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     what: String,
-    place: Option<Place>,
+    location: Option<FileLocation>,
     remedies: Vec<String>,
     because: Vec<Self>,
 }
 
 impl Cause {
-    /// Something that was wanted, or that stands in the way.
+    /// A cause with a text: a failed goal or an obstacle.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), place: None, remedies: Vec::new(), because: Vec::new() }
+        Self { what: what.into(), location: None, remedies: Vec::new(), because: Vec::new() }
     }
 
-    /// Says where.
+    /// Sets the location.
     #[must_use]
-    pub fn at(mut self, place: impl Into<Place>) -> Self {
-        self.place = Some(place.into());
+    pub fn at(mut self, location: impl Into<FileLocation>) -> Self {
+        self.location = Some(location.into());
         self
     }
 
-    /// Says what would mend it, as an instruction; of several each one alone is enough, the nearest
+    /// Adds a remedy, as an instruction. Each of several remedies is enough alone; the most likely one
     /// comes first.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
@@ -84,14 +83,14 @@ impl Cause {
         self
     }
 
-    /// Adds something that stood in the way of this.
+    /// Adds an obstacle as a child.
     #[must_use]
     pub fn because(mut self, cause: Self) -> Self {
         self.because.push(cause);
         self
     }
 
-    /// Adds everything that stood in the way of this, in the order given.
+    /// Adds obstacles as children, in the order given.
     #[must_use]
     pub fn because_all(mut self, causes: impl IntoIterator<Item = Self>) -> Self {
         self.because.extend(causes);
@@ -103,23 +102,23 @@ impl Cause {
         &self.what
     }
 
-    /// Where, if known.
-    pub const fn place(&self) -> Option<&Place> {
-        self.place.as_ref()
+    /// The location, if known.
+    pub const fn location(&self) -> Option<&FileLocation> {
+        self.location.as_ref()
     }
 
-    /// What would mend it, as far as known; each one alone is enough.
+    /// The known remedies; each one alone is enough.
     pub fn remedies(&self) -> &[String] {
         &self.remedies
     }
 
-    /// What stood in the way.
+    /// The obstacles.
     pub fn children(&self) -> &[Self] {
         &self.because
     }
 
-    /// The tree for a terminal: a node a line, children indented below it with `because`, the
-    /// remedies behind arrows. Ends with a newline.
+    /// The tree for a terminal: one node per line, children indented below it with `because`, remedies
+    /// behind arrows. Ends with a newline.
     pub fn render(&self) -> String {
         let mut out = String::new();
         self.render_into(&mut out, 0);
@@ -132,8 +131,8 @@ impl Cause {
         if depth > 0 {
             out.push_str("because ");
         }
-        if let Some(place) = &self.place {
-            out.push_str(&place.to_string());
+        if let Some(location) = &self.location {
+            out.push_str(&location.to_string());
             out.push_str(": ");
         }
         // A text of several lines keeps its shape below its own indent.
@@ -159,10 +158,10 @@ impl Cause {
 }
 
 impl fmt::Display for Cause {
-    /// The tree in one line: `place: what: first; second (remedy, or another)`.
+    /// The tree in one line: `location: what: first; second (remedy, or another)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.place {
-            write!(f, "{place}: ")?;
+        if let Some(location) = &self.location {
+            write!(f, "{location}: ")?;
         }
         for (at, line) in self.what.lines().enumerate() {
             write!(f, "{}{line}", if at == 0 { "" } else { " " })?;
@@ -188,24 +187,24 @@ mod tests {
         Cause::new("catalog `community` cannot be read")
             .because(
                 Cause::new("channel `stable` has two heads: `a.v2` and `a.v3`")
-                    .at(Place::at("packages/a.yaml", 14, 3))
+                    .at(FileLocation::at("packages/a.yaml", 14, 3))
                     .remedy("let one of them replace or skip the other"),
             )
             .because(
                 Cause::new("the file is not UTF-8\nbyte 0xff at offset 12")
-                    .at(Place::file("b.bin"))
+                    .at(FileLocation::file("b.bin"))
                     .remedy("write it as UTF-8")
                     .remedy("name it in `.indexignore`"),
             )
     }
 
     #[test]
-    fn one_line_for_conditions() {
+    fn display_writes_the_tree_in_one_line() {
         insta::assert_snapshot!(tree(), @"catalog `community` cannot be read: packages/a.yaml:14:3: channel `stable` has two heads: `a.v2` and `a.v3` (let one of them replace or skip the other); b.bin: the file is not UTF-8 byte 0xff at offset 12 (write it as UTF-8, or name it in `.indexignore`)");
     }
 
     #[test]
-    fn a_tree_for_terminals() {
+    fn render_indents_the_tree() {
         insta::assert_snapshot!(tree().render(), @"
         catalog `community` cannot be read
           because packages/a.yaml:14:3: channel `stable` has two heads: `a.v2` and `a.v3`

@@ -1,4 +1,4 @@
-//! Durations for people: two or three significant figures, as Kubernetes prints them everywhere.
+//! Ages: durations with two or three significant figures, as kubectl prints them.
 
 use jiff::SignedDuration;
 
@@ -7,9 +7,9 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// A duration in the form of ages: `42s`, `3m5s`, `2h`, `8d`, `3y12d`. Clocks of machines differ a
-/// little, so up to a second in the future counts as now.
-pub fn human(duration: SignedDuration) -> String {
+/// A duration as an age: `42s`, `3m5s`, `2h`, `8d`, `3y12d`. Clocks of machines differ a little, so
+/// up to a second in the future counts as now.
+pub fn format_age(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     // A larger unit, and a smaller one unless it is zero.
     let two = |large: i64, large_name: &str, small: i64, small_name: &str| {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_of_the_scale() {
+    fn ages_use_the_units_of_kubectl() {
         for (seconds, expected) in [
             (-2, "<invalid>"),
             (-1, "0s"),
@@ -66,7 +66,7 @@ mod tests {
             (8 * YEAR - 1, "7y364d"),
             (8 * YEAR, "8y"),
         ] {
-            assert_eq!(human(SignedDuration::from_secs(seconds)), expected, "{seconds}");
+            assert_eq!(format_age(SignedDuration::from_secs(seconds)), expected, "{seconds}");
         }
     }
 }

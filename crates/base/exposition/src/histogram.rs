@@ -1,16 +1,16 @@
-//! How often something took how long, or was how large.
+//! Histograms of durations and sizes.
 
-/// Counts of values between bounds.
+/// Counts of values in buckets.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     bounds: &'static [f64],
-    /// One for each bound, and one for what is above them all.
+    /// One for each bound, and one for larger values.
     counts: Vec<u64>,
     sum: f64,
 }
 
 impl Histogram {
-    /// No values yet. The bounds grow; what is above the last of them is counted all the same.
+    /// An empty histogram. The bounds must be ascending; larger values count in a bucket `+Inf`.
     pub fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
@@ -22,8 +22,8 @@ impl Histogram {
         self.sum += value;
     }
 
-    /// The bounds as they are written, and how many values are no larger.
-    pub fn sums(&self) -> impl Iterator<Item = (String, u64)> {
+    /// The bounds as text, each with the count of values that are not larger.
+    pub fn buckets(&self) -> impl Iterator<Item = (String, u64)> {
         let bounds = self.bounds.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
         let sums = self.counts.iter().scan(0, |sum, count| {
             *sum += count;
@@ -32,12 +32,12 @@ impl Histogram {
         bounds.zip(sums)
     }
 
-    /// All values together.
+    /// The sum of all values.
     pub const fn sum(&self) -> f64 {
         self.sum
     }
 
-    /// How many values there were.
+    /// The count of all values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -48,12 +48,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_grow_to_the_count() {
+    fn buckets_are_cumulative_and_end_with_the_count() {
         let mut histogram = Histogram::new(&[0.5, 1.0]);
         for value in [0.25, 0.5, 0.75, 8.0] {
             histogram.add(value);
         }
-        let sums: Vec<(String, u64)> = histogram.sums().collect();
+        let sums: Vec<(String, u64)> = histogram.buckets().collect();
         let expected = [("0.5", 2), ("1", 3), ("+Inf", 4)];
         assert_eq!(sums, expected.map(|(bound, sum)| (bound.to_owned(), sum)));
         assert_eq!((histogram.count(), histogram.sum()), (4, 9.5));

@@ -1,7 +1,7 @@
-//! Counts in the text format of Prometheus.
+//! Prometheus text format (the exposition format).
 //!
-//! Whoever is asked writes a [`Page`] from what it has: nothing is registered, and a series that
-//! nobody writes is not there.
+//! A component writes its values onto a [`Page`] at each scrape. Nothing is registered, so a series that
+//! no component writes does not exist.
 
 mod histogram;
 
@@ -9,18 +9,18 @@ pub use histogram::Histogram;
 
 use std::fmt::{Display, Write};
 
-/// A page that is being written.
+/// A metrics page under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Page(String);
 
 impl Page {
-    /// Begins a name: what kind of value it has (`counter`, `gauge`, …) and what it means.
+    /// Begins a metric: its type (`counter`, `gauge`, …) and its help text.
     pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string does not fail, here and below.
         let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
-    /// One value, with its labels in the order given.
+    /// Writes one sample, with its labels in the order given.
     pub fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.0.push_str(name);
         if !labels.is_empty() {
@@ -35,27 +35,27 @@ impl Page {
         let _ = writeln!(self.0, " {value}");
     }
 
-    /// A name with one value and no labels.
+    /// Writes a metric with one sample and no labels.
     pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.head(name, kind, help);
         self.line(name, &[], value);
     }
 
-    /// What was written.
+    /// The text of the page.
     pub fn text(self) -> String {
         self.0
     }
 
-    /// The lines of a histogram, with its labels in order of their names.
-    pub fn histogram(&mut self, name: &str, labels: &[(&str, &str)], tally: &Histogram) {
+    /// Writes the samples of a histogram, with its labels in order of their names.
+    pub fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
         let at = labels.partition_point(|(name, _)| *name < "le");
-        for (bound, sum) in tally.sums() {
+        for (bound, sum) in histogram.buckets() {
             let mut labels = labels.to_vec();
             labels.insert(at, ("le", &bound));
             self.line(&format!("{name}_bucket"), &labels, sum);
         }
-        self.line(&format!("{name}_sum"), labels, tally.sum());
-        self.line(&format!("{name}_count"), labels, tally.count());
+        self.line(&format!("{name}_sum"), labels, histogram.sum());
+        self.line(&format!("{name}_count"), labels, histogram.count());
     }
 }
 
@@ -68,10 +68,10 @@ mod tests {
         let mut page = Page::default();
         page.one("a_total", "counter", "All of them.", 3);
         page.line("b", &[("text", "say \"hi\"\n\\")], 0.5);
-        let mut tally = Histogram::new(&[0.5]);
-        tally.add(0.25);
-        tally.add(2.0);
-        page.histogram("c", &[("a", "1"), ("z", "2")], &tally);
+        let mut histogram = Histogram::new(&[0.5]);
+        histogram.add(0.25);
+        histogram.add(2.0);
+        page.histogram("c", &[("a", "1"), ("z", "2")], &histogram);
         let expected = r#"# HELP a_total All of them.
 # TYPE a_total counter
 a_total 3

@@ -1,6 +1,6 @@
-//! Faults that a test seeds, to prove that scenarios and tests would find them.
+//! Seeded faults: mistakes that a test switches on, to prove that scenarios and tests find them.
 //!
-//! A place that could be wrong in a typical way asks [`is_on`] whether it shall be:
+//! Code that could be wrong in a typical way asks [`is_on`] whether it shall be:
 //!
 //! ```
 //! let generation = 7;
@@ -8,23 +8,23 @@
 //! assert_eq!(next, 8);
 //! ```
 //!
-//! In a release that is the constant `false`, and the compiler removes what depends on it. In a build with
-//! debug assertions, which is what tests run, one fault at a time can be seeded for the whole process: by the
-//! variable `MAINSTAY_FAULT` that it is started with, or by `seed`. The test can ask whether the place was
-//! come by at all (`was_met`): a fault that no scenario comes by is a gap of another kind than one that goes
-//! unnoticed.
+//! In a release, [`is_on`] is the constant `false`, and the compiler removes the code of the faults. In a
+//! build with debug assertions, as tests use it, one fault at a time can be seeded for the whole process:
+//! by the environment variable `MAINSTAY_FAULT` at start, or by `seed`. A test can ask whether the code of
+//! the fault was reached (`was_reached`): a fault that no scenario reaches is a different gap than one that
+//! stays unnoticed.
 //!
-//! Why not a feature of this crate: everything would be compiled a second time to hunt faults, as most
-//! crates build on this one.
+//! This is not a feature of the crate: most crates depend on it, so Cargo would compile them all a second
+//! time.
 //!
-//! Why not a macro or an attribute: a plain call reads as what it is, in places of all shapes.
+//! This is not a macro or an attribute either: a plain call is readable in code of any shape.
 
 #[cfg(not(debug_assertions))]
-mod off;
+mod disabled;
 #[cfg(debug_assertions)]
-mod on;
+mod enabled;
 
 #[cfg(not(debug_assertions))]
-pub use off::is_on;
+pub use disabled::is_on;
 #[cfg(debug_assertions)]
-pub use on::{is_on, seed, was_met};
+pub use enabled::{is_on, seed, was_reached};

@@ -1,44 +1,44 @@
-//! Files and folders in places that other users of the machine reach.
+//! Files and folders in locations that other users of the machine can write to.
 //!
-//! A name in `/tmp` that can be guessed is a name that somebody else can take first: a link there
-//! makes a program overwrite another file, a FIFO makes it wait for ever, a folder of somebody else
-//! shows them what is written into it. So nothing here trusts a name:
+//! Another user can create a name in `/tmp` first if it can be guessed. A link there makes a program
+//! overwrite another file, a FIFO blocks it for ever, and a folder of another user shows them its content.
+//! So this crate trusts no name:
 //!
 //! ```text
-//! PrivateFolder   random name, made exclusively, 0700, gone when dropped
-//! Draft, replace  random name beside the file, O_EXCL, 0600, renamed over the file: whole or not at all
-//! open, read      O_NOFOLLOW | O_NONBLOCK, and only what turns out to be a regular file
-//! open_lock       the same for a file that is locked
-//! open_log        for appending: what a person named, which may be a terminal or a pipe that is read
-//! named_target    where a link leads that a person named, if nobody else can have put it there
-//! claim_inner     a folder that the program itself names: a real one, ours, closed to others
-//! claim_data      a folder that a person named for a cluster's data
-//! Held            whether a file that is held open still has its name
+//! PrivateFolder          random name, created exclusively, 0700, removed when dropped
+//! AtomicFile, replace    random name beside the file, O_EXCL, 0600, renamed over the file: whole or not at all
+//! open, read             O_NOFOLLOW | O_NONBLOCK, and regular files only
+//! open_lock              the same for a lock file
+//! open_log               for appending: a file that a person named, or a terminal, or a pipe with a reader
+//! resolve_named_file     the target of a link that a person named, if no other user can have made it
+//! claim_private_folder   a folder that the program named: no link, ours, closed to others
+//! claim_data_folder      a folder that a person named for the data of a cluster
+//! FileIdentity           whether an open file still has its name
 //! ```
 //!
-//! What this does not do: protect from root, or from another process of the same user.
+//! This does not protect from root, or from another process of the same user.
 
 mod claim;
-mod held;
+mod identity;
 mod open;
 mod write;
 
-pub use claim::{PrivateFolder, claim_data, claim_inner, is_private};
-pub use held::Held;
-pub use open::{named_target, open, open_lock, open_log, read, read_text};
-pub use write::{Draft, Durability, replace};
+pub use claim::{PrivateFolder, claim_data_folder, claim_private_folder, is_private_folder};
+pub use identity::FileIdentity;
+pub use open::{open, open_lock, open_log, read, read_text, resolve_named_file};
+pub use write::{AtomicFile, Durability, replace};
 
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Mode of folders that are made here.
+/// The mode of new folders.
 const FOLDER_MODE: u32 = 0o700;
-/// Mode of files that are made here.
+/// The mode of new files.
 const FILE_MODE: u32 = 0o600;
 
-/// The user whose files this process makes. The kernel says it of a file without a name, so that
-/// what is compared is exactly what new files get.
+/// The user that owns new files of this process. It is read from a file without a name, so it is
+/// exactly the owner that new files get.
 fn own_user() -> io::Result<u32> {
     static OWN: OnceLock<u32> = OnceLock::new();
     if let Some(user) = OWN.get() {
@@ -49,25 +49,25 @@ fn own_user() -> io::Result<u32> {
     Ok(*OWN.get_or_init(|| user))
 }
 
-/// A name that nobody can guess.
+/// A name that cannot be guessed.
 fn random_name(prefix: &str) -> io::Result<String> {
     use std::fmt::Write as _;
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let mut name = prefix.to_owned();
     for byte in random {
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(name, "{byte:02x}");
     }
     Ok(name)
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A refusal: the permissions are as they must not be.
-fn refused(why: String) -> io::Error {
+/// The error for an unsafe owner or mode.
+fn permission_denied(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }

@@ -1,6 +1,6 @@
-//! Opening what is there, without following links, and without waiting.
+//! Opening files without following links and without blocking.
 
-use crate::{FILE_MODE, folder_of, own_user, refused};
+use crate::{FILE_MODE, folder_of, own_user, permission_denied};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,19 +8,19 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// How many links a name may lead through, as the kernel has it.
+/// The longest chain of links, as in the kernel.
 const MOST_LINKS: u32 = 40;
-/// Permission of others to write.
+/// The write permission of others.
 const OTHERS_WRITE: u32 = 0o002;
-/// Permission of the group or of others to write.
+/// The write permissions of the group and of others.
 const SHARED_WRITE: u32 = 0o022;
 
-/// Opens a regular file for reading. A link, a FIFO, a socket or a device is refused, and nothing is
-/// waited for.
+/// Opens a regular file for reading. A link, a FIFO, a socket or a device is an error; this never
+/// blocks.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(unfollowed)?;
-    regular(&file)?;
+    let file = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(open_error)?;
+    stat_regular_file(&file)?;
     Ok(File::from(file))
 }
 
@@ -40,31 +40,31 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Opens or makes a file that is locked: a regular file of this user, never what a link leads to.
+/// Opens or creates a lock file: a regular file of this user, never the target of a link.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let flags =
         OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(FILE_MODE);
-    let file = rustix::fs::openat(CWD, path, flags, mode).map_err(unfollowed)?;
-    let found = regular(&file)?;
-    // Whoever owns it could hold the lock for ever.
-    if found.st_uid != own_user()? {
-        return Err(refused(format!("it belongs to another user ({})", found.st_uid)));
+    let file = rustix::fs::openat(CWD, path, flags, mode).map_err(open_error)?;
+    let stat = stat_regular_file(&file)?;
+    // Another owner could hold the lock for ever.
+    if stat.st_uid != own_user()? {
+        return Err(permission_denied(format!("it belongs to another user ({})", stat.st_uid)));
     }
     Ok(File::from(file))
 }
 
-/// Opens or makes a file to append to that a person named: a regular file, a terminal or another
-/// device, or a FIFO that somebody reads. Links lead where [`named_target`] says. Whether it is a
-/// regular file is told, because nothing else can be put aside and begun again.
+/// Opens or creates a file for appending that a person named: a regular file, a terminal or another
+/// device, or a FIFO with a reader. [`resolve_named_file`] resolves links. The boolean says whether it is
+/// a regular file, because only those can be rotated.
 pub fn open_log(path: &Path) -> io::Result<(File, bool)> {
-    // The files of `/dev` and `/proc` are links of the kernel's.
+    // Names in `/dev` and `/proc` can be links of the kernel.
     let path = match rustix::fs::stat(path) {
-        Ok(found) if kind(&found) == FileType::RegularFile => named_target(path)?,
+        Ok(stat) if file_type(&stat) == FileType::RegularFile => resolve_named_file(path)?,
         Ok(_) => path.to_owned(),
-        Err(_) => named_target(path)?,
+        Err(_) => resolve_named_file(path)?,
     };
-    // Without waiting, a FIFO that nobody reads is an error.
+    // With O_NONBLOCK, a FIFO without a reader is an error.
     let flags = OFlags::WRONLY
         | OFlags::APPEND
         | OFlags::CREATE
@@ -81,73 +81,72 @@ pub fn open_log(path: &Path) -> io::Result<(File, bool)> {
                 error => error.into(),
             }
         })?;
-    let is_regular = kind(&rustix::fs::fstat(&file)?) == FileType::RegularFile;
-    let waiting = rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK;
-    rustix::fs::fcntl_setfl(&file, waiting)?;
+    let is_regular = file_type(&rustix::fs::fstat(&file)?) == FileType::RegularFile;
+    let blocking = rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK;
+    rustix::fs::fcntl_setfl(&file, blocking)?;
     Ok((File::from(file), is_regular))
 }
 
-/// The file that a name leads to which a person gave, through links if there are any. It need not be
-/// there yet.
+/// Resolves the links of a file name that a person gave. The file need not exist yet.
 ///
-/// A link is followed that this user or root made, or that lies in a folder where nobody else can
-/// make one; so `~/.kube/config` may be a link, and one that a stranger put into `/tmp` is refused.
-/// A stranger's file in a folder where everybody may write is refused, and whatever is no regular
-/// file. The name that comes back is to be opened without following anything.
-pub fn named_target(path: &Path) -> io::Result<PathBuf> {
+/// A link is followed if this user or root made it, or if it lies in a folder where no other user can
+/// make one. So `~/.kube/config` may be a link, and a link of another user in `/tmp` is an error. A file
+/// of another user in a folder where everybody may write is an error, and so is anything but a regular
+/// file. The caller must open the returned name without following links.
+pub fn resolve_named_file(path: &Path) -> io::Result<PathBuf> {
     let own = own_user()?;
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
-        // A handle on the name itself, so that what is judged is what is followed.
+        // A handle on the link itself, so that the checked link is the one that is followed.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let named = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
-            Ok(named) => named,
+        let handle = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
+            Ok(handle) => handle,
             Err(rustix::io::Errno::NOENT) => return Ok(path),
             Err(error) => return Err(error.into()),
         };
-        let found = rustix::fs::fstat(&named)?;
+        let stat = rustix::fs::fstat(&handle)?;
         let folder = folder_of(&path);
-        let place = rustix::fs::stat(folder)?;
-        let strange = found.st_uid != own && found.st_uid != 0;
-        match kind(&found) {
-            FileType::Symlink if strange && place.st_mode & SHARED_WRITE != 0 => {
-                return Err(refused(format!(
+        let folder_stat = rustix::fs::stat(folder)?;
+        let foreign = stat.st_uid != own && stat.st_uid != 0;
+        match file_type(&stat) {
+            FileType::Symlink if foreign && folder_stat.st_mode & SHARED_WRITE != 0 => {
+                return Err(permission_denied(format!(
                     "it is a link that another user ({}) made in a folder where others may write",
-                    found.st_uid
+                    stat.st_uid
                 )));
             }
             FileType::Symlink => {
-                let to = rustix::fs::readlinkat(&named, "", Vec::new())?;
+                let to = rustix::fs::readlinkat(&handle, "", Vec::new())?;
                 path = folder.join(OsStr::from_bytes(to.as_bytes()));
             }
-            FileType::RegularFile if strange && place.st_mode & OTHERS_WRITE != 0 => {
-                return Err(refused(format!(
+            FileType::RegularFile if foreign && folder_stat.st_mode & OTHERS_WRITE != 0 => {
+                return Err(permission_denied(format!(
                     "it is a file that another user ({}) made in a folder where everybody may write",
-                    found.st_uid
+                    stat.st_uid
                 )));
             }
             FileType::RegularFile => return Ok(path),
-            other => return Err(no_file(other)),
+            other => return Err(not_a_file_error(other)),
         }
     }
     Err(io::Error::other("it leads through too many links"))
 }
 
-/// Whether a name in a folder, not followed, is a file that was opened.
-pub(crate) fn kind(found: &Stat) -> FileType {
-    FileType::from_raw_mode(found.st_mode)
+/// The type of a file.
+pub(crate) fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
 }
 
-/// What an open file is, if it is a regular one.
-fn regular(file: &impl std::os::fd::AsFd) -> io::Result<Stat> {
-    let found = rustix::fs::fstat(file)?;
-    match kind(&found) {
-        FileType::RegularFile => Ok(found),
-        other => Err(no_file(other)),
+/// The metadata of an open file, if it is a regular file.
+fn stat_regular_file(file: &impl std::os::fd::AsFd) -> io::Result<Stat> {
+    let stat = rustix::fs::fstat(file)?;
+    match file_type(&stat) {
+        FileType::RegularFile => Ok(stat),
+        other => Err(not_a_file_error(other)),
     }
 }
 
-fn no_file(kind: FileType) -> io::Error {
+fn not_a_file_error(kind: FileType) -> io::Error {
     let what = match kind {
         FileType::Directory => return io::ErrorKind::IsADirectory.into(),
         FileType::Fifo => "it is a FIFO and not a file",
@@ -158,17 +157,17 @@ fn no_file(kind: FileType) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// The kernel's answers to what is not followed and not waited for.
-fn unfollowed(error: rustix::io::Errno) -> io::Error {
+/// The error of an open without following links and without blocking.
+fn open_error(error: rustix::io::Errno) -> io::Error {
     match error {
-        rustix::io::Errno::LOOP => no_file(FileType::Symlink),
-        // For writing, a FIFO without a reader; a socket in any case.
-        rustix::io::Errno::NXIO => no_file(FileType::Socket),
+        rustix::io::Errno::LOOP => not_a_file_error(FileType::Symlink),
+        // A socket, or for writing a FIFO without a reader.
+        rustix::io::Errno::NXIO => not_a_file_error(FileType::Socket),
         error => error.into(),
     }
 }
 
-/// What a name is, which is not followed.
-pub(crate) fn unfollowed_stat(path: &Path) -> io::Result<Stat> {
+/// The metadata of a name; a link is not followed.
+pub(crate) fn stat_without_following(path: &Path) -> io::Result<Stat> {
     Ok(rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?)
 }

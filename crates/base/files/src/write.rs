@@ -1,4 +1,4 @@
-//! Writing files whole or not at all.
+//! Atomic writes: a file is replaced whole or not at all.
 
 use crate::{FILE_MODE, folder_of, random_name};
 use std::fs::{self, File, OpenOptions};
@@ -6,38 +6,40 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What a file is to outlive.
+/// What a written file must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The process.
+    /// The end of the process.
     Process,
-    /// A power cut: content and name are flushed.
+    /// A power cut: content and name are flushed to the disk.
     PowerCut,
 }
 
-/// What becomes the content of a file. Its own name is random and beside the file, made exclusively,
-/// readable by its owner only; dropped before [`Draft::publish`] it is gone.
+/// The new content of a file, in a temporary file beside it. The temporary file has a random name, is
+/// created exclusively, and only its owner can read it. Dropping it before [`AtomicFile::publish`]
+/// removes it.
 #[derive(Debug)]
-pub struct Draft {
+pub struct AtomicFile {
     file: File,
     path: PathBuf,
     target: PathBuf,
     published: bool,
 }
 
-impl Draft {
-    /// Begins what becomes the content of `target`.
-    pub fn begin(target: &Path) -> io::Result<Self> {
+impl AtomicFile {
+    /// Creates the temporary file for `target`.
+    pub fn create(target: &Path) -> io::Result<Self> {
         if target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it names no file"));
         }
         let path = folder_of(target).join(random_name(".mainstay-")?);
-        // Exclusively: a link of that name would not be followed, nor a file overwritten.
+        // Exclusively: no link of that name is followed, and no file overwritten.
         let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path)?;
         Ok(Self { file, path, target: target.to_owned(), published: false })
     }
 
-    /// Gives the content its name. Whatever had the name loses it; a link is replaced, not followed.
+    /// Renames the temporary file to `target`. An existing file loses the name; a link is replaced, not
+    /// followed.
     pub fn publish(mut self, durability: Durability) -> io::Result<()> {
         if durability == Durability::PowerCut {
             self.file.sync_all()?;
@@ -51,7 +53,7 @@ impl Draft {
     }
 }
 
-impl Write for Draft {
+impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -61,18 +63,18 @@ impl Write for Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.published {
-            // The first error is the one to report.
+            // The caller reports the first error.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Replaces a file, or makes it: whole or not at all, readable by its owner only.
+/// Replaces or creates a file: whole or not at all, readable by its owner only.
 pub fn replace(target: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-    let mut draft = Draft::begin(target)?;
-    draft.write_all(content)?;
-    draft.publish(durability)
+    let mut file = AtomicFile::create(target)?;
+    file.write_all(content)?;
+    file.publish(durability)
 }

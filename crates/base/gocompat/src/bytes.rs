@@ -1,23 +1,23 @@
-//! Base64 as Go's `encoding/base64` reads it.
+//! Base64 decoding with the rules of Go's `encoding/base64`.
 
 use base64::{
     Engine, alphabet,
     engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig},
 };
 
-/// A text is no base64.
+/// The text is not base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("illegal base64 data at input byte {at}")]
 pub struct Base64Error {
-    /// The byte at which Go says that it goes wrong.
+    /// The offset that Go reports.
     pub at: usize,
 }
 
-/// Standard base64 with line breaks anywhere, and with whatever bits the last letter has to spare,
-/// as Go decodes it.
+/// Decodes standard base64 like Go: line breaks are allowed anywhere, and so are any trailing bits of the
+/// last letter.
 ///
 /// # Errors
-/// Where Go says that the text goes wrong.
+/// The offset that Go reports.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, Base64Error> {
     const ENGINE: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -31,13 +31,13 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, Base64Error> {
         }
         decoded => decoded,
     };
-    decoded.map_err(|_| Base64Error { at: base64_fault(text.as_bytes()) })
+    decoded.map_err(|_| Base64Error { at: error_offset(text.as_bytes()) })
 }
 
-/// Where Go says that a wrong base64 text goes wrong: at a letter that is none, at padding where
-/// none can be, at the start of a group of four that is cut off, at the end where one more sign of
-/// padding is missing, and behind the padding if something follows.
-fn base64_fault(text: &[u8]) -> usize {
+/// The offset that Go reports for an invalid text: of an invalid letter, of misplaced padding, of the
+/// start of an incomplete group of four, of the end if one more padding sign is missing, or of the text
+/// after the padding.
+fn error_offset(text: &[u8]) -> usize {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let mut signs = text
         .iter()
@@ -71,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_read_and_refused_as_go_does() {
-        for (text, read) in [
+    fn base64_is_decoded_and_refused_as_in_go() {
+        for (text, decoded) in [
             ("QUI=", Ok("AB")),
-            // Bits to spare, line breaks anywhere.
+            // Trailing bits, line breaks anywhere.
             ("QR==", Ok("A")),
             ("Q\nUJ\nD\r\n", Ok("ABC")),
             ("QQ=\n=\n", Ok("A")),
-            // Cut off: the start of the group.
+            // Incomplete: the start of the group.
             ("QUJDR", Err(4)),
             ("QU\nJD\nQU", Err(6)),
             // Padding: too little, too early, too much.
@@ -92,7 +92,7 @@ mod tests {
             ("!", Err(0)),
         ] {
             let expected =
-                read.map(|text| text.as_bytes().to_vec()).map_err(|at| Base64Error { at });
+                decoded.map(|text| text.as_bytes().to_vec()).map_err(|at| Base64Error { at });
             assert_eq!(decode_base64(text), expected, "{text:?}");
         }
     }

@@ -1,12 +1,12 @@
-//! What Go's standard library writes and reads, byte for byte.
+//! Go's text formats, byte for byte: `%q`, `%v`, `encoding/json`, base64 and `sort.Slice`.
 //!
 //! Kubernetes, OLM and opm are written in Go, and their messages, hashes and files follow Go's rules.
-//! Clients and recorded answers compare these bytes, so they are written in one place: [`quote()`] for
-//! `%q`, [`values`] for `%v` and type names, [`json`] for `encoding/json`, [`decode_base64`], and [`sort_slice`] for the order
-//! that Go's unstable sort leaves.
+//! Clients and recorded answers compare these bytes, so one crate has the rules: [`quote()`] for `%q`,
+//! [`values`] for `%v` and type names, [`json`] for `encoding/json`, [`decode_base64`], and
+//! [`sort_slice`] for the order of Go's unstable sort.
 //!
-//! What this crate does not do: name the types of an API. Which fields a Go struct has, and in which order,
-//! is said where that struct is read or written.
+//! This crate does not know the types of an API. The fields of a Go struct and their order belong to the
+//! code that reads or writes the struct.
 
 mod bytes;
 pub mod json;

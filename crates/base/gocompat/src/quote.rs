@@ -1,10 +1,9 @@
-//! Texts in double quotes, as Go's `%q` writes them. Messages that became part of an API are full of
-//! them.
+//! Go quoting (`%q`), which many messages of the API contain.
 
 use std::fmt::Write as _;
 
-/// The text in double quotes with everything escaped that Go's `%q` escapes: quotes, backslashes and
-/// what is not printable.
+/// The text in double quotes, with the escapes of Go's `%q`: quotes, backslashes and characters that are
+/// not printable.
 ///
 /// ```
 /// assert_eq!(mainstay_gocompat::quote("a \"b\"\n\u{200b}é"), r#""a \"b\"\n\u200bé""#);
@@ -13,7 +12,7 @@ pub fn quote(text: &str) -> String {
     quote_bytes(text.as_bytes())
 }
 
-/// As [`quote`], of bytes that need not be a text; those that are not part of one are escaped.
+/// Like [`quote`], for bytes; bytes that are not UTF-8 are escaped.
 pub fn quote_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -48,20 +47,20 @@ fn push_character(out: &mut String, c: char) {
 }
 
 fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = out.write_fmt(text);
 }
 
-/// Whether a character has a glyph, or is the ordinary blank: what Go's `unicode.IsPrint` says.
+/// Whether a character is printable, like Go's `unicode.IsPrint`.
 ///
-/// Goes by the Unicode version of the standard library; what was assigned lately is printable here
-/// and not in an older Go.
+/// The Unicode version is that of Rust's standard library, so recently assigned characters are printable
+/// here and not in an older Go.
 pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || c.is_ascii_graphic();
     }
-    // The standard library knows the same rule, but shows it only where it escapes text; behind
-    // another character it escapes exactly what has no glyph.
+    // The standard library exposes this rule only by `escape_debug`: after another character, it escapes
+    // exactly the characters that are not printable.
     let mut bytes = [b'a'; 5];
     let end = 1 + c.encode_utf8(&mut bytes[1..]).len();
     str::from_utf8(&bytes[..end]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_as_go_does() {
+    fn texts_are_quoted_as_in_go() {
         for (text, quoted) in [
             ("", r#""""#),
             ("a b'", r#""a b'""#),
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_escaped() {
+    fn bytes_that_are_not_utf_8_are_escaped() {
         assert_eq!(quote_bytes(b"a\xffb\xe2\x82"), r#""a\xffb\xe2\x82""#);
     }
 }

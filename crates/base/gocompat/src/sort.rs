@@ -1,72 +1,77 @@
-//! The order of Go's `sort.Slice`.
+//! Go's `sort.Slice`: pattern-defeating quicksort with Go's parameters.
 //!
-//! It does not keep the order of equal items: what becomes of two items with one reference, or of
-//! two bundles with one name, follows from its algorithm alone, pattern-defeating quicksort with
-//! bounds of Go's own. It is written here over slices of what can be copied, such as references.
+//! This sort does not keep the order of equal items. The order of two items with one reference, or of two
+//! bundles with one name, follows from its algorithm alone. It is implemented for slices of `Copy` items,
+//! such as references.
 
-/// Up to here, insertion sort.
+/// The maximum length for insertion sort.
 const SMALL: usize = 12;
-/// From here on, medians of three neighbours are compared for the pivot, and elements are shifted.
+/// The minimum length for pivots from medians of three adjacent items, and for shifting items.
 const LARGE: usize = 50;
 
 /// Sorts items as Go's `sort.Slice` does, equal ones too.
 pub fn sort_slice<T: Copy>(items: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let limit = usize::BITS - items.len().leading_zeros();
-    quick(items, None, limit, &less);
+    quick_sort(items, None, limit, &less);
 }
 
 /// Whether one item comes before another.
 type Less<'l, T> = &'l dyn Fn(&T, &T) -> bool;
 
 /// Sorts items of which none is less than `before`.
-fn quick<T: Copy>(mut items: &mut [T], mut before: Option<T>, mut limit: u32, less: Less<'_, T>) {
+fn quick_sort<T: Copy>(
+    mut items: &mut [T],
+    mut before: Option<T>,
+    mut limit: u32,
+    less: Less<'_, T>,
+) {
     let (mut balanced, mut untouched) = (true, true);
     while items.len() > SMALL {
         let length = items.len();
         if limit == 0 {
-            heap(items, less);
+            heap_sort(items, less);
             return;
         }
         if !balanced {
-            scatter(items);
+            break_patterns(items);
             limit -= 1;
         }
-        let (mut pivot, trend) = choose(items, less);
+        let (mut pivot, trend) = choose_pivot(items, less);
         if trend == Trend::Falling {
             items.reverse();
             pivot = length - 1 - pivot;
         }
-        if balanced && untouched && trend != Trend::Neither && finish(items, less) {
+        if balanced && untouched && trend != Trend::Neither && partial_insertion_sort(items, less) {
             return;
         }
         items.swap(0, pivot);
         if before.is_some_and(|before| !less(&before, &items[0])) {
-            // The pivot is the least there is, and perhaps much is equal to it.
-            let end = split(items, |item, pivot| !less(pivot, item)).0 + 1;
+            // The pivot is the smallest item, and many items may be equal to it.
+            let end = partition(items, |item, pivot| !less(pivot, item)).0 + 1;
             before = Some(items[end - 1]);
             items = &mut items[end..];
             continue;
         }
-        let (middle, kept) = split(items, less);
+        let (middle, in_place) = partition(items, less);
         items.swap(0, middle);
-        untouched = kept;
+        untouched = in_place;
         let pivot = items[middle];
         let (left, right) = items.split_at_mut(middle);
         let shorter = left.len().min(right.len());
         balanced = shorter >= length / 8;
         if left.len() < right.len() {
-            quick(left, before, limit, less);
+            quick_sort(left, before, limit, less);
             before = Some(pivot);
             items = &mut right[1..];
         } else {
-            quick(&mut right[1..], Some(pivot), limit, less);
+            quick_sort(&mut right[1..], Some(pivot), limit, less);
             items = left;
         }
     }
-    insertion(items, less);
+    insertion_sort(items, less);
 }
 
-fn insertion<T: Copy>(items: &mut [T], less: Less<'_, T>) {
+fn insertion_sort<T: Copy>(items: &mut [T], less: Less<'_, T>) {
     for end in 1..items.len() {
         sink(items, end, less);
     }
@@ -80,9 +85,9 @@ fn sink<T: Copy>(items: &mut [T], mut at: usize, less: Less<'_, T>) {
     }
 }
 
-/// Brings what belongs `low` (in relation to the pivot, which stands first) before the rest. Returns
-/// the position of the last such image, and whether all were in place.
-fn split<T: Copy>(items: &mut [T], low: impl Fn(&T, &T) -> bool) -> (usize, bool) {
+/// Moves the items that are `low` (compared with the pivot, the first item) before the others. Returns
+/// the index of the last low item, and whether all items were in place.
+fn partition<T: Copy>(items: &mut [T], low: impl Fn(&T, &T) -> bool) -> (usize, bool) {
     let pivot = items[0];
     let (mut front, mut back) = (1, items.len() - 1);
     let mut untouched = true;
@@ -103,8 +108,8 @@ fn split<T: Copy>(items: &mut [T], low: impl Fn(&T, &T) -> bool) -> (usize, bool
     }
 }
 
-/// Sorts items of which few are out of order; says whether that was enough.
-fn finish<T: Copy>(items: &mut [T], less: Less<'_, T>) -> bool {
+/// Sorts items of which few are out of order; returns whether they are sorted now.
+fn partial_insertion_sort<T: Copy>(items: &mut [T], less: Less<'_, T>) -> bool {
     let mut at = 1;
     for _ in 0..5 {
         while at < items.len() && !less(&items[at], &items[at - 1]) {
@@ -127,9 +132,9 @@ fn finish<T: Copy>(items: &mut [T], less: Less<'_, T>) -> bool {
     false
 }
 
-/// Breaks patterns: three items of the middle change places with others. The generator always
-/// starts from the length, so the outcome is fixed.
-fn scatter<T: Copy>(items: &mut [T]) {
+/// Breaks patterns: swaps three items of the middle with others. The random generator starts from the
+/// length, so the result is deterministic.
+fn break_patterns<T: Copy>(items: &mut [T]) {
     let length = items.len();
     let mask = (1 << (usize::BITS - length.leading_zeros())) - 1;
     let first = (length / 4) * 2 - 1;
@@ -151,8 +156,8 @@ enum Trend {
     Neither,
 }
 
-/// The position of the pivot, and how the items seem to be ordered.
-fn choose<T: Copy>(items: &[T], less: Less<'_, T>) -> (usize, Trend) {
+/// The index of the pivot, and the likely order of the items.
+fn choose_pivot<T: Copy>(items: &[T], less: Less<'_, T>) -> (usize, Trend) {
     let mut exchanges = 0;
     let mut median = |[mut a, mut b, mut c]: [usize; 3]| {
         for pair in [0, 1, 0] {
@@ -178,8 +183,8 @@ fn choose<T: Copy>(items: &[T], less: Less<'_, T>) -> (usize, Trend) {
     (pivot, trend)
 }
 
-/// What remains when pivots were bad too often.
-fn heap<T: Copy>(items: &mut [T], less: Less<'_, T>) {
+/// Heapsort, after too many bad pivots.
+fn heap_sort<T: Copy>(items: &mut [T], less: Less<'_, T>) {
     let sift = |items: &mut [T], mut root: usize, end: usize| {
         loop {
             let mut child = 2 * root + 1;
@@ -210,8 +215,8 @@ fn heap<T: Copy>(items: &mut [T], less: Less<'_, T>) {
 mod tests {
     use super::sort_slice;
 
-    /// How a list with many equal items is ordered: their places before, folded into a number.
-    fn outcome(length: u32, spread: u32) -> u64 {
+    /// A hash of the order of a sorted list with many equal items.
+    fn order_hash(length: u32, spread: u32) -> u64 {
         let mut state = length * 31 + spread;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -220,15 +225,15 @@ mod tests {
         let mut items: Vec<(u32, u32)> = (0..length).map(|at| (next(), at)).collect();
         sort_slice(&mut items, |a, b| a.0 < b.0);
         assert!(items.is_sorted_by_key(|item| item.0));
-        let fold =
+        let hash =
             |sum: u64, item: &(u32, u32)| sum.wrapping_mul(1_000_003).wrapping_add(item.1.into());
-        items.iter().fold(0, fold)
+        items.iter().fold(0, hash)
     }
 
     #[test]
-    fn equal_items_end_up_where_go_leaves_them() {
-        // What the same fold gives behind `sort.Slice` of Go 1.26.
-        for (length, spread, place) in [
+    fn equal_items_have_the_order_of_go() {
+        // The same hash after `sort.Slice` of Go 1.26.
+        for (length, spread, expected) in [
             (7, 1, 4_592_078_443_263_250_691),
             (14, 2, 1_343_029_705_268_950_825),
             (28, 1, 14_448_001_759_358_501_808),
@@ -240,7 +245,7 @@ mod tests {
             (126, 1, 9_552_807_450_323_606_711),
             (126, 5, 7_268_655_986_061_790_801),
         ] {
-            assert_eq!(outcome(length, spread), place, "{length} {spread}");
+            assert_eq!(order_hash(length, spread), expected, "{length} {spread}");
         }
     }
 }

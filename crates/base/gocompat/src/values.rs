@@ -1,6 +1,6 @@
-//! Values as Go prints them, which messages of the API show: `%q`, `%v` and `encoding/json`.
+//! Values as Go prints them in messages of the API: `%v`, type names and `encoding/json`.
 
-use crate::json::{self, Html, Numbers, Writer};
+use crate::json::{self, Html, JsonWriter, Numbers};
 use serde_json::Value;
 
 /// A number as Go's `%v` prints a `float64`: with an exponent from a million on.
@@ -18,7 +18,7 @@ fn scientific(number: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-/// A number of YAML that is read into a text: whole ones in full, others as Go's `%g`.
+/// A YAML number in a string field: whole numbers in full, others as Go's `%g`.
 pub fn number_as_text(number: &serde_json::Number) -> String {
     if let Some(whole) = number.as_i64() {
         return whole.to_string();
@@ -34,8 +34,8 @@ pub fn number_as_text(number: &serde_json::Number) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// A value as Go's `%v` prints one that was read from JSON: texts without quotes, lists in
-/// brackets, maps as `map[key:value]`.
+/// A JSON value as Go's `%v` prints it: texts without quotes, lists in brackets, maps as
+/// `map[key:value]`.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -54,7 +54,7 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// The Go type of a value that was read from JSON.
+/// The Go type of a decoded JSON value.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -67,7 +67,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// What Go's `encoding/json` calls a value that it cannot put where it belongs.
+/// The kind of a value in the unmarshal errors of Go's `encoding/json`.
 pub const fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -79,8 +79,7 @@ pub const fn json_kind(value: &Value) -> &'static str {
     }
 }
 
-/// What Go calls that which holds a value in memory (`reflect.Kind`), as converters say that do not
-/// start from text.
+/// The `reflect.Kind` of a value, as in the errors of converters between Go values.
 pub fn memory_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "interface",
@@ -99,9 +98,9 @@ pub fn json(value: &Value) -> String {
     json::value(value, Html::Escaped, Numbers::Whole)
 }
 
-/// Appends what [`json()`] gives.
+/// Appends the text of [`json()`].
 pub fn write_json(value: &Value, out: &mut String) {
-    Writer::compact(out, Html::Escaped, Numbers::Whole).value(value);
+    JsonWriter::compact(out, Html::Escaped, Numbers::Whole).value(value);
 }
 
 /// Appends a text as `encoding/json` writes it, quotes included.
@@ -117,14 +116,14 @@ mod tests {
 
     #[test]
     fn texts_are_quoted_as_in_go() {
-        for (text, shown) in [
+        for (text, quoted) in [
             ("a'b", "\"a'b\""),
             ("a\"\\\n\t", r#""a\"\\\n\t""#),
             ("\u{1}\u{7f}", r#""\x01\x7f""#),
             ("é\u{200b}\u{a0}", "\"é\\u200b\\u00a0\""),
             ("\u{e0001}", r#""\U000e0001""#),
         ] {
-            assert_eq!(quote(text), shown);
+            assert_eq!(quote(text), quoted);
         }
     }
 
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_values_have_their_words() {
+    fn kinds_of_values_have_the_names_of_go() {
         for (value, in_json, in_memory) in [
             (json!(null), "null", "interface"),
             (json!(true), "bool", "bool"),
@@ -166,7 +165,8 @@ mod tests {
     #[test]
     fn json_is_written_as_in_go() {
         let value = json!({"b": [1.0, 2.5, 1e21, 1e-9, null, true], "a": "<&>\u{1}"});
-        let shown = "{\"a\":\"\\u003c\\u0026\\u003e\\u0001\",\"b\":[1,2.5,1e+21,1e-9,null,true]}";
-        assert_eq!(json(&value), shown);
+        let expected =
+            "{\"a\":\"\\u003c\\u0026\\u003e\\u0001\",\"b\":[1,2.5,1e+21,1e-9,null,true]}";
+        assert_eq!(json(&value), expected);
     }
 }

@@ -1,35 +1,35 @@
-//! From steps and a value to values.
+//! JSONPath evaluation.
 
 use crate::{Comparison, Filter, Item, Slice, Step};
 use serde_json::Value;
 use std::cmp::Ordering;
 
-/// Why a compiled template cannot be evaluated over a value.
+/// The template cannot be evaluated for a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// No input has the field, and missing fields are refused.
+    /// No input has the field, and missing fields are an error.
     #[error("{0} is not found")]
     MissingField(String),
-    /// An index or filter met something else than an array.
+    /// An index or filter applies to a value that is not an array.
     #[error("{0} is not array or slice")]
     NotAnArray(&'static str),
-    /// An index outside the array.
+    /// An index is outside the array.
     #[error("array index out of bounds: index {index}, length {length}")]
     OutOfBounds {
-        /// The index asked for.
+        /// The index in the template.
         index: i64,
-        /// Elements in the array.
+        /// The number of elements in the array.
         length: i64,
     },
-    /// A slice that ends before it begins.
+    /// A slice ends before it begins.
     #[error("starting index {start} is greater than ending index {end}")]
     Reversed {
-        /// First index.
+        /// The first index.
         start: i64,
-        /// Index after the last one.
+        /// The index after the last one.
         end: i64,
     },
-    /// A slice whose step is not positive.
+    /// The step of a slice is not positive.
     #[error("step must be > 0")]
     Step,
     /// One side of a comparison has several values.
@@ -38,7 +38,7 @@ pub enum EvalError {
     /// The two sides have different types.
     #[error("incompatible types for comparison")]
     Incompatible,
-    /// Values of this type have no such comparison.
+    /// Values of this type do not have this comparison.
     #[error("invalid type for comparison")]
     Incomparable,
 }
@@ -70,8 +70,8 @@ impl Evaluator {
             match item {
                 Item::Text(text) => out.push(vec![text]),
                 Item::Action(steps) => out.push(self.steps(vec![value], steps)?),
-                Item::Range { over, body } => {
-                    for value in self.steps(vec![value], over)? {
+                Item::Range { path, body } => {
+                    for value in self.steps(vec![value], path)? {
                         self.items(body, value, out)?;
                     }
                 }
@@ -135,15 +135,17 @@ impl Evaluator {
             for element in elements {
                 let left = self.steps(vec![element], &filter.left);
                 let Some((comparison, right)) = &filter.test else {
-                    // Existence: what cannot be evaluated is not there.
-                    if left.is_ok_and(|found| !found.is_empty()) {
+                    // Existence: a path that fails does not exist.
+                    if left.is_ok_and(|values| !values.is_empty()) {
                         out.push(element);
                     }
                     continue;
                 };
-                let Some(left) = one(&left?)? else { continue };
-                let Some(right) = one(&self.steps(vec![element], right)?)? else { continue };
-                if holds(left, *comparison, right)? {
+                let Some(left) = single_value(&left?)? else { continue };
+                let Some(right) = single_value(&self.steps(vec![element], right)?)? else {
+                    continue;
+                };
+                if satisfies(left, *comparison, right)? {
                     out.push(element);
                 }
             }
@@ -152,7 +154,7 @@ impl Evaluator {
     }
 }
 
-fn one<'v>(values: &[&'v Value]) -> Result<Option<&'v Value>, EvalError> {
+fn single_value<'v>(values: &[&'v Value]) -> Result<Option<&'v Value>, EvalError> {
     match values {
         [] => Ok(None),
         [value] => Ok(Some(value)),
@@ -178,7 +180,7 @@ fn slice_all<'v>(input: &[&'v Value], slice: Slice) -> Result<Values<'v>, EvalEr
             end += length;
         }
         if start == end {
-            // No elements were asked for, which is allowed anywhere.
+            // An empty slice is valid anywhere.
             return Ok(out);
         }
         if start >= length || start < 0 {
@@ -208,16 +210,16 @@ fn children(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// Containers that hold something and strings that are not empty, in depth-first order. (Numbers
-/// and booleans are not offered by the original either.)
+/// Containers and strings that are not empty, in depth-first order. Like upstream, this skips numbers
+/// and booleans.
 fn descend<'v>(value: &'v Value, out: &mut Values<'v>) {
-    let offered = match value {
+    let is_included = match value {
         Value::Array(elements) => !elements.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::String(text) => !text.is_empty(),
         _ => false,
     };
-    if offered {
+    if is_included {
         out.push(value);
         for child in children(value) {
             descend(child, out);
@@ -225,8 +227,8 @@ fn descend<'v>(value: &'v Value, out: &mut Values<'v>) {
     }
 }
 
-/// Compares as Go templates do: the types must agree, integers and floats are different types.
-fn holds(left: &Value, comparison: Comparison, right: &Value) -> Result<bool, EvalError> {
+/// Compares as Go templates do: the types must be the same; integers and floats are different types.
+fn satisfies(left: &Value, comparison: Comparison, right: &Value) -> Result<bool, EvalError> {
     let order = match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => match comparison {
             Comparison::Equal => return Ok(left == right),
@@ -269,7 +271,7 @@ fn type_name(value: &Value) -> &'static str {
 
 /// A value as kubectl prints it: containers as compact JSON, strings without quotes, numbers as
 /// Go's `%v`.
-pub fn text_of(value: &Value) -> String {
+pub fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {

@@ -1,35 +1,35 @@
-//! The `JSONPath` dialect of kubectl: printer columns, `-o jsonpath`, conditions to wait for.
+//! The `JSONPath` dialect of kubectl, for printer columns, `-o jsonpath` and `kubectl wait`.
 //!
-//! The dialect is older than RFC 9535 and differs from it: expressions stand in braces inside
-//! literal text, `{range}…{end}` repeats a part of the template, quoted keys are themselves dotted
-//! paths, and comparisons refuse operands of different types. Clients rely on these rules, so they
-//! are followed as `k8s.io/client-go/util/jsonpath` documents and tests them, with three
-//! deliberate differences: a mistake is found when the template is compiled instead of when it is
-//! used, fields of a JSON object come in sorted order instead of a random one, and a string has no
-//! elements (Go would offer its bytes).
+//! The dialect is older than RFC 9535 and differs from it: expressions stand in braces inside literal
+//! text, `{range}…{end}` repeats a part of the template, quoted keys are themselves dotted paths, and
+//! comparisons fail for operands of different types. Clients rely on these rules, so this crate follows
+//! them as `k8s.io/client-go/util/jsonpath` documents and tests them. There are three deliberate
+//! differences: errors appear when the template is compiled instead of when it is used, fields of a JSON
+//! object come in sorted order instead of a random one, and a string has no elements (Go would give its
+//! bytes).
 //!
-//! Data flow: text ─► [`Template::parse`] (once) ─► [`Template::find`] or [`Template::render`]
+//! Data flow: text ─► [`JsonPath::parse`] (once) ─► [`JsonPath::find`] or [`JsonPath::render`]
 //! over any number of `serde_json` values. Results borrow from the value and the template; nothing
 //! is copied.
 //!
-//! What this does not do: change values, or read Go structs by field name.
+//! This crate does not change values, and does not read Go structs by field name.
 
 mod eval;
 mod parse;
 
-pub use eval::{EvalError, text_of};
-pub use parse::ParseError;
+pub use eval::{EvalError, format_value};
+pub use parse::ParseJsonPathError;
 
 use serde_json::Value;
 
 /// A compiled template.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template {
+pub struct JsonPath {
     items: Vec<Item>,
     missing_keys: MissingKeys,
 }
 
-/// What a field that no input has means.
+/// The handling of a field that no input has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKeys {
     /// Evaluation fails: `kubectl get -o jsonpath` on one object.
@@ -44,10 +44,10 @@ pub enum MissingKeys {
 enum Item {
     /// Text outside braces.
     Text(Value),
-    /// One `{…}`.
+    /// One expression in braces.
     Action(Vec<Step>),
     /// `{range …}` up to its `{end}`.
-    Range { over: Vec<Step>, body: Vec<Self> },
+    Range { path: Vec<Step>, body: Vec<Self> },
 }
 
 /// One step of an action; each maps a list of values to a list of values.
@@ -55,19 +55,19 @@ enum Item {
 enum Step {
     /// The field of every input that has it.
     Field(String),
-    /// A part of every input array.
+    /// A slice of every input array.
     Slice(Slice),
     /// Every element or field value.
     Wildcard,
-    /// Every value below, the containers themselves first.
+    /// All descendants, each container before its children.
     Recursive,
     /// The results of several paths, one after the other.
     Union(Vec<Vec<Self>>),
-    /// The elements of arrays for which a condition holds.
+    /// The elements of arrays that satisfy a condition.
     Filter(Box<Filter>),
-    /// A quoted text: replaces the input by itself.
+    /// A quoted text: replaces all inputs.
     Text(Value),
-    /// A number or boolean: replaces each input by itself.
+    /// A number or boolean: replaces each input.
     Scalar(Value),
 }
 
@@ -77,7 +77,7 @@ struct Slice {
     start: Option<i64>,
     end: Option<i64>,
     step: Option<i64>,
-    /// One index was written, not a slice: `-1` then ends at the end of the array.
+    /// Whether this is one index: `-1` then ends at the end of the array.
     single: bool,
 }
 
@@ -98,27 +98,27 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl Template {
+impl JsonPath {
     /// Compiles a template: literal text with expressions in braces, as `-o jsonpath=` takes it.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Self { items: parse::template(text)?, missing_keys: MissingKeys::Refused })
+    pub fn parse(text: &str) -> Result<Self, ParseJsonPathError> {
+        Ok(Self { items: parse::parse_template(text)?, missing_keys: MissingKeys::Refused })
     }
 
-    /// Compiles one bare path, as `additionalPrinterColumns[].jsonPath` holds it; fields may be
-    /// missing. What looks like several actions (`.a}{.b`) compiles too, as it does on a server
-    /// that wraps the text in braces; printer columns use the first one.
-    pub fn column(path: &str) -> Result<Self, ParseError> {
-        let items = parse::bare(path)?;
+    /// Compiles a path without braces, as in `additionalPrinterColumns[].jsonPath`; fields may be missing.
+    /// Several actions (`.a}{.b`) compile too, because the API server wraps the text in braces; printer
+    /// columns use the first one.
+    pub fn parse_column(path: &str) -> Result<Self, ParseJsonPathError> {
+        let items = parse::parse_without_braces(path)?;
         Ok(Self { items, missing_keys: MissingKeys::Allowed })
     }
 
-    /// Compiles a path written with or without braces and leading dot (`status.phase`,
+    /// Compiles a path with or without braces and leading dot (`status.phase`,
     /// `.status.phase`, `{.status.phase}`), as `kubectl wait --for=jsonpath=` and
-    /// `-o custom-columns=` take it. Fields may be missing.
-    pub fn relaxed(text: &str) -> Result<Self, ParseError> {
+    /// `-o custom-columns=` accept it. Fields may be missing.
+    pub fn parse_relaxed(text: &str) -> Result<Self, ParseJsonPathError> {
         let inner = match text.strip_prefix('{') {
             Some(rest) => rest.strip_suffix('}').ok_or_else(|| {
-                ParseError::at(
+                ParseJsonPathError::at(
                     text.len(),
                     "the expression begins with a brace and does not end with one",
                 )
@@ -127,14 +127,14 @@ impl Template {
         };
         let shift = text.len() - text.trim_start_matches('{').len();
         if let Some(at) = inner.find(['{', '}']) {
-            return Err(ParseError::at(at + shift, "one path is expected, not a template"));
+            return Err(ParseJsonPathError::at(at + shift, "one path is expected, not a template"));
         }
         if inner.trim_start_matches('.').is_empty() {
-            return Err(ParseError::at(text.len(), "a path is expected"));
+            return Err(ParseJsonPathError::at(text.len(), "a path is expected"));
         }
         let path =
             if inner.starts_with(['.', '[']) { inner.to_owned() } else { format!(".{inner}") };
-        Self::column(&path)
+        Self::parse_column(&path)
     }
 
     /// The same template with another rule for missing fields.
@@ -144,17 +144,17 @@ impl Template {
         self
     }
 
-    /// Evaluates: one list of values for each text or action passed, in order.
+    /// Evaluates the template: one list of values for each text or action, in order.
     pub fn find<'v>(&'v self, value: &'v Value) -> Result<Vec<Vec<&'v Value>>, EvalError> {
         eval::find(&self.items, value, self.missing_keys == MissingKeys::Allowed)
     }
 
-    /// The first value of the first action; none if there is none. How printer columns read.
+    /// The first value of the first action, if there is one, as printer columns use it.
     pub fn first<'v>(&'v self, value: &'v Value) -> Result<Option<&'v Value>, EvalError> {
         Ok(self.find(value)?.first().and_then(|values| values.first().copied()))
     }
 
-    /// Evaluates and writes the results as kubectl does: containers as JSON, scalars plain,
+    /// Evaluates the template and writes the results as kubectl does: containers as JSON, scalars plain,
     /// the results of one action separated by blanks.
     pub fn render(&self, value: &Value) -> Result<String, EvalError> {
         let mut out = String::new();
@@ -163,7 +163,7 @@ impl Template {
                 if at > 0 {
                     out.push(' ');
                 }
-                out.push_str(&text_of(value));
+                out.push_str(&format_value(value));
             }
         }
         Ok(out)

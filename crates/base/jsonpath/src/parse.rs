@@ -1,25 +1,25 @@
-//! From text to steps. Positions in errors are bytes from the start of the text given.
+//! JSONPath parser. Positions in errors are byte offsets in the given text.
 
 use crate::{Comparison, Filter, Item, Slice, Step};
 use serde_json::Value;
 
-/// Why a template cannot be compiled.
+/// The template cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (at byte {position})")]
-pub struct ParseError {
-    /// Byte offset of the mistake in the text.
+pub struct ParseJsonPathError {
+    /// The byte offset of the error in the text.
     pub position: usize,
-    /// What is wrong there.
+    /// The error message.
     pub message: String,
 }
 
-impl ParseError {
+impl ParseJsonPathError {
     pub(crate) fn at(position: usize, message: impl Into<String>) -> Self {
         Self { position, message: message.into() }
     }
 }
 
-/// What one pair of braces turned out to hold.
+/// The content of one pair of braces.
 enum Action {
     Steps(Vec<Step>),
     Range(Vec<Step>),
@@ -27,21 +27,21 @@ enum Action {
 }
 
 /// Compiles text with expressions in braces.
-pub(crate) fn template(text: &str) -> Result<Vec<Item>, ParseError> {
+pub(crate) fn parse_template(text: &str) -> Result<Vec<Item>, ParseJsonPathError> {
     let mut reader = Reader { text, at: 0, end: text.len() };
-    assemble(&mut reader, false)
+    parse_items(&mut reader, false)
 }
 
-/// Compiles text that is already inside the first brace and lacks the last one.
-pub(crate) fn bare(text: &str) -> Result<Vec<Item>, ParseError> {
-    // The missing brace is supplied for real, so that one reader serves both forms.
+/// Compiles text without the first and the last brace.
+pub(crate) fn parse_without_braces(text: &str) -> Result<Vec<Item>, ParseJsonPathError> {
+    // With the last brace appended, one reader serves both forms.
     let closed = format!("{text}}}");
     let mut reader = Reader { text: &closed, at: 0, end: closed.len() };
-    assemble(&mut reader, true)
+    parse_items(&mut reader, true)
 }
 
-/// Reads texts and actions and nests what stands between `range` and `end`.
-fn assemble(reader: &mut Reader<'_>, mut inside: bool) -> Result<Vec<Item>, ParseError> {
+/// Parses texts and actions, and nests the items between `range` and `end`.
+fn parse_items(reader: &mut Reader<'_>, mut inside: bool) -> Result<Vec<Item>, ParseJsonPathError> {
     let mut open: Vec<(usize, Vec<Step>, Vec<Item>)> = Vec::new();
     let mut items = Vec::new();
     loop {
@@ -61,23 +61,23 @@ fn assemble(reader: &mut Reader<'_>, mut inside: bool) -> Result<Vec<Item>, Pars
         let start = reader.at;
         match reader.action()? {
             Action::Steps(steps) => items.push(Item::Action(steps)),
-            Action::Range(over) => open.push((start, over, std::mem::take(&mut items))),
+            Action::Range(path) => open.push((start, path, std::mem::take(&mut items))),
             Action::End => {
-                let (_, over, before) = open
+                let (_, path, before) = open
                     .pop()
-                    .ok_or_else(|| ParseError::at(start, "not in range, nothing to end"))?;
+                    .ok_or_else(|| ParseJsonPathError::at(start, "not in range, nothing to end"))?;
                 let body = std::mem::replace(&mut items, before);
-                items.push(Item::Range { over, body });
+                items.push(Item::Range { path, body });
             }
         }
     }
     match open.pop() {
-        Some((start, ..)) => Err(ParseError::at(start, "the range has no end")),
+        Some((start, ..)) => Err(ParseJsonPathError::at(start, "the range has no end")),
         None => Ok(items),
     }
 }
 
-/// Reads a part of a text; sub-expressions are read by a reader of a smaller part.
+/// A reader of a part of the text; sub-expressions get a reader of a smaller part.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     text: &'a str,
@@ -104,12 +104,12 @@ impl<'a> Reader<'a> {
         Self { text: self.text, at: from, end: to }
     }
 
-    fn fail<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
-        Err(ParseError::at(self.at, message))
+    fn fail<T>(&self, message: impl Into<String>) -> Result<T, ParseJsonPathError> {
+        Err(ParseJsonPathError::at(self.at, message))
     }
 
-    /// Reads up to and including the closing brace.
-    fn action(&mut self) -> Result<Action, ParseError> {
+    /// Parses up to and including the closing brace.
+    fn action(&mut self) -> Result<Action, ParseJsonPathError> {
         let (mut range, mut end) = (false, false);
         let mut steps = Vec::new();
         loop {
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
                         "false" => steps.push(Step::Scalar(Value::Bool(false))),
                         other => {
                             let message = format!("unrecognized identifier {other}");
-                            return Err(ParseError::at(start, message));
+                            return Err(ParseJsonPathError::at(start, message));
                         }
                     }
                 }
@@ -143,8 +143,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads all steps of this part: a side of a comparison, a quoted key.
-    fn all(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseError> {
+    /// Parses all steps of this part: a side of a comparison, a quoted key.
+    fn all(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseJsonPathError> {
         while let Some(c) = self.peek() {
             if is_word(c) && !c.is_numeric() {
                 let start = self.at;
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
                     "false" => false,
                     other => {
                         let message = format!("unrecognized identifier {other}");
-                        return Err(ParseError::at(start, message));
+                        return Err(ParseJsonPathError::at(start, message));
                     }
                 };
                 steps.push(Step::Scalar(Value::Bool(value)));
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn step(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseError> {
+    fn step(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseJsonPathError> {
         if self.rest().starts_with("[?(") {
             let filter = self.filter()?;
             steps.push(Step::Filter(Box::new(filter)));
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         &rest[..length]
     }
 
-    /// Reads a field name after its dot; a backslash takes the next character as it is.
+    /// Parses a field name after its dot; a backslash escapes the next character.
     fn field(&mut self, steps: &mut Vec<Step>) {
         let start = self.at;
         while let Some(c) = self.peek() {
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    fn number(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseError> {
+    fn number(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseJsonPathError> {
         let rest = self.rest();
         let sign = usize::from(rest.starts_with(['+', '-']));
         let digits = rest[sign..].find(|c: char| c != '.' && !c.is_numeric());
@@ -245,15 +245,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a quoted text with Go's escapes.
-    fn quoted(&mut self, quote: char) -> Result<String, ParseError> {
+    /// Parses a quoted text with Go's escapes.
+    fn quoted(&mut self, quote: char) -> Result<String, ParseJsonPathError> {
         let start = self.at;
         self.at += 1;
         let mut out = String::new();
         loop {
             match self.next() {
                 None | Some('\n') => {
-                    return Err(ParseError::at(start, "unterminated quoted string"));
+                    return Err(ParseJsonPathError::at(start, "unterminated quoted string"));
                 }
                 Some('\\') => out.push(self.escape(quote)?),
                 Some(c) if c == quote => return Ok(out),
@@ -262,10 +262,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escape(&mut self, quote: char) -> Result<char, ParseError> {
+    fn escape(&mut self, quote: char) -> Result<char, ParseJsonPathError> {
         let start = self.at - 1;
-        let wrong = || ParseError::at(start, "unknown escape in a quoted string");
-        Ok(match self.next().ok_or_else(wrong)? {
+        let unknown_escape = || ParseJsonPathError::at(start, "unknown escape in a quoted string");
+        Ok(match self.next().ok_or_else(unknown_escape)? {
             'a' => '\u{7}',
             'b' => '\u{8}',
             'f' => '\u{c}',
@@ -275,10 +275,10 @@ impl<'a> Reader<'a> {
             'v' => '\u{b}',
             '\\' => '\\',
             c if c == quote => c,
-            'x' => self.code(2, 16).ok_or_else(wrong)?,
-            'u' => self.code(4, 16).ok_or_else(wrong)?,
-            'U' => self.code(8, 16).ok_or_else(wrong)?,
-            _ => return Err(wrong()),
+            'x' => self.code(2, 16).ok_or_else(unknown_escape)?,
+            'u' => self.code(4, 16).ok_or_else(unknown_escape)?,
+            'U' => self.code(8, 16).ok_or_else(unknown_escape)?,
+            _ => return Err(unknown_escape()),
         })
     }
 
@@ -289,13 +289,13 @@ impl<'a> Reader<'a> {
         Some(code)
     }
 
-    /// Reads `[…]`: an index, a slice, a quoted path, or several of them.
-    fn brackets(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseError> {
+    /// Parses `[…]`: an index, a slice, a quoted path, or several of them.
+    fn brackets(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseJsonPathError> {
         let start = self.at;
         let length = self.rest().find([']', '\n']);
         let close = match length.map(|length| start + length) {
             Some(close) if self.text.as_bytes()[close] == b']' => close,
-            _ => return Err(ParseError::at(start, "unterminated array")),
+            _ => return Err(ParseJsonPathError::at(start, "unterminated array")),
         };
         let inside = &self.text[start + 1..close];
         self.at = close + 1;
@@ -316,8 +316,8 @@ impl<'a> Reader<'a> {
         self.part(start + 1, close).selection(steps)
     }
 
-    /// Reads what stands between brackets, without commas.
-    fn selection(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseError> {
+    /// Parses one selection between brackets, without commas.
+    fn selection(&mut self, steps: &mut Vec<Step>) -> Result<(), ParseJsonPathError> {
         let written = self.rest();
         let key = written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
         if let Some(key) = key.filter(|key| !key.contains('\'')) {
@@ -350,18 +350,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads `[?(…)]`. Parentheses inside one pair of quotes do not close it.
-    fn filter(&mut self) -> Result<Filter, ParseError> {
+    /// Parses `[?(…)]`. Parentheses inside quotes do not close it.
+    fn filter(&mut self) -> Result<Filter, ParseJsonPathError> {
         let start = self.at;
         self.at += 3;
         let from = self.at;
         let (mut quote, mut escaped) = (None, false);
         loop {
             let Some(c) = self.next() else {
-                return Err(ParseError::at(start, "unterminated filter"));
+                return Err(ParseJsonPathError::at(start, "unterminated filter"));
             };
             match (c, quote) {
-                ('\n', _) => return Err(ParseError::at(start, "unterminated filter")),
+                ('\n', _) => return Err(ParseJsonPathError::at(start, "unterminated filter")),
                 (_, Some(_)) if escaped => escaped = false,
                 ('\\', Some(_)) => escaped = true,
                 ('"' | '\'', None) => quote = Some(c),
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
         };
         let length = written[operator..]
             .find(|c| !is_operator(c))
-            .ok_or_else(|| ParseError::at(to, "the comparison has no right side"))?;
+            .ok_or_else(|| ParseJsonPathError::at(to, "the comparison has no right side"))?;
         let comparison = match &written[operator..operator + length] {
             "==" => Comparison::Equal,
             "!=" => Comparison::NotEqual,
@@ -395,7 +395,7 @@ impl<'a> Reader<'a> {
             ">=" => Comparison::GreaterOrEqual,
             other => {
                 let message = format!("unrecognized filter operator {other}");
-                return Err(ParseError::at(from + operator, message));
+                return Err(ParseJsonPathError::at(from + operator, message));
             }
         };
         let (mut left, mut right) = (Vec::new(), Vec::new());

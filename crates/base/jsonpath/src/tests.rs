@@ -15,7 +15,7 @@ fn pod() -> Value {
 }
 
 #[test]
-fn templates_print_what_kubectl_prints() {
+fn templates_print_the_same_as_kubectl() {
     let cases = [
         ("hello", "hello"),
         ("{.kind}", "Pod"),
@@ -55,7 +55,7 @@ fn templates_print_what_kubectl_prints() {
     ];
     let pod = pod();
     for (template, expected) in cases {
-        let compiled = Template::parse(template)
+        let compiled = JsonPath::parse(template)
             .unwrap_or_else(|e| panic!("{template}: {e}"))
             .with_missing_keys(MissingKeys::Allowed);
         assert_eq!(compiled.render(&pod).as_deref(), Ok(expected), "{template}");
@@ -63,7 +63,7 @@ fn templates_print_what_kubectl_prints() {
 }
 
 #[test]
-fn mistakes_are_found_at_their_place() {
+fn parse_errors_have_the_position_of_the_mistake() {
     let cases = [
         ("{.a", 3, "unclosed action"),
         ("x{.a[0}", 4, "unterminated array"),
@@ -86,13 +86,13 @@ fn mistakes_are_found_at_their_place() {
         ("{1.2.3}", 1, "cannot parse number 1.2.3"),
     ];
     for (template, position, message) in cases {
-        let expected = ParseError { position, message: message.to_owned() };
-        assert_eq!(Template::parse(template), Err(expected), "{template}");
+        let expected = ParseJsonPathError { position, message: message.to_owned() };
+        assert_eq!(JsonPath::parse(template), Err(expected), "{template}");
     }
 }
 
 #[test]
-fn values_that_do_not_fit_are_refused() {
+fn evaluation_fails_for_values_of_another_shape() {
     let cases = [
         ("{.missing}", EvalError::MissingField("missing".to_owned())),
         ("{.spec[0]}", EvalError::NotAnArray("map[string]interface {}")),
@@ -108,34 +108,34 @@ fn values_that_do_not_fit_are_refused() {
     ];
     let pod = pod();
     for (template, expected) in cases {
-        assert_eq!(Template::parse(template).unwrap().render(&pod), Err(expected), "{template}");
+        assert_eq!(JsonPath::parse(template).unwrap().render(&pod), Err(expected), "{template}");
     }
 }
 
 #[test]
-fn columns_read_the_first_value_and_allow_gaps() {
+fn printer_columns_use_the_first_value_and_allow_missing_fields() {
     let pod = pod();
-    let first = |path: &str| Template::column(path).unwrap().first(&pod).unwrap().cloned();
+    let first = |path: &str| JsonPath::parse_column(path).unwrap().first(&pod).unwrap().cloned();
     assert_eq!(first(".spec.containers[*].name"), Some(json!("one")));
     assert_eq!(first(".spec.nothing.here"), None);
     assert_eq!(first(".metadata.none"), Some(Value::Null));
     assert_eq!(first(".status.conditions[?(@.type==\"Gone\")].status"), None);
-    assert_eq!(Template::column(".a[").unwrap_err().position, 2);
+    assert_eq!(JsonPath::parse_column(".a[").unwrap_err().position, 2);
 }
 
 #[test]
-fn paths_to_wait_for_may_be_written_three_ways() {
+fn a_relaxed_path_needs_no_braces_and_no_dot() {
     let pod = pod();
     for path in ["spec.replicas", ".spec.replicas", "{.spec.replicas}", "{spec.replicas}"] {
-        assert_eq!(Template::relaxed(path).unwrap().render(&pod).unwrap(), "3", "{path}");
+        assert_eq!(JsonPath::parse_relaxed(path).unwrap().render(&pod).unwrap(), "3", "{path}");
     }
-    for wrong in ["", "{.a", "{.a}{.b}", "{}", "."] {
-        assert!(Template::relaxed(wrong).is_err(), "{wrong}");
+    for invalid in ["", "{.a", "{.a}{.b}", "{}", "."] {
+        assert!(JsonPath::parse_relaxed(invalid).is_err(), "{invalid}");
     }
 }
 
 #[test]
-fn floats_print_as_go_prints_them() {
+fn floats_print_as_in_go() {
     for (value, text) in [
         (1.0, "1"),
         (0.1, "0.1"),
@@ -143,6 +143,6 @@ fn floats_print_as_go_prints_them() {
         (1.5e21, "1.5e+21"),
         (1e20, "100000000000000000000"),
     ] {
-        assert_eq!(text_of(&json!(value)), text);
+        assert_eq!(format_value(&json!(value)), text);
     }
 }

@@ -1,20 +1,21 @@
-//! Accepting connections: so many at a time, until it is time to stop, and then none that outstays
-//! its grace. Who goes when there is no room for all is a matter of shares ([`Room`]). Streams on which
-//! nothing moves are cut ([`Guard`]), answers over HTTP/2 that nobody takes too ([`Streams`]), and requests know whether they were read
-//! ([`Received`]). A port without TLS is ready to use ([`plain`]).
+//! Listeners: they accept a limited number of connections, and drain them on shutdown.
+//!
+//! [`ConnectionLimit`] decides which connection ends for a newcomer. Idle connections time out
+//! ([`TimeoutStream`]), and so do HTTP/2 responses that the client does not read ([`StreamExecutor`]).
+//! Requests record whether they were read ([`TrackedBody`]). [`plain`] is a listener without TLS.
 
-mod guard;
+mod connections;
 pub mod plain;
-mod received;
-mod room;
+mod request_body;
 mod streams;
+mod timeout;
 
-pub use guard::Guard;
-pub use received::{ReadToEnd, Received};
-pub use room::{Client, Request, Room, Seat};
-pub use streams::{Paced, Streams};
+pub use connections::{ConnectionHandle, ConnectionLimit, ConnectionOwner, RequestGuard};
+pub use request_body::{ReadTracker, TrackedBody};
+pub use streams::{PacedBody, StreamExecutor};
+pub use timeout::TimeoutStream;
 
-use room::Shared;
+use connections::ConnectionTable;
 use std::{future::Future, net::SocketAddr, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -22,46 +23,47 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Hands every connection to `serve`, on a task of its own, with its [`Seat`] in the room. A newcomer is
-/// accepted at once; who goes for it is what [`Room`] says, and only where all connections belong to
-/// administrators that work it waits. Once `stop` is cancelled nobody is accepted any more, and what `serve` has
-/// not ended after `grace` is dropped; then this returns.
-pub async fn connections<F>(
+/// Runs `serve` for each connection, on a task of its own.
+///
+/// A newcomer is accepted at once, and [`ConnectionLimit`] says which connection ends for it. It waits
+/// only while all connections are busy ones of administrators. Once `stop` is cancelled, no connection is
+/// accepted any more; tasks that run after `grace` are dropped, and this returns.
+pub async fn accept_connections<F>(
     listener: TcpListener,
-    room: Room,
+    limit: ConnectionLimit,
     grace: Duration,
     stop: &CancellationToken,
-    serve: impl Fn(TcpStream, SocketAddr, Seat) -> F,
+    serve: impl Fn(TcpStream, SocketAddr, ConnectionHandle) -> F,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let room = Shared::new(room);
+    let table = ConnectionTable::new(limit);
     let tasks = TaskTracker::new();
-    // Connections that are dropped end with this.
+    // Drops the connections that outlast the grace period.
     let abort = CancellationToken::new();
     loop {
         let Some(accepted) = stop.run_until_cancelled(listener.accept()).await else { break };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Usually no file descriptors are left: those of a stranger help. Otherwise they come back
-                // when connections end.
+                // Usually the process has no file descriptors left: ending a connection frees one.
+                // Otherwise they come back when connections end.
                 tracing::warn!(%error, "a connection could not be accepted");
-                let pause = if room.relieve() { 1 } else { 50 };
+                let pause = if table.free_descriptor() { 1 } else { 50 };
                 sleep(Duration::from_millis(pause)).await;
                 continue;
             }
         };
-        if stop.run_until_cancelled(room.room()).await.is_none() {
+        if stop.run_until_cancelled(table.wait_for_capacity()).await.is_none() {
             break;
         }
-        let place = room.admit(peer.ip());
-        let evicted = place.evicted();
-        // On the heap once: a future that is handed on by value lies in each future on its way.
-        let mut connection = Box::pin(serve(stream, peer, place.seat()));
+        let admitted = table.admit(peer.ip());
+        let evicted = admitted.evicted();
+        // On the heap once: a future that is passed by value has space in each future on its way.
+        let mut connection = Box::pin(serve(stream, peer, admitted.handle()));
         let abort = abort.clone();
         tasks.spawn(async move {
-            let _place = place;
+            let _admitted = admitted;
             tokio::select! {
                 () = connection.as_mut() => {}
                 () = evicted.cancelled() => {}
@@ -84,23 +86,24 @@ mod tests {
     use std::io;
     use tokio::{io::AsyncReadExt as _, sync::mpsc};
 
-    /// A port whose connections say that they have begun, and then wait for the client. One that sends
-    /// an exclamation mark has proved itself.
-    fn port(
+    /// A listener whose connections report that they have begun, and then read. A client that sends an
+    /// exclamation mark has authenticated.
+    fn spawn_listener(
         listener: TcpListener,
-        room: Room,
+        limit: ConnectionLimit,
         stop: CancellationToken,
     ) -> mpsc::UnboundedReceiver<()> {
         let (begins, begun) = mpsc::unbounded_channel();
         tokio::spawn(async move {
-            connections(listener, room, Duration::from_millis(1), &stop, |mut stream, _, seat| {
+            let grace = Duration::from_millis(1);
+            accept_connections(listener, limit, grace, &stop, |mut stream, _, handle| {
                 let begins = begins.clone();
                 async move {
                     let _ = begins.send(());
                     let mut byte = [0];
                     while let Ok(1) = stream.read(&mut byte).await {
                         if byte == *b"!" {
-                            seat.prove(Client::Administrator);
+                            handle.mark_authenticated(ConnectionOwner::Administrator);
                             let _ = begins.send(());
                         }
                     }
@@ -112,31 +115,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_newcomer_is_accepted_at_once_and_none_outstays_its_grace() -> io::Result<()> {
+    async fn a_newcomer_is_accepted_at_once_and_shutdown_drops_connections_after_the_grace()
+    -> io::Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let mut begun = port(listener, Room::open(1), stop.clone());
+        let mut begun = spawn_listener(listener, ConnectionLimit::anonymous(1), stop.clone());
         let mut first = TcpStream::connect(address).await?;
         assert_eq!(begun.recv().await, Some(()));
         let mut second = TcpStream::connect(address).await?;
         assert_eq!(begun.recv().await, Some(()), "the second does not wait for the first");
-        assert_eq!(first.read(&mut [0]).await.unwrap_or(0), 0, "which ends for it");
+        assert_eq!(first.read(&mut [0]).await.unwrap_or(0), 0, "the first ends for the second");
         stop.cancel();
-        assert_eq!(second.read(&mut [0]).await.unwrap_or(0), 0, "who does not end is dropped");
+        assert_eq!(
+            second.read(&mut [0]).await.unwrap_or(0),
+            0,
+            "a connection that does not end is dropped"
+        );
         assert_eq!(begun.recv().await, None);
         Ok(())
     }
 
     #[tokio::test]
-    async fn thousands_of_silent_connections_keep_nobody_out() -> io::Result<()> {
+    async fn silent_connections_keep_no_client_out() -> io::Result<()> {
         use tokio::io::AsyncWriteExt as _;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let mut begun = port(listener, Room::guarded(16), stop.clone());
-        let mut known = TcpStream::connect(address).await?;
-        known.write_all(b"!").await?;
+        let mut begun = spawn_listener(listener, ConnectionLimit::authenticated(16), stop.clone());
+        let mut authenticated = TcpStream::connect(address).await?;
+        authenticated.write_all(b"!").await?;
         for _ in 0..2 {
             assert_eq!(begun.recv().await, Some(()));
         }
@@ -150,8 +158,8 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(begun.recv().await, Some(()));
         }
-        known.write_all(b"!").await?;
-        assert_eq!(begun.recv().await, Some(()), "who is known has noticed nothing");
+        authenticated.write_all(b"!").await?;
+        assert_eq!(begun.recv().await, Some(()), "the authenticated connection stays open");
         drop((silent, newcomer));
         stop.cancel();
         Ok(())

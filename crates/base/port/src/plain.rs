@@ -1,13 +1,14 @@
-//! A port without TLS: HTTP/1 and HTTP/2, with limits on whoever sends or takes nothing.
+//! Plain HTTP listener: HTTP/1 and HTTP/2 without TLS, with limits and timeouts.
 //!
-//! Connections ([`Room`]), streams and heads of requests have limits, a connection on which nothing moves
-//! is cut, and so is an answer over HTTP/2 that nobody takes, so that whoever does not read does not pin
-//! memory for ever.
+//! Connections ([`ConnectionLimit`]), streams and heads of requests have limits. Idle connections time
+//! out, and so do HTTP/2 responses that the client does not read, because they hold memory.
 //!
-//! Shutting down: nobody is accepted any more, answers under way are finished, and what still runs after
-//! the grace period is dropped.
+//! On shutdown the listener accepts no more connections and finishes the responses in progress. What
+//! still runs after the grace period is dropped.
 
-use crate::{Guard, Paced, Received, Room, Seat, Streams};
+use crate::{
+    ConnectionHandle, ConnectionLimit, PacedBody, StreamExecutor, TimeoutStream, TrackedBody,
+};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -19,33 +20,33 @@ use std::{convert::Infallible, error::Error, net::SocketAddr, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of an answer that wait for the other end, for each HTTP/2 stream.
+/// Bytes of a response that are buffered for each HTTP/2 stream.
 const SEND_BUFFER: usize = 64 << 10;
 
-/// Deadlines and sizes of a port.
+/// Timeouts and sizes of a listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at one time. Nobody says who it is here: for the next one, the connection ends that asked
-    /// for nothing for the longest time.
+    /// Connections at one time. Clients do not authenticate here: for the next one, the connection whose
+    /// last request is the oldest ends.
     pub connections: usize,
     /// Requests of one HTTP/2 connection at one time.
     pub streams: u32,
     /// Bytes of the head of a request.
     pub head_bytes: u32,
-    /// For the head of a request.
+    /// Time for the head of a request.
     pub head: Duration,
-    /// How long nothing may come from a client, not even an answer to a ping.
+    /// How long a client may send nothing, not even the acknowledgement of a ping.
     pub idle: Duration,
-    /// How long a client may take nothing of an answer.
+    /// How long a client may read nothing of a response.
     pub stall: Duration,
-    /// How often HTTP/2 clients are asked whether they are there.
+    /// The interval of HTTP/2 pings.
     pub ping: Duration,
-    /// How long answers under way may take to end when shutting down.
+    /// How long responses in progress may take on shutdown.
     pub grace: Duration,
 }
 
 impl Limits {
-    /// What suits a port that serves a cluster.
+    /// Limits for a listener that serves a cluster.
     pub const DEFAULT: Self = Self {
         connections: 1024,
         streams: 128,
@@ -64,45 +65,45 @@ impl Default for Limits {
     }
 }
 
-/// Answers requests, which come with the address of the client, until `stop` is cancelled and the
-/// connections have ended, which takes no longer than [`Limits::grace`].
+/// Serves requests, each with the address of its client, until `stop` is cancelled and the
+/// connections have ended, which takes at most [`Limits::grace`].
 pub async fn serve<A, F, B>(
     listener: TcpListener,
     limits: Limits,
     stop: CancellationToken,
-    answer: A,
+    handler: A,
 ) where
-    A: Fn(Request<Received>, SocketAddr) -> F + Clone + Send + Sync + 'static,
+    A: Fn(Request<TrackedBody>, SocketAddr) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let until = stop.clone();
-    let serve = move |stream, client, seat| {
-        let answer = answer.clone();
-        let answer = move |request| answer(request, client);
-        connection(stream, client, limits, stop.clone(), seat, answer)
+    let serve = move |stream, client, handle| {
+        let handler = handler.clone();
+        let handler = move |request| handler(request, client);
+        serve_connection(stream, client, limits, stop.clone(), handle, handler)
     };
-    let room = Room::open(limits.connections);
-    crate::connections(listener, room, limits.grace, &until, serve).await;
+    let limit = ConnectionLimit::anonymous(limits.connections);
+    crate::accept_connections(listener, limit, limits.grace, &until, serve).await;
 }
 
 /// Serves a connection from its first byte to its last.
-async fn connection<F, B>(
+async fn serve_connection<F, B>(
     stream: TcpStream,
     client: SocketAddr,
     limits: Limits,
     stop: CancellationToken,
-    seat: Seat,
-    answer: impl Fn(Request<Received>) -> F + Send + Sync + 'static,
+    handle: ConnectionHandle,
+    handler: impl Fn(Request<TrackedBody>) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Answers are small and latency counts more than packets.
+    // Responses are small and latency counts more than packets.
     let _ = stream.set_nodelay(true);
-    let streams = Streams::new(limits.stall);
+    let streams = StreamExecutor::new(limits.stall);
     let stuck = streams.stuck();
     let mut builder = auto::Builder::new(streams);
     builder
@@ -118,16 +119,16 @@ async fn connection<F, B>(
         .keep_alive_interval(limits.ping)
         .keep_alive_timeout(limits.ping);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (request, read) = Received::watch(request);
-        let (answered, begun) = (answer(request), seat.begin());
+        let (request, read) = TrackedBody::track(request);
+        let (response, guard) = (handler(request), handle.begin_request());
         async move {
-            let mut answer = answered.await;
-            read.announce(answer.status(), answer.headers_mut());
-            drop(begun);
-            Ok::<_, Infallible>(answer.map(|body| Paced::new(Box::pin(body))))
+            let mut response = response.await;
+            read.close_if_unread(response.status(), response.headers_mut());
+            drop(guard);
+            Ok::<_, Infallible>(response.map(|body| PacedBody::new(Box::pin(body))))
         }
     });
-    let io = TokioIo::new(Guard::new(stream, limits.idle, limits.stall));
+    let io = TokioIo::new(TimeoutStream::new(stream, limits.idle, limits.stall));
     let mut connection = Box::pin(builder.serve_connection(io, service));
     let ended = async {
         tokio::select! {
@@ -140,9 +141,9 @@ async fn connection<F, B>(
     };
     let result = tokio::select! {
         result = ended => result,
-        () = stuck => Err("the end of an answer is not taken".into()),
+        () = stuck => Err("the client does not read the end of a response".into()),
     };
     if let Err(error) = result {
-        tracing::debug!(%client, error, "a connection broke");
+        tracing::debug!(%client, error, "a connection failed");
     }
 }

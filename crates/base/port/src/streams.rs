@@ -1,18 +1,18 @@
-//! Answers over HTTP/2 that nobody takes.
+//! HTTP/2 send timeouts: streams whose client does not read the response.
 //!
-//! A connection whose other end reads nothing is cut by its socket. On HTTP/2 a client can read
-//! everything else and still take nothing of one answer: it never opens the window of the stream. Then
-//! the answer, or what is left of it, would be kept for as long as the client likes.
+//! The socket timeout closes a connection whose client reads nothing. On HTTP/2 a client can read
+//! everything else and still nothing of one response: it never opens the window of the stream. Then the
+//! rest of the response would stay in memory for as long as the client likes.
 //!
 //! ```text
-//! answer ─► pieces ([`Paced`]) ─► window of the stream ─► socket
-//!             └─ what of them is sent ─► task of the stream ([`Streams`])
-//!                                          ├─ it has more to send ──► the stream is reset
-//!                                          └─ all was handed over ──► the connection is cut
+//! response ─► pieces ([`PacedBody`]) ─► window of the stream ─► socket
+//!               └─ pieces that were sent ─► task of the stream ([`StreamExecutor`])
+//!                                             ├─ has more to send ────► resets the stream
+//!                                             └─ all handed to hyper ─► closes the connection
 //! ```
 //!
-//! A stream that has nothing to say (a watch of what does not change) waits for ever, and one of
-//! which a byte is taken now and then goes on.
+//! A stream with nothing to send (a watch without events) has no timeout. A stream of which the client
+//! reads a byte now and then goes on.
 
 use bytes::{Buf, Bytes};
 use futures::task::AtomicWaker;
@@ -28,37 +28,37 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes that are handed over to be sent at a time. A stream can be reset while it has more.
+/// Bytes handed to hyper at a time. A stream can be reset while it has more.
 const PIECE: usize = 64 << 10;
 
-/// What a stream is at.
-struct Pace {
-    /// It has something to send, and waits for the client to take it.
+/// The progress of a stream in one poll.
+struct StreamState {
+    /// The stream has data to send, and waits for the client to read it.
     sending: Cell<bool>,
-    /// Its answer was asked for more, and gave it.
+    /// The response body was polled and gave a frame.
     moved: Cell<bool>,
     unsent: Arc<Unsent>,
 }
 
 tokio::task_local! {
-    /// What the stream that is polled now is at. Connections of HTTP/1.1 have no streams, and need none.
-    static PACE: Pace;
+    /// The state of the stream that is polled now; not set for HTTP/1.1.
+    static STREAM_STATE: StreamState;
 }
 
-/// What was handed over to be sent and is not sent yet.
+/// Pieces that were handed to hyper and not sent yet.
 #[derive(Debug, Default)]
 struct Unsent {
     pieces: AtomicUsize,
-    /// Some of it was sent since this was asked last.
+    /// Some bytes were sent since the last poll of the stream.
     moved: AtomicBool,
     stream: AtomicWaker,
 }
 
-/// Bytes of an answer, which tell when some of them are sent.
+/// Bytes of a response that record when some of them are sent.
 #[derive(Debug)]
 pub struct Outgoing {
     bytes: Bytes,
-    /// None where nobody asks.
+    /// None for HTTP/1.1.
     unsent: Option<Arc<Unsent>>,
 }
 
@@ -96,26 +96,26 @@ impl Drop for Outgoing {
     }
 }
 
-/// The body of an answer on a port whose streams [`Streams`] runs. Over HTTP/1.1 nothing changes.
+/// A response body in pieces, for streams that [`StreamExecutor`] runs. HTTP/1.1 is not affected.
 #[derive(Debug)]
-pub struct Paced<B> {
+pub struct PacedBody<B> {
     body: B,
-    /// What is left of the bytes that the body gave last.
+    /// The rest of the last frame of the body.
     rest: Bytes,
 }
 
-impl<B> Paced<B> {
-    /// The body of an answer that begins now.
+impl<B> PacedBody<B> {
+    /// Wraps the body of a response that begins now.
     pub fn new(body: B) -> Self {
-        let _ = PACE.try_with(|pace| {
-            pace.sending.set(true);
-            pace.moved.set(true);
+        let _ = STREAM_STATE.try_with(|state| {
+            state.sending.set(true);
+            state.moved.set(true);
         });
         Self { body, rest: Bytes::new() }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Paced<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for PacedBody<B> {
     type Data = Outgoing;
     type Error = B::Error;
 
@@ -124,17 +124,17 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Paced<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Outgoing>, B::Error>>> {
         let this = &mut *self;
-        let given = if this.rest.is_empty() {
+        let polled_frame = if this.rest.is_empty() {
             Pin::new(&mut this.body).poll_frame(context)
         } else {
             Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.rest)))))
         };
-        let unsent = PACE.try_with(|pace| {
-            pace.sending.set(given.is_ready());
-            pace.moved.set(pace.moved.get() || given.is_ready());
-            Arc::clone(&pace.unsent)
+        let unsent = STREAM_STATE.try_with(|state| {
+            state.sending.set(polled_frame.is_ready());
+            state.moved.set(state.moved.get() || polled_frame.is_ready());
+            Arc::clone(&state.unsent)
         });
-        let frame = match ready!(given) {
+        let frame = match ready!(polled_frame) {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => return Poll::Ready(Some(Err(error))),
             None => return Poll::Ready(None),
@@ -165,76 +165,76 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Paced<B> {
     }
 }
 
-/// Runs the streams of one HTTP/2 connection, and ends those that nobody takes anything of. Their
-/// answers must be [`Paced`].
+/// Runs the streams of one HTTP/2 connection, and ends those whose client reads nothing. Their
+/// responses must have a [`PacedBody`].
 #[derive(Clone, Debug)]
-pub struct Streams {
-    patience: Duration,
+pub struct StreamExecutor {
+    timeout: Duration,
     stuck: CancellationToken,
 }
 
-impl Streams {
-    /// For a connection of which nothing may be taken for so long while there is something.
-    pub fn new(patience: Duration) -> Self {
-        Self { patience, stuck: CancellationToken::new() }
+impl StreamExecutor {
+    /// Streams with data to send may wait this long for the client to read.
+    pub fn new(timeout: Duration) -> Self {
+        Self { timeout, stuck: CancellationToken::new() }
     }
 
-    /// Returns when the connection must be cut: the end of an answer was handed over, so that its stream
-    /// can no longer be reset, and is not taken.
+    /// Returns when the connection must be closed: the client does not read the end of a response, which
+    /// hyper has already, so the stream can no longer be reset.
     pub fn stuck(&self) -> impl Future<Output = ()> + Send + 'static {
         self.stuck.clone().cancelled_owned()
     }
 
-    fn stream<F>(&self, stream: F) -> Stream<F> {
-        Stream {
+    fn with_timeout<F>(&self, stream: F) -> TimedStream<F> {
+        TimedStream {
             inner: Some(Box::pin(stream)),
-            patience: self.patience,
+            timeout: self.timeout,
             stuck: self.stuck.clone(),
             sending: false,
             unsent: Arc::default(),
-            waiting: None,
+            timer: None,
         }
     }
 }
 
-impl<F> Executor<F> for Streams
+impl<F> Executor<F> for StreamExecutor
 where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        tokio::spawn(self.stream(stream));
+        tokio::spawn(self.with_timeout(stream));
     }
 }
 
-struct Stream<F> {
-    /// None once all was handed over to be sent.
+struct TimedStream<F> {
+    /// None once hyper has the whole response.
     inner: Option<Pin<Box<F>>>,
-    patience: Duration,
+    timeout: Duration,
     stuck: CancellationToken,
     sending: bool,
     unsent: Arc<Unsent>,
-    waiting: Option<Pin<Box<Sleep>>>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<F: Future> Future for Stream<F> {
+impl<F: Future> Future for TimedStream<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        // Before the pieces are counted: those that are sent later are told.
+        // Before the pieces are counted, so that no piece that is sent later is missed.
         this.unsent.stream.register(context.waker());
         let mut moved = false;
         if let Some(inner) = &mut this.inner {
-            let pace = Pace {
+            let state = StreamState {
                 sending: Cell::new(this.sending),
                 moved: Cell::new(false),
                 unsent: Arc::clone(&this.unsent),
             };
-            let (outcome, sending, asked) = PACE.sync_scope(pace, || {
+            let (outcome, sending, polled) = STREAM_STATE.sync_scope(state, || {
                 let outcome = inner.as_mut().poll(context);
-                PACE.with(|pace| (outcome, pace.sending.get(), pace.moved.get()))
+                STREAM_STATE.with(|state| (outcome, state.sending.get(), state.moved.get()))
             });
-            (this.sending, moved) = (sending, asked);
+            (this.sending, moved) = (sending, polled);
             if outcome.is_ready() {
                 this.inner = None;
                 this.sending = false;
@@ -242,15 +242,15 @@ impl<F: Future> Future for Stream<F> {
         }
         moved |= this.unsent.moved.swap(false, Ordering::AcqRel);
         if !this.sending && this.unsent.pieces.load(Ordering::Acquire) == 0 {
-            this.waiting = None;
+            this.timer = None;
             return if this.inner.is_none() { Poll::Ready(()) } else { Poll::Pending };
         }
         if moved {
-            this.waiting = None;
+            this.timer = None;
         }
-        let patience = this.patience;
-        let waiting = this.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(waiting.as_mut().poll(context));
+        let timeout = this.timeout;
+        let timer = this.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        ready!(timer.as_mut().poll(context));
         if this.inner.is_none() {
             this.stuck.cancel();
         }

@@ -1,19 +1,19 @@
 //! Decimal numbers of any length.
 //!
-//! Digits lie one a byte: what is done with such numbers (compare, add, round at a digit) looks at
-//! digits, and they are so rare that room does not matter.
+//! Each byte has one digit, because all operations (compare, add, round at a digit) work on digits. Such
+//! numbers are so rare that memory does not matter.
 
 use std::cmp::Ordering;
 
-/// More digits than this are refused. Exponents reach two billion, and aligning two numbers writes
-/// out the zeros between them.
-const MOST_DIGITS: usize = 1 << 20;
+/// The maximum number of digits. Exponents reach two billion, and the sum of two numbers needs the zeros
+/// between them.
+const MAX_DIGITS: usize = 1 << 20;
 
 /// `± digits · 10^power`
 #[derive(Clone, Debug)]
 pub(crate) struct Decimal {
     negative: bool,
-    /// Each 0 to 9, the first of them not zero; none for zero.
+    /// Values 0 to 9; the first digit is not zero; empty for zero.
     digits: Vec<u8>,
     power: i32,
 }
@@ -30,9 +30,9 @@ impl Decimal {
         number
     }
 
-    /// `integer.fraction · 10^exponent`; none if it is too long.
+    /// `integer.fraction · 10^exponent`; none with too many digits.
     pub(crate) fn from_digits(integer: &str, fraction: &str, exponent: i32) -> Option<Self> {
-        if integer.len() + fraction.len() > MOST_DIGITS {
+        if integer.len() + fraction.len() > MAX_DIGITS {
             return None;
         }
         let digits = integer.bytes().chain(fraction.bytes()).map(|digit| digit - b'0').collect();
@@ -42,7 +42,7 @@ impl Decimal {
         Some(number)
     }
 
-    /// Takes leading zeros away.
+    /// Removes leading zeros.
     fn trim(&mut self) {
         let zeros = self.digits.iter().take_while(|digit| **digit == 0).count();
         self.digits.drain(..zeros);
@@ -63,7 +63,7 @@ impl Decimal {
         Self { negative: !self.negative && !self.digits.is_empty(), ..self.clone() }
     }
 
-    /// Times `2^shift`, of a shift of at most 60.
+    /// The number times `2^shift`, for a shift of at most 60.
     pub(crate) fn shifted_left(mut self, shift: u32) -> Self {
         let mut carry = 0_u128;
         for digit in self.digits.iter_mut().rev() {
@@ -80,17 +80,17 @@ impl Decimal {
         self
     }
 
-    /// With exactly this power; away from zero if digits are lost. None if it becomes too long.
+    /// The number with exactly this power, rounded away from zero. None with too many digits.
     pub(crate) fn rounded_up(mut self, power: i32) -> Option<Self> {
-        let lost = i64::from(power) - i64::from(self.power);
-        let Ok(lost) = usize::try_from(lost) else {
-            return self.aligned(power);
+        let excess = i64::from(power) - i64::from(self.power);
+        let Ok(excess) = usize::try_from(excess) else {
+            return self.with_power(power);
         };
-        let kept = self.digits.len().saturating_sub(lost);
-        let inexact = self.digits.drain(kept..).any(|digit| digit != 0);
+        let length = self.digits.len().saturating_sub(excess);
+        let inexact = self.digits.drain(length..).any(|digit| digit != 0);
         self.power = power;
         if inexact {
-            let mut at = kept;
+            let mut at = length;
             loop {
                 let Some(before) = at.checked_sub(1) else {
                     self.digits.insert(0, 1);
@@ -107,11 +107,11 @@ impl Decimal {
         Some(self)
     }
 
-    /// With a smaller power and zeros instead.
-    fn aligned(mut self, power: i32) -> Option<Self> {
+    /// The same number with a smaller power and more zeros.
+    fn with_power(mut self, power: i32) -> Option<Self> {
         let zeros = usize::try_from(i64::from(self.power) - i64::from(power)).ok()?;
         if !self.digits.is_empty() {
-            let length = self.digits.len().checked_add(zeros).filter(|all| *all <= MOST_DIGITS)?;
+            let length = self.digits.len().checked_add(zeros).filter(|all| *all <= MAX_DIGITS)?;
             self.digits.resize(length, 0);
         }
         self.power = power;
@@ -120,23 +120,23 @@ impl Decimal {
 
     pub(crate) fn add(&self, other: &Self) -> Option<Self> {
         let power = self.power.min(other.power);
-        let one = self.clone().aligned(power)?;
-        let other = other.clone().aligned(power)?;
+        let one = self.clone().with_power(power)?;
+        let other = other.clone().with_power(power)?;
         if one.negative == other.negative {
-            let digits = added(&one.digits, &other.digits);
+            let digits = add_digits(&one.digits, &other.digits);
             return Some(Self { negative: one.negative, digits, power });
         }
-        let (more, less) = match magnitude(&one, &other) {
+        let (more, less) = match compare_magnitude(&one, &other) {
             Ordering::Less => (other, one),
             _ => (one, other),
         };
-        let digits = subtracted(&more.digits, &less.digits);
+        let digits = subtract_digits(&more.digits, &less.digits);
         let mut difference = Self { negative: more.negative, digits, power };
         difference.trim();
         Some(difference)
     }
 
-    /// The nearest floating point number to the digits, times that of the power.
+    /// The nearest float to the digits, times the float of the power.
     pub(crate) fn as_float(&self) -> f64 {
         let text: String = self.digits.iter().map(|digit| char::from(b'0' + digit)).collect();
         let base: f64 = text.parse().unwrap_or(0.0);
@@ -144,7 +144,7 @@ impl Decimal {
     }
 }
 
-/// `base · 10^power` with upstream's roundings: the power is made first.
+/// `base · 10^power` with upstream's rounding: the power is computed first.
 pub(crate) fn scaled(base: f64, power: i32) -> f64 {
     const LOW: [f64; 32] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -163,8 +163,8 @@ pub(crate) fn scaled(base: f64, power: i32) -> f64 {
     }
 }
 
-/// Which is further from zero.
-fn magnitude(one: &Decimal, other: &Decimal) -> Ordering {
+/// Compares the absolute values.
+fn compare_magnitude(one: &Decimal, other: &Decimal) -> Ordering {
     let top = |number: &Decimal| {
         i64::try_from(number.digits.len()).unwrap_or(i64::MAX).saturating_add(number.power.into())
     };
@@ -201,14 +201,14 @@ impl PartialOrd for Decimal {
 impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self.sign(), other.sign()) {
-            (1, 1) => magnitude(self, other),
-            (-1, -1) => magnitude(other, self),
+            (1, 1) => compare_magnitude(self, other),
+            (-1, -1) => compare_magnitude(other, self),
             (one, other) => one.cmp(&other),
         }
     }
 }
 
-fn added(one: &[u8], other: &[u8]) -> Vec<u8> {
+fn add_digits(one: &[u8], other: &[u8]) -> Vec<u8> {
     let mut sum = Vec::with_capacity(one.len().max(other.len()) + 1);
     let mut carry = 0;
     for back in 0..one.len().max(other.len()) {
@@ -223,8 +223,8 @@ fn added(one: &[u8], other: &[u8]) -> Vec<u8> {
     sum
 }
 
-/// Of digits that are worth no more.
-fn subtracted(more: &[u8], less: &[u8]) -> Vec<u8> {
+/// Subtracts digits of a number that is not larger.
+fn subtract_digits(more: &[u8], less: &[u8]) -> Vec<u8> {
     let mut rest = Vec::with_capacity(more.len());
     let mut borrowed = 0;
     for back in 0..more.len() {

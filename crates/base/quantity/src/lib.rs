@@ -1,41 +1,40 @@
-//! Quantities: `100m`, `2Gi`, `1e3`: what they are worth, and the one form in which the API writes
-//! each of them.
+//! Resource quantities (`100m`, `2Gi`, `1e3`): their values, and their canonical form.
 //!
-//! The rules are those of `k8s.io/apimachinery/pkg/api/resource`. Amounts are exact. Short ones are
-//! an integer and a power of ten; which ones these are shows ([`Quantity::as_integer`] knows no
-//! others), so it is kept as upstream has it, step by step.
+//! The rules are those of `k8s.io/apimachinery/pkg/api/resource`. Amounts are exact. Short amounts are an
+//! integer and a power of ten. Which amounts are short is visible, because [`Quantity::as_integer`]
+//! returns no others; so the parser follows upstream step by step.
 
+mod canonical;
 mod decimal;
-mod form;
 mod scan;
 mod tally;
 
+pub use canonical::canonical;
 use decimal::Decimal;
-pub use form::canonical;
 use scan::{Family, Scanned};
 use std::cmp::Ordering;
 pub use tally::Tally;
 
-/// Why a text is no quantity.
+/// The text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
-    /// It does not look like one.
+pub enum ParseQuantityError {
+    /// The text does not have the form of a quantity.
     #[error(
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
-    /// Its number is none.
+    /// The number is invalid.
     #[error("unable to parse numeric part of quantity")]
     Number,
-    /// It ends in a suffix that nobody knows.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// It has more digits than anybody can mean (upstream has no such limit).
+    /// The number has too many digits (upstream has no such limit).
     #[error("quantity has too many digits")]
     Digits,
 }
 
-/// An amount.
+/// A quantity: an exact amount.
 #[derive(Clone, Debug)]
 pub struct Quantity(Amount);
 
@@ -43,22 +42,22 @@ pub struct Quantity(Amount);
 enum Amount {
     /// `value · 10^power`
     Small { value: i64, power: i32 },
-    /// Any other.
+    /// Any other amount.
     Large(Decimal),
 }
 
-/// The most digits of an integer and a power of ten.
+/// The maximum number of digits of a short amount.
 const SMALL_DIGITS: usize = 18;
-/// Nothing is kept below a billionth.
+/// The smallest power of ten: a billionth.
 const NANO: i32 = -9;
 
 impl Quantity {
-    /// Reads a quantity.
+    /// Parses a quantity.
     ///
     /// # Errors
     ///
-    /// In upstream's words. As upstream, it takes a suffix or a sign without any number as zero.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    /// The texts are those of upstream. Like upstream, a suffix or a sign without a number is zero.
+    pub fn parse(text: &str) -> Result<Self, ParseQuantityError> {
         let scanned = scan::scan(text)?;
         let (family, shift, exponent) = scan::suffix(scanned.suffix)?;
         Ok(Self(match small(&scanned, family, shift, exponent) {
@@ -67,13 +66,13 @@ impl Quantity {
         }))
     }
 
-    /// An integer.
+    /// The quantity of an integer.
     pub const fn integer(value: i64) -> Self {
         Self(Amount::Small { value, power: 0 })
     }
 
-    /// As an integer, where upstream would tell it as one: only amounts that are short and not
-    /// written with a part of one (`1000m` is none, nor is `9223372036854775807`, which is long).
+    /// The integer, if upstream would return one: only for short amounts without a fraction in their text
+    /// (not for `1000m`, nor for `9223372036854775807`, which is long).
     pub fn as_integer(&self) -> Option<i64> {
         match &self.0 {
             Amount::Small { value, power } => scale_up(*value, (*power).try_into().ok()?),
@@ -81,7 +80,7 @@ impl Quantity {
         }
     }
 
-    /// As a floating point number; digits that it has no room for are rounded away.
+    /// The nearest floating point number.
     pub fn as_float(&self) -> f64 {
         match &self.0 {
             #[expect(clippy::cast_precision_loss, reason = "wanted: the nearest number")]
@@ -113,7 +112,7 @@ impl Quantity {
     #[must_use]
     pub fn sub(&self, other: &Self) -> Option<Self> {
         if let (Some(one), Some((value, power))) = (self.small(), other.small())
-            // The least of all integers is its own opposite here, as upstream.
+            // Like upstream, the smallest integer is its own negation.
             && let Some((value, power)) = add_small(one, (value.wrapping_neg(), power))
         {
             return Some(Self(Amount::Small { value, power }));
@@ -163,7 +162,7 @@ impl Ord for Quantity {
     }
 }
 
-/// The amount as an integer and a power of ten, where upstream takes this way.
+/// The short form of an amount, where upstream uses it.
 fn small(scanned: &Scanned<'_>, family: Family, shift: u32, exponent: i32) -> Option<Amount> {
     let (mut power, room, factor) = if family == Family::Binary {
         if !scanned.fraction.is_empty() {
@@ -190,24 +189,24 @@ fn small(scanned: &Scanned<'_>, family: Family, shift: u32, exponent: i32) -> Op
     Some(Amount::Small { value: if scanned.negative { -value } else { value }, power })
 }
 
-/// The amount with all its digits: not below a billionth, and with a binary suffix not above the
-/// greatest `i64`.
+/// The amount with all its digits: at least a billionth, and at most the greatest `i64` with a binary
+/// suffix.
 fn large(
     scanned: &Scanned<'_>,
     family: Family,
     shift: u32,
     exponent: i32,
-) -> Result<Decimal, Malformed> {
+) -> Result<Decimal, ParseQuantityError> {
     if !scanned.any_digit {
-        return Err(Malformed::Number);
+        return Err(ParseQuantityError::Number);
     }
     let mut amount = Decimal::from_digits(scanned.integer, scanned.fraction, exponent)
-        .ok_or(Malformed::Digits)?;
+        .ok_or(ParseQuantityError::Digits)?;
     if family == Family::Binary {
         amount = amount.shifted_left(shift);
     }
     if amount.sign() != 0 {
-        amount = amount.rounded_up(NANO).ok_or(Malformed::Digits)?;
+        amount = amount.rounded_up(NANO).ok_or(ParseQuantityError::Digits)?;
     }
     if family == Family::Binary {
         amount = amount.min(Decimal::new(i64::MAX, 0));

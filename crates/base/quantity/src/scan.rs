@@ -1,11 +1,11 @@
-//! Takes the text of a quantity apart, as forgiving as upstream.
+//! Quantity scanner: splits a text into its parts, as leniently as upstream.
 
-use crate::Malformed;
+use crate::ParseQuantityError;
 
-/// Which suffixes a quantity is written with.
+/// The family of suffixes of a quantity; upstream calls it format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// `k`, `M`, and none.
+    /// `k`, `M`, or no suffix.
     Decimal,
     /// `Ki`, `Mi`.
     Binary,
@@ -32,22 +32,22 @@ pub(crate) const BINARY: [(&str, u32); 6] =
 
 /// The parts of a quantity.
 pub(crate) struct Scanned<'a> {
-    /// Whether it has a minus.
+    /// Whether the text has a minus sign.
     pub(crate) negative: bool,
-    /// The digits before the dot without leading zeros; `0` if none are left.
+    /// The digits before the dot without leading zeros, or `0`.
     pub(crate) integer: &'a str,
-    /// The digits after it.
+    /// The digits after the dot.
     pub(crate) fraction: &'a str,
-    /// The rest.
+    /// The suffix.
     pub(crate) suffix: &'a str,
-    /// Whether a digit was written at all.
+    /// Whether the text has any digit.
     pub(crate) any_digit: bool,
 }
 
 /// Splits a text.
-pub(crate) fn scan(text: &str) -> Result<Scanned<'_>, Malformed> {
+pub(crate) fn scan(text: &str) -> Result<Scanned<'_>, ParseQuantityError> {
     if text.is_empty() {
-        return Err(Malformed::Format);
+        return Err(ParseQuantityError::Format);
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -60,7 +60,7 @@ pub(crate) fn scan(text: &str) -> Result<Scanned<'_>, Malformed> {
     let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let number = letters.strip_prefix(['+', '-']).unwrap_or(letters);
     if number.bytes().any(|byte| !byte.is_ascii_digit()) {
-        return Err(Malformed::Format);
+        return Err(ParseQuantityError::Format);
     }
     Ok(Scanned {
         negative: text.starts_with('-'),
@@ -73,16 +73,16 @@ pub(crate) fn scan(text: &str) -> Result<Scanned<'_>, Malformed> {
     })
 }
 
-/// What a suffix means: the family, a power of two, a power of ten.
-pub(crate) fn suffix(suffix: &str) -> Result<(Family, u32, i32), Malformed> {
+/// The meaning of a suffix: its family, a power of two, a power of ten.
+pub(crate) fn suffix(suffix: &str) -> Result<(Family, u32, i32), ParseQuantityError> {
     if let Some((_, power)) = DECIMAL.iter().find(|row| row.0 == suffix) {
         return Ok((Family::Decimal, 0, *power));
     }
     if let Some((_, shift)) = BINARY.iter().find(|row| row.0 == suffix) {
         return Ok((Family::Binary, *shift, 0));
     }
-    let exponent = suffix.strip_prefix(['e', 'E']).ok_or(Malformed::Suffix)?;
-    let power: i64 = exponent.parse().map_err(|_| Malformed::Suffix)?;
-    #[expect(clippy::cast_possible_truncation, reason = "upstream keeps the low half")]
+    let exponent = suffix.strip_prefix(['e', 'E']).ok_or(ParseQuantityError::Suffix)?;
+    let power: i64 = exponent.parse().map_err(|_| ParseQuantityError::Suffix)?;
+    #[expect(clippy::cast_possible_truncation, reason = "like upstream, which truncates")]
     Ok((Family::Exponent, 0, power as i32))
 }

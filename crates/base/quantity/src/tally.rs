@@ -1,15 +1,15 @@
-//! Amounts to add up, and to write again with the suffixes that they came with.
+//! Sums of quantities, written with the suffixes of the summands.
 
-use crate::form;
+use crate::canonical;
 use crate::scan::{self, Family};
-use crate::{Malformed, Quantity};
+use crate::{ParseQuantityError, Quantity};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// An amount that is added up, in billionths, and how it is written.
+/// A sum of quantities, in billionths, with the format of its text.
 ///
-/// What has more digits than anybody can mean counts as the most that there is. Two tallies are equal
-/// if they are worth the same, however they are written.
+/// An amount that is too large counts as the maximum. Two tallies are equal if their amounts are equal,
+/// whatever their formats.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {
     nano: i128,
@@ -19,26 +19,26 @@ pub struct Tally {
 const UNIT: i128 = 1_000_000_000;
 
 impl Tally {
-    /// Nothing, written with decimal suffixes.
+    /// Zero, with decimal suffixes.
     pub const ZERO: Self = Self { nano: 0, family: Family::Decimal };
 
-    /// A count.
+    /// The tally of a count.
     pub const fn count(number: u32) -> Self {
         // At most 2^32 billion.
         Self { nano: number as i128 * UNIT, family: Family::Decimal }
     }
 
-    /// Reads a quantity.
+    /// Parses a quantity.
     ///
     /// # Errors
     ///
     /// As [`Quantity::parse`].
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    pub fn parse(text: &str) -> Result<Self, ParseQuantityError> {
         Quantity::parse(text)?;
         let scanned = scan::scan(text)?;
         let (family, shift, power) = scan::suffix(scanned.suffix)?;
-        let most = if scanned.negative { i128::MIN } else { i128::MAX };
-        let nano = form::amount(&scanned, shift, power).and_then(|(mantissa, exponent)| {
+        let limit = if scanned.negative { i128::MIN } else { i128::MAX };
+        let nano = canonical::amount(&scanned, shift, power).and_then(|(mantissa, exponent)| {
             let exponent = exponent + 9;
             if mantissa == 0 {
                 return Some(0);
@@ -47,12 +47,12 @@ impl Tally {
             if exponent >= 0 {
                 return mantissa.checked_mul(ten?);
             }
-            // What is less than a billionth is rounded away from zero.
+            // Fractions of a billionth are rounded away from zero.
             let Some(ten) = ten else { return Some(mantissa.signum()) };
             let rest = mantissa % ten;
             Some(mantissa / ten + rest.signum())
         });
-        Ok(Self { nano: nano.unwrap_or(most), family })
+        Ok(Self { nano: nano.unwrap_or(limit), family })
     }
 
     /// -1, 0 or 1.
@@ -60,43 +60,43 @@ impl Tally {
         self.nano.signum()
     }
 
-    /// The sum, written as this one; as the other if this is zero.
+    /// The sum, in the format of `self`; in that of `other` if `self` is zero.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         let family = if self.nano == 0 { other.family } else { self.family };
         Self { nano: self.nano.saturating_add(other.nano), family }
     }
 
-    /// The difference, written as this one; as the other if this is zero.
+    /// The difference, in the format of `self`; in that of `other` if `self` is zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         let family = if self.nano == 0 { other.family } else { self.family };
         Self { nano: self.nano.saturating_sub(other.nano), family }
     }
 
-    /// As a whole number, rounded away from zero.
+    /// The amount rounded to a whole number, away from zero.
     #[must_use]
-    pub const fn whole(self) -> Self {
+    pub const fn rounded_up(self) -> Self {
         let (units, rest) = (self.nano / UNIT, self.nano % UNIT);
         Self { nano: (units + rest.signum()).saturating_mul(UNIT), family: self.family }
     }
 
-    /// How many units it is, rounded away from zero.
+    /// The number of units, rounded away from zero.
     pub const fn units(self) -> i128 {
-        self.whole().nano / UNIT
+        self.rounded_up().nano / UNIT
     }
 
-    /// How many thousandths it is, rounded away from zero.
+    /// The number of thousandths, rounded away from zero.
     pub const fn thousandths(self) -> i128 {
         const THOUSANDTH: i128 = UNIT / 1000;
         self.nano / THOUSANDTH + (self.nano % THOUSANDTH).signum()
     }
 }
 
-/// As the API writes it.
+/// The canonical form, as the API writes it.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&form::written(self.nano, -9, self.family))
+        f.write_str(&canonical::format(self.nano, -9, self.family))
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_written_as_their_first_part() {
+    fn sums_have_the_format_of_the_first_summand() {
         for (one, other, sum) in [
             ("500m", "500m", "1"),
             ("1Gi", "512Mi", "1536Mi"),
@@ -148,25 +148,25 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_unit_are_rounded_away_from_zero() {
+    fn fractions_are_rounded_away_from_zero() {
         assert_eq!(tally("1500m").units(), 2);
         assert_eq!(tally("-1500m").units(), -2);
         assert_eq!(tally("1500u").thousandths(), 2);
         assert_eq!(tally("0.0000000001"), tally("1n"));
-        assert_eq!(tally("1.5").whole().to_string(), "2");
+        assert_eq!(tally("1.5").rounded_up().to_string(), "2");
     }
 
     #[test]
-    fn what_is_too_large_counts_as_the_most() {
+    fn a_too_large_amount_counts_as_the_maximum() {
         assert!(tally("100000000000000000000000000000000E") > tally("1E"));
-        let most = tally("100000000000000000000000000000000E");
-        assert_eq!(most.plus(most), most);
+        let limit = tally("100000000000000000000000000000000E");
+        assert_eq!(limit.plus(limit), limit);
     }
 
     proptest::proptest! {
         #[test]
-        fn a_tally_is_written_as_the_api_writes_its_text(text in "[+-]?[0-9]{1,12}(\\.[0-9]{0,9})?(n|u|m||k|M|G|Ki|Mi|Gi|e[0-9])") {
-            if let Ok(form) = crate::canonical(&text) {
+        fn a_tally_displays_the_canonical_form(text in "[+-]?[0-9]{1,12}(\\.[0-9]{0,9})?(n|u|m||k|M|G|Ki|Mi|Gi|e[0-9])") {
+            if let Ok(form) = canonical(&text) {
                 proptest::prop_assert_eq!(tally(&text).to_string(), form);
             }
         }

@@ -1,13 +1,14 @@
-//! Settings of TLS clients, and of servers that look at certificates themselves: the provider of cryptography, which is ring everywhere, and whose
-//! certificates are taken.
+//! TLS configuration of clients, and of servers that verify client certificates themselves.
+//!
+//! The crypto provider is ring everywhere.
 //!
 //! ```text
-//! builder ─┬─ with roots ─────────────────────────────────────► settings
-//!          └─ judged: Judge ─ verifier (holds signatures to keys) ► settings
+//! builder ─┬─ with roots ─────────────────────────────────────────► ClientConfig
+//!          └─ CertificateVerifier ─ Verifier (checks signatures) ─► ClientConfig
 //! ```
 //!
-//! A [`Judge`] decides about certificates alone. That whoever shows one has its key is held for every
-//! judge, [`Anybody`] included.
+//! A [`CertificateVerifier`] decides about certificates only. That the peer has the key of its
+//! certificate is verified in any case, also with [`AnyCertificate`].
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,72 +24,73 @@ use rustls::{
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// The provider of cryptography.
+/// The crypto provider.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The beginning of a client's settings: TLS 1.2 and 1.3.
+/// A builder of client configurations: TLS 1.2 and 1.3.
 ///
 /// # Errors
-/// If the provider speaks neither, which ring does.
+/// If the provider supports neither version; ring supports both.
 pub fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
     ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()
 }
 
-/// The settings of a client whose servers are judged.
+/// A builder of client configurations that verify servers with `verifier`.
 ///
 /// # Errors
 /// Those of [`builder`].
-pub fn judged(judge: impl Judge) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
+pub fn builder_with_verifier(
+    verifier: impl CertificateVerifier,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
     let verifier =
-        Arc::new(Verifier { judge, algorithms: provider().signature_verification_algorithms });
+        Arc::new(Verifier { verifier, algorithms: provider().signature_verification_algorithms });
     Ok(builder()?.dangerous().with_custom_certificate_verifier(verifier))
 }
 
-/// Who decides whether a certificate is good enough.
-pub trait Judge: Debug + Send + Sync + 'static {
-    /// Judges a server's certificate.
+/// Decides whether to accept the certificate of a server.
+pub trait CertificateVerifier: Debug + Send + Sync + 'static {
+    /// Verifies a certificate.
     ///
     /// # Errors
-    /// Why it is not taken.
-    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error>;
+    /// Why it is not accepted.
+    fn verify(&self, presented: &PresentedCertificate<'_>) -> Result<(), Error>;
 }
 
-impl<J: Judge + ?Sized> Judge for Box<J> {
-    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
-        (**self).judge(shown)
+impl<V: CertificateVerifier + ?Sized> CertificateVerifier for Box<V> {
+    fn verify(&self, presented: &PresentedCertificate<'_>) -> Result<(), Error> {
+        (**self).verify(presented)
     }
 }
 
-/// What a server shows, and what is known of it.
+/// A certificate that a server presents, with the context of the handshake.
 #[derive(Debug)]
-pub struct Shown<'a> {
-    /// Its certificate.
+pub struct PresentedCertificate<'a> {
+    /// The certificate of the server.
     pub certificate: &'a CertificateDer<'a>,
-    /// Those that it shows besides, which may lead to an authority.
+    /// The other certificates it presents, which may lead to a certificate authority.
     pub intermediates: &'a [CertificateDer<'a>],
-    /// The name that it was called by.
+    /// The server name that the client requested.
     pub name: &'a ServerName<'a>,
-    /// What its authority says of the certificate's state; may be empty.
+    /// The OCSP response; may be empty.
     pub ocsp: &'a [u8],
     /// The time.
     pub now: UnixTime,
 }
 
-/// Takes any certificate: what `insecureSkipTLSVerify` asks for, and registries that are declared
-/// insecure.
+/// Accepts any certificate, for `insecureSkipTLSVerify` and for insecure registries.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Anybody;
+pub struct AnyCertificate;
 
-impl Judge for Anybody {
-    fn judge(&self, _: &Shown<'_>) -> Result<(), Error> {
+impl CertificateVerifier for AnyCertificate {
+    fn verify(&self, _: &PresentedCertificate<'_>) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// How a server asks for client certificates that it judges itself, later: nobody needs one, and one
-/// of any authority is taken. That whoever shows one has its key is held.
+/// Client certificates that the server verifies itself, later: optional, of any certificate authority.
+/// The client must have the key of its certificate.
 pub fn any_client() -> Arc<dyn ClientCertVerifier> {
     Arc::new(AnyClient(provider().signature_verification_algorithms))
 }
@@ -101,7 +103,7 @@ impl ClientCertVerifier for AnyClient {
         false
     }
 
-    /// None, which invites certificates of all authorities.
+    /// No hints: the client may send a certificate of any authority.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -139,12 +141,12 @@ impl ClientCertVerifier for AnyClient {
 }
 
 #[derive(Debug)]
-struct Verifier<J> {
-    judge: J,
+struct Verifier<V> {
+    verifier: V,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl<J: Judge> ServerCertVerifier for Verifier<J> {
+impl<V: CertificateVerifier> ServerCertVerifier for Verifier<V> {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -153,7 +155,13 @@ impl<J: Judge> ServerCertVerifier for Verifier<J> {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.judge.judge(&Shown { certificate, intermediates, name, ocsp, now })?;
+        self.verifier.verify(&PresentedCertificate {
+            certificate,
+            intermediates,
+            name,
+            ocsp,
+            now,
+        })?;
         Ok(ServerCertVerified::assertion())
     }
 
@@ -191,47 +199,47 @@ mod tests {
         SupportedProtocolVersion, version,
     };
 
-    /// A server that shows a certificate, whatever key it has.
+    /// A server that presents a certificate, whatever key it has.
     #[derive(Debug)]
-    struct Shows(Arc<CertifiedKey>);
+    struct FixedCertificate(Arc<CertifiedKey>);
 
-    impl ResolvesServerCert for Shows {
+    impl ResolvesServerCert for FixedCertificate {
         fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
             Some(self.0.clone())
         }
     }
 
     #[derive(Debug)]
-    struct Nobody;
+    struct RefuseAll;
 
-    impl Judge for Nobody {
-        fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
-            assert_eq!(shown.name, &ServerName::try_from("called.example").unwrap());
+    impl CertificateVerifier for RefuseAll {
+        fn verify(&self, presented: &PresentedCertificate<'_>) -> Result<(), Error> {
+            assert_eq!(presented.name, &ServerName::try_from("called.example").unwrap());
             Err(CertificateError::UnknownIssuer.into())
         }
     }
 
-    /// How a client gets on with a server that shows the certificate of one key and has another.
+    /// The result of a handshake with a server that has the key of its certificate, or another key.
     fn handshake(
-        judge: impl Judge,
+        verifier: impl CertificateVerifier,
         version: &'static SupportedProtocolVersion,
         has_key: bool,
     ) -> Result<(), Error> {
-        let made = rcgen::generate_simple_self_signed(["other.example".to_owned()]).unwrap();
+        let generated = rcgen::generate_simple_self_signed(["other.example".to_owned()]).unwrap();
         let foreign = rcgen::KeyPair::generate().unwrap();
-        let key = if has_key { &made.signing_key } else { &foreign };
+        let key = if has_key { &generated.signing_key } else { &foreign };
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let key = provider().key_provider.load_private_key(key).unwrap();
-        let shown = CertifiedKey::new(vec![made.cert.der().clone()], key);
-        let settings = ServerConfig::builder_with_provider(provider())
+        let certified = CertifiedKey::new(vec![generated.cert.der().clone()], key);
+        let config = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[version])
             .unwrap()
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Shows(Arc::new(shown))));
-        let mut server = ServerConnection::new(Arc::new(settings)).unwrap();
-        let settings = judged(judge)?.with_no_client_auth();
+            .with_cert_resolver(Arc::new(FixedCertificate(Arc::new(certified))));
+        let mut server = ServerConnection::new(Arc::new(config)).unwrap();
+        let config = builder_with_verifier(verifier)?.with_no_client_auth();
         let name = ServerName::try_from("called.example").unwrap();
-        let mut client = ClientConnection::new(Arc::new(settings), name).unwrap();
+        let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
         while client.is_handshaking() || server.is_handshaking() {
             let mut bytes = Vec::new();
             while client.wants_write() {
@@ -256,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn a_judge_decides_about_certificates_and_nobody_does_without_their_keys() {
+    fn a_verifier_decides_about_certificates_and_keys_are_always_verified() {
         for version in [&version::TLS12, &version::TLS13] {
-            assert_eq!(handshake(Anybody, version, true), Ok(()));
-            let boxed: Box<dyn Judge> = Box::new(Anybody);
+            assert_eq!(handshake(AnyCertificate, version, true), Ok(()));
+            let boxed: Box<dyn CertificateVerifier> = Box::new(AnyCertificate);
             assert_eq!(handshake(boxed, version, true), Ok(()));
-            let forged = handshake(Anybody, version, false).unwrap_err();
+            let forged = handshake(AnyCertificate, version, false).unwrap_err();
             assert_eq!(forged, CertificateError::BadSignature.into(), "{version:?}");
-            let refused = handshake(Nobody, version, true).unwrap_err();
+            let refused = handshake(RefuseAll, version, true).unwrap_err();
             assert_eq!(refused, CertificateError::UnknownIssuer.into(), "{version:?}");
         }
     }

@@ -1,14 +1,14 @@
-//! Sets of versions, and the algebra on them.
+//! Interval sets of versions, and the set operations.
 
 use crate::Version;
 use std::cmp::Ordering;
 
-/// Versions from `from`, included, up to `to`, excluded; without `to` up to the greatest.
+/// The versions from `from`, inclusive, up to `to`, exclusive; without `to` up to the greatest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Interval {
-    /// The smallest version inside.
+    /// The smallest version of the interval.
     pub from: Version,
-    /// The smallest version above; none if there is none.
+    /// The smallest version above the interval, if there is one.
     pub to: Option<Version>,
 }
 
@@ -30,53 +30,53 @@ impl Interval {
 pub struct IntervalSet(Vec<Interval>);
 
 impl IntervalSet {
-    /// No version.
+    /// The empty set.
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// Every version.
+    /// The set of all versions.
     pub fn all() -> Self {
-        Self::at_least(Version::least())
+        Self::at_least(Version::minimum())
     }
 
-    /// This version alone.
-    pub fn exactly(version: Version) -> Self {
+    /// The set of one version.
+    pub fn single(version: Version) -> Self {
         let to = version.successor();
         Self(vec![Interval { from: version.without_build(), to }])
     }
 
-    /// This version and those above.
+    /// A version and those above it.
     pub fn at_least(version: Version) -> Self {
         Self(vec![Interval { from: version.without_build(), to: None }])
     }
 
-    /// Those above this version.
+    /// The versions above a version.
     pub fn above(version: &Version) -> Self {
         version.successor().map_or_else(Self::none, Self::at_least)
     }
 
-    /// Those below this version.
+    /// The versions below a version.
     pub fn below(version: Version) -> Self {
-        let from = Version::least();
+        let from = Version::minimum();
         if version == from {
             return Self::none();
         }
         Self(vec![Interval { from, to: Some(version.without_build()) }])
     }
 
-    /// This version and those below.
+    /// A version and those below it.
     pub fn at_most(version: &Version) -> Self {
-        Self(vec![Interval { from: Version::least(), to: version.successor() }])
+        Self(vec![Interval { from: Version::minimum(), to: version.successor() }])
     }
 
-    /// Versions from one, included, up to another, excluded; without the other up to the greatest.
+    /// The versions from `from`, inclusive, up to `to`, exclusive; without `to` up to the greatest.
     pub fn between(from: Version, to: Option<Version>) -> Self {
         let interval = Interval { from: from.without_build(), to: to.map(Version::without_build) };
         if interval.is_empty() { Self::none() } else { Self(vec![interval]) }
     }
 
-    /// The versions of intervals whose lower ends ascend, and whose upper ends do.
+    /// The union of intervals whose lower ends and upper ends ascend.
     pub(crate) fn ascending(intervals: impl Iterator<Item = Interval>) -> Self {
         let mut out: Vec<Interval> = Vec::with_capacity(intervals.size_hint().1.unwrap_or(0));
         for next in intervals.filter(|interval| !interval.is_empty()) {
@@ -99,31 +99,31 @@ impl IntervalSet {
         self.0.into_iter()
     }
 
-    /// Whether no version is inside.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the version is inside.
+    /// Whether the set contains the version.
     pub fn contains(&self, version: &Version) -> bool {
-        self.holder(version).is_some()
+        self.containing_interval(version).is_some()
     }
 
-    /// The interval that holds the version.
-    fn holder(&self, version: &Version) -> Option<&Interval> {
-        // The last interval that starts at or below the version is the only one that can hold it.
+    /// The interval that contains the version.
+    fn containing_interval(&self, version: &Version) -> Option<&Interval> {
+        // Only the last interval that starts at or below the version can contain it.
         let after = self.0.partition_point(|interval| interval.from <= *version);
         self.0[..after].last().filter(|interval| interval.contains(version))
     }
 
-    /// The versions that are in both sets.
+    /// The versions in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut out = Vec::new();
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
             let from = (&a.from).max(&b.from);
-            let to = least_end(a.to.as_ref(), b.to.as_ref());
+            let to = lower_end(a.to.as_ref(), b.to.as_ref());
             if to.is_none_or(|to| from < to) {
                 out.push(Interval { from: from.clone(), to: to.cloned() });
             }
@@ -139,26 +139,26 @@ impl IntervalSet {
         Self(out)
     }
 
-    /// The versions that are in one of the sets at least.
+    /// The versions in at least one of the sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        Self::of_any_order(self.0.iter().chain(&other.0).cloned().collect())
+        Self::from_unsorted(self.0.iter().chain(&other.0).cloned().collect())
     }
 
-    /// The versions that are in one of these sets at least. In time `n log n` for all of their
-    /// intervals, where one union after another would take `n²`.
-    pub fn union_of(sets: impl IntoIterator<Item = Self>) -> Self {
-        Self::of_any_order(sets.into_iter().flat_map(Self::into_intervals).collect())
+    /// The versions in at least one of these sets. Takes time `n log n` for `n` intervals in total; one
+    /// union after another would take `n²`.
+    pub fn union_all(sets: impl IntoIterator<Item = Self>) -> Self {
+        Self::from_unsorted(sets.into_iter().flat_map(Self::into_intervals).collect())
     }
 
-    fn of_any_order(mut intervals: Vec<Interval>) -> Self {
+    fn from_unsorted(mut intervals: Vec<Interval>) -> Self {
         intervals.sort_by(|a, b| a.from.cmp(&b.from));
         intervals.dedup_by(|next, last| {
-            let meets = last.to.as_ref().is_none_or(|to| next.from <= *to);
-            if meets && compare_ends(last.to.as_ref(), next.to.as_ref()).is_lt() {
+            let overlaps = last.to.as_ref().is_none_or(|to| next.from <= *to);
+            if overlaps && compare_ends(last.to.as_ref(), next.to.as_ref()).is_lt() {
                 last.to = next.to.take();
             }
-            meets
+            overlaps
         });
         Self(intervals)
     }
@@ -167,7 +167,7 @@ impl IntervalSet {
     #[must_use]
     pub fn complement(&self) -> Self {
         let mut out = Vec::with_capacity(self.0.len() + 1);
-        let mut from = Some(Version::least());
+        let mut from = Some(Version::minimum());
         for interval in &self.0 {
             if let Some(from) = from.take()
                 && from < interval.from
@@ -180,30 +180,30 @@ impl IntervalSet {
         Self(out)
     }
 
-    /// The versions that are in this set and not in the other.
+    /// The versions in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.intersection(&other.complement())
     }
 
-    /// Whether every version of this set is in the other.
+    /// Whether the other set contains every version of this one.
     pub fn is_subset(&self, other: &Self) -> bool {
-        // Intervals of one set do not touch, so each must lie in a single one of the other.
+        // The intervals of a set do not touch, so each must lie in one interval of the other set.
         self.0.iter().all(|part| {
             other
-                .holder(&part.from)
+                .containing_interval(&part.from)
                 .is_some_and(|whole| compare_ends(part.to.as_ref(), whole.to.as_ref()).is_le())
         })
     }
 
-    /// Whether a version is in both sets.
+    /// Whether at least one version is in both sets.
     pub fn overlaps(&self, other: &Self) -> bool {
-        // Of two intervals that meet, one holds the lower end of the other.
+        // Of two overlapping intervals, one contains the lower end of the other.
         self.0.iter().any(|interval| other.contains(&interval.from))
             || other.0.iter().any(|interval| self.contains(&interval.from))
     }
 
-    /// The items whose versions are inside, of a list that ascends by version.
+    /// The items whose versions are in the set, of a list in ascending order of versions.
     pub fn select<'a, T>(
         &self,
         ascending: &'a [T],
@@ -212,7 +212,7 @@ impl IntervalSet {
         self.slices(ascending, &version).into_iter().flatten()
     }
 
-    /// The stretches of a list, ascending by version, that are inside.
+    /// The slices of a list, in ascending order of versions, that are in the set.
     pub(crate) fn slices<'a, T>(
         &self,
         ascending: &'a [T],
@@ -235,7 +235,7 @@ impl IntervalSet {
     }
 }
 
-/// Compares upper ends, where none is the greatest.
+/// Compares upper ends; none is the greatest.
 fn compare_ends(a: Option<&Version>, b: Option<&Version>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => a.cmp(b),
@@ -245,7 +245,7 @@ fn compare_ends(a: Option<&Version>, b: Option<&Version>) -> Ordering {
     }
 }
 
-fn least_end<'a>(a: Option<&'a Version>, b: Option<&'a Version>) -> Option<&'a Version> {
+fn lower_end<'a>(a: Option<&'a Version>, b: Option<&'a Version>) -> Option<&'a Version> {
     if compare_ends(a, b).is_le() { a } else { b }
 }
 
@@ -255,22 +255,22 @@ mod tests {
     use crate::parse_strict;
 
     #[test]
-    fn neighbours_leave_no_gap() {
-        let v = |text| parse_strict(text).unwrap();
+    fn adjacent_sets_have_no_gap() {
+        let version = |text| parse_strict(text).unwrap();
         assert!(
-            IntervalSet::above(&v("1.0.0"))
-                .intersection(&IntervalSet::below(v("1.0.1-0")))
+            IntervalSet::above(&version("1.0.0"))
+                .intersection(&IntervalSet::below(version("1.0.1-0")))
                 .is_empty()
         );
         assert!(
-            !IntervalSet::above(&v("1.0.0"))
-                .intersection(&IntervalSet::below(v("1.0.1")))
+            !IntervalSet::above(&version("1.0.0"))
+                .intersection(&IntervalSet::below(version("1.0.1")))
                 .is_empty()
         );
         assert_eq!(
-            IntervalSet::below(v("1.0.0")).union(&IntervalSet::at_least(v("1.0.0"))),
+            IntervalSet::below(version("1.0.0")).union(&IntervalSet::at_least(version("1.0.0"))),
             IntervalSet::all()
         );
-        assert!(IntervalSet::below(Version::least()).is_empty());
+        assert!(IntervalSet::below(Version::minimum()).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The range language of catalogs: blanks mean *and*, `||` means *or*.
 
-use crate::{IntervalSet, ParseError, Version, parse_strict};
+use crate::{IntervalSet, ParseVersionError, Version, parse_strict};
 use mainstay_gocompat::quote;
 use std::borrow::Cow;
 use std::fmt;
@@ -10,32 +10,32 @@ use std::str::FromStr;
 /// A set of versions as catalogs write it: `>=1.0.0 <2.0.0 !1.3.1 || 3.x`.
 ///
 /// Comparators are `=`, `==`, `!`, `!=`, `>`, `>=`, `<`, `<=`, or nothing, which means equal.
-/// Pre-releases have no special treatment: `<1.0.0` holds `1.0.0-rc.1`. Wildcards `1.x` and `1.2.x`
-/// stand for the numbers behind the dots.
+/// Pre-releases are not special: `<1.0.0` contains `1.0.0-rc.1`. Wildcards `1.x` and `1.2.x` stand for
+/// the numbers after the dots.
 ///
-/// Oddities of the original are part of the language, because a range in a published catalog must
-/// be read in one way: single characters between blanks are passed over, `!1.2.x` holds nothing (it
-/// reads as *below 1.2.0 and from 1.3.0*), `1.x.x` ends before 1.1.0, and any `x` makes a part a
-/// wildcard, also one inside a pre-release.
+/// Quirks of upstream are part of the language, because all tools must read a published range alike:
+/// single characters between blanks are ignored, `!1.2.x` contains nothing (it means *below 1.2.0 and
+/// from 1.3.0*), `1.x.x` ends before 1.1.0, and any `x` makes a part a wildcard, also one inside a
+/// pre-release.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Range {
     text: String,
     set: IntervalSet,
 }
 
-/// The text is not a range. Displays the original's texts.
+/// The text is not a range. Displays upstream's texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// Nothing stands before the first `||`.
+    /// The first alternative is empty.
     #[error("First element in range is '||'")]
     NothingFirst,
-    /// Nothing stands behind the last `||`, or anywhere.
+    /// The last alternative or the whole range is empty.
     #[error("Last element in range is '||'")]
     NothingLast,
     /// A part has no digit.
     #[error("Could not get version from string: {}", quote(.0))]
     NoVersion(String),
-    /// A part starts with something that is not a comparator.
+    /// A part starts with an unknown comparator.
     #[error(
         "Could not parse Range {}: Could not parse comparator {} in {}",
         quote(.part), quote(.comparator), quote(&[&**.comparator, .version].concat())
@@ -43,12 +43,12 @@ pub enum RangeError {
     Comparator {
         /// The part.
         part: String,
-        /// What stands where a comparator should, without the blanks around it.
+        /// The text in place of the comparator, without the blanks around it.
         comparator: String,
         /// The rest.
         version: String,
     },
-    /// A part has a version that cannot be read.
+    /// A part has an invalid version.
     #[error(
         "Could not parse Range {}: Could not parse version {} in {}: {source}",
         quote(.part), quote(.version), quote(&[&**.comparator, .version].concat())
@@ -58,15 +58,15 @@ pub enum RangeError {
         part: String,
         /// The comparator, without the blanks around it.
         comparator: String,
-        /// What stands where a version should.
+        /// The text in place of the version.
         version: String,
-        /// What is wrong with it.
-        source: ParseError,
+        /// The error.
+        source: ParseVersionError,
     },
 }
 
 impl Range {
-    /// Reads a range.
+    /// Parses a range.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let parts = pieces(text).0;
         if parts.first().is_some_and(|part| part == OR) {
@@ -75,8 +75,8 @@ impl Range {
         if parts.last().is_none_or(|part| part == OR) {
             return Err(RangeError::NothingLast);
         }
-        // A group in the middle may be empty. The original reads that and crashes when it compares;
-        // here it holds nothing.
+        // A group in the middle may be empty. Upstream accepts it and crashes on a comparison; here it
+        // contains nothing.
         let mut groups = Vec::new();
         let mut group = Group::default();
         for part in expand(parts)? {
@@ -91,23 +91,23 @@ impl Range {
             last
         } else {
             groups.push(last);
-            IntervalSet::union_of(groups)
+            IntervalSet::union_all(groups)
         };
         Ok(Self { text: text.to_owned(), set })
     }
 
-    /// Whether the version is inside.
+    /// Whether the range contains the version.
     pub fn contains(&self, version: &Version) -> bool {
         self.set.contains(version)
     }
 
-    /// The versions inside.
+    /// The versions of the range.
     pub const fn set(&self) -> &IntervalSet {
         &self.set
     }
 
-    /// The parts of a range that reading it passes over: whoever wrote them meant something else.
-    pub fn passed_over(text: &str) -> Vec<String> {
+    /// The parts of a range that the parser ignores. They are most likely mistakes.
+    pub fn ignored_parts(text: &str) -> Vec<String> {
         pieces(text).1.into_iter().map(Cow::into_owned).collect()
     }
 
@@ -131,13 +131,13 @@ impl fmt::Display for Range {
     }
 }
 
-/// What stands between alternatives.
+/// The separator of alternatives.
 const OR: &str = "||";
 
-/// The parts of a range, and those that are dropped, because they have fewer than two characters.
-/// Parts end at blanks, except behind `<`, `>` and `=`; blanks inside do not count.
+/// The parts of a range, and the ignored ones, which have fewer than two characters. Parts end at
+/// blanks, except after `<`, `>` and `=`; blanks inside do not count.
 fn pieces(text: &str) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) {
-    let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+    let (mut parts, mut ignored) = (Vec::new(), Vec::new());
     let mut add = |start: usize, end: usize| {
         let piece = &text[start..end];
         let piece = if piece.contains(' ') {
@@ -146,9 +146,9 @@ fn pieces(text: &str) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) {
             Cow::Borrowed(piece)
         };
         if start + 1 < end {
-            kept.push(piece);
+            parts.push(piece);
         } else if !piece.is_empty() {
-            dropped.push(piece);
+            ignored.push(piece);
         }
     };
     let (mut start, mut last) = (0, 0);
@@ -161,7 +161,7 @@ fn pieces(text: &str) -> (Vec<Cow<'_, str>>, Vec<Cow<'_, str>>) {
         }
     }
     add(start, text.len());
-    (kept, dropped)
+    (parts, ignored)
 }
 
 /// Splits a part into comparator and version.
@@ -170,10 +170,10 @@ fn split(part: &str) -> Result<(&str, &str), RangeError> {
     Ok((part[..at].trim(), &part[at..]))
 }
 
-/// Whether a character is a decimal digit of any script: versions begin at one, though only those of
-/// ASCII can be read.
+/// Whether a character is a decimal digit of any script. A version begins at the first one, although
+/// only ASCII digits are valid.
 fn is_digit(c: char) -> bool {
-    // The digits zero that nine others follow, as of Unicode 15.
+    // The zero digits of all scripts, as of Unicode 15; nine digits follow each.
     const ZEROS: [u16; 37] = [
         0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66,
         0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
@@ -219,7 +219,7 @@ fn expand(parts: Vec<Cow<'_, str>>) -> Result<Vec<Cow<'_, str>>, RangeError> {
             "<=" => (format!("<{}", end()), None),
             "" | "=" | "==" => (format!(">={start}"), Some(format!("<{}", end()))),
             "!" | "!=" => (format!("<{start}"), Some(format!(">={}", end()))),
-            // An unknown comparator is lost in the original.
+            // Upstream drops an unknown comparator.
             _ => (start, None),
         };
         out.push(first.into());
@@ -228,14 +228,14 @@ fn expand(parts: Vec<Cow<'_, str>>) -> Result<Vec<Cow<'_, str>>, RangeError> {
     Ok(out)
 }
 
-/// The first version that a wildcard stands for.
+/// The smallest version of a wildcard.
 fn wildcard_start(version: &str) -> String {
     let flat = version.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
     if flat.split('.').count() == 2 { format!("{flat}.0") } else { flat }
 }
 
-/// The first version behind those that a wildcard stands for; empty if there is no number to count
-/// up, which fails when it is read.
+/// The smallest version above a wildcard; empty if there is no number to increment, which fails to parse
+/// later.
 fn wildcard_end(version: &str, start: &str) -> String {
     let mut pieces = version.split('.');
     let counted = match (pieces.clone().count(), pieces.next_back()) {
@@ -254,9 +254,9 @@ fn wildcard_end(version: &str, start: &str) -> String {
 
 /// The versions that satisfy all comparisons of a list.
 struct Group {
-    /// Whether there is no comparison yet; then no version does.
+    /// Whether there is no comparison yet; then no version satisfies the group.
     empty: bool,
-    /// None if every version is too small.
+    /// The lower end; none if every version is too small.
     from: Option<Version>,
     to: Option<Version>,
     missing: Vec<Version>,
@@ -264,13 +264,13 @@ struct Group {
 
 impl Default for Group {
     fn default() -> Self {
-        Self { empty: true, from: Some(Version::least()), to: None, missing: Vec::new() }
+        Self { empty: true, from: Some(Version::minimum()), to: None, missing: Vec::new() }
     }
 }
 
 impl Group {
     fn add(&mut self, part: &str) -> Result<(), RangeError> {
-        let (comparator, version) = comparison(part)?;
+        let (comparator, version) = parse_comparison(part)?;
         self.empty = false;
         match comparator {
             ">" => self.at_least(version.successor()),
@@ -287,7 +287,7 @@ impl Group {
     }
 
     fn at_least(&mut self, from: Option<Version>) {
-        // None is above everything here.
+        // None is above all versions here.
         self.from = self.from.take().and_then(|old| Some(old.max(from?)));
     }
 
@@ -304,12 +304,12 @@ impl Group {
         if self.missing.is_empty() {
             return set;
         }
-        set.difference(&IntervalSet::union_of(self.missing.into_iter().map(IntervalSet::exactly)))
+        set.difference(&IntervalSet::union_all(self.missing.into_iter().map(IntervalSet::single)))
     }
 }
 
-/// Reads a comparison.
-fn comparison(part: &str) -> Result<(&str, Version), RangeError> {
+/// Parses a comparison.
+fn parse_comparison(part: &str) -> Result<(&str, Version), RangeError> {
     let (comparator, text) = split(part)?;
     if !matches!(comparator, "" | "=" | "==" | "!" | "!=" | ">" | ">=" | "<" | "<=") {
         return Err(RangeError::Comparator {
@@ -332,12 +332,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn holds(range: &str, version: &str) -> bool {
+    fn contains(range: &str, version: &str) -> bool {
         Range::parse(range).unwrap().contains(&parse_strict(version).unwrap())
     }
 
     #[test]
-    fn ranges_hold_what_the_original_says() {
+    fn ranges_contain_the_same_versions_as_upstream() {
         for (range, inside, outside) in [
             ("1.2.3", "1.2.3 1.2.3+x", "1.2.4 1.2.3-a"),
             ("= 1.2.3", "1.2.3", "1.2.2"),
@@ -361,16 +361,16 @@ mod tests {
             (">=0.0.0-0", "0.0.0-0 9.9.9", ""),
         ] {
             for version in inside.split_whitespace() {
-                assert!(holds(range, version), "{version} should be in {range}");
+                assert!(contains(range, version), "{version} should be in {range}");
             }
             for version in outside.split_whitespace() {
-                assert!(!holds(range, version), "{version} should not be in {range}");
+                assert!(!contains(range, version), "{version} should not be in {range}");
             }
         }
     }
 
     #[test]
-    fn what_is_passed_over_can_be_asked_for() {
+    fn ignored_parts_lists_what_the_parser_ignores() {
         for (range, dropped) in [
             (">=1.0.0 <2.0.0", &[][..]),
             ("> 1.0.0  || 2.x", &[]),
@@ -379,12 +379,12 @@ mod tests {
             ("* x", &["*", "x"]),
             ("é >=1.0.0", &[]),
         ] {
-            assert_eq!(Range::passed_over(range), dropped, "{range:?}");
+            assert_eq!(Range::ignored_parts(range), dropped, "{range:?}");
         }
     }
 
     #[test]
-    fn errors_have_the_originals_texts() {
+    fn errors_have_the_texts_of_upstream() {
         for (range, error) in [
             ("", "Last element in range is '||'"),
             (" ", "Last element in range is '||'"),

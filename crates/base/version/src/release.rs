@@ -1,49 +1,49 @@
-//! Releases: what tells bundles of one version apart.
+//! Bundle releases: they distinguish bundles of one version.
 
 use crate::version::check_prerelease;
-use crate::{ParseError, Version};
+use crate::{ParseVersionError, Version};
 use mainstay_gocompat::quote;
 use semver::Prerelease;
 use std::fmt;
 
-/// The longest release there may be, in bytes.
-const LONGEST: usize = 20;
+/// The maximum length of a release in bytes.
+const MAX_BYTES: usize = 20;
 
-/// The release of a bundle: one version, packed anew. Identifiers with dots between them, which
-/// compare as those of pre-releases do: numbers by value, and below words.
+/// The release of a bundle: its version, packaged again. It has identifiers with dots between them,
+/// which compare as those of pre-releases do: numbers by value, and below words.
 ///
-/// As an `Option`, the order is that of catalogs: no release comes before any.
+/// As an `Option`, the order is that of catalogs: no release sorts before any release.
 ///
 /// ```
-/// use mainstay_version::{Release, parse_strict};
+/// use mainstay_version::{BundleRelease, parse_strict};
 ///
-/// let of = |text| Release::of(&parse_strict(text).unwrap());
+/// let of = |text| BundleRelease::of(&parse_strict(text).unwrap());
 /// assert!(of("1.0.0+10") > of("1.0.0+9"));
 /// assert!(of("1.0.0+1") > of("1.0.0"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Release(Prerelease);
+pub struct BundleRelease(Prerelease);
 
-impl Release {
+impl BundleRelease {
     /// Reads a release: at most 20 bytes, identifiers of letters, digits and hyphens, numbers
     /// without leading zeros.
-    pub fn parse(text: &str) -> Result<Self, ReleaseError> {
-        if text.len() > LONGEST {
-            return Err(ReleaseError::TooLong(text.to_owned()));
+    pub fn parse(text: &str) -> Result<Self, ParseReleaseError> {
+        if text.len() > MAX_BYTES {
+            return Err(ParseReleaseError::TooLong(text.to_owned()));
         }
-        let faults: Vec<(usize, ParseError)> = text
+        let errors: Vec<(usize, ParseVersionError)> = text
             .split('.')
             .enumerate()
             .filter_map(|(segment, part)| Some((segment, check_prerelease(part).err()?)))
             .collect();
         match Prerelease::new(text) {
-            Ok(release) if faults.is_empty() => Ok(Self(release)),
-            _ => Err(ReleaseError::Segments { text: text.to_owned(), faults }),
+            Ok(release) if errors.is_empty() => Ok(Self(release)),
+            _ => Err(ParseReleaseError::Segments { text: text.to_owned(), errors }),
         }
     }
 
-    /// The release that stands in the build metadata of a version, where bundles without a field
-    /// for it keep it. None if there is no metadata, or if it cannot be read as a release.
+    /// The release in the build metadata of a version, where bundles without a release field have it.
+    /// None without metadata, or if it is not a valid release.
     pub fn of(version: &Version) -> Option<Self> {
         let build = version.as_semver().build.as_str();
         if build.is_empty() { None } else { Self::parse(build).ok() }
@@ -55,7 +55,7 @@ impl Release {
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for BundleRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -63,22 +63,22 @@ impl fmt::Display for Release {
 
 /// The text is not a release.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReleaseError {
-    /// It is longer than 20 bytes.
-    #[error("invalid release {}: exceeds maximum length of {LONGEST} characters", quote(.0))]
+pub enum ParseReleaseError {
+    /// The text is longer than 20 bytes.
+    #[error("invalid release {}: exceeds maximum length of {MAX_BYTES} characters", quote(.0))]
     TooLong(String),
-    /// Some of its identifiers cannot be read.
-    #[error("invalid release {}: {}", quote(.text), lines(.faults))]
+    /// Some identifiers are invalid.
+    #[error("invalid release {}: {}", quote(.text), segment_lines(.errors))]
     Segments {
         /// The release as written.
         text: String,
-        /// Which of its identifiers, from 0, and what is wrong with each.
-        faults: Vec<(usize, ParseError)>,
+        /// The invalid identifiers, by position from 0, with the error of each.
+        errors: Vec<(usize, ParseVersionError)>,
     },
 }
 
-fn lines(faults: &[(usize, ParseError)]) -> String {
-    let lines: Vec<_> = faults.iter().map(|(at, why)| format!("segment {at}: {why}")).collect();
+fn segment_lines(errors: &[(usize, ParseVersionError)]) -> String {
+    let lines: Vec<_> = errors.iter().map(|(at, why)| format!("segment {at}: {why}")).collect();
     lines.join("\n")
 }
 
@@ -88,9 +88,10 @@ mod tests {
     use crate::parse_strict;
 
     #[test]
-    fn releases_compare_as_pre_releases_do_and_none_is_least() {
+    fn releases_compare_as_pre_releases_and_none_is_the_smallest() {
         let ascending = ["", "0", "1", "2", "10", "10.0", "10.a", "a", "a.1", "b"];
-        let releases: Vec<_> = ascending.iter().map(|text| Release::parse(text).ok()).collect();
+        let releases: Vec<_> =
+            ascending.iter().map(|text| BundleRelease::parse(text).ok()).collect();
         assert_eq!(releases[0], None);
         for pair in releases.windows(2) {
             assert!(pair[0] < pair[1], "{pair:?}");
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn build_metadata_counts_where_it_is_a_release() {
+    fn build_metadata_counts_if_it_is_a_valid_release() {
         for (version, release) in [
             ("1.0.0", None),
             ("1.0.0+1", Some("1")),
@@ -107,13 +108,13 @@ mod tests {
             ("1.0.0+123456789.123456789", Some("123456789.123456789")),
             ("1.0.0+123456789.123456789.1", None),
         ] {
-            let found = Release::of(&parse_strict(version).unwrap());
-            assert_eq!(found.as_ref().map(Release::as_str), release, "{version}");
+            let found = BundleRelease::of(&parse_strict(version).unwrap());
+            assert_eq!(found.as_ref().map(BundleRelease::as_str), release, "{version}");
         }
     }
 
     #[test]
-    fn what_is_no_release_is_refused_with_the_reason() {
+    fn invalid_releases_fail_with_the_texts_of_upstream() {
         for (text, why) in [
             ("", r#"invalid release "": segment 0: Prerelease is empty"#),
             (
@@ -133,7 +134,7 @@ mod tests {
                 r#"invalid release "123456789012345678901": exceeds maximum length of 20 characters"#,
             ),
         ] {
-            assert_eq!(Release::parse(text).unwrap_err().to_string(), why);
+            assert_eq!(BundleRelease::parse(text).unwrap_err().to_string(), why);
         }
     }
 }

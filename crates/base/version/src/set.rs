@@ -1,15 +1,15 @@
-//! Sets of versions that tell releases and pre-releases apart.
+//! Version sets with separate lists for releases and pre-releases.
 
 use crate::{Interval, IntervalSet, Version};
 
-/// A set of versions, given by what it says about releases and what it says about pre-releases.
+/// A set of versions: one list of intervals for releases and one for pre-releases.
 ///
-/// Ranges of catalogs treat both alike, constraints of extensions do not: `>=1.0.0` there holds
-/// `2.0.0` but not `2.0.0-rc.1`. Such a set is no list of intervals; a pair of lists it is, and all
-/// algebra works on each of the two alone.
+/// Ranges of catalogs treat both alike, constraints of extensions do not: `>=1.0.0` there contains
+/// `2.0.0` but not `2.0.0-rc.1`. Such a set is not one list of intervals but a pair of lists. All
+/// operations work on each list alone.
 ///
-/// Equal sets are equal values, and the set is empty only if there is no version in it at all: the
-/// ends of the first list are releases, those of the second are pre-releases.
+/// Equal sets are equal values, and only a set without versions is empty: the ends of the first list are
+/// releases, those of the second are pre-releases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VersionSet {
     releases: IntervalSet,
@@ -19,62 +19,65 @@ pub struct VersionSet {
 impl VersionSet {
     /// The releases of one set and the pre-releases of another.
     pub fn new(releases: IntervalSet, prereleases: IntervalSet) -> Self {
-        Self { releases: between_releases(releases), prereleases: between_prereleases(prereleases) }
+        Self {
+            releases: with_release_ends(releases),
+            prereleases: with_prerelease_ends(prereleases),
+        }
     }
 
-    /// No version.
+    /// The empty set.
     pub const fn none() -> Self {
         Self { releases: IntervalSet::none(), prereleases: IntervalSet::none() }
     }
 
-    /// Every version.
+    /// The set of all versions.
     pub fn all() -> Self {
         IntervalSet::all().into()
     }
 
-    /// What the set says about releases: intervals from a release up to a release. What lies
-    /// between them and is no release does not count.
+    /// The releases of the set, as intervals between releases. Pre-releases in these intervals do not
+    /// count.
     pub const fn releases(&self) -> &IntervalSet {
         &self.releases
     }
 
-    /// What the set says about pre-releases: intervals from a pre-release up to a pre-release. What
-    /// lies between them and is a release does not count.
+    /// The pre-releases of the set, as intervals between pre-releases. Releases in these intervals do
+    /// not count.
     pub const fn prereleases(&self) -> &IntervalSet {
         &self.prereleases
     }
 
     /// The list that decides about a version.
-    fn about(&self, version: &Version) -> &IntervalSet {
+    fn list_for(&self, version: &Version) -> &IntervalSet {
         if version.is_prerelease() { &self.prereleases } else { &self.releases }
     }
 
-    /// Whether the version is inside.
+    /// Whether the set contains the version.
     pub fn contains(&self, version: &Version) -> bool {
-        self.about(version).contains(version)
+        self.list_for(version).contains(version)
     }
 
-    /// Whether no version is inside.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.releases.is_empty() && self.prereleases.is_empty()
     }
 
-    /// The versions that are in one of the sets at least.
+    /// The versions in at least one of the sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        self.each(other, IntervalSet::union)
+        self.combine(other, IntervalSet::union)
     }
 
-    /// The versions that are in both sets.
+    /// The versions in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.each(other, IntervalSet::intersection)
+        self.combine(other, IntervalSet::intersection)
     }
 
-    /// The versions that are in this set and not in the other.
+    /// The versions in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.each(other, IntervalSet::difference)
+        self.combine(other, IntervalSet::difference)
     }
 
     /// The versions that are not in the set.
@@ -83,17 +86,17 @@ impl VersionSet {
         Self::new(self.releases.complement(), self.prereleases.complement())
     }
 
-    /// Whether every version of this set is in the other.
+    /// Whether the other set contains every version of this one.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.releases.is_subset(&other.releases) && self.prereleases.is_subset(&other.prereleases)
     }
 
-    /// Whether a version is in both sets.
+    /// Whether at least one version is in both sets.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.releases.overlaps(&other.releases) || self.prereleases.overlaps(&other.prereleases)
     }
 
-    /// The items whose versions are inside, of a list that ascends by version.
+    /// The items whose versions are in the set, of a list in ascending order of versions.
     pub fn select<'a, T>(
         &self,
         ascending: &'a [T],
@@ -107,8 +110,12 @@ impl VersionSet {
             .filter(move |item| self.contains(version(item)))
     }
 
-    fn each(&self, other: &Self, operation: fn(&IntervalSet, &IntervalSet) -> IntervalSet) -> Self {
-        // Complements have ends of their own kind at the bottom only.
+    fn combine(
+        &self,
+        other: &Self,
+        operation: fn(&IntervalSet, &IntervalSet) -> IntervalSet,
+    ) -> Self {
+        // The lowest end of a complement may be of the other kind; `new` corrects it.
         Self::new(
             operation(&self.releases, &other.releases),
             operation(&self.prereleases, &other.prereleases),
@@ -122,9 +129,9 @@ impl From<IntervalSet> for VersionSet {
     }
 }
 
-/// The set that holds the same releases and has releases as its ends.
-fn between_releases(set: IntervalSet) -> IntervalSet {
-    // The first release from here on: behind a pre-release its own release.
+/// The set with the same releases, and with releases as its ends.
+fn with_release_ends(set: IntervalSet) -> IntervalSet {
+    // The first release at or above a version: for a pre-release, its own release.
     let release =
         |version: Version| if version.is_prerelease() { version.release() } else { version };
     IntervalSet::ascending(
@@ -133,9 +140,9 @@ fn between_releases(set: IntervalSet) -> IntervalSet {
     )
 }
 
-/// The set that holds the same pre-releases and has pre-releases as its ends.
-fn between_prereleases(set: IntervalSet) -> IntervalSet {
-    // The first pre-release from here on: behind a release its successor, if it has one.
+/// The set with the same pre-releases, and with pre-releases as its ends.
+fn with_prerelease_ends(set: IntervalSet) -> IntervalSet {
+    // The first pre-release at or above a version: for a release, its successor, if it has one.
     let prerelease = |version: Version| {
         if version.is_prerelease() { Some(version) } else { version.successor() }
     };

@@ -20,7 +20,7 @@ impl Version {
         Self(semver::Version::new(major, minor, patch))
     }
 
-    /// The same version in the common type, whose `Ord` also looks at build metadata.
+    /// The same version as a `semver::Version`, whose `Ord` also compares build metadata.
     pub const fn as_semver(&self) -> &semver::Version {
         &self.0
     }
@@ -43,23 +43,23 @@ impl Version {
     }
 
     /// The smallest version with the same three numbers, the pre-release `-0`.
-    pub(crate) fn first(&self) -> Self {
+    pub(crate) fn first_prerelease(&self) -> Self {
         Self(semver::Version { pre: zero(), ..self.release().0 })
     }
 
     /// The smallest version of all, `0.0.0-0`.
-    pub fn least() -> Self {
-        Self::new(0, 0, 0).first()
+    pub fn minimum() -> Self {
+        Self::new(0, 0, 0).first_prerelease()
     }
 
-    /// The smallest version above this one; none above the greatest of all.
+    /// The smallest version above this one; none for the greatest version.
     ///
-    /// A pre-release is followed by itself with `.0` behind it, a release by the pre-release `-0`
-    /// of its next patch.
+    /// The successor of a pre-release has `.0` appended. That of a release is the pre-release `-0` of the
+    /// next patch.
     pub fn successor(&self) -> Option<Self> {
         let semver::Version { major, minor, patch, ref pre, .. } = self.0;
         if !pre.is_empty() {
-            // Digits behind a dot keep a valid pre-release valid.
+            // A pre-release stays valid with `.0` appended.
             let pre = Prerelease::new(&format!("{pre}.0")).ok()?;
             return Some(Self(semver::Version {
                 pre,
@@ -73,11 +73,11 @@ impl Version {
         } else {
             Self::new(major.checked_add(1)?, 0, 0)
         };
-        Some(next.first())
+        Some(next.first_prerelease())
     }
 
-    /// The greatest version below this one, if there is one that people would write: the release
-    /// before `1.2.4-0` and the pre-release before `1.2.4-rc.0`. Before most versions there is none.
+    /// The greatest version below this one: the release before `1.2.4-0` and the pre-release before
+    /// `1.2.4-rc.0`. Most versions have none.
     pub(crate) fn predecessor(&self) -> Option<Self> {
         let semver::Version { major, minor, patch, ref pre, .. } = self.0;
         if *pre == zero() {
@@ -88,7 +88,7 @@ impl Version {
     }
 }
 
-/// The pre-release `0`, the smallest there is.
+/// The pre-release `0`, the smallest one.
 fn zero() -> Prerelease {
     Prerelease::new("0").unwrap_or(Prerelease::EMPTY)
 }
@@ -137,16 +137,16 @@ impl Hash for Version {
     }
 }
 
-/// The text is not a semantic version. Displays the original's texts.
+/// The text is not a semantic version. Displays upstream's texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
+pub enum ParseVersionError {
     /// The text is empty.
     #[error("Version string empty")]
     Empty,
     /// There are fewer than three parts.
     #[error("No Major.Minor.Patch elements found")]
     Parts,
-    /// A short version has something behind its numbers.
+    /// A version with fewer than three numbers has a pre-release or build metadata.
     #[error("Short version cannot contain PreRelease/Build meta data")]
     Short,
     /// One of the three numbers has other characters than digits.
@@ -188,14 +188,14 @@ pub enum ParseError {
     BuildCharacters(String),
 }
 
-/// Reads `major.minor.patch[-pre][+build]`, nothing less and nothing around it.
-pub fn parse_strict(text: &str) -> Result<Version, ParseError> {
+/// Parses exactly `major.minor.patch[-pre][+build]`.
+pub fn parse_strict(text: &str) -> Result<Version, ParseVersionError> {
     if text.is_empty() {
-        return Err(ParseError::Empty);
+        return Err(ParseVersionError::Empty);
     }
     let mut parts = text.splitn(3, '.');
     let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(ParseError::Parts);
+        return Err(ParseVersionError::Parts);
     };
     let major = number(major, "major", "Major")?;
     let minor = number(minor, "minor", "Minor")?;
@@ -213,27 +213,28 @@ pub fn parse_strict(text: &str) -> Result<Version, ParseError> {
     }
     for part in build.into_iter().flat_map(|build| build.split('.')) {
         if part.is_empty() {
-            return Err(ParseError::BuildEmpty);
+            return Err(ParseVersionError::BuildEmpty);
         }
         if !is_alphanumeric(part) {
-            return Err(ParseError::BuildCharacters(part.to_owned()));
+            return Err(ParseVersionError::BuildCharacters(part.to_owned()));
         }
     }
-    // Both were checked above by the same rules.
+    // The loops above checked both by the same rules.
     let pre = pre.unwrap_or_default();
     let build = build.unwrap_or_default();
     Ok(Version(semver::Version {
         major,
         minor,
         patch,
-        pre: Prerelease::new(pre).map_err(|_| ParseError::PrereleaseCharacters(pre.to_owned()))?,
+        pre: Prerelease::new(pre)
+            .map_err(|_| ParseVersionError::PrereleaseCharacters(pre.to_owned()))?,
         build: BuildMetadata::new(build)
-            .map_err(|_| ParseError::BuildCharacters(build.to_owned()))?,
+            .map_err(|_| ParseVersionError::BuildCharacters(build.to_owned()))?,
     }))
 }
 
-/// Reads what people write: blanks around it, a `v` before it, missing numbers, leading zeros.
-pub fn parse_tolerant(text: &str) -> Result<Version, ParseError> {
+/// Parses a version and tolerates blanks around it, a leading `v`, missing numbers and leading zeros.
+pub fn parse_tolerant(text: &str) -> Result<Version, ParseVersionError> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);
     let parts = || text.splitn(3, '.');
@@ -243,13 +244,13 @@ pub fn parse_tolerant(text: &str) -> Result<Version, ParseError> {
             return parse_strict(text);
         }
     } else if parts().last().is_some_and(|last| last.contains(['+', '-'])) {
-        return Err(ParseError::Short);
+        return Err(ParseVersionError::Short);
     }
     let full: Vec<_> = parts().map(without_zeros).chain(["0".into(), "0".into()]).take(3).collect();
     parse_strict(&full.join("."))
 }
 
-/// A part of a version that begins with a digit and with no zero too many.
+/// A part of a version without superfluous leading zeros; it begins with a digit.
 fn without_zeros(part: &str) -> Cow<'_, str> {
     if part.len() < 2 {
         return part.into();
@@ -262,36 +263,36 @@ fn without_zeros(part: &str) -> Cow<'_, str> {
     }
 }
 
-fn number(text: &str, part: &'static str, title: &'static str) -> Result<u64, ParseError> {
+fn number(text: &str, part: &'static str, title: &'static str) -> Result<u64, ParseVersionError> {
     if !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(ParseError::NotANumber { part, text: text.to_owned() });
+        return Err(ParseVersionError::NotANumber { part, text: text.to_owned() });
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(ParseError::LeadingZero { part: title, text: text.to_owned() });
+        return Err(ParseVersionError::LeadingZero { part: title, text: text.to_owned() });
     }
     if text.is_empty() {
-        return Err(ParseError::NoDigits(text.to_owned()));
+        return Err(ParseVersionError::NoDigits(text.to_owned()));
     }
-    text.parse().map_err(|_| ParseError::TooLarge(text.to_owned()))
+    text.parse().map_err(|_| ParseVersionError::TooLarge(text.to_owned()))
 }
 
-pub(crate) fn check_prerelease(part: &str) -> Result<(), ParseError> {
+pub(crate) fn check_prerelease(part: &str) -> Result<(), ParseVersionError> {
     if part.is_empty() {
-        return Err(ParseError::PrereleaseEmpty);
+        return Err(ParseVersionError::PrereleaseEmpty);
     }
     if part.bytes().all(|b| b.is_ascii_digit()) {
         if part.len() > 1 && part.starts_with('0') {
-            return Err(ParseError::PrereleaseLeadingZero(part.to_owned()));
+            return Err(ParseVersionError::PrereleaseLeadingZero(part.to_owned()));
         }
         return match part.parse::<u64>() {
             Ok(_) => Ok(()),
-            Err(_) => Err(ParseError::TooLarge(part.to_owned())),
+            Err(_) => Err(ParseVersionError::TooLarge(part.to_owned())),
         };
     }
     if is_alphanumeric(part) {
         Ok(())
     } else {
-        Err(ParseError::PrereleaseCharacters(part.to_owned()))
+        Err(ParseVersionError::PrereleaseCharacters(part.to_owned()))
     }
 }
 
@@ -304,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strict_refuses_with_the_originals_texts() {
+    fn parse_strict_fails_with_the_texts_of_upstream() {
         for (text, error) in [
             ("", "Version string empty"),
             ("1.0", "No Major.Minor.Patch elements found"),
@@ -334,14 +335,14 @@ mod tests {
     }
 
     #[test]
-    fn strict_keeps_what_it_read() {
+    fn a_strictly_parsed_version_displays_its_text() {
         for text in ["1.2.3", "0.0.0-0", "1.0.0-rc.1+b.01", "1.0.0+a-b", "1.2.3--x"] {
             assert_eq!(parse_strict(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn tolerant_fills_in_and_trims() {
+    fn parse_tolerant_completes_and_trims() {
         for (text, version) in [
             (" v1.4 ", "1.4.0"),
             ("1", "1.0.0"),
@@ -353,9 +354,9 @@ mod tests {
         ] {
             assert_eq!(parse_tolerant(text).unwrap().to_string(), version, "{text}");
         }
-        assert_eq!(parse_tolerant("1.2-a"), Err(ParseError::Short));
-        assert!(matches!(parse_tolerant("vv1.0.0"), Err(ParseError::NotANumber { .. })));
-        assert_eq!(parse_tolerant(""), Err(ParseError::NoDigits(String::new())));
+        assert_eq!(parse_tolerant("1.2-a"), Err(ParseVersionError::Short));
+        assert!(matches!(parse_tolerant("vv1.0.0"), Err(ParseVersionError::NotANumber { .. })));
+        assert_eq!(parse_tolerant(""), Err(ParseVersionError::NoDigits(String::new())));
     }
 
     #[test]
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn successors_are_direct() {
+    fn a_successor_is_the_next_version() {
         for (version, next) in [
             ("1.2.3", "1.2.4-0"),
             ("1.2.3-rc", "1.2.3-rc.0"),

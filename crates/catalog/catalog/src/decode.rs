@@ -13,7 +13,7 @@ use crate::{
 use mainstay_gocompat::decode_base64;
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::DeclaredType;
-use mainstay_version::{ParseError, Version, parse_strict};
+use mainstay_version::{ParseVersionError, Version, parse_strict};
 use serde_json::{Map, Value};
 
 /// The facts of a document, by schema.

@@ -20,7 +20,7 @@ use crate::{
     read::DecodedBlob,
     rule::CatalogRule,
 };
-use mainstay_files::{Draft, Durability};
+use mainstay_files::{AtomicFile, Durability};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -145,7 +145,7 @@ impl Catalog {
             for (_, compressed) in &stored {
                 hash.update(&compressed.stored);
             }
-            let mut draft = Draft::begin(path)?;
+            let mut draft = AtomicFile::create(path)?;
             let mut out = BufWriter::new(&mut draft);
             for part in [&MAGIC[..], &hash.finalize(), &length, &table] {
                 out.write_all(part)?;

@@ -3,7 +3,7 @@
 use crate::migration_level::gvk;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{json_fault, json_stream_fault, property_fault};
-use mainstay_gocompat::json::{Html, Numbers, Writer, quoted};
+use mainstay_gocompat::json::{Html, JsonWriter, Numbers, quoted};
 use mainstay_gocompat::quote;
 use mainstay_gocompat::sort_slice;
 use mainstay_gocompat::values::json_kind;
@@ -286,7 +286,7 @@ fn compact(text: &str) -> String {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len());
-    Writer::compact(&mut out, Html::Plain, Numbers::Float).raw(text);
+    JsonWriter::compact(&mut out, Html::Plain, Numbers::Float).raw(text);
     out
 }
 

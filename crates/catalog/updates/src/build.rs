@@ -3,7 +3,7 @@
 use crate::chain::chain;
 use crate::graph::{Graph, GraphBundle, GraphChannel, GraphEntry, SkipRange};
 use mainstay_catalog::Package;
-use mainstay_version::{IntervalSet, Range, Release, Version, parse_tolerant};
+use mainstay_version::{BundleRelease, IntervalSet, Range, Version, parse_tolerant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl Graph {
             let node = GraphBundle {
                 name: bundle.name.clone(),
                 version: Some(bundle.version.clone()),
-                release: own_release.or_else(|| Release::of(&bundle.version)),
+                release: own_release.or_else(|| BundleRelease::of(&bundle.version)),
                 deprecation: bundle.deprecation.clone(),
                 withdrawn: bundle.properties_of("olm.deprecated").next().is_some(),
             };
@@ -110,7 +110,7 @@ impl GraphBuilder {
     pub fn bundle(mut self, name: &str, version: &str) -> Self {
         let version: Option<Version> = parse_tolerant(version).ok();
         let bundle = self.bundle_mut(name);
-        bundle.release = version.as_ref().and_then(Release::of);
+        bundle.release = version.as_ref().and_then(BundleRelease::of);
         bundle.version = version;
         self
     }
@@ -119,7 +119,7 @@ impl GraphBuilder {
     /// counts as none.
     #[must_use]
     pub fn release(mut self, name: &str, release: &str) -> Self {
-        self.bundle_mut(name).release = Release::parse(release).ok();
+        self.bundle_mut(name).release = BundleRelease::parse(release).ok();
         self
     }
 

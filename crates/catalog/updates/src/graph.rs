@@ -56,7 +56,7 @@ pub struct GraphBundle {
     /// Its version, if it can be read.
     pub version: Option<Version>,
     /// Its release: orders bundles of one version for extensions.
-    pub release: Option<Release>,
+    pub release: Option<BundleRelease>,
     /// The deprecation message of the bundle, if the catalog deprecates it.
     pub deprecation: Option<Arc<str>>,
     /// Whether it has the property `olm.deprecated`: OLM classic keeps its place in the chain but

@@ -108,7 +108,7 @@ impl<'g> GraphView<'g> {
         }
         level.sort_unstable();
         let mut unvisited = Versions::of(bundles);
-        let mut same: HashMap<(&Version, Option<&Release>), Vec<usize>> = HashMap::new();
+        let mut same: HashMap<(&Version, Option<&BundleRelease>), Vec<usize>> = HashMap::new();
         if self.semantics == Semantics::Extension {
             for (place, bundle) in bundles.iter().enumerate() {
                 if let Some(version) = &bundle.version {

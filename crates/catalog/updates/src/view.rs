@@ -4,7 +4,7 @@
 use crate::chain::ChannelOrderError;
 use crate::graph::{Edge, Graph, GraphBundle, GraphChannel, GraphEntry};
 use crate::ranges::first_two;
-use mainstay_version::{Release, Version};
+use mainstay_version::{BundleRelease, Version};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ pub struct InstalledBundle<'a> {
     /// Its version; without one, no range holds it.
     pub version: Option<&'a Version>,
     /// Its release, which counts for extensions only.
-    pub release: Option<Release>,
+    pub release: Option<BundleRelease>,
 }
 
 impl<'a> InstalledBundle<'a> {
     /// A bundle of that name and version, with the release in the build metadata of the version.
     pub fn new(name: &'a str, version: Option<&'a Version>) -> Self {
-        Self { name, version, release: version.and_then(Release::of) }
+        Self { name, version, release: version.and_then(BundleRelease::of) }
     }
 }
 

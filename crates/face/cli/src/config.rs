@@ -252,7 +252,7 @@ fn check_data_folder(
     })?;
     if folder.exists() && !folder.is_dir() {
         return Err(Cause::new("the data folder is a file")
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy("name a folder with --data-dir DIR"));
     }
     Ok(folder)
@@ -289,7 +289,7 @@ impl Demo {
 fn read_certificates(file: &Path) -> Result<String, Cause> {
     let refused = |why: String| {
         Cause::new("the file of --trusted-ca cannot be used")
-            .at(Place::file(file))
+            .at(FileLocation::file(file))
             .because(Cause::new(why))
             .remedy("name a file with certificates in PEM")
     };
@@ -326,7 +326,7 @@ fn parse_catalog(text: &str) -> Result<ServedFolder, Cause> {
     let folder = if mainstay_database::is_database(path) {
         path.canonicalize().map_err(|error| {
             Cause::new(format!("the database cannot be opened: {}", reason(&error)))
-                .at(Place::file(path))
+                .at(FileLocation::file(path))
         })?
     } else {
         check_catalog_folder(path)?
@@ -350,7 +350,7 @@ fn parse_image(text: &str) -> Result<ImageSource, Cause> {
     }
     let path = Path::new(path).canonicalize().map_err(|error| {
         Cause::new(format!("the image {reference} cannot be opened: {}", reason(&error)))
-            .at(Place::file(path))
+            .at(FileLocation::file(path))
             .remedy("name a bundle folder, a catalog folder or database, an OCI layout or an image archive")
     })?;
     Ok(ImageSource { reference, path })
@@ -358,7 +358,9 @@ fn parse_image(text: &str) -> Result<ImageSource, Cause> {
 
 fn check_catalog_folder(folder: &Path) -> Result<PathBuf, Cause> {
     let refuse = |why: String| {
-        Cause::new(why).at(Place::file(folder)).remedy("name the folder of a file-based catalog")
+        Cause::new(why)
+            .at(FileLocation::file(folder))
+            .remedy("name the folder of a file-based catalog")
     };
     match folder.canonicalize() {
         Ok(real) if real.is_dir() => Ok(real),
@@ -373,7 +375,7 @@ fn check_kubeconfig(path: Option<PathBuf>) -> Result<Option<PathBuf>, Cause> {
     let Some(path) = path else { return Ok(None) };
     if path.is_dir() {
         return Err(Cause::new("the kubeconfig path is a folder")
-            .at(Place::file(path))
+            .at(FileLocation::file(path))
             .remedy("name a file with --kubeconfig PATH"));
     }
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -381,7 +383,7 @@ fn check_kubeconfig(path: Option<PathBuf>) -> Result<Option<PathBuf>, Cause> {
         && !parent.is_dir()
     {
         return Err(Cause::new("the folder of the kubeconfig does not exist")
-            .at(Place::file(parent))
+            .at(FileLocation::file(parent))
             .remedy("create it, or name another file with --kubeconfig PATH"));
     }
     Ok(Some(path))
@@ -431,7 +433,7 @@ pub(crate) fn scratch_folder(variable: &dyn Fn(&str) -> Option<String>) -> PathB
 /// user can access it, or the folder for temporary files.
 pub fn runtime_folder() -> PathBuf {
     environment("XDG_RUNTIME_DIR")
-        .filter(|folder| folder.is_absolute() && mainstay_files::is_private(folder))
+        .filter(|folder| folder.is_absolute() && mainstay_files::is_private_folder(folder))
         .unwrap_or_else(std::env::temp_dir)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::args::Profile;
 use crate::config::reason;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_object::Object;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl DefaultCatalogs {
 /// Reads the manifests in a folder.
 fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
     let refuse = |file: &Path, why: String| {
-        Cause::new("--default-sources").at(Place::file(file)).because(Cause::new(why)).remedy(
+        Cause::new("--default-sources").at(FileLocation::file(file)).because(Cause::new(why)).remedy(
             "write `none`, `profile`, or the folder of manifests of CatalogSources, such as ./defaults",
         )
     };

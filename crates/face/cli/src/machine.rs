@@ -132,7 +132,7 @@ fn cluster_credentials_files(lookup: Lookup<'_>) -> Vec<PathBuf> {
     logins
         .map(|path| login_file(path))
         .filter(|file| {
-            file.parent().is_some_and(mainstay_files::is_private)
+            file.parent().is_some_and(mainstay_files::is_private_folder)
                 && mainstay_files::open(file).is_ok()
         })
         .collect()

@@ -15,7 +15,7 @@ use crate::resolve::{self, CommandIo};
 use clap::Args;
 use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_explain::{
     CLUSTER_WIDE_KINDS, ClusterObjects, ExplainedKind, ExplainedObject, Explanation, HiddenKind,
     NAMESPACE_KINDS, explain, namespaces_of_events,
@@ -226,7 +226,10 @@ fn read_state(
     objects: &mut Vec<Object>,
 ) -> Result<(), CommandFailure> {
     let text = resolve::read_text(io, file)?;
-    let place = |line| Place { line, ..Place::file(if file == "-" { "<stdin>" } else { file }) };
+    let place = |line| FileLocation {
+        line,
+        ..FileLocation::file(if file == "-" { "<stdin>" } else { file })
+    };
     let refuse = |line, why: &str| {
         CommandFailure::usage(
             Cause::new(escape_controls(why))

@@ -6,7 +6,7 @@
 
 use crate::embedded::{Settings, io};
 use mainstay_api::resources::CATALOG_SOURCE;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::config::Data;
 use mainstay_client::Cluster;
 use mainstay_files::Durability;
@@ -90,7 +90,7 @@ fn write(file: &Path, catalogs: &CatalogFolders) -> Result<(), Cause> {
         .and_then(|text| mainstay_files::replace(file, &text, Durability::Process));
     result.map_err(|error| {
         Cause::new("the list of catalogs cannot be written")
-            .at(Place::file(file))
+            .at(FileLocation::file(file))
             .because(io(&error))
     })
 }

@@ -1,7 +1,7 @@
 //! Data folder: opening its store, and reporting the store's state.
 
 use crate::embedded::{Settings, chain};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::config::Data;
 use mainstay_clock::Clock;
 use mainstay_store::{EngineError, OpenError, Recovery, Repair, Store};
@@ -25,7 +25,7 @@ pub(crate) async fn open(
         let folder = folder.clone();
         let data = data.clone();
         move || -> Result<_, OpenError> {
-            let claim = mainstay_files::claim_data(&data);
+            let claim = mainstay_files::claim_data_folder(&data);
             let warning =
                 claim.map_err(|source| OpenError::Io { attempt: "use", path: data, source })?;
             let lost = if repair { Some(Store::repair(&folder)?) } else { None };
@@ -87,7 +87,7 @@ pub(crate) fn unwritable(folder: &Path, error: &EngineError) -> Cause {
         "check the disk of the folder, or choose another with --data-dir DIR"
     };
     Cause::new("the data folder cannot be written")
-        .at(Place::file(folder))
+        .at(FileLocation::file(folder))
         .because(chain(error))
         .remedy(remedy)
 }

@@ -90,9 +90,9 @@ fn interrupted() -> Cause {
 /// The temporary folder of the demo, which will hold the administrator's key.
 fn work_folder() -> Result<PrivateFolder, Cause> {
     let parent = runtime_folder();
-    PrivateFolder::make_in(&parent, "mainstay-demo-").map_err(|error| {
+    PrivateFolder::create_in(&parent, "mainstay-demo-").map_err(|error| {
         Cause::new("the demo's folder cannot be made")
-            .at(Place::file(parent))
+            .at(FileLocation::file(parent))
             .because(Cause::new(mainstay_cli::config::reason(&error)))
             .remedy("name another folder for temporary files with TMPDIR")
     })

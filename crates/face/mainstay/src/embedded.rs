@@ -14,7 +14,7 @@ use crate::{
 use mainstay_apiserver::{ApiServer, audit};
 use mainstay_auth::Identity;
 use mainstay_auth::pki::{Pki, PkiError};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
 use mainstay_cli::args::{CatalogModeArgument, Profile};
 use mainstay_cli::config::{
@@ -432,9 +432,9 @@ fn kubeconfig_location(settings: &Settings) -> Result<(PathBuf, Option<PrivateFo
         (None, Data::Folder(folder)) => (folder.join("kubeconfig"), None),
         (None, Data::Memory) => {
             let parent = runtime_folder();
-            let folder = PrivateFolder::make_in(&parent, "mainstay-").map_err(|error| {
+            let folder = PrivateFolder::create_in(&parent, "mainstay-").map_err(|error| {
                 Cause::new("there is no place for the kubeconfig")
-                    .at(Place::file(parent))
+                    .at(FileLocation::file(parent))
                     .because(io(&error))
                     .remedy("name a file with --kubeconfig PATH")
             })?;
@@ -457,7 +457,7 @@ fn write_kubeconfig(file: &Path, pki: &Pki, address: SocketAddr) -> Result<(), C
 fn audit_log(file: &Path) -> Result<audit::AuditLog, Cause> {
     audit::AuditLog::open(file).map_err(|error| {
         Cause::new("the audit log cannot be written")
-            .at(Place::file(file))
+            .at(FileLocation::file(file))
             .because(io(&error))
             .remedy("name a file in a folder that is there with --audit-log FILE")
     })

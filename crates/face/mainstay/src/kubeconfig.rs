@@ -9,7 +9,7 @@
 //! file of the key first.
 
 use crate::embedded::io;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_files::Durability;
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -22,10 +22,10 @@ const MAX_BYTES: u64 = 16 << 20;
 /// one. The file is replaced whole or not at all, readable by its owner only.
 pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
     let refuse = |why: Cause| {
-        Cause::new("the kubeconfig cannot be written").at(Place::file(file)).because(why)
+        Cause::new("the kubeconfig cannot be written").at(FileLocation::file(file)).because(why)
     };
     let remedy = "name another file with --kubeconfig PATH";
-    let file = mainstay_files::named_target(file);
+    let file = mainstay_files::resolve_named_file(file);
     let file = &file.map_err(|error| refuse(io(&error)).remedy(remedy))?;
     let text = match mainstay_files::read(file, MAX_BYTES) {
         Ok(bytes) if bytes.trim_ascii().is_empty() => ours.to_owned(),

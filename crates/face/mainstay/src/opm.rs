@@ -2,7 +2,7 @@
 
 use crate::Threads;
 use mainstay_clock::Clock;
-use mainstay_opm::{self as opm, Io, sdk};
+use mainstay_opm::{self as opm, CommandIo, sdk};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -23,10 +23,10 @@ enum Program {
 pub(crate) fn other_command_line() -> Option<CommandLine> {
     let mut all = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let program = all.next().unwrap_or_default();
-    if sdk::is_name(&program) {
+    if sdk::is_program_name(&program) {
         return Some(CommandLine { program: Program::OperatorSdk, arguments: all.collect() });
     }
-    let is_opm = opm::is_name(&program) || all.next().is_some_and(|first| first == "opm");
+    let is_opm = opm::is_program_name(&program) || all.next().is_some_and(|first| first == "opm");
     is_opm.then(|| CommandLine::opm(all.collect()))
 }
 
@@ -39,7 +39,7 @@ impl CommandLine {
     /// The threads that the command needs.
     pub(crate) fn threads(&self) -> Threads {
         match self.program {
-            Program::Opm if opm::serves(&self.arguments) => Threads::All,
+            Program::Opm if opm::is_server_command(&self.arguments) => Threads::All,
             Program::Opm | Program::OperatorSdk => Threads::One,
         }
     }
@@ -49,12 +49,12 @@ impl CommandLine {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let mut stderr = io::stderr();
         let terminal = stderr.is_terminal();
-        let mut io = Io {
+        let mut io = CommandIo {
             stdin: &mut io::stdin(),
             stdout: &mut stdout,
             stderr: &mut stderr,
             folder: std::env::current_dir().unwrap_or_default(),
-            alpha: opm::shows_alpha(),
+            alpha: opm::alpha_commands_enabled(),
             terminal,
             clock: Clock::system(),
             environment: &variable,

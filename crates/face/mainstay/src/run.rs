@@ -17,7 +17,7 @@ use crate::stop::StopSignals;
 use crate::subsystems::Selected;
 use crate::supervise::Startup;
 use crate::{images, layout, network, operator_hub};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_classic::{
     CatalogPods, Classic, DefaultSources, FolderCatalog, NetworkSettings, Timeouts,
 };
@@ -381,18 +381,20 @@ fn lock_data_folder(folder: &Path) -> Result<File, Cause> {
     let file = folder.join("lock");
     let refused = |error: &std::io::Error| {
         Cause::new("the data folder cannot be used")
-            .at(Place::file(&file))
+            .at(FileLocation::file(&file))
             .because(io(error))
             .remedy("check who owns the folder, or choose another with --data-dir DIR")
     };
-    if let Some(warning) = mainstay_files::claim_data(folder).map_err(|error| refused(&error))? {
+    if let Some(warning) =
+        mainstay_files::claim_data_folder(folder).map_err(|error| refused(&error))?
+    {
         tracing::warn!("{warning}");
     }
     let lock = mainstay_files::open_lock(&file).map_err(|error| refused(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(Cause::new("another process uses the data folder")
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy("end that one, or give this one a folder of its own with --data-dir DIR")),
         Err(TryLockError::Error(error)) => Err(refused(&error)),
     }

@@ -1,6 +1,6 @@
 //! Sample catalog, embedded in the binary.
 
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::path::Path;
 
 /// Folder and content of each package's file; `cargo xtask sample` writes them.
@@ -19,7 +19,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Cause> {
         std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text)).map_err(
             |error| {
                 Cause::new("the sample catalog cannot be written")
-                    .at(Place::file(&file))
+                    .at(FileLocation::file(&file))
                     .because(Cause::new(mainstay_cli::config::reason(&error)))
             },
         )?;

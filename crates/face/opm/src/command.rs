@@ -1,44 +1,44 @@
-//! What a command is: data.
+//! Commands as data: names, help, arguments, flags and action.
 
 use super::UsageError;
-use super::call::{Call, End};
-use super::flags::{Flag, Kind};
+use super::call::{Call, Failure};
+use super::flags::{Flag, FlagKind};
 use std::pin::Pin;
 
-/// A command at work.
-pub(super) type Running<'c> = Pin<Box<dyn Future<Output = Result<(), End>> + 'c>>;
+/// The future of an asynchronous action.
+pub(super) type ActionFuture<'c> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'c>>;
 
-/// What a command does.
+/// The action of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
-    /// It works with files alone.
-    Sync(fn(&mut Call<'_, '_>) -> Result<(), End>),
-    /// It waits for registries or for connections.
-    Async(for<'c, 'a, 'io> fn(&'c mut Call<'a, 'io>) -> Running<'c>),
+    /// An action that only uses files.
+    Sync(fn(&mut Call<'_, '_>) -> Result<(), Failure>),
+    /// An action that waits for registries or connections.
+    Async(for<'c, 'a, 'io> fn(&'c mut Call<'a, 'io>) -> ActionFuture<'c>),
 }
 
-/// How many arguments a command takes.
+/// The number of arguments that a command takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
-    /// It does not look.
+    /// Any number; not checked.
     Any,
-    /// None at all; what stands there was meant as a sub-command.
+    /// None; an argument counts as an unknown sub-command.
     None,
-    /// That many.
+    /// This number.
     Exactly(usize),
-    /// That many or more.
+    /// This number or more.
     AtLeast(usize),
-    /// From the one to the other.
+    /// A number in this range, inclusive.
     Between(usize, usize),
-    /// That many or fewer.
+    /// This number or fewer.
     AtMost(usize),
 }
 
 impl Arguments {
-    /// Checks what was given; `path` is what the command is called.
+    /// Checks the number of arguments; `path` is the full name of the command.
     ///
     /// # Errors
-    /// What is wrong with the number.
+    /// If the number is wrong.
     pub(super) fn check(self, given: &[String], path: &str) -> Result<(), UsageError> {
         let (first, given) = (given.first(), given.len());
         match self {
@@ -52,81 +52,79 @@ impl Arguments {
             Self::Exactly(expected) if given != expected => {
                 Err(UsageError::ArgumentCount { expected, given })
             }
-            Self::AtLeast(least) if given < least => {
-                Err(UsageError::TooFewArguments { least, given })
-            }
-            Self::AtMost(most) if given > most => Err(UsageError::TooManyArguments { most, given }),
-            Self::Between(least, most) if !(least..=most).contains(&given) => {
-                Err(UsageError::ArgumentRange { least, most, given })
+            Self::AtLeast(min) if given < min => Err(UsageError::TooFewArguments { min, given }),
+            Self::AtMost(max) if given > max => Err(UsageError::TooManyArguments { max, given }),
+            Self::Between(min, max) if !(min..=max).contains(&given) => {
+                Err(UsageError::ArgumentRange { min, max, given })
             }
             _ => Ok(()),
         }
     }
 }
 
-/// What the shell is offered as an argument when the command has no sub-commands to offer.
+/// The completion of arguments for a command without sub-commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offer {
-    /// Names of files: the shell's own way.
+pub(super) enum ArgumentCompletion {
+    /// Names of files, by the shell.
     Files,
     /// Nothing.
     Nothing,
-    /// The commands below the one that the arguments name.
+    /// The sub-commands of the command that the arguments name.
     Commands,
 }
 
-/// One command, with those below it.
+/// A command with its sub-commands.
 #[derive(Debug)]
 pub(super) struct Command {
-    /// The name and what comes after it, such as `validate <directory>`.
-    pub(super) form: &'static str,
+    /// The name and the arguments, such as `validate <directory>`.
+    pub(super) usage: &'static str,
     /// Other names.
     pub(super) aliases: &'static [&'static str],
-    /// What it is for, in one line.
+    /// The help text in one line.
     pub(super) short: &'static str,
-    /// What it is for; empty means the short text.
+    /// The long help text; empty for the short one.
     pub(super) long: &'static str,
-    /// Whether it is left out of help and completion.
+    /// Whether help and completion omit it.
     pub(super) hidden: bool,
-    /// Whether `[flags]` is added to how it is used.
-    pub(super) flags_in_use: bool,
-    /// Whether everything after the name is an argument, flags too.
-    pub(super) raw: bool,
-    /// What it takes.
+    /// Whether the usage ends with `[flags]`.
+    pub(super) flags_in_usage: bool,
+    /// Whether all words after the name are arguments, also flags.
+    pub(super) disable_flag_parsing: bool,
+    /// The number of arguments.
     pub(super) arguments: Arguments,
-    /// What may stand there.
-    pub(super) offer: Offer,
+    /// The completion of arguments.
+    pub(super) completion: ArgumentCompletion,
     /// Its own flags.
     pub(super) flags: Vec<Flag>,
-    /// Its flags that all commands below it have too.
-    pub(super) inherited: Vec<Flag>,
-    /// Flags that must be given, by name.
+    /// Its flags that all sub-commands inherit.
+    pub(super) persistent_flags: Vec<Flag>,
+    /// The names of required flags.
     pub(super) required: &'static [&'static str],
-    /// What to use instead; said whenever it runs. Deprecated commands are hidden.
+    /// The replacement, printed at each run. Deprecated commands are hidden.
     pub(super) deprecated: Option<&'static str>,
-    /// Flags of which only one of each group may be given.
+    /// Groups of mutually exclusive flags.
     pub(super) exclusive: Vec<&'static [&'static str]>,
-    /// What it does; without, it shows its help.
+    /// The action; without one, the command prints its help.
     pub(super) action: Option<Action>,
-    /// The commands below it, by name.
+    /// The sub-commands, by name.
     pub(super) children: Vec<Self>,
 }
 
 impl Command {
-    /// A command that has nothing yet but a form and a line of help.
-    pub(super) const fn new(form: &'static str, short: &'static str) -> Self {
+    /// A command with only a usage and a line of help.
+    pub(super) const fn new(usage: &'static str, short: &'static str) -> Self {
         Self {
-            form,
+            usage,
             aliases: &[],
             short,
             long: "",
             hidden: false,
-            flags_in_use: true,
-            raw: false,
+            flags_in_usage: true,
+            disable_flag_parsing: false,
             arguments: Arguments::Any,
-            offer: Offer::Files,
+            completion: ArgumentCompletion::Files,
             flags: Vec::new(),
-            inherited: Vec::new(),
+            persistent_flags: Vec::new(),
             required: &[],
             deprecated: None,
             exclusive: Vec::new(),
@@ -137,32 +135,34 @@ impl Command {
 
     /// The name.
     pub(super) fn name(&self) -> &'static str {
-        self.form.split_whitespace().next().unwrap_or(self.form)
+        self.usage.split_whitespace().next().unwrap_or(self.usage)
     }
 
-    /// Whether help and completion show it.
-    pub(super) fn is_shown(&self) -> bool {
+    /// Whether help and completion list it.
+    pub(super) fn is_visible(&self) -> bool {
         !self.hidden
             && self.deprecated.is_none()
-            && (self.action.is_some() || self.children.iter().any(Self::is_shown))
+            && (self.action.is_some() || self.children.iter().any(Self::is_visible))
     }
 
-    /// The command below this one that goes by that name.
+    /// The sub-command with this name or alias.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name() == name || child.aliases.contains(&name))
     }
 }
 
-/// All flags of the last command of a path, by name, each with whether it comes from above.
+/// All flags of the last command of a path, by name, each with whether it is inherited.
 pub(super) fn flags_of(path: &[&Command], with_help: bool) -> Vec<(Flag, bool)> {
     let mut flags: Vec<(Flag, bool)> = Vec::new();
     let Some((command, above)) = path.split_last() else { return flags };
-    flags.extend(command.flags.iter().chain(&command.inherited).map(|flag| (flag.clone(), false)));
-    if with_help && !command.raw {
+    flags.extend(
+        command.flags.iter().chain(&command.persistent_flags).map(|flag| (flag.clone(), false)),
+    );
+    if with_help && !command.disable_flag_parsing {
         let help = Flag {
             name: "help",
             short: Some('h'),
-            kind: Kind::Switch,
+            kind: FlagKind::Switch,
             default: "",
             text: format!("help for {}", command.name()).into(),
             hidden: false,
@@ -171,7 +171,7 @@ pub(super) fn flags_of(path: &[&Command], with_help: bool) -> Vec<(Flag, bool)> 
         };
         flags.push((help, false));
     }
-    for flag in above.iter().rev().flat_map(|command| &command.inherited) {
+    for flag in above.iter().rev().flat_map(|command| &command.persistent_flags) {
         if !flags.iter().any(|(known, _)| known.name == flag.name) {
             flags.push((flag.clone(), true));
         }
@@ -180,7 +180,7 @@ pub(super) fn flags_of(path: &[&Command], with_help: bool) -> Vec<(Flag, bool)> 
     flags
 }
 
-/// What a path of commands is called.
+/// The full name of a path of commands.
 pub(super) fn path_name(path: &[&Command]) -> String {
     path.iter().map(|command| command.name()).collect::<Vec<_>>().join(" ")
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_arguments_are_checked() {
+    fn the_number_of_arguments_is_checked() {
         let given = |count: usize| vec!["x".to_owned(); count];
         for (rule, count, message) in [
             (Arguments::Any, 9, None),

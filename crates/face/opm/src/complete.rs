@@ -1,71 +1,71 @@
-//! What shells ask while somebody types: `__complete` with the words so far.
+//! Shell completion: the command `__complete` with the words typed so far.
 //!
-//! The answer is a line for each candidate, a line with a number that tells the shell what to do
-//! with them, and the name of that number on standard error.
+//! The output is one line for each candidate and a line with the number of a directive for the shell. The
+//! name of the directive goes to standard error.
 
 use super::FlagError;
-use super::call::{Call, End};
-use super::command::{Command, Offer, flags_of};
-use super::flags::{self, Flag, Kind};
+use super::call::{Call, Failure};
+use super::command::{ArgumentCompletion, Command, flags_of};
+use super::flags::{self, Flag, FlagKind};
 use super::{engine, go};
 
-/// What the shell shall do.
+/// The directive for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Advice {
-    /// As it likes: names of files where there are no candidates.
+enum CompletionDirective {
+    /// The default: names of files if there are no candidates.
     Default,
     /// No names of files.
     NoFiles,
 }
 
-/// The name under which shells ask.
+/// The command that shells call.
 pub(super) const REQUEST: &str = "__complete";
 
-/// The name under which candidates come without what they are for.
-pub(super) const BARE: &str = "__completeNoDesc";
+/// The command that prints candidates without descriptions.
+pub(super) const REQUEST_WITHOUT_DESCRIPTIONS: &str = "__completeNoDesc";
 
-/// Answers a shell.
+/// Prints the candidates.
 #[expect(clippy::unnecessary_wraps, reason = "an action")]
-pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let Some(&root) = call.path.first() else { return Ok(()) };
     let Some((typed, before)) = call.arguments.split_last() else { return Ok(()) };
     let mut text = String::new();
-    let advice = match candidates(root, before, typed) {
-        Ok((candidates, advice)) => {
+    let directive = match candidates(root, before, typed) {
+        Ok((candidates, directive)) => {
             for (name, about) in candidates {
                 let about = about.lines().next().unwrap_or_default().trim();
-                let bare = call.called_as == BARE || about.is_empty();
+                let bare = call.called_as == REQUEST_WITHOUT_DESCRIPTIONS || about.is_empty();
                 let about = if bare { String::new() } else { format!("\t{about}") };
                 go::push(&mut text, format_args!("{name}{about}\n"));
             }
-            advice
+            directive
         }
         Err(error) => {
-            call.io.complain(&format!("[Debug] [Error] {error}\n"));
-            Advice::Default
+            call.io.print_error(&format!("[Debug] [Error] {error}\n"));
+            CompletionDirective::Default
         }
     };
-    let (number, name) = match advice {
-        Advice::Default => (0, "ShellCompDirectiveDefault"),
-        Advice::NoFiles => (4, "ShellCompDirectiveNoFileComp"),
+    let (number, name) = match directive {
+        CompletionDirective::Default => (0, "ShellCompDirectiveDefault"),
+        CompletionDirective::NoFiles => (4, "ShellCompDirectiveNoFileComp"),
     };
     call.io.print(&format!("{text}:{number}\n"));
-    call.io.complain(&format!("Completion ended with directive: {name}\n"));
+    call.io.print_error(&format!("Completion ended with directive: {name}\n"));
     Ok(())
 }
 
 /// A command line cannot be completed.
 #[derive(Debug, thiserror::Error)]
 enum CompleteError {
-    /// Its flags are wrong.
+    /// The flags are invalid.
     #[error("Error while parsing flags from args [{words}]: {source}")]
     Flags {
-        /// Its words.
+        /// The words of the command line.
         words: String,
-        /// What is wrong.
+        /// The error.
         source: FlagError,
     },
-    /// The command does not have the flag whose value is typed.
+    /// The command does not have the flag whose value is completed.
     #[error("Subcommand '{command}' does not support flag '{flag}'")]
     UnknownFlag {
         /// The command.
@@ -75,41 +75,41 @@ enum CompleteError {
     },
 }
 
-type Candidates = (Vec<(String, String)>, Advice);
+type Candidates = (Vec<(String, String)>, CompletionDirective);
 
 fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidates, CompleteError> {
     let mut path = vec![root];
     let (_, mut rest) = engine::find(&mut path, before);
-    let Some(&command) = path.last() else { return Ok((Vec::new(), Advice::Default)) };
+    let Some(&command) = path.last() else { return Ok((Vec::new(), CompletionDirective::Default)) };
     let all = flags_of(&path, true);
     let flags: Vec<&Flag> = all.iter().map(|(flag, _)| flag).collect();
-    let (wanted, read) = if command.raw {
-        // Its words are not looked into.
-        (Ok(false), Ok(flags::Given::raw(&rest)))
+    let (completes_value, read) = if command.disable_flag_parsing {
+        // The words are not parsed.
+        (Ok(false), Ok(flags::ParsedFlags::unparsed(&rest)))
     } else {
-        (value_wanted(&flags, command, &mut rest, typed), flags::read(&flags, &rest))
+        (completes_flag_value(&flags, command, &mut rest, typed), flags::parse(&flags, &rest))
     };
     let given = match read {
         Ok(given) => given,
-        Err(flags::Stop::Help) => return Ok((Vec::new(), Advice::NoFiles)),
-        Err(flags::Stop::Wrong(source)) => {
+        Err(flags::ParseFlagsError::Help) => return Ok((Vec::new(), CompletionDirective::NoFiles)),
+        Err(flags::ParseFlagsError::Invalid(source)) => {
             return Err(CompleteError::Flags { words: rest.join(" "), source });
         }
     };
-    // After two dashes there are no flags any more.
-    let only_words = !command.raw && rest.iter().any(|word| word == "--");
-    let takes_value = match wanted {
+    // After `--` there are no flags.
+    let only_words = !command.disable_flag_parsing && rest.iter().any(|word| word == "--");
+    let takes_value = match completes_value {
         Ok(takes_value) => takes_value && !only_words,
         Err(_) if only_words => false,
         Err(why) => return Err(why),
     };
     if given.is_on("help") {
-        return Ok((Vec::new(), Advice::NoFiles));
+        return Ok((Vec::new(), CompletionDirective::NoFiles));
     }
     if takes_value {
-        return Ok((Vec::new(), Advice::Default));
+        return Ok((Vec::new(), CompletionDirective::Default));
     }
-    // Flags that are still missing come before all others, and where no flag is typed yet.
+    // Missing required flags come first, also where no flag is typed yet.
     let missing: Vec<_> = all
         .iter()
         .filter(|(flag, _)| command.required.contains(&flag.name) && !given.has(flag.name))
@@ -119,43 +119,43 @@ fn candidates(root: &Command, before: &[String], typed: &str) -> Result<Candidat
     if typed.starts_with('-') && !typed.contains('=') && !only_words {
         let found =
             if missing.is_empty() { flag_names(command, &all, &given, typed) } else { missing };
-        return Ok((found, Advice::NoFiles));
+        return Ok((found, CompletionDirective::NoFiles));
     }
     let mut found = Vec::new();
-    let mut advice = Advice::Default;
-    let own = |flag: &&Flag| command.flags.iter().any(|known| known.name == flag.name);
-    let set = flags.iter().copied().filter(own).any(|flag| given.has(flag.name));
+    let mut directive = CompletionDirective::Default;
+    let is_own = |flag: &&Flag| command.flags.iter().any(|own_flag| own_flag.name == flag.name);
+    let set = flags.iter().copied().filter(is_own).any(|flag| given.has(flag.name));
     if given.arguments.is_empty() && !set {
-        found = names_of_commands(command, typed);
-        if command.children.iter().any(Command::is_shown) {
-            advice = Advice::NoFiles;
+        found = command_names(command, typed);
+        if command.children.iter().any(Command::is_visible) {
+            directive = CompletionDirective::NoFiles;
         }
     }
     found.extend(missing);
-    match command.offer {
-        Offer::Files => {}
-        Offer::Nothing => advice = Advice::NoFiles,
-        Offer::Commands => {
+    match command.completion {
+        ArgumentCompletion::Files => {}
+        ArgumentCompletion::Nothing => directive = CompletionDirective::NoFiles,
+        ArgumentCompletion::Commands => {
             let mut path = vec![root];
             engine::find(&mut path, &given.arguments);
-            found.extend(path.last().into_iter().flat_map(|at| names_of_commands(at, typed)));
-            advice = Advice::NoFiles;
+            found.extend(path.last().into_iter().flat_map(|at| command_names(at, typed)));
+            directive = CompletionDirective::NoFiles;
         }
     }
-    Ok((found, advice))
+    Ok((found, directive))
 }
 
-fn names_of_commands(command: &Command, typed: &str) -> Vec<(String, String)> {
-    let shown = command.children.iter().filter(|child| child.is_shown());
-    let named = shown.filter(|child| child.name().starts_with(typed));
-    named.map(|child| (child.name().to_owned(), child.short.to_owned())).collect()
+fn command_names(command: &Command, typed: &str) -> Vec<(String, String)> {
+    let visible = command.children.iter().filter(|child| child.is_visible());
+    let matching = visible.filter(|child| child.name().starts_with(typed));
+    matching.map(|child| (child.name().to_owned(), child.short.to_owned())).collect()
 }
 
-/// The flags that may be given (again), those from above first.
+/// The flags that may still be given, inherited flags first.
 fn flag_names(
     command: &Command,
     all: &[(Flag, bool)],
-    given: &flags::Given,
+    given: &flags::ParsedFlags,
     typed: &str,
 ) -> Vec<(String, String)> {
     let excluded = |name: &str| {
@@ -166,7 +166,7 @@ fn flag_names(
     let mut found = Vec::new();
     for inherited in [true, false] {
         for (flag, _) in all.iter().filter(|(_, from_above)| *from_above == inherited) {
-            let again = flag.kind == Kind::List || !given.has(flag.name);
+            let again = flag.kind == FlagKind::List || !given.has(flag.name);
             if flag.hidden || !again || excluded(flag.name) {
                 continue;
             }
@@ -180,9 +180,9 @@ fn flag_names(
     found
 }
 
-/// Whether the word being typed is the value of a flag. The flag before it is then taken from
-/// `rest`, since it has no value yet.
-fn value_wanted(
+/// Whether the typed word is the value of a flag. The flag before it is then removed from `rest`, since
+/// it has no value yet.
+fn completes_flag_value(
     flags: &[&Flag],
     command: &Command,
     rest: &mut Vec<String>,
@@ -219,7 +219,7 @@ fn value_wanted(
     if in_word {
         return Ok(true);
     }
-    if flag.stands_alone() {
+    if flag.is_switch() {
         return Ok(false);
     }
     rest.pop();

@@ -1,22 +1,22 @@
-//! One line of comma-separated values, as flags with lists take them.
+//! Comma-separated values (CSV) in flags with lists, parsed as Go's `encoding/csv` does.
 
-/// A text is no line of comma-separated values, in the words of Go's library.
+/// The text is not a line of comma-separated values. The texts are those of Go's library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CsvError {
-    /// It has only blank lines.
+    /// The text has only blank lines.
     #[error("EOF")]
     Empty,
-    /// A quote is where it cannot be, or missing.
-    #[error("{}parse error on line {line}, column {column}: {fault}", record(*first, *line))]
+    /// A quote is misplaced or missing.
+    #[error("{}parse error on line {line}, column {column}: {kind}", record(*first, *line))]
     Quote {
-        /// The line on which the values begin, from 1.
+        /// The first line of the values, from 1.
         first: usize,
-        /// The line on which it is, from 1.
+        /// The line of the error, from 1.
         line: usize,
         /// The column in bytes, from 1.
         column: usize,
-        /// What is wrong.
-        fault: QuoteFault,
+        /// The kind of error.
+        kind: QuoteErrorKind,
     },
 }
 
@@ -24,21 +24,22 @@ fn record(first: usize, line: usize) -> String {
     if first == line { String::new() } else { format!("record on line {first}; ") }
 }
 
-/// What is wrong with a quote.
+/// The error of a quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QuoteFault {
-    /// It is in a field that does not begin with one.
+pub enum QuoteErrorKind {
+    /// The quote is in a field that does not begin with one.
     #[error("bare \" in non-quoted-field")]
     Bare,
-    /// It does not end its field, or there is none that does.
+    /// The quote does not end its field, or the closing quote is missing.
     #[error("extraneous or missing \" in quoted-field")]
     Quoted,
 }
 
-/// The fields of the first line that is not blank; quotes protect commas, quotes and line ends.
+/// The fields of the first line that is not blank; quoted fields may contain commas, quotes and line
+/// ends.
 ///
 /// # Errors
-/// What is wrong and where.
+/// The error with its line and column.
 pub(super) fn fields(text: &str) -> Result<Vec<String>, CsvError> {
     if text.is_empty() {
         return Ok(Vec::new());
@@ -74,8 +75,8 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
         &self.line[self.column..]
     }
 
-    fn wrong(&self, column: usize, fault: QuoteFault) -> CsvError {
-        CsvError::Quote { first: self.first, line: self.row, column: column + 1, fault }
+    fn wrong(&self, column: usize, kind: QuoteErrorKind) -> CsvError {
+        CsvError::Quote { first: self.first, line: self.row, column: column + 1, kind }
     }
 
     /// A field without quotes, and whether another one follows.
@@ -86,7 +87,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
             None => (rest.strip_suffix('\n').unwrap_or(rest), false),
         };
         if let Some(at) = field.find('"') {
-            return Err(self.wrong(self.column + at, QuoteFault::Bare));
+            return Err(self.wrong(self.column + at, QuoteErrorKind::Bare));
         }
         self.column += field.len() + usize::from(more);
         Ok((field.to_owned(), more))
@@ -103,7 +104,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
                 self.column += rest.len();
                 match self.lines.next() {
                     Some((line, row)) => (self.line, self.row, self.column) = (line, row, 0),
-                    None => return Err(self.wrong(self.column, QuoteFault::Quoted)),
+                    None => return Err(self.wrong(self.column, QuoteErrorKind::Quoted)),
                 }
                 continue;
             };
@@ -119,7 +120,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
                     return Ok((field, true));
                 }
                 [] | [b'\n'] => return Ok((field, false)),
-                _ => return Err(self.wrong(self.column - 1, QuoteFault::Quoted)),
+                _ => return Err(self.wrong(self.column - 1, QuoteErrorKind::Quoted)),
             }
         }
     }

@@ -1,39 +1,39 @@
-//! Databases of indexes, where a catalog may be given.
+//! SQLite databases of index images, as input in place of a catalog.
 
-use super::call::Io;
-use super::voice::{self, Level};
-use mainstay_catalog::CatalogDocuments;
+use super::call::CommandIo;
+use super::log::{self, Level};
+use mainstay_catalog::Declared;
 use mainstay_database::DatabaseError;
 use std::path::Path;
 
 const DEPRECATED: &str = "catalogs in databases are deprecated and only read; \
     make a file-based catalog of this one with `opm migrate`";
 
-/// A file is no database with a catalog.
+/// The file is not a database with a catalog.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("unable to open database file: no such file or directory")]
     NoFile,
-    /// What is in it is no sound database, or no catalog.
+    /// The database or its catalog is invalid.
     #[error("{}", .0.upstream())]
     Database(DatabaseError),
 }
 
-/// What a database declares.
+/// Reads the catalog of a database.
 ///
 /// # Errors
-/// If it is no catalog.
-pub(super) fn read(io: &mut Io<'_>, path: &Path) -> Result<CatalogDocuments, ReadError> {
-    voice::log(io, Level::Warning, DEPRECATED, &[]);
+/// If the database or the catalog is invalid.
+pub(super) fn read(io: &mut CommandIo<'_>, path: &Path) -> Result<Declared, ReadError> {
+    log::write(io, Level::Warning, DEPRECATED, &[]);
     if !path.is_file() {
         return Err(ReadError::NoFile);
     }
     mainstay_database::read(path).map_err(|error| {
         let (ours, upstream) = (error.to_string(), error.upstream());
-        // Upstream's words do not always say what is the matter.
+        // Upstream's text does not always have the reason.
         if !ours.contains(&upstream) {
-            voice::log(io, Level::Warning, &ours, &[]);
+            log::write(io, Level::Warning, &ours, &[]);
         }
         ReadError::Database(error)
     })

@@ -1,6 +1,6 @@
-//! `opm generate dockerfile`: how to build an image from the folder of a catalog.
+//! `opm generate dockerfile`: writes a Dockerfile for the image of a catalog.
 
-use super::call::{Call, End};
+use super::call::{Call, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::go;
@@ -14,16 +14,17 @@ const IMAGE: &str = "quay.io/operator-framework/opm:latest";
 pub(super) fn command() -> Command {
     Command {
         long: "Writes <fbcRootDir>.Dockerfile beside the folder of a file-based catalog.\n\n\
-               A file of that name that is there already is left alone, and the command fails.\n\
+               If the file exists, it stays, and the command fails.\n\
                Of several labels with one key the last one counts. The builder image cannot be \"scratch\".",
         arguments: Arguments::Exactly(1),
         flags: vec![
-            Flag::text("base-image", Some('i'), "the image that the catalog is put on").or(IMAGE),
-            Flag::text("binary-image", None, "the image that the catalog is put on and built in")
-                .or(IMAGE)
-                .instead("use --base-image instead"),
+            Flag::text("base-image", Some('i'), "the base image of the catalog image")
+                .with_default(IMAGE),
+            Flag::text("binary-image", None, "the base image and builder image")
+                .with_default(IMAGE)
+                .deprecated("use --base-image instead"),
             Flag::text("builder-image", Some('b'), "the image that the catalog is built in")
-                .or(IMAGE),
+                .with_default(IMAGE),
             Flag::list("extra-labels", Some('l'), "labels to add, each as key=value"),
         ],
         exclusive: vec![&["binary-image", "base-image"]],
@@ -32,53 +33,53 @@ pub(super) fn command() -> Command {
     }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let flags = &call.flags;
     let root = go::clean(call.argument(0));
-    let of_both = flags.has("binary-image");
-    let base = flags.text(if of_both { "binary-image" } else { "base-image" });
+    let sets_both = flags.has("binary-image");
+    let base = flags.text(if sets_both { "binary-image" } else { "base-image" });
     let builder = flags.text("builder-image");
     if builder == "scratch" {
-        return Err(End::Usage(format!("invalid builder image: {}", go::quote(builder))));
+        return Err(Failure::Usage(format!("invalid builder image: {}", go::quote(builder))));
     }
-    let builder = if of_both && !flags.has("builder-image") { base } else { builder };
-    let labels = labels(flags.list("extra-labels")).map_err(End::usage)?;
+    let builder = if sets_both && !flags.has("builder-image") { base } else { builder };
+    let labels = labels(flags.list("extra-labels")).map_err(Failure::usage)?;
 
     let (parent, name) = match root.rsplit_once('/') {
         Some((parent, name)) => (format!("{parent}/"), name),
         None => (String::new(), &*root),
     };
     let path = format!("{parent}{name}.Dockerfile");
-    match std::fs::metadata(call.io.at(&path)) {
+    match std::fs::metadata(call.io.resolve_path(&path)) {
         Ok(_) => {
-            return Err(End::Fatal(format!("path {}: file already exists", go::quote(&path))));
+            return Err(Failure::Fatal(format!("path {}: file already exists", go::quote(&path))));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(End::Fatal(format!("stat {path}: {}", go::reason(&error)))),
+        Err(error) => return Err(Failure::Fatal(format!("stat {path}: {}", go::reason(&error)))),
     }
-    if !call.io.is_folder(&root).map_err(End::usage)? {
+    if !call.io.is_folder(&root).map_err(Failure::usage)? {
         let message = format!("provided root path {} is not a directory", go::quote(&root));
-        return Err(End::Usage(message));
+        return Err(Failure::Usage(message));
     }
     let written =
         |error: std::io::Error, what: &str| format!("{what} {path}: {}", go::reason(&error));
-    // Exclusively: a link that leads nowhere yet is not followed.
+    // Exclusively: a dangling link is not followed.
     let mut file = OpenOptions::new()
         .create_new(true)
         .write(true)
-        .open(call.io.at(&path))
-        .map_err(|error| End::Fatal(written(error, "open")))?;
+        .open(call.io.resolve_path(&path))
+        .map_err(|error| Failure::Fatal(written(error, "open")))?;
     if base.is_empty() {
-        return Err(End::Log("base image is unset".to_owned()));
+        return Err(Failure::Log("base image is unset".to_owned()));
     }
     if name.is_empty() {
-        return Err(End::Log("index directory is unset".to_owned()));
+        return Err(Failure::Log("index directory is unset".to_owned()));
     }
     let text = dockerfile(name, base, builder, &labels);
     file.write_all(text.as_bytes()).map_err(|error| {
-        // Half of a file would only be in the way of the next attempt.
-        let _ = std::fs::remove_file(call.io.at(&path));
-        End::Log(written(error, "write"))
+        // A partial file would block the next attempt.
+        let _ = std::fs::remove_file(call.io.resolve_path(&path));
+        Failure::Log(written(error, "write"))
     })
 }
 
@@ -86,7 +87,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
 #[derive(Debug, thiserror::Error)]
 #[error("invalid label {}", go::quote(label))]
 struct LabelError {
-    /// What was given.
+    /// The given text.
     label: String,
 }
 
@@ -95,7 +96,7 @@ fn labels(given: &[String]) -> Result<BTreeMap<&str, &str>, LabelError> {
     given.iter().map(|label| label.split_once('=').ok_or_else(|| invalid(label))).collect()
 }
 
-/// The file, in the bytes that upstream writes: build systems compare them.
+/// The Dockerfile, byte for byte as upstream writes it: build systems compare it.
 fn dockerfile(name: &str, base: &str, builder: &str, labels: &BTreeMap<&str, &str>) -> String {
     let mut text = format!(
         "# The builder image is expected to contain\n\

@@ -1,23 +1,23 @@
-//! From arguments to a command: which one is meant, and whether its flags and arguments are right.
+//! Command-line engine: finds the command and checks its flags and arguments.
 
 use super::UsageError;
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command, flags_of, path_name};
-use super::flags::{self, Flag, Stop};
-use super::{go, help, voice};
+use super::flags::{self, Flag, ParseFlagsError};
+use super::{go, help, log};
 
-/// Runs one command line and gives the exit code.
-pub(super) async fn run(root: &Command, arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Runs one command line and returns the exit code.
+pub(super) async fn run(root: &Command, arguments: &[String], io: &mut CommandIo<'_>) -> u8 {
     let mut path = vec![root];
     let (called_as, rest) = find(&mut path, arguments);
     let result = execute(&path, called_as.as_deref().unwrap_or(root.name()), &rest, io).await;
     let Err(end) = result else { return 0 };
-    voice::end(io, &end, || help::usage(&path));
+    log::report_failure(io, &end, || help::usage(&path));
     1
 }
 
-/// Walks down from the last command of `path` as far as words name commands. Gives the name the
-/// last one was called by, and all arguments but those names.
+/// Extends `path` with sub-commands as long as words name them. Returns the name of the last one as
+/// typed, and all other arguments.
 pub(super) fn find(
     path: &mut Vec<&Command>,
     arguments: &[String],
@@ -25,7 +25,7 @@ pub(super) fn find(
     let mut rest = arguments.to_vec();
     let mut called_as = None;
     while let Some(&command) = path.last() {
-        // Only the flags that are known by now say whether the next word is their value.
+        // Only the flags of the commands so far decide whether the next word is a value.
         let flags = flags_of(path, false);
         let Some((at, child)) =
             first_word(&flags, &rest).and_then(|at| Some((at, command.child(&rest[at])?)))
@@ -38,10 +38,10 @@ pub(super) fn find(
     (called_as, rest)
 }
 
-/// Where the first argument is that is neither a flag nor the value of one.
+/// The index of the first argument that is neither a flag nor the value of one.
 fn first_word(flags: &[(Flag, bool)], arguments: &[String]) -> Option<usize> {
     let stands_alone = |found: &dyn Fn(&Flag) -> bool| {
-        flags.iter().any(|(flag, _)| found(flag) && flag.stands_alone())
+        flags.iter().any(|(flag, _)| found(flag) && flag.is_switch())
     };
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
@@ -67,33 +67,33 @@ async fn execute(
     path: &[&Command],
     called_as: &str,
     arguments: &[String],
-    io: &mut Io<'_>,
-) -> Result<(), End> {
+    io: &mut CommandIo<'_>,
+) -> Result<(), Failure> {
     let Some(command) = path.last() else { return Ok(()) };
     if let Some(advice) = command.deprecated {
         let name = go::quote(command.name());
-        io.complain(&format!("Command {name} is deprecated, {advice}\n"));
+        io.print_error(&format!("Command {name} is deprecated, {advice}\n"));
     }
     let flags = flags_of(path, true);
     let flags: Vec<&Flag> = flags.iter().map(|(flag, _)| flag).collect();
-    let given = if command.raw {
-        flags::Given::raw(arguments)
+    let given = if command.disable_flag_parsing {
+        flags::ParsedFlags::unparsed(arguments)
     } else {
-        match flags::read(&flags, arguments) {
+        match flags::parse(&flags, arguments) {
             Ok(given) => given,
-            Err(Stop::Help) => {
+            Err(ParseFlagsError::Help) => {
                 io.print(&help::help(path));
                 return Ok(());
             }
-            Err(Stop::Wrong(error)) => return Err(End::usage(error)),
+            Err(ParseFlagsError::Invalid(error)) => return Err(Failure::usage(error)),
         }
     };
-    io.complain(&given.warnings);
+    io.print_error(&given.warnings);
     let Some(action) = command.action.filter(|_| !given.is_on("help")) else {
         io.print(&help::help(path));
         return Ok(());
     };
-    requirements(command, path, &given).map_err(End::usage)?;
+    check_requirements(command, path, &given).map_err(Failure::usage)?;
     let arguments = given.arguments.clone();
     let mut call = Call { path, called_as, flags: given, arguments, io };
     match action {
@@ -102,11 +102,11 @@ async fn execute(
     }
 }
 
-/// Whether what was given is what the last command of a path asks for.
-fn requirements(
+/// Checks the requirements of the last command of a path.
+fn check_requirements(
     command: &Command,
     path: &[&Command],
-    given: &flags::Given,
+    given: &flags::ParsedFlags,
 ) -> Result<(), UsageError> {
     command.arguments.check(&given.arguments, &path_name(path))?;
     let missing: Vec<&'static str> =
@@ -124,27 +124,27 @@ fn requirements(
     Ok(())
 }
 
-/// Reads a command line as [`run`] does, and carries nothing out.
+/// Parses a command line as [`run`] does, without running it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The usage error.
 pub(super) fn check(root: &Command, arguments: &[String]) -> Result<(), UsageError> {
     let mut path = vec![root];
     let (_, rest) = find(&mut path, arguments);
     let Some(command) = path.last() else { return Ok(()) };
     let flags = flags_of(&path, true);
     let flags: Vec<&Flag> = flags.iter().map(|(flag, _)| flag).collect();
-    let given = if command.raw {
-        flags::Given::raw(&rest)
+    let given = if command.disable_flag_parsing {
+        flags::ParsedFlags::unparsed(&rest)
     } else {
-        match flags::read(&flags, &rest) {
+        match flags::parse(&flags, &rest) {
             Ok(given) => given,
-            Err(Stop::Help) => return Ok(()),
-            Err(Stop::Wrong(error)) => return Err(error.into()),
+            Err(ParseFlagsError::Help) => return Ok(()),
+            Err(ParseFlagsError::Invalid(error)) => return Err(error.into()),
         }
     };
-    // One that only has commands below it shows its help, whatever stands there.
+    // A command with only sub-commands prints its help, whatever its arguments.
     let rule = if command.action.is_some() { command.arguments } else { Arguments::None };
     rule.check(&given.arguments, &path_name(&path))?;
-    requirements(command, &path, &given)
+    check_requirements(command, &path, &given)
 }

@@ -1,17 +1,17 @@
-//! What the file system refuses, in the form in which Go says it.
+//! File system errors in Go's form.
 
 use super::go;
 use std::io;
 
-/// The file system refused something of a file or a folder.
+/// An operation on a file or a folder failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {path}: {}", go::reason(source))]
 pub(crate) struct PathError {
-    /// What was asked of it, such as `open`.
+    /// The operation, such as `open`.
     operation: &'static str,
     /// The path, as it was typed.
     path: String,
-    /// What it said.
+    /// The error of the system.
     source: io::Error,
 }
 
@@ -26,7 +26,7 @@ impl PathError {
     }
 }
 
-/// There is no folder for what a command needs for a while.
+/// A temporary folder cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("create tempdir: {}", go::reason(.0))]
 pub(crate) struct TempDirError(#[from] io::Error);

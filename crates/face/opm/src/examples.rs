@@ -1,6 +1,6 @@
-//! Examples of every command, as its help shows them.
+//! Examples in the help of each command.
 
-/// Each command with its examples, by what it is called.
+/// Each command with its examples, by full name.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("opm", &["opm validate ./catalog", "opm render ./catalog -o yaml"]),
     ("opm alpha", &["opm alpha list packages ./catalog"]),
@@ -79,36 +79,36 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 ];
 
 /// The examples of a command.
-pub(super) fn of(command: &str) -> &'static [&'static str] {
+pub(super) fn examples_of(command: &str) -> &'static [&'static str] {
     EXAMPLES.iter().find(|(name, _)| *name == command).map_or(&[], |(_, examples)| examples)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::command::Command;
-    use super::super::{check, sdk, tree};
+    use super::super::{check, commands, sdk};
     use super::*;
     use std::collections::BTreeSet;
 
-    /// What every command is called that somebody may type.
-    fn names(command: &Command, above: &str, all: &mut BTreeSet<String>) {
+    /// Collects the full names of all commands.
+    fn collect_names(command: &Command, above: &str, all: &mut BTreeSet<String>) {
         let name = format!("{above} {}", command.name()).trim_start().to_owned();
         if command.name() != "__complete" {
             for child in &command.children {
-                names(child, &name, all);
+                collect_names(child, &name, all);
             }
             all.insert(name);
         }
     }
 
     #[test]
-    fn every_command_has_examples_that_are_read_without_an_error() {
+    fn every_command_has_examples_that_parse_without_an_error() {
         let mut all = BTreeSet::new();
-        names(&tree::root(true), "", &mut all);
-        names(&sdk::root(), "", &mut all);
+        collect_names(&commands::root(true), "", &mut all);
+        collect_names(&sdk::root(), "", &mut all);
         for name in &all {
-            assert!(!of(name).is_empty(), "{name} has no example");
-            for example in of(name) {
+            assert!(!examples_of(name).is_empty(), "{name} has no example");
+            for example in examples_of(name) {
                 assert!(example.starts_with(name), "{example} is no example of {name}");
                 let words: Vec<String> = example.split(' ').map(str::to_owned).collect();
                 let checked =
@@ -117,19 +117,19 @@ mod tests {
             }
         }
         let stale = EXAMPLES.iter().filter(|(name, _)| !all.contains(*name));
-        assert_eq!(stale.count(), 0, "examples of commands that are not there");
+        assert_eq!(stale.count(), 0, "examples of unknown commands");
     }
 
     #[test]
-    fn what_is_no_command_line_is_told() {
+    fn an_invalid_command_line_is_a_usage_error() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        for (text, wrong) in [
+        for (text, expected) in [
             ("nosuch", "unknown command \"nosuch\" for \"opm\""),
             ("generate nosuch", "unknown command \"nosuch\" for \"opm generate\""),
             ("validate", "accepts 1 arg(s), received 0"),
             ("validate --nosuch x", "unknown flag: --nosuch"),
         ] {
-            assert_eq!(check(&words(text)).unwrap_err().to_string(), wrong, "{text}");
+            assert_eq!(check(&words(text)).unwrap_err().to_string(), expected, "{text}");
         }
         assert_eq!(check(&words("alpha list packages ./catalog --help")), Ok(()));
     }

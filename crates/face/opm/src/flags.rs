@@ -1,45 +1,50 @@
-//! Flags: where they may stand, what takes a value, and what is said when they cannot be read.
+//! Command-line flags, parsed by the rules of pflag, upstream's library.
 
 use super::{FlagError, ValueError, csv, go};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// One flag.
+/// A flag.
 #[derive(Clone, Debug)]
 pub(super) struct Flag {
     /// The name after `--`.
     pub(super) name: &'static str,
     /// The letter after `-`.
     pub(super) short: Option<char>,
-    /// What value it takes.
-    pub(super) kind: Kind,
-    /// The value when it is not given; empty is shown as nothing.
+    /// The kind of its value.
+    pub(super) kind: FlagKind,
+    /// The default value; help omits an empty one.
     pub(super) default: &'static str,
-    /// What it is for.
+    /// The help text.
     pub(super) text: Cow<'static, str>,
-    /// Whether help and completion leave it out.
+    /// Whether help and completion omit it.
     pub(super) hidden: bool,
-    /// What to use instead; shown when it is given. Deprecated flags are hidden.
+    /// The replacement, printed when it is given. Deprecated flags are hidden.
     pub(super) deprecated: Option<&'static str>,
-    /// What help calls its value; empty for the name of its kind.
+    /// The name of the value in help; empty for the name of its kind.
     pub(super) value: &'static str,
 }
 
-/// What value a flag takes.
+/// The kind of the value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A truth value, true when none is given.
+pub(super) enum FlagKind {
+    /// A boolean, true without a value.
     Switch,
     /// A text.
     Text,
-    /// Texts separated by commas; given again, more of them.
+    /// Texts separated by commas; a repeated flag adds to them.
     List,
-    /// Pairs `key=value` separated by commas; given again, more of them.
+    /// Pairs `key=value` separated by commas; a repeated flag adds to them.
     Pairs,
 }
 
 impl Flag {
-    const fn new(kind: Kind, name: &'static str, short: Option<char>, text: &'static str) -> Self {
+    const fn new(
+        kind: FlagKind,
+        name: &'static str,
+        short: Option<char>,
+        text: &'static str,
+    ) -> Self {
         Self {
             name,
             short,
@@ -52,77 +57,77 @@ impl Flag {
         }
     }
 
-    /// A flag that is there or not.
+    /// A boolean flag.
     pub(super) const fn switch(name: &'static str, text: &'static str) -> Self {
-        Self::new(Kind::Switch, name, None, text)
+        Self::new(FlagKind::Switch, name, None, text)
     }
 
     /// A flag with a text.
     pub(super) const fn text(name: &'static str, short: Option<char>, text: &'static str) -> Self {
-        Self::new(Kind::Text, name, short, text)
+        Self::new(FlagKind::Text, name, short, text)
     }
 
     /// A flag with a list of texts.
     pub(super) const fn list(name: &'static str, short: Option<char>, text: &'static str) -> Self {
-        Self::new(Kind::List, name, short, text)
+        Self::new(FlagKind::List, name, short, text)
     }
 
     /// A flag with pairs.
     pub(super) const fn pairs(name: &'static str, text: &'static str) -> Self {
-        Self::new(Kind::Pairs, name, None, text)
+        Self::new(FlagKind::Pairs, name, None, text)
     }
 
-    /// The same flag with a value for when it is not given.
-    pub(super) const fn or(mut self, default: &'static str) -> Self {
+    /// The same flag with a default value.
+    pub(super) const fn with_default(mut self, default: &'static str) -> Self {
         self.default = default;
         self
     }
 
     /// The same flag with a letter.
-    pub(super) const fn letter(mut self, letter: char) -> Self {
+    pub(super) const fn with_short(mut self, letter: char) -> Self {
         self.short = Some(letter);
         self
     }
 
     /// The same flag with a name for its value.
-    pub(super) const fn taking(mut self, value: &'static str) -> Self {
+    pub(super) const fn with_value_name(mut self, value: &'static str) -> Self {
         self.value = value;
         self
     }
 
-    /// The same flag, not shown.
-    pub(super) const fn hide(mut self) -> Self {
+    /// The same flag, hidden.
+    pub(super) const fn hidden(mut self) -> Self {
         self.hidden = true;
         self
     }
 
     /// The same flag, deprecated.
-    pub(super) const fn instead(mut self, advice: &'static str) -> Self {
+    pub(super) const fn deprecated(mut self, advice: &'static str) -> Self {
         self.deprecated = Some(advice);
         self.hidden = true;
         self
     }
 
-    /// Whether the next argument is not its value.
-    pub(super) fn stands_alone(&self) -> bool {
-        self.kind == Kind::Switch
+    /// Whether the flag takes no value from the next argument.
+    pub(super) fn is_switch(&self) -> bool {
+        self.kind == FlagKind::Switch
     }
 }
 
-/// The flags that were given, and what is left.
+/// The given flags, and the other arguments.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ParsedFlags {
     values: BTreeMap<&'static str, Vec<String>>,
-    /// What is no flag.
+    /// The arguments that are not flags.
     pub(super) arguments: Vec<String>,
-    /// What to tell about flags that were given.
+    /// Warnings about the given flags.
     pub(super) warnings: String,
     defaults: BTreeMap<&'static str, &'static str>,
 }
 
-impl Given {
-    /// Arguments among which no flags are looked for.
-    pub(super) fn raw(arguments: &[String]) -> Self {
+impl ParsedFlags {
+    /// Arguments without flag parsing.
+    pub(super) fn unparsed(arguments: &[String]) -> Self {
         Self { arguments: arguments.to_vec(), ..Self::default() }
     }
 
@@ -136,7 +141,7 @@ impl Given {
         self.values.get(name).and_then(|all| all.last()).is_some_and(|last| last == "true")
     }
 
-    /// The text of the flag: the last one given, or the default.
+    /// The text of the flag: the last given one, or the default.
     pub(super) fn text(&self, name: &str) -> &str {
         let given = self.values.get(name).and_then(|all| all.last()).map(String::as_str);
         given.unwrap_or_else(|| self.defaults.get(name).copied().unwrap_or_default())
@@ -147,7 +152,7 @@ impl Given {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// All pairs of the flag; of those with one key the last.
+    /// All pairs of the flag; the last one of each key.
     pub(super) fn pairs(&self, name: &str) -> BTreeMap<String, String> {
         let pairs = self.list(name).iter().filter_map(|pair| pair.split_once('='));
         pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
@@ -155,7 +160,7 @@ impl Given {
 
     fn set(&mut self, flag: &Flag, value: &str) -> Result<(), FlagError> {
         let all = self.values.entry(flag.name).or_default();
-        take(flag.kind, value, all).map_err(|source| {
+        add_value(flag.kind, value, all).map_err(|source| {
             let short = flag.short.map(|short| format!("-{short}, ")).unwrap_or_default();
             let name = format!("{short}--{}", flag.name);
             FlagError::Value { flag: name, value: value.to_owned(), source }
@@ -170,18 +175,18 @@ impl Given {
     }
 }
 
-/// Adds what a value says to the texts of a flag of a kind.
-fn take(kind: Kind, value: &str, all: &mut Vec<String>) -> Result<(), ValueError> {
+/// Parses a value and adds it to the texts of a flag.
+fn add_value(kind: FlagKind, value: &str, all: &mut Vec<String>) -> Result<(), ValueError> {
     match kind {
-        Kind::Switch => all.push(go::parse_bool(value)?.to_string()),
-        Kind::Text => all.push(value.to_owned()),
-        Kind::List => all.extend(csv::fields(value)?),
-        Kind::Pairs => all.extend(split_pairs(value)?),
+        FlagKind::Switch => all.push(go::parse_bool(value)?.to_string()),
+        FlagKind::Text => all.push(value.to_owned()),
+        FlagKind::List => all.extend(csv::fields(value)?),
+        FlagKind::Pairs => all.extend(split_pairs(value)?),
     }
     Ok(())
 }
 
-/// The pairs of a value. Only one of several may have commas in it.
+/// The pairs of a value. A single pair may contain commas.
 fn split_pairs(value: &str) -> Result<Vec<String>, ValueError> {
     let pairs = match value.matches('=').count() {
         0 => return Err(ValueError::Pair { text: value.to_owned() }),
@@ -194,34 +199,34 @@ fn split_pairs(value: &str) -> Result<Vec<String>, ValueError> {
     }
 }
 
-/// Why flags could not be read.
+/// Why parsing of flags ended early.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// Somebody asks for help.
+pub(super) enum ParseFlagsError {
+    /// The flags ask for help.
     Help,
-    /// They are wrong.
-    Wrong(FlagError),
+    /// The flags are invalid.
+    Invalid(FlagError),
 }
 
-/// Reads flags and arguments in any order; after `--` there are no flags any more.
+/// Parses flags and arguments in any order; after `--` there are no flags.
 ///
 /// # Errors
-/// The first thing that is wrong.
-pub(super) fn read(flags: &[&Flag], arguments: &[String]) -> Result<Given, Stop> {
-    let mut given = Given {
+/// The first error.
+pub(super) fn parse(flags: &[&Flag], arguments: &[String]) -> Result<ParsedFlags, ParseFlagsError> {
+    let mut given = ParsedFlags {
         defaults: flags.iter().map(|flag| (flag.name, flag.default)).collect(),
-        ..Given::default()
+        ..ParsedFlags::default()
     };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument == "--" {
             given.arguments.extend(rest.by_ref().cloned());
         } else if let Some(long) = argument.strip_prefix("--") {
-            read_long(flags, long, argument, &mut rest, &mut given)?;
+            parse_long(flags, long, argument, &mut rest, &mut given)?;
         } else if let Some(letters) =
             argument.strip_prefix('-').filter(|letters| !letters.is_empty())
         {
-            read_letters(flags, letters, &mut rest, &mut given)?;
+            parse_letters(flags, letters, &mut rest, &mut given)?;
         } else {
             given.arguments.push(argument.clone());
         }
@@ -231,15 +236,15 @@ pub(super) fn read(flags: &[&Flag], arguments: &[String]) -> Result<Given, Stop>
 
 type Rest<'a> = std::slice::Iter<'a, String>;
 
-fn read_long(
+fn parse_long(
     flags: &[&Flag],
     long: &str,
     argument: &str,
     rest: &mut Rest<'_>,
-    given: &mut Given,
-) -> Result<(), Stop> {
+    given: &mut ParsedFlags,
+) -> Result<(), ParseFlagsError> {
     if long.starts_with(['-', '=']) {
-        return Err(Stop::Wrong(FlagError::Syntax { argument: argument.to_owned() }));
+        return Err(ParseFlagsError::Invalid(FlagError::Syntax { argument: argument.to_owned() }));
     }
     let (name, value) = match long.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -247,52 +252,57 @@ fn read_long(
     };
     let Some(flag) = flags.iter().find(|flag| flag.name == name) else {
         if name == "help" {
-            return Err(Stop::Help);
+            return Err(ParseFlagsError::Help);
         }
-        return Err(Stop::Wrong(FlagError::Unknown { name: name.to_owned() }));
+        return Err(ParseFlagsError::Invalid(FlagError::Unknown { name: name.to_owned() }));
     };
     let value = match value {
         Some(value) => value,
-        None if flag.stands_alone() => "true",
+        None if flag.is_switch() => "true",
         None => match rest.next() {
             Some(next) => next,
-            None => return Err(Stop::Wrong(FlagError::NoValue { name: name.to_owned() })),
+            None => {
+                return Err(ParseFlagsError::Invalid(FlagError::NoValue { name: name.to_owned() }));
+            }
         },
     };
-    given.set(flag, value).map_err(Stop::Wrong)
+    given.set(flag, value).map_err(ParseFlagsError::Invalid)
 }
 
-fn read_letters(
+fn parse_letters(
     flags: &[&Flag],
     letters: &str,
     rest: &mut Rest<'_>,
-    given: &mut Given,
-) -> Result<(), Stop> {
+    given: &mut ParsedFlags,
+) -> Result<(), ParseFlagsError> {
     let mut at = letters;
     while let Some(&letter) = at.as_bytes().first() {
-        // Upstream goes by bytes, so that a letter beyond ASCII is named by its first byte.
+        // Upstream reads bytes, so its error names the first byte of a letter beyond ASCII.
         let letter = char::from(letter);
         let Some(flag) = flags.iter().find(|flag| flag.short == Some(letter)) else {
             if letter == 'h' {
-                return Err(Stop::Help);
+                return Err(ParseFlagsError::Help);
             }
             let letters = at.to_owned();
-            return Err(Stop::Wrong(FlagError::UnknownLetter { letter, letters }));
+            return Err(ParseFlagsError::Invalid(FlagError::UnknownLetter { letter, letters }));
         };
         let after = &at[1..];
         let (value, left) = match after.strip_prefix('=').filter(|value| !value.is_empty()) {
             Some(value) => (value, ""),
-            None if flag.stands_alone() => ("true", after),
+            None if flag.is_switch() => ("true", after),
             None if !after.is_empty() => (after, ""),
             None => {
                 let Some(next) = rest.next() else {
                     let letters = at.to_owned();
-                    return Err(Stop::Wrong(FlagError::LetterNoValue { letter, letters }));
+                    return Err(ParseFlagsError::Invalid(FlagError::LetterNoValue {
+                        letter,
+                        letters,
+                    }));
                 };
                 (next.as_str(), "")
             }
         };
-        given.set(flag, value).map_err(Stop::Wrong)?;
+        given.set(flag, value).map_err(ParseFlagsError::Invalid)?;
         at = left;
     }
     Ok(())
@@ -304,23 +314,23 @@ mod tests {
 
     fn flags() -> Vec<Flag> {
         vec![
-            Flag::text("output", Some('o'), "").or("json"),
+            Flag::text("output", Some('o'), "").with_default("json"),
             Flag::switch("debug", ""),
             Flag::list("labels", Some('l'), ""),
-            Flag::switch("old", "").instead("use --new"),
+            Flag::switch("old", "").deprecated("use --new"),
             Flag { short: Some('s'), ..Flag::switch("short", "") },
         ]
     }
 
-    fn read_words(words: &[&str]) -> Result<Given, Stop> {
+    fn parse_words(words: &[&str]) -> Result<ParsedFlags, ParseFlagsError> {
         let flags = flags();
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        read(&flags.iter().collect::<Vec<_>>(), &words)
+        parse(&flags.iter().collect::<Vec<_>>(), &words)
     }
 
     #[test]
-    fn flags_stand_anywhere_until_two_dashes() {
-        let given = read_words(&["a", "-oyaml", "b", "--debug", "--", "--debug", "-x"]).unwrap();
+    fn flags_may_stand_anywhere_before_two_dashes() {
+        let given = parse_words(&["a", "-oyaml", "b", "--debug", "--", "--debug", "-x"]).unwrap();
         assert_eq!(given.arguments, ["a", "b", "--debug", "-x"]);
         assert_eq!(given.text("output"), "yaml");
         assert!(given.is_on("debug"));
@@ -328,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_in_many_ways() {
+    fn a_value_has_several_spellings() {
         for words in [
             &["--output=x"][..],
             &["--output", "x"],
@@ -339,17 +349,17 @@ mod tests {
             &["-sox"],
             &["-o", "y", "-o", "x"],
         ] {
-            assert_eq!(read_words(words).unwrap().text("output"), "x", "{words:?}");
+            assert_eq!(parse_words(words).unwrap().text("output"), "x", "{words:?}");
         }
-        assert_eq!(read_words(&["-", ""]).unwrap().arguments, ["-", ""]);
-        assert_eq!(read_words(&[]).unwrap().text("output"), "json");
-        assert_eq!(read_words(&["--output="]).unwrap().text("output"), "");
-        assert!(!read_words(&["--debug=F"]).unwrap().is_on("debug"));
-        assert!(read_words(&["--old"]).unwrap().warnings.contains("--old has been deprecated"));
+        assert_eq!(parse_words(&["-", ""]).unwrap().arguments, ["-", ""]);
+        assert_eq!(parse_words(&[]).unwrap().text("output"), "json");
+        assert_eq!(parse_words(&["--output="]).unwrap().text("output"), "");
+        assert!(!parse_words(&["--debug=F"]).unwrap().is_on("debug"));
+        assert!(parse_words(&["--old"]).unwrap().warnings.contains("--old has been deprecated"));
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_the_known_words() {
+    fn errors_have_the_texts_of_upstream() {
         for (words, message) in [
             (&["--nope=1"][..], "unknown flag: --nope"),
             (&["-x"], "unknown shorthand flag: 'x' in -x"),
@@ -368,10 +378,12 @@ mod tests {
                 "invalid argument \"k=a \\\"b\\\"\" for \"-l, --labels\" flag: parse error on line 1, column 5: bare \" in non-quoted-field",
             ),
         ] {
-            let Stop::Wrong(error) = read_words(words).unwrap_err() else { panic!("{words:?}") };
+            let ParseFlagsError::Invalid(error) = parse_words(words).unwrap_err() else {
+                panic!("{words:?}")
+            };
             assert_eq!(error.to_string(), message);
         }
-        assert_eq!(read_words(&["--help"]).unwrap_err(), Stop::Help);
-        assert_eq!(read_words(&["-h"]).unwrap_err(), Stop::Help);
+        assert_eq!(parse_words(&["--help"]).unwrap_err(), ParseFlagsError::Help);
+        assert_eq!(parse_words(&["-h"]).unwrap_err(), ParseFlagsError::Help);
     }
 }

@@ -1,4 +1,4 @@
-//! Texts and paths as programs written in Go make them.
+//! Texts and paths as Go programs write them.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -20,14 +20,14 @@ pub(super) fn quote_char(c: char) -> String {
     }
 }
 
-/// Why the file system refused, in its words, without a number.
+/// The text of a system error without its number.
 pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()
 }
 
-/// The shortest path that means the same, without asking the file system.
+/// The shortest equivalent path, without reading the file system; Go's `path.Clean`.
 pub(super) fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
@@ -49,30 +49,30 @@ pub(super) fn clean(path: &str) -> String {
     }
 }
 
-/// Two paths, one behind the other.
+/// Joins two paths.
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { clean(name) } else { clean(&format!("{folder}/{name}")) }
 }
 
-/// The way from one folder to another; both are absolute and clean.
+/// The relative path from one folder to another; both are absolute and clean.
 pub(super) fn relative(from: &str, to: &str) -> String {
-    let parts = |path: &str| -> Vec<String> {
+    let split = |path: &str| -> Vec<String> {
         path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
     };
-    let (from, to) = (parts(from), parts(to));
+    let (from, to) = (split(from), split(to));
     let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
     let up = std::iter::repeat_n("..", from.len() - shared);
-    let way: Vec<&str> = up.chain(to[shared..].iter().map(String::as_str)).collect();
-    if way.is_empty() { ".".to_owned() } else { way.join("/") }
+    let parts: Vec<&str> = up.chain(to[shared..].iter().map(String::as_str)).collect();
+    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
-/// Whether a path stays below the folder it starts from, without asking the file system.
+/// Whether a path stays below its start, without reading the file system; Go's `filepath.IsLocal`.
 pub(super) fn is_local(path: &str) -> bool {
     let clean = clean(path);
     !path.is_empty() && !clean.starts_with('/') && clean != ".." && !clean.starts_with("../")
 }
 
-/// A text is no truth value.
+/// The text is not a boolean.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("strconv.ParseBool: parsing {}: invalid syntax", quote(text))]
 pub struct ParseBoolError {
@@ -80,10 +80,10 @@ pub struct ParseBoolError {
     pub text: String,
 }
 
-/// A truth value as Go reads it.
+/// Parses a boolean as Go does.
 ///
 /// # Errors
-/// When it is none.
+/// If the text is not a boolean.
 pub(super) fn parse_bool(text: &str) -> Result<bool, ParseBoolError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_quoted() {
+    fn texts_are_quoted_as_in_go() {
         for (text, quoted) in [
             ("a b", r#""a b""#),
             ("\"'\\", r#""\"'\\""#),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_local_if_they_stay_below() {
+    fn paths_are_local_if_they_stay_below_their_start() {
         for (path, local) in [
             ("a", true),
             (".", true),
@@ -128,20 +128,20 @@ mod tests {
     }
 
     #[test]
-    fn ways_between_folders() {
-        for (from, to, way) in [
+    fn relative_paths_lead_from_one_folder_to_another() {
+        for (from, to, expected) in [
             ("/a", "/a/b/c", "b/c"),
             ("/a/b", "/a", ".."),
             ("/a/b", "/c", "../../c"),
             ("/a", "/a", "."),
             ("/", "/a", "a"),
         ] {
-            assert_eq!(relative(from, to), way, "{from} {to}");
+            assert_eq!(relative(from, to), expected, "{from} {to}");
         }
     }
 
     #[test]
-    fn paths_are_cleaned() {
+    fn paths_are_cleaned_as_in_go() {
         for (path, cleaned) in [
             ("", "."),
             (".", "."),

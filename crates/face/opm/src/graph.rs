@@ -1,18 +1,18 @@
-//! `opm alpha render-graph`: the channels of catalogs as a diagram in the language of Mermaid.
+//! `opm alpha render-graph`: the channels of catalogs as a Mermaid diagram.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::pull::Images;
+use super::pull::ImagePuller;
 use super::reference;
-use super::render::{Allowed, Wanted};
-use mainstay_catalog::{DiagramError, DiagramOptions, MigrationLevel, Rendition};
+use super::render::{AllowedReferences, Renderer};
+use mainstay_catalog::{DiagramError, DiagramOptions, Level, Rendition};
 
 /// The command.
 pub(super) fn command() -> Command {
     Command {
-        long: "Prints the channels of catalogs and the updates in them as a diagram in the language of Mermaid,\n\
-               which mermaid.live and many pages for code draw. mainstay catalog graph draws pictures itself.\n\n  \
+        long: "Prints the channels of catalogs and their updates as a Mermaid diagram, which mermaid.live and many\n\
+               code hosts draw. mainstay catalog graph draws images itself.\n\n  \
                opm alpha render-graph catalog/ -p my-operator > graph.mmd",
         arguments: Arguments::AtLeast(1),
         flags: vec![
@@ -23,9 +23,9 @@ pub(super) fn command() -> Command {
             Flag::text(
                 "minimum-edge",
                 None,
-                "the bundle from which on updates are shown (all when not given)",
+                "the first bundle whose updates are shown (default: all)",
             ),
-            Flag::text("package-name", Some('p'), "the one package to show (all when not given)"),
+            Flag::text("package-name", Some('p'), "the only package to show (default: all)"),
         ],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
@@ -35,17 +35,17 @@ pub(super) fn command() -> Command {
     }
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let reach = reference::security(call).map_err(End::log)?;
-    let wanted = Wanted {
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let access = reference::registry_access(call).map_err(Failure::log)?;
+    let renderer = Renderer {
         template: None,
-        level: MigrationLevel::None,
-        allowed: Allowed::CATALOGS,
-        images: Images::containers(reach.containers()),
+        level: Level::None,
+        allowed: AllowedReferences::CATALOGS,
+        images: ImagePuller::containers(access.containers()),
     };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).await.map_err(End::log)?);
+        all.append(renderer.render(call.io, reference).await.map_err(Failure::log)?);
     }
     let given = |name: &str| match call.flags.text(name) {
         "" => None,
@@ -57,21 +57,21 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         package: package.as_deref(),
         semantics: call.flags.is_on("draw-v0-semantics"),
     };
-    print(call.io, &all, &options).map_err(End::log)
+    print(call.io, &all, &options).map_err(Failure::log)
 }
 
-/// Prints the diagram of what was rendered, and what it leaves out.
+/// Prints the diagram of a rendition, and warnings about omitted parts.
 ///
 /// # Errors
-/// Why there is no diagram.
+/// If there is no diagram.
 pub(super) fn print(
-    io: &mut Io<'_>,
+    io: &mut CommandIo<'_>,
     all: &Rendition,
     options: &DiagramOptions<'_>,
 ) -> Result<(), DiagramError> {
     let diagram = all.diagram(options)?;
     for warning in &diagram.warnings {
-        io.complain(&format!("{warning}\n"));
+        io.print_error(&format!("{warning}\n"));
     }
     io.print(&diagram.text);
     Ok(())

@@ -1,7 +1,7 @@
-//! Help and usage: the layout that completes scripts and people know.
+//! Help and usage texts, in cobra's layout, which scripts and people know.
 
 use super::command::{Command, flags_of, path_name};
-use super::flags::{Flag, Kind};
+use super::flags::{Flag, FlagKind};
 use super::{examples, go};
 
 /// The help of the last command of a path.
@@ -11,30 +11,30 @@ pub(super) fn help(path: &[&Command]) -> String {
     let about = about.trim_end();
     let gap = if about.is_empty() { "" } else { "\n\n" };
     let mut text = format!("{about}{gap}{}", usage(path));
-    let examples = examples::of(&path_name(path));
+    let examples = examples::examples_of(&path_name(path));
     if !examples.is_empty() {
         go::push(&mut text, format_args!("\nExamples:\n  {}\n", examples.join("\n  ")));
     }
     text
 }
 
-/// How the last command of a path is used.
+/// The usage of the last command of a path.
 pub(super) fn usage(path: &[&Command]) -> String {
     let Some((command, above)) = path.split_last() else { return String::new() };
     let name = path_name(path);
     let all = flags_of(path, true);
-    let shown = |from_above: bool| -> Vec<&Flag> {
+    let select = |from_above: bool| -> Vec<&Flag> {
         let wanted = |(flag, inherited): &&(Flag, bool)| !flag.hidden && *inherited == from_above;
         all.iter().filter(wanted).map(|(flag, _)| flag).collect()
     };
-    let (local, inherited) = (shown(false), shown(true));
-    let has_children = command.children.iter().any(Command::is_shown);
+    let (local, inherited) = (select(false), select(true));
+    let has_children = command.children.iter().any(Command::is_visible);
 
     let mut text = "Usage:".to_owned();
     if command.action.is_some() {
         let prefix = if above.is_empty() { String::new() } else { path_name(above) + " " };
-        let flags = if command.flags_in_use { " [flags]" } else { "" };
-        go::push(&mut text, format_args!("\n  {prefix}{}{flags}", command.form));
+        let flags = if command.flags_in_usage { " [flags]" } else { "" };
+        go::push(&mut text, format_args!("\n  {prefix}{}{flags}", command.usage));
     }
     if has_children {
         go::push(&mut text, format_args!("\n  {name} [command]"));
@@ -49,7 +49,7 @@ pub(super) fn usage(path: &[&Command]) -> String {
         text += "\n\nAvailable Commands:";
         let widest = command.children.iter().map(|child| child.name().len()).max();
         let width = widest.unwrap_or(0).max(11);
-        for child in command.children.iter().filter(|child| child.is_shown()) {
+        for child in command.children.iter().filter(|child| child.is_visible()) {
             go::push(&mut text, format_args!("\n  {:<width$} {}", child.name(), child.short));
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn usage(path: &[&Command]) -> String {
     text + "\n"
 }
 
-/// A line for each flag, the texts below each other.
+/// One line for each flag, with aligned texts.
 fn list(flags: &[&Flag]) -> String {
     let left: Vec<String> = flags.iter().map(|flag| head(flag)).collect();
     let width = left.iter().map(String::len).max().unwrap_or(0) + 3;
@@ -80,10 +80,10 @@ fn list(flags: &[&Flag]) -> String {
 fn head(flag: &Flag) -> String {
     let letter = flag.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
     let kind = match (flag.value, flag.kind) {
-        ("", Kind::Switch) => String::new(),
-        ("", Kind::Text) => " string".to_owned(),
-        ("", Kind::List) => " strings".to_owned(),
-        ("", Kind::Pairs) => " stringToString".to_owned(),
+        ("", FlagKind::Switch) => String::new(),
+        ("", FlagKind::Text) => " string".to_owned(),
+        ("", FlagKind::List) => " strings".to_owned(),
+        ("", FlagKind::Pairs) => " stringToString".to_owned(),
         (value, _) => format!(" {value}"),
     };
     format!("  {letter}--{}{kind}", flag.name)
@@ -91,7 +91,7 @@ fn head(flag: &Flag) -> String {
 
 fn default(flag: &Flag) -> String {
     match flag.default {
-        "" if flag.kind == Kind::Pairs => " (default [])".to_owned(),
+        "" if flag.kind == FlagKind::Pairs => " (default [])".to_owned(),
         "" => String::new(),
         default => format!(" (default {})", go::quote(default)),
     }

@@ -1,6 +1,6 @@
-//! `opm init`: the blob of a package, to begin a catalog with.
+//! `opm init`: the `olm.package` blob of a new catalog.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::render::UnknownOutput;
@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
                 "file with a text about the operator, such as its README.md",
             ),
             Flag::text("icon", Some('i'), "file with the package's icon"),
-            Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
         ],
         action: Some(Action::Sync(run)),
         ..Command::new(
@@ -41,10 +41,10 @@ struct Icon {
     kind: &'static str,
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let output = call.flags.text("output");
     if !matches!(output, "json" | "yaml") {
-        return Err(End::fatal(UnknownOutput { output: output.to_owned() }));
+        return Err(Failure::fatal(UnknownOutput { output: output.to_owned() }));
     }
     let icon = open(call.io, call.flags.text("icon"), "icon")?;
     let description = open(call.io, call.flags.text("description"), "description")?;
@@ -54,10 +54,10 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     };
     let icon = match icon {
         None => None,
-        Some(file) => Some(judge(&read(file, call.flags.text("icon"), "icon")?)?),
+        Some(file) => Some(detect_icon(&read(file, call.flags.text("icon"), "icon")?)?),
     };
     let name = call.argument(0);
-    // Upstream writes blobs package by package, and a package without a name is none of them.
+    // Upstream writes blobs package by package, and skips a package without a name.
     if name.is_empty() {
         return Ok(());
     }
@@ -67,43 +67,43 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
     Ok(())
 }
 
-fn open(io: &Io<'_>, path: &str, what: &str) -> Result<Option<std::fs::File>, End> {
+fn open(io: &CommandIo<'_>, path: &str, what: &str) -> Result<Option<std::fs::File>, Failure> {
     if path.is_empty() {
         return Ok(None);
     }
-    match std::fs::File::open(io.at(path)) {
+    match std::fs::File::open(io.resolve_path(path)) {
         Ok(file) => Ok(Some(file)),
         Err(error) => {
             let why = go::reason(&error);
-            Err(End::Fatal(format!("open {what} file: open {path}: {why}")))
+            Err(Failure::Fatal(format!("open {what} file: open {path}: {why}")))
         }
     }
 }
 
-fn read(mut file: std::fs::File, path: &str, what: &str) -> Result<Vec<u8>, End> {
+fn read(mut file: std::fs::File, path: &str, what: &str) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     match file.read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),
         Err(error) => {
             let why = go::reason(&error);
-            Err(End::Fatal(format!("read {what}: read {path}: {why}")))
+            Err(Failure::Fatal(format!("read {what}: read {path}: {why}")))
         }
     }
 }
 
-fn judge(bytes: &[u8]) -> Result<Icon, End> {
+fn detect_icon(bytes: &[u8]) -> Result<Icon, Failure> {
     if bytes.is_empty() {
-        return Err(End::Fatal("detect icon mediatype: Empty buffer".to_owned()));
+        return Err(Failure::Fatal("detect icon mediatype: Empty buffer".to_owned()));
     }
-    let kind = mediatype::of(bytes);
+    let kind = mediatype::detect(bytes);
     if !kind.starts_with("image/") {
         let kind = go::quote(kind);
-        return Err(End::Fatal(format!("detected invalid type {kind}: not an image")));
+        return Err(Failure::Fatal(format!("detected invalid type {kind}: not an image")));
     }
     Ok(Icon { data: BASE64_STANDARD.encode(bytes), kind })
 }
 
-/// The blob as JSON: four blanks, and the fields in the order that the format declares.
+/// The blob as JSON, with an indent of four, and the fields in the order of the Go struct.
 fn blob(name: &str, channel: &str, icon: Option<&Icon>, description: &[u8]) -> String {
     let name = quoted(name);
     let channel = quoted(channel);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_have_their_order_and_leave_out_what_is_empty() {
+    fn the_blob_has_its_fields_in_order_without_empty_ones() {
         let icon = Icon { data: "QUJD".to_owned(), kind: "image/png" };
         let json = blob("kiwi", "a\"b", Some(&icon), b"<x>\n");
         assert_eq!(

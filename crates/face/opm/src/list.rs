@@ -1,9 +1,9 @@
-//! `opm alpha list`: what a catalog holds, as tables for people.
+//! `opm alpha list`: packages, channels and bundles of a catalog as tables.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
-use super::pull::{Content, Images};
-use super::reference::{self, Kind};
+use super::pull::{ImageContent, ImagePuller};
+use super::reference::{self, ReferenceKind};
 use super::{database, go, table};
 use mainstay_catalog::{
     BlobError, Catalog, CatalogDocuments, FolderSource, KeptContent, LoadOptions, Package,
@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 const NOTE: &str =
-    "The tables are for people and may change; programs render a catalog and read that.";
+    "The tables are for people and may change; programs should use the output of render.";
 
-/// The command with those below it.
+/// The command with its sub-commands.
 pub(super) fn command() -> Command {
     let children = vec![
         Command {
@@ -37,25 +37,25 @@ pub(super) fn command() -> Command {
             ..Command::new("packages <indexRef>", "List the packages of a catalog")
         },
     ];
-    Command { long: NOTE, children, ..Command::new("list", "List what a catalog holds") }
+    Command { long: NOTE, children, ..Command::new("list", "List the content of a catalog") }
 }
 
-async fn packages(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, KeptContent::Light).await?;
+async fn packages(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let catalog = load(call, Keep::Light).await?;
     let mut text = "NAME\tDISPLAY NAME\tDEFAULT CHANNEL\n".to_owned();
     for package in catalog.packages() {
-        let title = title(package).map_err(End::fatal)?;
+        let title = title(package).map_err(Failure::fatal)?;
         go::push(
             &mut text,
             format_args!("{}\t{title}\t{}\n", package.name, package.default_channel),
         );
     }
-    call.io.print(&table::lay_out(&text));
+    call.io.print(&table::format_table(&text));
     Ok(())
 }
 
-/// What people call a package: so says the manifest at the head of its default channel.
-fn title(package: &Package) -> Result<String, BlobError> {
+/// The display name of a package, from the CSV at the head of its default channel.
+fn title(package: &Package) -> Result<String, ContentError> {
     let bundle = package
         .channel(&package.default_channel)
         .and_then(|channel| package.bundle(&channel.head().name));
@@ -65,10 +65,10 @@ fn title(package: &Package) -> Result<String, BlobError> {
     Ok(title.unwrap_or_default().to_owned())
 }
 
-async fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, KeptContent::Facts).await?;
+async fn channels(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let catalog = load(call, Keep::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tHEAD\n".to_owned();
-    for package in chosen(&catalog, call.argument(1))? {
+    for package in select_packages(&catalog, call.argument(1))? {
         for channel in package.channels() {
             go::push(
                 &mut text,
@@ -76,14 +76,14 @@ async fn channels(call: &mut Call<'_, '_>) -> Result<(), End> {
             );
         }
     }
-    call.io.print(&table::lay_out(&text));
+    call.io.print(&table::format_table(&text));
     Ok(())
 }
 
-async fn bundles(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let catalog = load(call, KeptContent::Facts).await?;
+async fn bundles(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let catalog = load(call, Keep::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tBUNDLE\tREPLACES\tSKIPS\tSKIP RANGE\tIMAGE\n".to_owned();
-    for package in chosen(&catalog, call.argument(1))? {
+    for package in select_packages(&catalog, call.argument(1))? {
         for channel in package.channels() {
             let mut entries: Vec<_> = channel.entries().iter().collect();
             entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -104,76 +104,79 @@ async fn bundles(call: &mut Call<'_, '_>) -> Result<(), End> {
             }
         }
     }
-    call.io.print(&table::lay_out(&text));
+    call.io.print(&table::format_table(&text));
     Ok(())
 }
 
-/// The package of that name, or all of them.
-fn chosen<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, End> {
+/// The package of a name, or all packages.
+fn select_packages<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Package>, Failure> {
     if name.is_empty() {
         return Ok(catalog.packages().collect());
     }
     match catalog.package(name) {
         Some(package) => Ok(vec![package]),
-        None => Err(End::Fatal(format!("package {} not found", go::quote(name)))),
+        None => Err(Failure::Fatal(format!("package {} not found", go::quote(name)))),
     }
 }
 
-/// The catalog that the first argument names.
-async fn load(call: &mut Call<'_, '_>, keep: KeptContent) -> Result<Arc<Catalog>, End> {
-    let reach = reference::security(call).map_err(End::fatal)?;
+/// Loads the catalog of the first argument.
+async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, Failure> {
+    let access = reference::registry_access(call).map_err(Failure::fatal)?;
     let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
-    let failed = |why: &dyn fmt::Display| End::Fatal(format!("render reference {quoted}: {why}"));
-    let no_index = || End::Fatal(format!("cannot list non-index {quoted}"));
+    let failed =
+        |why: &dyn fmt::Display| Failure::Fatal(format!("render reference {quoted}: {why}"));
+    let no_index = || Failure::Fatal(format!("cannot list non-index {quoted}"));
     match reference::find(call.io, reference).map_err(|error| failed(&error))? {
-        Kind::Catalog => {
-            let typed = |message: String| call.io.as_typed(&message, reference);
-            return read(&call.io.at(reference), keep, &failed, &typed);
+        ReferenceKind::Catalog => {
+            let typed = |message: String| call.io.with_typed_path(&message, reference);
+            return load_folder(&call.io.resolve_path(reference), keep, &failed, &typed);
         }
-        Kind::Bundle => return Err(no_index()),
-        Kind::Database => {
-            let path = call.io.at(reference);
-            return of_database(call.io, &path, &failed);
+        ReferenceKind::Bundle => return Err(no_index()),
+        ReferenceKind::Database => {
+            let path = call.io.resolve_path(reference);
+            return load_database(call.io, &path, &failed);
         }
-        Kind::Image => {}
+        ReferenceKind::Image => {}
     }
-    let images = Images::containers(reach.containers());
+    let images = ImagePuller::containers(access.containers());
     match images.content(call.io, reference).await.map_err(|error| failed(&error))? {
-        Content::Catalog(unpacked) => {
+        ImageContent::Catalog(unpacked) => {
             let inside = |message: String| unpacked.as_in_image(&message);
             if !unpacked.path.exists() {
                 return Err(failed(&"stat .: no such file or directory"));
             }
-            read(&unpacked.path, keep, &failed, &inside)
+            load_folder(&unpacked.path, keep, &failed, &inside)
         }
-        Content::Bundle(_) => Err(no_index()),
-        Content::Database(unpacked) => of_database(call.io, &unpacked.path, &failed),
+        ImageContent::Bundle(_) => Err(no_index()),
+        ImageContent::Database(unpacked) => load_database(call.io, &unpacked.path, &failed),
     }
 }
 
-/// The catalog in a database. `failed` says of a reason that it is about the reference.
-fn of_database(
-    io: &mut Io<'_>,
+/// Loads the catalog of a database. `failed` adds the reference to an error.
+fn load_database(
+    io: &mut CommandIo<'_>,
     path: &Path,
-    failed: &dyn Fn(&dyn fmt::Display) -> End,
-) -> Result<Arc<Catalog>, End> {
+    failed: &dyn Fn(&dyn fmt::Display) -> Failure,
+) -> Result<Arc<Catalog>, Failure> {
     let declared = database::read(io, path).map_err(|error| failed(&error))?;
-    declared.check().map_err(|error| End::Fatal(error.upstream()))
+    declared.check().map_err(|error| Failure::Fatal(error.upstream()))
 }
 
-/// The catalog in a folder. `failed` says of a reason that it is about the reference, `shown` writes
-/// paths in it as people know them.
-fn read(
+/// Loads the catalog of a folder. `failed` adds the reference to an error, `with_known_paths` replaces
+/// paths in it.
+fn load_folder(
     folder: &Path,
-    keep: KeptContent,
-    failed: &dyn Fn(&dyn fmt::Display) -> End,
-    shown: &dyn Fn(String) -> String,
-) -> Result<Arc<Catalog>, End> {
-    let source = FolderSource::new(folder);
+    keep: Keep,
+    failed: &dyn Fn(&dyn fmt::Display) -> Failure,
+    with_known_paths: &dyn Fn(String) -> String,
+) -> Result<Arc<Catalog>, Failure> {
+    let source = Folder::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
-    // Only what goes wrong while reading is said about the reference.
-    let declared = CatalogDocuments::read(&source, &options)
-        .map_err(|error| failed(&shown(error.upstream())))?;
-    declared.check_in(&source, &options).map_err(|error| End::Fatal(shown(error.upstream())))
+    // Only errors while reading have the reference.
+    let declared = Declared::read(&source, &options)
+        .map_err(|error| failed(&with_known_paths(error.upstream())))?;
+    declared
+        .check_in(&source, &options)
+        .map_err(|error| Failure::Fatal(with_known_paths(error.upstream())))
 }

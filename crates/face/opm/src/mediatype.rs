@@ -1,11 +1,11 @@
-//! What kind of file some bytes are: the media types that upstream's icons are told apart by.
+//! Media type detection by content, with the rules of upstream's libraries.
 //!
-//! Only pictures matter; of everything else only the name is needed, for the error.
+//! Only images matter; of all other types, only the name is needed for the error.
 
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
-/// Pictures but SVG and HEIF: the type, and the bytes at a place that make it.
+/// Images except SVG and HEIF: the type, and the bytes at an offset that identify it.
 #[rustfmt::skip]
 const IMAGES: &[Row] = &[
     ("image/jpeg", 3, &[(0, b"\xff\xd8\xff")]),
@@ -24,7 +24,7 @@ const IMAGES: &[Row] = &[
     ("image/vnd.dwg", 4, &[(0, b"AC10")]),
 ];
 
-/// Programs, which are looked for before pictures.
+/// Programs, which are tested before images.
 #[rustfmt::skip]
 const PROGRAMS: &[Row] = &[
     ("application/wasm", 8, &[(0, b"\0asm\x01\0\0\0")]),
@@ -32,7 +32,7 @@ const PROGRAMS: &[Row] = &[
     ("application/vnd.android.dey", 101, &[(0, b"dey\n"), (40, b"dex\n"), (76, b"p")]),
 ];
 
-/// Everything after pictures, in the order in which it is looked for.
+/// All other types, in the order of the tests.
 #[rustfmt::skip]
 const OTHERS: &[Row] = &[
     ("video/x-m4v", 11, &[(4, b"ftypM4V")]),
@@ -110,13 +110,13 @@ const MP4: [&[u8; 4]; 28] = [
     b"NDSS", b"NDXC", b"NDXH", b"NDXM", b"NDXP", b"NDXS", b"F4V ", b"F4P ",
 ];
 
-/// A type, how many bytes there must be at least, and which ones where.
+/// A type, the minimum length, and the bytes at their offsets.
 type Row = (&'static str, usize, &'static [(usize, &'static [u8])]);
 
-/// How many bytes of a file are looked at to say what kind of file it is.
-pub(super) const ENOUGH: u64 = 8192;
+/// The number of bytes of a file that detection reads.
+pub(super) const MAX_PREFIX: u64 = 8192;
 
-/// What the names of files of a kind end in, where that is not the second part of its media type.
+/// File name extensions that are not the second part of the media type.
 #[rustfmt::skip]
 const EXTENSIONS: &[(&str, &str)] = &[
     ("image/svg+xml", "svg"), ("image/jpeg", "jpg"), ("image/x-canon-cr2", "cr2"),
@@ -146,11 +146,11 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("video/mpeg", "mpg"), ("video/x-flv", "flv"), ("video/3gpp", "3gp"),
 ];
 
-/// The media type of a file that begins with these bytes, and what the names of such files end in.
-/// The bytes are filled up with zeros, which is how upstream looks at files.
-pub(super) fn with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'static str)> {
-    start.resize(start.len().max(usize::try_from(ENOUGH).unwrap_or(0)), 0);
-    let kind = of(&start);
+/// The media type of a file that begins with these bytes, and its file name extension. Like upstream,
+/// the bytes are padded with zeros.
+pub(super) fn detect_with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'static str)> {
+    start.resize(start.len().max(usize::try_from(MAX_PREFIX).unwrap_or(0)), 0);
+    let kind = detect(&start);
     let extension = match (kind, &start[..4]) {
         ("", _) => return None,
         ("application/font-woff", b"wOFF") => "woff",
@@ -165,21 +165,21 @@ pub(super) fn with_extension(mut start: Vec<u8>) -> Option<(&'static str, &'stat
     Some((kind, extension))
 }
 
-/// The media type of some bytes, empty when it is none that is known.
-pub(super) fn of(bytes: &[u8]) -> &'static str {
+/// The media type of some bytes; empty if unknown.
+pub(super) fn detect(bytes: &[u8]) -> &'static str {
     if is_svg(bytes) {
         return "image/svg+xml";
     }
-    in_table(PROGRAMS, bytes)
+    find_in_table(PROGRAMS, bytes)
         .or_else(|| is_heif(bytes).then_some("image/heif"))
-        .or_else(|| in_table(IMAGES, bytes))
-        .or_else(|| computed(bytes))
-        .or_else(|| in_table(OTHERS, bytes))
-        .or_else(|| last(bytes))
+        .or_else(|| find_in_table(IMAGES, bytes))
+        .or_else(|| detect_by_structure(bytes))
+        .or_else(|| find_in_table(OTHERS, bytes))
+        .or_else(|| fallback(bytes))
         .unwrap_or_default()
 }
 
-fn in_table(table: &[Row], bytes: &[u8]) -> Option<&'static str> {
+fn find_in_table(table: &[Row], bytes: &[u8]) -> Option<&'static str> {
     let matches = |(_, least, parts): &&Row| {
         let part = |&(at, part): &(usize, &[u8])| {
             bytes.get(at..).is_some_and(|rest| rest.starts_with(part))
@@ -189,7 +189,8 @@ fn in_table(table: &[Row], bytes: &[u8]) -> Option<&'static str> {
     table.iter().find(matches).map(|(kind, ..)| *kind)
 }
 
-/// Text that is one `svg` element, after a declaration and a document type, with any comments.
+/// Whether the text is one `svg` element after an optional declaration and document type, with any
+/// comments.
 fn is_svg(bytes: &[u8]) -> bool {
     const COMMENT: &str = r"(?i)<!--([\s\S]*?)-->";
     const ELEMENT: &str = concat!(
@@ -200,7 +201,7 @@ fn is_svg(bytes: &[u8]) -> bool {
         let build = |pattern| regex::bytes::RegexBuilder::new(pattern).unicode(false).build();
         Some((build(COMMENT).ok()?, build(ELEMENT).ok()?))
     });
-    // Control characters at the start mean that it is no text.
+    // Control characters at the start mean binary content.
     let binary = |&byte: &u8| byte <= 8;
     if bytes.len() >= 24 && bytes[..24].iter().any(binary) {
         return false;
@@ -221,7 +222,7 @@ fn is_heif(bytes: &[u8]) -> bool {
     }
 }
 
-/// The length of the first box of a media file, which must be whole.
+/// The length of the first box of a media file, which must be complete.
 fn box_length(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < 16 || &bytes[4..8] != b"ftyp" {
         return None;
@@ -230,8 +231,8 @@ fn box_length(bytes: &[u8]) -> Option<usize> {
     (length <= bytes.len()).then_some(length)
 }
 
-/// Films whose mark may stand at several places, and office documents.
-fn computed(bytes: &[u8]) -> Option<&'static str> {
+/// Videos whose magic number has several offsets, and office documents.
+fn detect_by_structure(bytes: &[u8]) -> Option<&'static str> {
     let brand = bytes.get(8..12).filter(|_| &bytes[4..8] == b"ftyp");
     if brand.is_some_and(|brand| MP4.iter().any(|known| *known == brand)) {
         return Some("video/mp4");
@@ -256,7 +257,7 @@ fn computed(bytes: &[u8]) -> Option<&'static str> {
     office(bytes)
 }
 
-/// Office documents are archives; which kind says the folder of one of the first files.
+/// Office documents: archives; the folder of one of the first files gives the kind.
 fn office(bytes: &[u8]) -> Option<&'static str> {
     const MARK: &[u8] = b"PK\x03\x04";
     let kind = |at: usize| {
@@ -289,12 +290,12 @@ fn office(bytes: &[u8]) -> Option<&'static str> {
     kind(third).or_else(|| kind(next(third + 26)?))
 }
 
-/// What is looked for when nothing else fits.
-fn last(bytes: &[u8]) -> Option<&'static str> {
+/// The tests when no other type fits.
+fn fallback(bytes: &[u8]) -> Option<&'static str> {
     if let [b'P', b'K', 3 | 5 | 7, 4 | 6 | 8, ..] = bytes {
         return Some("application/zip");
     }
-    // Frames that say nothing may stand before the first one of an archive.
+    // Skippable frames may precede the first frame of an archive.
     let mut rest = bytes;
     while let [a, b, c, d, e, f, g, h, after @ ..] = rest {
         if u32::from_le_bytes([*a, *b, *c, *d]) & 0xffff_fff0 != 0x184d_2a50 {
@@ -310,10 +311,10 @@ fn last(bytes: &[u8]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use super::detect;
 
     #[test]
-    fn kinds_are_told_apart_by_their_bytes() {
+    fn media_types_are_detected_by_content() {
         let long = |start: &[u8]| [start, &[0; 600]].concat();
         for (bytes, kind) in [
             (long(b"\x89PNG"), "image/png"),
@@ -333,7 +334,7 @@ mod tests {
             (b"\x50\x2a\x4d\x18\x01\0\0\0x\x28\xb5\x2f\xfd".to_vec(), "application/zstd"),
             (b"<html></html>".to_vec(), ""),
         ] {
-            assert_eq!(of(&bytes), kind, "{}", bytes.escape_ascii());
+            assert_eq!(detect(&bytes), kind, "{}", bytes.escape_ascii());
         }
     }
 
@@ -349,7 +350,7 @@ mod tests {
             ("<svg></svg>x", false),
             ("x<svg></svg>", false),
         ] {
-            assert_eq!(of(text.as_bytes()) == "image/svg+xml", is, "{text}");
+            assert_eq!(detect(text.as_bytes()) == "image/svg+xml", is, "{text}");
         }
     }
 }

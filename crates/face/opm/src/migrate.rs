@@ -1,13 +1,13 @@
-//! `opm migrate`: a catalog as a folder with one file for each package.
+//! `opm migrate`: writes a catalog to a folder, with one file for each package.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::error::PathError;
 use super::flags::Flag;
-use super::pull::Images;
-use super::render::{self, Allowed, Wanted};
-use super::{go, voice};
-use mainstay_catalog::{CatalogFormat, Rendition, WriteError};
+use super::pull::ImagePuller;
+use super::render::{self, AllowedReferences, Renderer};
+use super::{go, log};
+use mainstay_catalog::{Format, Rendition, WriteError};
 use mainstay_image::registry::Security;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -16,12 +16,12 @@ use std::io::{ErrorKind, Write as _};
 pub(super) fn command() -> Command {
     Command {
         long: "Writes the catalog in a folder or an image to another folder, as one file for each package:\n\
-               <outputDir>/<package>/catalog.json. What belongs to no package goes into <outputDir>/catalog.json.\n\n\
-               The output folder must be empty, or not there yet. JSON files hold one object after the other.",
+               <outputDir>/<package>/catalog.json. Blobs without a package go into <outputDir>/catalog.json.\n\n\
+               The output folder must be empty or missing. JSON files have one object after the other.",
         arguments: Arguments::Exactly(2),
         flags: vec![
             render::migrate_level(),
-            Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
         ],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
         ..Command::new(
@@ -31,70 +31,70 @@ pub(super) fn command() -> Command {
     }
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let format = render::format(call.flags.text("output")).map_err(End::log)?;
-    let level = render::level(call.flags.text("migrate-level")).map_err(End::log)?;
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let format = render::format(call.flags.text("output")).map_err(Failure::log)?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(Failure::log)?;
     let (reference, folder) = (call.argument(0).to_owned(), call.argument(1).to_owned());
     let quoted = go::quote(&reference);
-    voice::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
-    check_empty(call.io, &folder).map_err(End::fatal)?;
-    // Upstream does not look at the flags about registries here.
-    let images = Images::containers(Security::Tls);
-    let wanted = Wanted { template: None, level, allowed: Allowed::CATALOGS, images };
-    let found = wanted
+    log::info(call.io, &format!("rendering index {quoted} as file-based catalog"));
+    check_empty(call.io, &folder).map_err(Failure::fatal)?;
+    // Upstream ignores the registry flags here.
+    let images = ImagePuller::containers(Security::Tls);
+    let renderer = Renderer { template: None, level, allowed: AllowedReferences::CATALOGS, images };
+    let found = renderer
         .render(call.io, &reference)
         .await
-        .map_err(|error| End::Fatal(format!("render catalog image: {error}")))?;
-    write_whole(call.io, &found, &folder, format).map_err(End::fatal)?;
-    voice::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));
+        .map_err(|error| Failure::Fatal(format!("render catalog image: {error}")))?;
+    write_whole(call.io, &found, &folder, format).map_err(Failure::fatal)?;
+    log::info(call.io, &format!("wrote rendered file-based catalog to {}\n", go::quote(&folder)));
     Ok(())
 }
 
 /// A catalog cannot be written to a folder.
 #[derive(Debug, thiserror::Error)]
 enum FolderError {
-    /// There is something in it.
+    /// The folder is not empty.
     #[error("output dir {} must be empty", go::quote(folder))]
     NotEmpty {
         /// The folder.
         folder: String,
     },
-    /// A package has a name that can be no folder in it.
+    /// The name of a package cannot be the name of a folder.
     #[error("invalid package name {}: must be a single local path element", go::quote(package))]
     PackageName {
         /// The name.
         package: String,
     },
-    /// Documents cannot be written at all.
+    /// The documents cannot be encoded.
     #[error("write to buffer for {}: {source}", go::quote(path))]
     Documents {
-        /// Their file.
+        /// The file.
         path: String,
-        /// Why not.
+        /// The error.
         source: WriteError,
     },
-    /// The file of a package is not written.
+    /// The file of a package cannot be written.
     #[error("write file {}: {source}", go::quote(path))]
     File {
         /// The file.
         path: String,
-        /// Why not.
+        /// The error.
         source: PathError,
     },
-    /// The folder, or one in it, is refused.
+    /// An operation on a folder failed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Something that is no folder is in the way of one.
+    /// A file has the name of a folder.
     #[error("mkdir {path}: not a directory")]
     NoFolder {
-        /// What is in the way.
+        /// The path of the file.
         path: String,
     },
 }
 
-/// The output folder may hold nothing yet.
-fn check_empty(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
-    match fs::read_dir(io.at(folder)) {
+/// Checks that the output folder is empty or missing.
+fn check_empty(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
+    match fs::read_dir(io.resolve_path(folder)) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) => Err(FolderError::NotEmpty { folder: folder.to_owned() }),
@@ -104,37 +104,39 @@ fn check_empty(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
     }
 }
 
-/// The file that stands in the output folder until everything is in it.
+/// The file that marks an incomplete output folder.
 const UNFINISHED: &str = ".unfinished";
 
-/// Writes all files. Whatever ends this too early (a full disk, a killed process), what is there then
-/// does not pass for a catalog: one file in it is none of a catalog, and says why.
+/// Writes all files. If this ends too early (a full disk, a killed process), the output is not a valid
+/// catalog: the marker file makes it invalid and gives the reason.
 fn write_whole(
-    io: &Io<'_>,
+    io: &CommandIo<'_>,
     found: &Rendition,
     folder: &str,
     format: CatalogFormat,
 ) -> Result<(), FolderError> {
-    make(io, folder)?;
-    let mark = go::join(folder, UNFINISHED);
+    create_folder(io, folder)?;
+    let marker = go::join(folder, UNFINISHED);
     let why = "not all files of this catalog were written: empty the folder and migrate again\n";
-    fs::write(io.at(&mark), why).map_err(PathError::of("open", &*mark))?;
+    fs::write(io.resolve_path(&marker), why).map_err(PathError::of("open", &*marker))?;
     let written = write(io, found, folder, format);
-    let left = fs::read_dir(io.at(folder)).map_or(0, Iterator::count);
-    // A name that can be no folder is a fault of the input: what stands before it stays, as upstream
-    // leaves it.
-    let named = |package: &str| package.is_empty() || go::is_local(package);
-    if written.is_ok() || left == 1 || !found.parts().iter().all(|part| named(part.package())) {
-        fs::remove_file(io.at(&mark)).map_err(PathError::of("remove", &*mark))?;
+    let left = fs::read_dir(io.resolve_path(folder)).map_or(0, Iterator::count);
+    // An invalid package name is an error of the input: like upstream, the files before it stay.
+    let has_folder_name = |package: &str| package.is_empty() || go::is_local(package);
+    if written.is_ok()
+        || left == 1
+        || !found.parts().iter().all(|part| has_folder_name(part.package()))
+    {
+        fs::remove_file(io.resolve_path(&marker)).map_err(PathError::of("remove", &*marker))?;
     }
     written
 }
 
 fn write(
-    io: &Io<'_>,
+    io: &CommandIo<'_>,
     found: &Rendition,
     folder: &str,
-    format: CatalogFormat,
+    format: Format,
 ) -> Result<(), FolderError> {
     let file = match format {
         CatalogFormat::Json => "catalog.json",
@@ -149,7 +151,7 @@ fn write(
                 return Err(FolderError::PackageName { package: package.to_owned() });
             }
             let folder = go::join(folder, package);
-            make(io, &folder)?;
+            create_folder(io, &folder)?;
             folder
         };
         let path = go::join(&folder, file);
@@ -157,28 +159,28 @@ fn write(
         part.write(format, &mut text)
             .map_err(|source| FolderError::Documents { path: path.clone(), source })?;
         let failed = |source| FolderError::File { path: path.clone(), source };
-        let created = File::create(io.at(&path)).map_err(PathError::of("open", &*path));
+        let created = File::create(io.resolve_path(&path)).map_err(PathError::of("open", &*path));
         let written = created.map_err(failed)?.write_all(&text);
         written.map_err(PathError::of("write", &*path)).map_err(failed)?;
     }
     Ok(())
 }
 
-/// Makes a folder and those above it.
-fn make(io: &Io<'_>, folder: &str) -> Result<(), FolderError> {
-    let path = io.at(folder);
+/// Creates a folder with its parents.
+fn create_folder(io: &CommandIo<'_>, folder: &str) -> Result<(), FolderError> {
+    let path = io.resolve_path(folder);
     let Err(error) = fs::create_dir_all(&path) else { return Ok(()) };
-    // The first part that is in the way is named.
-    let mut named = String::new();
+    // The error names the first part of the path that is a file.
+    let mut prefix = String::new();
     for part in folder.split_inclusive('/') {
-        named.push_str(part);
-        if fs::metadata(io.at(&named)).is_ok_and(|found| !found.is_dir()) {
-            let path = named.trim_end_matches('/').to_owned();
+        prefix.push_str(part);
+        if fs::metadata(io.resolve_path(&prefix)).is_ok_and(|found| !found.is_dir()) {
+            let path = prefix.trim_end_matches('/').to_owned();
             return Err(FolderError::NoFolder { path });
         }
-        if fs::metadata(io.at(&named)).is_err() {
+        if fs::metadata(io.resolve_path(&prefix)).is_err() {
             break;
         }
     }
-    Err(PathError::of("mkdir", named.trim_end_matches('/'))(error).into())
+    Err(PathError::of("mkdir", prefix.trim_end_matches('/'))(error).into())
 }

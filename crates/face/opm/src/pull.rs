@@ -1,21 +1,21 @@
-//! Images: what a reference to a registry leads to, unpacked.
+//! Image pulls: pulls an image from a registry and unpacks its catalog, bundle or database.
 //!
 //! ```text
-//! reference ─► pull ─► labels ─► which kind of content it has ─► that part of it, in a folder
+//! reference ─► pull ─► labels ─► kind of content ─► that part of the image, in a folder
 //! ```
 //!
-//! Everything goes through one store for as long as a command runs, so what two images share is
-//! fetched once. It is removed with the command.
+//! All pulls of a command share one store, so layers that two images share are fetched once. The end of
+//! the command removes the store.
 //!
-//! Upstream pulls with one of two libraries, and each has its own words for the same trouble; those
-//! are a [`Way`]. Rules and texts are those of operator-registry 1.73 (`upstream-opm` §1.2).
+//! Upstream pulls with one of two libraries, each with its own error texts: a [`PullLibrary`]. Rules and
+//! texts are those of operator-registry 1.73 (`upstream-opm` §1.2).
 
 mod error;
 
 pub(super) use error::{ContentError, OpenError};
 pub(crate) use error::{PullError, UnpackError};
 
-use super::call::Io;
+use super::call::CommandIo;
 use super::error::TempDirError;
 use super::{go, reference};
 use error::ConfigError;
@@ -41,97 +41,97 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Where a catalog lies in its image.
+/// The label with the folder of a catalog in its image.
 const CONFIGS: &str = "operators.operatorframework.io.index.configs.v1";
-/// Where a database lies in its image.
+/// The label with the file of a database in its image.
 const DATABASE: &str = "operators.operatorframework.io.index.database.v1";
-/// The package of a bundle.
+/// The label with the package of a bundle.
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 
-/// How images are got.
+/// The library whose rules and error texts a pull has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// With mirrors, and only if the machine's policy says that the image is taken.
+pub(crate) enum PullLibrary {
+    /// containers/image: with mirrors and the machine's image policy.
     Containers,
-    /// Straight from the registry, trusting more authorities.
+    /// containerd: without mirrors, with additional certificate authorities.
     Containerd(Vec<CertificateDer<'static>>),
 }
 
-/// Images of registries. Nothing is done before the first is asked for.
-pub(crate) struct Images {
+/// Pulls images. The store opens with the first pull.
+pub(crate) struct ImagePuller {
     security: Security,
-    way: Way,
-    opened: OnceCell<Result<Puller, Arc<OpenError>>>,
+    library: PullLibrary,
+    opened: OnceCell<Result<PullSession, Arc<OpenError>>>,
 }
 
-/// What images are pulled with.
-struct Puller {
+/// The store and the client of the pulls.
+struct PullSession {
     fetcher: Fetcher,
-    /// Where the store is.
+    /// The folder of the store.
     _folder: TempDir,
 }
 
-/// An image that was pulled.
+/// A pulled image.
 pub(crate) struct Image {
     manifest: ImageManifest,
     config: ImageConfig,
 }
 
-/// Content of an image in a folder of its own, which vanishes with it.
+/// Unpacked content of an image, in a temporary folder.
 #[derive(Debug)]
-pub(super) struct Unpacked {
+pub(super) struct UnpackedContent {
     folder: TempDir,
-    /// What the image's label names: the root of the catalog or of the bundle, or the database.
+    /// The root of the catalog or of the bundle, or the database file.
     pub(super) path: PathBuf,
 }
 
-/// What an image holds.
+/// The content of an image, by kind.
 #[derive(Debug)]
-pub(super) enum Content {
-    /// A catalog of files.
-    Catalog(Unpacked),
+pub(super) enum ImageContent {
+    /// A file-based catalog.
+    Catalog(UnpackedContent),
     /// A bundle.
-    Bundle(Unpacked),
+    Bundle(UnpackedContent),
     /// A database.
-    Database(Unpacked),
+    Database(UnpackedContent),
 }
 
-impl Unpacked {
-    /// An error about what is in the folder, with paths as they are in the image.
+impl UnpackedContent {
+    /// An error message with paths as they are in the image.
     pub(super) fn as_in_image(&self, message: &str) -> String {
         let inside = |path: &Path| format!("{}/", path.to_string_lossy());
         message.replace(&inside(&self.path), "").replace(&inside(self.folder.path()), "")
     }
 }
 
-impl Images {
-    /// Images got in a way.
-    pub(crate) const fn new(security: Security, way: Way) -> Self {
-        Self { security, way, opened: OnceCell::new() }
+impl ImagePuller {
+    /// Pulls with a library.
+    pub(crate) const fn new(security: Security, library: PullLibrary) -> Self {
+        Self { security, library, opened: OnceCell::new() }
     }
 
-    /// Images as most commands get them.
+    /// Pulls with containers/image, as most commands do.
     pub(crate) const fn containers(security: Security) -> Self {
-        Self::new(security, Way::Containers)
+        Self::new(security, PullLibrary::Containers)
     }
 
-    fn puller(&self, io: &Io<'_>) -> Result<&Puller, Arc<OpenError>> {
-        let open = || Puller::open(io, self.security, &self.way).map_err(Arc::new);
+    fn puller(&self, io: &CommandIo<'_>) -> Result<&PullSession, Arc<OpenError>> {
+        let open = || PullSession::open(io, self.security, &self.library).map_err(Arc::new);
         self.opened.get_or_init(open).as_ref().map_err(Arc::clone)
     }
 
     /// Pulls an image.
     ///
     /// # Errors
-    /// If it cannot be had.
-    pub(crate) async fn pull(&self, io: &Io<'_>, name: &str) -> Result<Image, PullError> {
-        let reference = reference::image(name, &self.way)?;
+    /// If the pull fails.
+    pub(crate) async fn pull(&self, io: &CommandIo<'_>, name: &str) -> Result<Image, PullError> {
+        let reference = reference::image(name, &self.library)?;
         let puller = self.puller(io)?;
         let store = &puller.fetcher.store;
         let wanted = ImageSelection::Platform(Platform::host());
         let pulled = puller.fetcher.fetch(&reference, &wanted).await.map_err(|source| {
-            let said = self.said(&reference, name, &source);
-            PullError::Fetch { said, source: Box::new(source) }
+            let message = self.message(&reference, name, &source);
+            PullError::Fetch { message, source: Box::new(source) }
         })?;
         let read = || -> Result<Image, ConfigError> {
             let image = pulled.image.ok_or(ConfigError::NoImage)?;
@@ -141,20 +141,19 @@ impl Images {
             let config = store.config(&manifest)?;
             Ok(Image { manifest, config })
         };
-        read().map_err(|error| match self.way {
-            Way::Containers => PullError::ParseConfig(error),
-            Way::Containerd(_) => PullError::Config(error),
+        read().map_err(|error| match self.library {
+            PullLibrary::Containers => PullError::ParseConfig(error),
+            PullLibrary::Containerd(_) => PullError::Config(error),
         })
     }
 
-    /// Unpacks an image into a folder that is not there yet: all of it, or only what lies below some
-    /// of its folders.
+    /// Unpacks an image into a new folder: all of it, or only some of its folders.
     ///
     /// # Errors
-    /// If a layer is none, or the system refuses.
+    /// If a layer is invalid, or the file system fails.
     pub(crate) fn unpack(
         &self,
-        io: &Io<'_>,
+        io: &CommandIo<'_>,
         image: &Image,
         folder: &Path,
         only: Vec<String>,
@@ -165,28 +164,32 @@ impl Images {
         Ok(())
     }
 
-    /// Pulls an image and unpacks what its labels say it holds.
+    /// Pulls an image and unpacks the content that its labels name.
     ///
     /// # Errors
-    /// If that cannot be done.
-    pub(super) async fn content(&self, io: &Io<'_>, name: &str) -> Result<Content, ContentError> {
+    /// If the pull or the unpacking fails.
+    pub(super) async fn content(
+        &self,
+        io: &CommandIo<'_>,
+        name: &str,
+    ) -> Result<ImageContent, ContentError> {
         let image = self
             .pull(io, name)
             .await
             .map_err(|source| ContentError::Pull { image: name.to_owned(), source })?;
         let labels = image.labels();
-        let (place, only, kind): (&str, _, fn(Unpacked) -> Content) =
+        let (place, only, kind): (&str, _, fn(UnpackedContent) -> ImageContent) =
             if let Some(file) = labels.get(DATABASE) {
-                (file, vec![inside(file)], Content::Database)
+                (file, vec![inside(file)], ImageContent::Database)
             } else if let Some(folder) = labels.get(CONFIGS) {
-                (folder, vec![inside(folder)], Content::Catalog)
+                (folder, vec![inside(folder)], ImageContent::Catalog)
             } else if labels.contains_key(PACKAGE) {
-                ("", vec!["manifests".to_owned(), "metadata".to_owned()], Content::Bundle)
+                ("", vec!["manifests".to_owned(), "metadata".to_owned()], ImageContent::Bundle)
             } else {
                 let (image, labels) = (name.to_owned(), labels.clone());
                 return Err(ContentError::Kind { image, labels });
             };
-        // The root of the image is everything.
+        // The root stands for the whole image.
         let only = if only.iter().any(String::is_empty) { Vec::new() } else { only };
         let folder = tempfile::Builder::new()
             .prefix("mainstay-unpack-")
@@ -199,44 +202,44 @@ impl Images {
             "" => root,
             inside => root.join(inside),
         };
-        Ok(kind(Unpacked { folder, path }))
+        Ok(kind(UnpackedContent { folder, path }))
     }
 
-    /// Why an image cannot be had.
-    fn said(&self, reference: &ImageReference, name: &str, error: &FetchError) -> String {
-        let shown = format!("docker://{reference}");
-        let containers = self.way == Way::Containers;
+    /// The error text of a failed fetch.
+    fn message(&self, reference: &Reference, name: &str, error: &FetchError) -> String {
+        let source = format!("docker://{reference}");
+        let containers = self.library == PullLibrary::Containers;
         let registry = match error {
             FetchError::Refused(why) => return format!("Source image rejected: {why}"),
             FetchError::Mirror(MirrorError::All { attempts, .. }) => {
                 let Some((_, last)) = attempts.last() else { return error.to_string() };
                 last
             }
-            FetchError::Mirror(other) => return format!("initializing source {shown}: {other}"),
+            FetchError::Mirror(other) => return format!("initializing source {source}: {other}"),
         };
-        let trouble = Trouble::of(registry);
+        let problem = RegistryProblem::of(registry);
         if !containers {
-            return format!("error resolving remote name {name}: {}", trouble.containerd(name));
+            return format!("error resolving remote name {name}: {}", problem.containerd(name));
         }
-        match trouble {
-            Trouble::Other(why) => why,
-            Trouble::Platform(platform) => format!(
-                "choosing an image from manifest list {shown}: no image found in image index for \
+        match problem {
+            RegistryProblem::Other(why) => why,
+            RegistryProblem::Platform(platform) => format!(
+                "choosing an image from manifest list {source}: no image found in image index for \
                  architecture {}, variant {}, OS {}",
                 go::quote(&platform.architecture),
                 go::quote(&platform.variant),
                 go::quote(&platform.os)
             ),
-            trouble => {
+            problem => {
                 let (wanted, repository) = (reference.wanted(), reference.repository());
-                let what = trouble.containers(&wanted, &repository);
-                format!("initializing source {shown}: {what}")
+                let what = problem.containers(&wanted, &repository);
+                format!("initializing source {source}: {what}")
             }
         }
     }
 }
 
-/// A path within an image, without the slash in front. What leads out of the image stays within it.
+/// A path within an image, without a leading slash. A path cannot leave the image.
 fn inside(path: &str) -> String {
     go::clean(&format!("/{path}")).trim_start_matches('/').to_owned()
 }
@@ -248,32 +251,36 @@ impl Image {
     }
 }
 
-impl Puller {
-    fn open(io: &Io<'_>, security: Security, way: &Way) -> Result<Self, OpenError> {
+impl PullSession {
+    fn open(
+        io: &CommandIo<'_>,
+        security: Security,
+        library: &PullLibrary,
+    ) -> Result<Self, OpenError> {
         let lookup = io.environment;
-        let (rules, policy) = match way {
-            Way::Containers => (
+        let (rules, policy) = match library {
+            PullLibrary::Containers => (
                 machine::mirrors(lookup).map_err(|fault| OpenError::Mirrors { fault })?,
                 machine::policy(lookup).map_err(|fault| OpenError::Policy { fault })?.ok_or_else(
                     || OpenError::NoPolicy { places: machine::policy_places(lookup) },
                 )?,
             ),
-            Way::Containerd(_) => (MirrorRules::default(), SignaturePolicy::accept_anything()),
+            PullLibrary::Containerd(_) => (Rules::default(), Policy::accept_anything()),
         };
-        let authorities = match way {
-            Way::Containers => Vec::new(),
-            Way::Containerd(authorities) => authorities.clone(),
+        let authorities = match library {
+            PullLibrary::Containers => Vec::new(),
+            PullLibrary::Containerd(authorities) => authorities.clone(),
         };
         let machine = machine::settings(lookup, io.clock)
             .map_err(|fault| OpenError::Credentials { fault })?;
-        let certificates = match way {
-            Way::Containers => machine.certificates.clone(),
-            Way::Containerd(_) => CertFolders::default(),
+        let certificates = match library {
+            PullLibrary::Containers => machine.certificates.clone(),
+            PullLibrary::Containerd(_) => CertFolders::default(),
         };
         let settings = ClientSettings {
             authorities,
             certificates,
-            // Somebody waits.
+            // A person waits.
             attempts: 3,
             backoff: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
@@ -290,8 +297,8 @@ impl Puller {
     }
 }
 
-/// What a registry says to a code if it has nothing of its own to say.
-fn usual(code: &str) -> Option<&'static str> {
+/// The default message of an error code of a registry.
+fn default_message(code: &str) -> Option<&'static str> {
     Some(match code {
         "unknown" => "unknown error",
         "unsupported" => "The operation is unsupported.",
@@ -311,22 +318,22 @@ fn usual(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Why a registry does not give an image, as far as upstream tells it apart.
+/// Why a registry does not return an image, as upstream distinguishes it.
 #[derive(Debug, PartialEq, Eq)]
-enum Trouble {
-    /// There is no connection: to which address, and why.
+enum RegistryProblem {
+    /// No connection: the address and the reason.
     Connection(String, String),
-    /// It wants to know who asks.
+    /// Authentication is required.
     Unauthorized,
-    /// It answers with a status to an address; with a code, and what it says about it.
+    /// An error status: the status, the URL, the error code and its message.
     Status(http::StatusCode, String, String, String),
-    /// There is nothing for the platform.
+    /// No image for the platform.
     Platform(Platform),
-    /// Something else, in our words.
+    /// Another problem, with our text.
     Other(String),
 }
 
-impl Trouble {
+impl RegistryProblem {
     fn of(error: &RegistryError) -> Self {
         match error {
             RegistryError::Connection { url, why } => {
@@ -334,12 +341,13 @@ impl Trouble {
             }
             RegistryError::Unauthorized { .. } => Self::Unauthorized,
             RegistryError::Status { url, status, detail } => {
-                // The first of the errors that it lists.
-                let said = detail.trim_start_matches(": ").split("; ").next().unwrap_or_default();
-                let (code, text) = said.split_once(' ').unwrap_or((said, ""));
+                // The first of the listed errors.
+                let message =
+                    detail.trim_start_matches(": ").split("; ").next().unwrap_or_default();
+                let (code, text) = message.split_once(' ').unwrap_or((message, ""));
                 let is_code = |c: char| c.is_ascii_uppercase() || c == '_';
                 let (code, text) =
-                    if code.chars().all(is_code) { (code, text) } else { ("", said) };
+                    if code.chars().all(is_code) { (code, text) } else { ("", message) };
                 Self::Status(*status, url.clone(), code.to_owned(), text.to_owned())
             }
             RegistryError::Platform { .. } => Self::Platform(Platform::host()),
@@ -347,7 +355,7 @@ impl Trouble {
         }
     }
 
-    /// In the words of containers' library.
+    /// The text of containers/image.
     fn containers(&self, wanted: &str, repository: &str) -> String {
         let host = repository.split('/').next().unwrap_or_default();
         let reading = format!("reading manifest {wanted} in {repository}");
@@ -363,8 +371,8 @@ impl Trouble {
             Self::Status(status, _, code, text) => {
                 let code = code.to_ascii_lowercase().replace('_', " ");
                 let why = match (&*code, &**text) {
-                    // Registries say what the code means, or something of their own.
-                    (_, text) if Some(text) == usual(&code) => text.to_owned(),
+                    // Registries send the default message of the code, or their own.
+                    (_, text) if Some(text) == default_message(&code) => text.to_owned(),
                     (_, "") if code.is_empty() && status.is_client_error() => {
                         format!("StatusCode: {}, \"\"", status.as_u16())
                     }
@@ -381,7 +389,7 @@ impl Trouble {
         }
     }
 
-    /// In the words of containerd's.
+    /// The text of containerd.
     fn containerd(&self, name: &str) -> String {
         match self {
             Self::Connection(url, why) => {
@@ -400,7 +408,7 @@ impl Trouble {
     }
 }
 
-/// Why there is no connection, in the words of Go's network library where they are known.
+/// Why there is no connection, with the text of Go's network library where it is known.
 fn connection(url: &str, why: &str) -> String {
     let authority = url.split("://").nth(1).unwrap_or_default();
     let authority = authority.split('/').next().unwrap_or_default();
@@ -428,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_name_places_within_the_image() {
+    fn label_paths_stay_within_the_image() {
         for (label, place) in [
             ("/configs", "configs"),
             ("configs/", "configs"),
@@ -442,22 +450,25 @@ mod tests {
     }
 
     #[test]
-    fn both_libraries_have_their_words() {
+    fn each_library_has_its_error_texts() {
         let url = "https://a.example/v2/b/manifests/v1";
         let status = |code: u16, detail: &str| {
-            Trouble::of(&RegistryError::Status {
+            RegistryProblem::of(&RegistryError::Status {
                 url: url.to_owned(),
                 status: http::StatusCode::from_u16(code).unwrap(),
                 detail: detail.to_owned(),
             })
         };
         let lost = |why: &str| {
-            Trouble::of(&RegistryError::Connection { url: url.to_owned(), why: why.to_owned() })
+            RegistryProblem::of(&RegistryError::Connection {
+                url: url.to_owned(),
+                why: why.to_owned(),
+            })
         };
         let reading = "reading manifest v1 in a.example/b: ";
         let pinging = "fetching manifest v1 in a.example/b: pinging container registry a.example: \
                        Get \"https://a.example/v2/\": ";
-        for (trouble, containers, containerd) in [
+        for (problem, containers, containerd) in [
             (
                 status(404, ": MANIFEST_UNKNOWN there is none; X y"),
                 format!("{reading}manifest unknown: there is none"),
@@ -512,8 +523,8 @@ mod tests {
                 ),
             ),
         ] {
-            assert_eq!(trouble.containers("v1", "a.example/b"), containers);
-            assert_eq!(trouble.containerd("a.example/b:v1"), containerd);
+            assert_eq!(problem.containers("v1", "a.example/b"), containers);
+            assert_eq!(problem.containerd("a.example/b:v1"), containerd);
         }
     }
 }

@@ -1,33 +1,33 @@
-//! What an argument refers to: a folder with a catalog or a bundle, a file, or an image.
+//! References of arguments: a folder with a catalog or a bundle, a database file, or an image.
 
-use super::call::{Call, Io};
+use super::call::{Call, CommandIo};
 use super::error::PathError;
-use super::pull::Way;
+use super::pull::PullLibrary;
 use super::{go, mediatype};
 use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::Security;
 use std::io::Read;
 
-/// What a reference leads to.
+/// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ReferenceKind {
     /// A folder with a catalog.
     Catalog,
     /// A folder with a bundle.
     Bundle,
     /// A file with a SQLite database.
     Database,
-    /// Nothing that is here: an image, if anything.
+    /// No local file: an image.
     Image,
 }
 
-/// A reference leads to nothing that can be read.
+/// A reference leads to an unreadable or unsupported file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReferenceError {
-    /// Its file cannot be opened.
+    /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] PathError),
-    /// Its file is of a type that holds no catalog.
+    /// The file has an unsupported type.
     #[error("ref {} has unsupported file type: {kind}", go::quote(reference))]
     FileType {
         /// The reference.
@@ -37,31 +37,31 @@ pub(super) enum ReferenceError {
     },
 }
 
-/// Looks what a reference leads to.
+/// Detects the kind of a reference.
 ///
 /// # Errors
-/// If it leads to nothing that can be read.
-pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, ReferenceError> {
+/// If it leads to an unreadable or unsupported file.
+pub(super) fn find(io: &CommandIo<'_>, reference: &str) -> Result<ReferenceKind, ReferenceError> {
     let Ok(is_folder) = io.is_folder(reference) else {
-        return Ok(Kind::Image);
+        return Ok(ReferenceKind::Image);
     };
-    let path = io.at(reference);
+    let path = io.resolve_path(reference);
     if is_folder {
-        // A link to a folder is none.
+        // A link to a folder does not count.
         let has = |name: &str| {
             std::fs::symlink_metadata(path.join(name)).is_ok_and(|found| found.is_dir())
         };
         let is_bundle = has("manifests") && has("metadata");
-        return Ok(if is_bundle { Kind::Bundle } else { Kind::Catalog });
+        return Ok(if is_bundle { ReferenceKind::Bundle } else { ReferenceKind::Catalog });
     }
     let mut start = Vec::new();
     std::fs::File::open(&path)
-        .and_then(|file| file.take(mediatype::ENOUGH).read_to_end(&mut start))
+        .and_then(|file| file.take(mediatype::MAX_PREFIX).read_to_end(&mut start))
         .map_err(PathError::of("open", reference))?;
     let unsupported =
         |kind| Err(ReferenceError::FileType { reference: reference.to_owned(), kind });
-    match mediatype::with_extension(start) {
-        Some((_, "sqlite")) => Ok(Kind::Database),
+    match mediatype::detect_with_extension(start) {
+        Some((_, "sqlite")) => Ok(ReferenceKind::Database),
         Some((kind, extension)) => {
             let (main, sub) = kind.split_once('/').unwrap_or((kind, ""));
             unsupported(format!("{{{{{main} {sub} {kind}}} {extension}}}"))
@@ -70,35 +70,35 @@ pub(super) fn find(io: &Io<'_>, reference: &str) -> Result<Kind, ReferenceError>
     }
 }
 
-/// A name stands for no image, in the words of the library that upstream pulls with.
+/// The name of an image is invalid. The texts are those of upstream's libraries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NameError {
-    /// It is not written as one.
+    /// The name has an invalid format.
     #[error("{fault}")]
     Format {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         fault: String,
     },
-    /// It does not say which registry has the image, and the path there, in full.
+    /// The name does not have the registry and the full path.
     #[error("repository name must be canonical")]
     NotCanonical,
-    /// It is no reference.
+    /// The name is not a reference.
     #[error(transparent)]
-    Parse(#[from] mainstay_image::reference::ImageReferenceError),
-    /// It has both a tag and a digest.
+    Parse(#[from] mainstay_image::reference::ReferenceError),
+    /// The name has both a tag and a digest.
     #[error("Docker references with both a tag and digest are currently not supported")]
     TagAndDigest,
-    /// It has neither, for the one library.
+    /// The name has neither; the text of containers/image.
     #[error(
         "Docker reference {familiar} is not for an unknown digest case; tag or digest is needed"
     )]
     NoTag {
-        /// The name as people write it.
+        /// The familiar form of the name.
         familiar: String,
     },
-    /// It has neither, for the other one.
+    /// The name has neither; the text of containerd.
     #[error("error resolving remote name {name}: object required")]
     NoObject {
         /// The name.
@@ -106,15 +106,15 @@ pub(super) enum NameError {
     },
 }
 
-/// The image that a name stands for.
+/// Parses the name of an image.
 ///
 /// # Errors
-/// If it stands for none.
-pub(super) fn image(name: &str, way: &Way) -> Result<ImageReference, NameError> {
+/// If the name is invalid.
+pub(super) fn image(name: &str, library: &PullLibrary) -> Result<Reference, NameError> {
     if let Some(fault) = mainstay_catalog::reference_fault(name) {
         return Err(NameError::Format { name: name.to_owned(), fault });
     }
-    // The name must say which registry has it, and the path there, in full.
+    // The name must have the registry and the full path.
     let (registry, path) = name.split_once('/').unwrap_or(("", name));
     let names_registry = registry.contains(['.', ':']) || registry == "localhost";
     let in_full = match registry {
@@ -125,19 +125,23 @@ pub(super) fn image(name: &str, way: &Way) -> Result<ImageReference, NameError> 
     if !in_full {
         return Err(NameError::NotCanonical);
     }
-    let reference = ImageReference::parse(name)?;
-    match (reference.tag(), reference.digest(), way) {
-        (Some(_), Some(_), Way::Containers) => Err(NameError::TagAndDigest),
-        (None, None, Way::Containers) => Err(NameError::NoTag { familiar: reference.familiar() }),
-        (None, None, Way::Containerd(_)) => Err(NameError::NoObject { name: name.to_owned() }),
+    let reference = Reference::parse(name)?;
+    match (reference.tag(), reference.digest(), library) {
+        (Some(_), Some(_), PullLibrary::Containers) => Err(NameError::TagAndDigest),
+        (None, None, PullLibrary::Containers) => {
+            Err(NameError::NoTag { familiar: reference.familiar() })
+        }
+        (None, None, PullLibrary::Containerd(_)) => {
+            Err(NameError::NoObject { name: name.to_owned() })
+        }
         _ => Ok(reference),
     }
 }
 
-/// Flags about registries exclude each other.
+/// Registry flags are mutually exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FlagConflict {
-    /// Two ways to do without TLS.
+    /// Two flags for no TLS.
     #[error("invalid flag combination: cannot use --use-http with --skip-tls")]
     HttpAndSkipTls,
     /// No TLS, and TLS with any certificate, by the older flag.
@@ -148,12 +152,11 @@ pub(super) enum FlagConflict {
     HttpAndVerify,
 }
 
-/// How registries are reached, as the flags say it. Upstream looks at them even where no registry is
-/// needed.
+/// The registry access of the flags. Upstream checks them even where no registry is needed.
 ///
 /// # Errors
-/// If some exclude each other.
-pub(super) fn security(call: &Call<'_, '_>) -> Result<Reach, FlagConflict> {
+/// If the flags are mutually exclusive.
+pub(super) fn registry_access(call: &Call<'_, '_>) -> Result<RegistryAccess, FlagConflict> {
     let flags = &call.flags;
     if flags.has("skip-tls") && flags.has("use-http") {
         Err(FlagConflict::HttpAndSkipTls)
@@ -162,32 +165,32 @@ pub(super) fn security(call: &Call<'_, '_>) -> Result<Reach, FlagConflict> {
     } else if flags.is_on("skip-tls-verify") && flags.is_on("use-http") {
         Err(FlagConflict::HttpAndVerify)
     } else if flags.is_on("skip-tls") || flags.is_on("use-http") {
-        Ok(Reach::Plain)
+        Ok(RegistryAccess::Plain)
     } else if flags.is_on("skip-tls-verify") {
-        Ok(Reach::Unverified)
+        Ok(RegistryAccess::Unverified)
     } else {
-        Ok(Reach::Verified)
+        Ok(RegistryAccess::Verified)
     }
 }
 
-/// How registries are reached.
+/// The security of connections to registries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// With TLS and certificates that are trusted.
+pub(super) enum RegistryAccess {
+    /// TLS with trusted certificates.
     Verified,
-    /// With TLS and any certificate.
+    /// TLS with any certificate.
     Unverified,
-    /// Without TLS.
+    /// No TLS.
     Plain,
 }
 
-impl Reach {
-    /// What containers' library makes of it: one word for both, and who has no TLS is asked without.
+impl RegistryAccess {
+    /// The setting for containers/image: one for both insecure modes, with a fallback to no TLS.
     pub(super) fn containers(self) -> Security {
         if self == Self::Verified { Security::Tls } else { Security::Insecure }
     }
 
-    /// What containerd's makes of it.
+    /// The setting for containerd.
     pub(super) fn containerd(self) -> Security {
         match self {
             Self::Verified => Security::Tls,
@@ -202,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_folder_must_be_an_image_in_full() {
+    fn an_image_name_must_have_its_registry_and_full_path() {
         let canonical = "repository name must be canonical";
         let both = "Docker references with both a tag and digest are currently not supported";
         let digest = format!("a.b/c@sha256:{}", "0".repeat(64));
@@ -224,17 +227,18 @@ mod tests {
             ("a.b/c", Some(&untagged("a.b/c"))),
             ("docker.io/library/a", Some(&untagged("a"))),
         ] {
-            let found = image(reference, &Way::Containers).err().map(|error| error.to_string());
+            let found =
+                image(reference, &PullLibrary::Containers).err().map(|error| error.to_string());
             assert_eq!(found.as_deref(), fault, "{reference}");
         }
     }
 
     #[test]
-    fn the_other_library_takes_a_tag_with_a_digest_and_wants_one_of_them() {
-        let way = Way::Containerd(Vec::new());
+    fn containerd_accepts_a_tag_with_a_digest_and_requires_one_of_them() {
+        let library = PullLibrary::Containerd(Vec::new());
         let both = format!("a.b/c:v1@sha256:{}", "0".repeat(64));
-        assert!(image(&both, &way).is_ok());
-        let fault = image("a.b/c", &way).unwrap_err();
+        assert!(image(&both, &library).is_ok());
+        let fault = image("a.b/c", &library).unwrap_err();
         assert_eq!(fault.to_string(), "error resolving remote name a.b/c: object required");
     }
 }

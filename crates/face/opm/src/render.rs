@@ -1,10 +1,10 @@
-//! `opm render`: catalogs and bundles as one stream of blobs.
+//! `opm render`: prints catalogs and bundles as one stream of blobs.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use super::pull::{Content, ContentError, Images};
-use super::reference::{self, Kind, ReferenceError};
+use super::pull::{ContentError, ImageContent, ImagePuller};
+use super::reference::{self, ReferenceError, ReferenceKind};
 use super::{database, go};
 use mainstay_bundle::{Bundle, BundleError, BundleImage, ImageTemplate};
 use mainstay_catalog::template::ImageBundle;
@@ -24,17 +24,17 @@ pub(super) fn command(alpha: bool) -> Command {
         "template of the image references of bundle folders: {{.Package}}, {{.Name}}, {{.Version}}",
     );
     Command {
-        long: "Prints the blobs of catalogs and bundles, all in one stream.\n\n\
+        long: "Prints the blobs of catalogs and bundles in one stream.\n\n\
                An argument is a folder with a file-based catalog, a folder of a bundle, with manifests and\n\
                metadata, a SQLite database of an index, or the image of any of these in a registry.\n\n\
-               The image of a bundle is not known from its folder. --alpha-image-ref-template makes references\n\
+               The folder of a bundle does not name its image. --alpha-image-ref-template builds the reference\n\
                from {{.Package}}, {{.Name}} and {{.Version}}.",
         arguments: Arguments::AtLeast(1),
         flags: vec![
-            if alpha { template } else { template.hide() },
-            Flag::switch("migrate", "bring the blobs to the newest form"),
+            if alpha { template } else { template.hidden() },
+            Flag::switch("migrate", "migrate the blobs to the newest form"),
             migrate_level(),
-            Flag::text("output", Some('o'), "output format (json|yaml)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
         ],
         exclusive: vec![&["migrate", "migrate-level"]],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
@@ -45,7 +45,7 @@ pub(super) fn command(alpha: bool) -> Command {
     }
 }
 
-/// The flag that says how far to migrate.
+/// The flag of the migration level.
 pub(super) fn migrate_level() -> Flag {
     let mut text =
         "the last migration to run, after those before it (none when not given):".to_owned();
@@ -59,43 +59,44 @@ pub(super) fn migrate_level() -> Flag {
     Flag { text: text.into(), ..Flag::text("migrate-level", None, "") }
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let format = format(call.flags.text("output")).map_err(End::log)?;
-    let reach = reference::security(call).map_err(End::log)?;
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let format = format(call.flags.text("output")).map_err(Failure::log)?;
+    let access = reference::registry_access(call).map_err(Failure::log)?;
     let template = match call.flags.text("alpha-image-ref-template") {
         "" => None,
         text => Some(
             ImageTemplate::parse(text)
-                .map_err(|why| End::Log(format!("invalid image reference template: {why}")))?,
+                .map_err(|why| Failure::Log(format!("invalid image reference template: {why}")))?,
         ),
     };
     let level = if call.flags.is_on("migrate") {
         MigrationLevel::LAST
     } else {
-        level(call.flags.text("migrate-level")).map_err(End::log)?
+        level(call.flags.text("migrate-level")).map_err(Failure::log)?
     };
-    let images = Images::containers(reach.containers());
-    let wanted = Wanted { template: template.as_ref(), level, allowed: Allowed::ALL, images };
+    let images = ImagePuller::containers(access.containers());
+    let renderer =
+        Renderer { template: template.as_ref(), level, allowed: AllowedReferences::ALL, images };
     let mut all = Rendition::default();
     for reference in &call.arguments {
-        all.append(wanted.render(call.io, reference).await.map_err(End::log)?);
+        all.append(renderer.render(call.io, reference).await.map_err(Failure::log)?);
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
     match all.write(format, &mut out).and_then(|()| Ok(out.flush()?)) {
-        // Who reads no further has gone away.
+        // An output error means that the reader is gone.
         Ok(()) | Err(WriteError::Io(_)) => Ok(()),
         Err(error) => {
             drop(out);
-            Err(End::log(error))
+            Err(Failure::log(error))
         }
     }
 }
 
-/// The format of that name.
+/// Parses the name of an output format.
 ///
 /// # Errors
-/// If there is none.
-pub(super) fn format(name: &str) -> Result<CatalogFormat, UnknownOutput> {
+/// If it is unknown.
+pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
     match name {
         "json" => Ok(CatalogFormat::Json),
         "yaml" => Ok(CatalogFormat::Yaml),
@@ -103,7 +104,7 @@ pub(super) fn format(name: &str) -> Result<CatalogFormat, UnknownOutput> {
     }
 }
 
-/// The migration level of that name; none is the level none.
+/// Parses the name of a migration level; empty is the level none.
 ///
 /// # Errors
 /// If it is unknown.
@@ -111,7 +112,7 @@ pub(super) fn level(name: &str) -> Result<MigrationLevel, UnknownMigrationLevel>
     if name.is_empty() { Ok(MigrationLevel::None) } else { MigrationLevel::parse(name) }
 }
 
-/// There is no output format of a name.
+/// The output format is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid --output value {}, expected (json|yaml)", go::quote(output))]
 pub(super) struct UnknownOutput {
@@ -119,24 +120,24 @@ pub(super) struct UnknownOutput {
     pub(super) output: String,
 }
 
-/// Nothing is made of a reference.
+/// A reference cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RenderError {
-    /// It leads to nothing that can be rendered.
+    /// The reference leads to no renderable content.
     #[error("render reference {}: {reason}", go::quote(reference))]
     Reference {
         /// The reference.
         reference: String,
-        /// Why not.
-        reason: Box<Reason>,
+        /// The reason.
+        reason: Box<ReferenceProblem>,
     },
-    /// A document of its catalog cannot be migrated.
+    /// A document of the catalog cannot be migrated.
     #[error("migrate: {0}")]
     Migrate(MigrateError),
-    /// Its bundle cannot be migrated.
+    /// The bundle cannot be migrated.
     #[error("migrate: {}", .0.upstream())]
     MigrateBundle(BundleError),
-    /// It leads to a catalog where a bundle is asked for.
+    /// The reference leads to a catalog instead of a bundle.
     #[error("{} is no bundle", go::quote(reference))]
     NoBundle {
         /// The reference.
@@ -145,56 +146,56 @@ pub(super) enum RenderError {
 }
 
 impl RenderError {
-    fn of(reference: &str, reason: Reason) -> Self {
+    fn of(reference: &str, reason: ReferenceProblem) -> Self {
         Self::Reference { reference: reference.to_owned(), reason: Box::new(reason) }
     }
 }
 
-/// Why a reference leads to nothing that can be rendered.
+/// Why a reference leads to no renderable content.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Reason {
-    /// Nobody can read what is there.
+pub(super) enum ReferenceProblem {
+    /// The file is unreadable or unsupported.
     #[error(transparent)]
     Find(#[from] ReferenceError),
-    /// There is no image, or nothing in it.
+    /// The image cannot be pulled, or has no known content.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// The command does not take what is there.
+    /// The command does not accept this kind of reference.
     #[error("cannot render {0}: not allowed")]
-    NotAllowed(Refused),
-    /// The image of a bundle does not have its folders.
+    NotAllowed(DisallowedReference),
+    /// The image of a bundle lacks its folders.
     #[error("open .: no such file or directory")]
     NoBundleFolders,
-    /// The image of a catalog does not have its folder.
+    /// The image of a catalog lacks its folder.
     #[error("stat .: no such file or directory")]
     NoCatalogFolder,
-    /// The database is none.
+    /// The database is invalid.
     #[error(transparent)]
     Database(#[from] database::ReadError),
     /// A document of the database cannot be migrated.
     #[error("migrate: {0}")]
     MigrateDatabase(MigrateError),
-    /// The catalog is none.
-    #[error("{said}")]
+    /// The catalog is invalid.
+    #[error("{message}")]
     Catalog {
-        /// What upstream says, with paths as they were typed.
-        said: String,
-        /// What is wrong.
+        /// Upstream's text, with paths as they were typed.
+        message: String,
+        /// The error.
         source: LoadError,
     },
-    /// The bundle is none.
-    #[error("{said}")]
+    /// The bundle is invalid.
+    #[error("{message}")]
     Bundle {
-        /// What upstream says, with paths as they were typed.
-        said: String,
-        /// What is wrong.
+        /// Upstream's text, with paths as they were typed.
+        message: String,
+        /// The error.
         source: BundleError,
     },
 }
 
-/// What a command does not take.
+/// A kind of reference that a command does not accept.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum DisallowedReference {
     /// The folder of a bundle.
     #[error("bundle directory {}", go::quote(reference))]
     BundleFolder {
@@ -218,9 +219,9 @@ pub(super) enum Refused {
     DatabaseImage,
 }
 
-/// Which kinds of references are taken.
+/// The kinds of references that a command accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Allowed {
+pub(super) struct AllowedReferences {
     /// Folders and images of catalogs.
     pub(super) catalogs: bool,
     /// Folders of bundles.
@@ -229,8 +230,8 @@ pub(super) struct Allowed {
     pub(super) bundle_images: bool,
 }
 
-impl Allowed {
-    /// All.
+impl AllowedReferences {
+    /// All kinds.
     pub(super) const ALL: Self = Self { catalogs: true, bundle_folders: true, bundle_images: true };
     /// Images of bundles only.
     pub(super) const BUNDLE_IMAGES: Self =
@@ -240,40 +241,40 @@ impl Allowed {
         Self { catalogs: true, bundle_folders: false, bundle_images: false };
 }
 
-/// What is made of a reference.
-pub(super) struct Wanted<'t> {
-    /// How the images of bundle folders are called.
+/// Renders references.
+pub(super) struct Renderer<'t> {
+    /// The template for the image references of bundle folders.
     pub(super) template: Option<&'t ImageTemplate>,
-    /// How far to migrate.
-    pub(super) level: MigrationLevel,
-    /// What it may be.
-    pub(super) allowed: Allowed,
-    /// What is not here is pulled by these.
-    pub(super) images: Images,
+    /// The migration level.
+    pub(super) level: Level,
+    /// The accepted kinds of references.
+    pub(super) allowed: AllowedReferences,
+    /// Pulls images.
+    pub(super) images: ImagePuller,
 }
 
-/// Replaces the folder that was read by the path that was typed, in what is wrong with its content.
+/// Replaces the folder by the typed path in an error message.
 type WithTypedPath<'s> = &'s dyn Fn(&str) -> String;
 
-/// What a reference leads to.
-enum Found {
+/// The rendered content of a reference.
+enum RenderedReference {
     Catalog(Rendition),
     Bundle(Box<ImageBundle>),
 }
 
-impl Wanted<'_> {
-    /// The blobs of a reference: of a folder, or of an image.
+impl Renderer<'_> {
+    /// Renders a reference to a folder or an image.
     ///
     /// # Errors
-    /// If there are none.
+    /// If it cannot be rendered.
     pub(super) async fn render(
         &self,
-        io: &mut Io<'_>,
+        io: &mut CommandIo<'_>,
         reference: &str,
     ) -> Result<Rendition, RenderError> {
         Ok(match self.find(io, reference).await? {
-            Found::Catalog(all) => all,
-            Found::Bundle(bundled) => {
+            RenderedReference::Catalog(all) => all,
+            RenderedReference::Bundle(bundled) => {
                 let mut all = Rendition::default();
                 all.add(&bundled.bundle);
                 all
@@ -281,70 +282,94 @@ impl Wanted<'_> {
         })
     }
 
-    /// The bundle of a reference.
+    /// Renders a reference to a bundle.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it is not a bundle or cannot be rendered.
     pub(super) async fn bundle_of(
         &self,
-        io: &mut Io<'_>,
+        io: &mut CommandIo<'_>,
         reference: &str,
     ) -> Result<ImageBundle, RenderError> {
         match self.find(io, reference).await? {
-            Found::Bundle(bundled) => Ok(*bundled),
-            Found::Catalog(_) => Err(RenderError::NoBundle { reference: reference.to_owned() }),
+            RenderedReference::Bundle(bundled) => Ok(*bundled),
+            RenderedReference::Catalog(_) => {
+                Err(RenderError::NoBundle { reference: reference.to_owned() })
+            }
         }
     }
 
-    async fn find(&self, io: &mut Io<'_>, reference: &str) -> Result<Found, RenderError> {
+    async fn find(
+        &self,
+        io: &mut CommandIo<'_>,
+        reference: &str,
+    ) -> Result<RenderedReference, RenderError> {
         let failed = |reason| RenderError::of(reference, reason);
-        let refuse = |what| Err(failed(Reason::NotAllowed(what)));
+        let refuse = |what| Err(failed(ReferenceProblem::NotAllowed(what)));
         let allowed = self.allowed;
-        let typed = |message: &str| io.as_typed(message, reference);
+        let typed = |message: &str| io.with_typed_path(message, reference);
         match reference::find(io, reference).map_err(|error| failed(error.into()))? {
-            Kind::Bundle if !allowed.bundle_folders => {
-                return refuse(Refused::BundleFolder { reference: reference.to_owned() });
+            ReferenceKind::Bundle if !allowed.bundle_folders => {
+                return refuse(DisallowedReference::BundleFolder {
+                    reference: reference.to_owned(),
+                });
             }
-            Kind::Bundle => {
-                let image = self.template.map_or(BundleImage::None, BundleImage::Template);
-                return self.bundle(&io.at(reference), image, reference, &typed);
+            ReferenceKind::Bundle => {
+                let image = self.template.map_or(Image::None, Image::Template);
+                return self.bundle(&io.resolve_path(reference), image, reference, &typed);
             }
-            Kind::Catalog if !allowed.catalogs => return refuse(Refused::CatalogFolder),
-            Kind::Catalog => return self.catalog(&io.at(reference), reference, &typed),
-            Kind::Database if !allowed.catalogs => return refuse(Refused::DatabaseFile),
-            Kind::Database => {
-                let path = io.at(reference);
+            ReferenceKind::Catalog if !allowed.catalogs => {
+                return refuse(DisallowedReference::CatalogFolder);
+            }
+            ReferenceKind::Catalog => {
+                return self.catalog(&io.resolve_path(reference), reference, &typed);
+            }
+            ReferenceKind::Database if !allowed.catalogs => {
+                return refuse(DisallowedReference::DatabaseFile);
+            }
+            ReferenceKind::Database => {
+                let path = io.resolve_path(reference);
                 return self.database(io, &path).map_err(failed);
             }
-            Kind::Image => {}
+            ReferenceKind::Image => {}
         }
         let content = self.images.content(io, reference).await;
         match content.map_err(|error| failed(error.into()))? {
-            Content::Bundle(_) if !allowed.bundle_images => refuse(Refused::BundleImage),
-            Content::Bundle(unpacked) => {
+            ImageContent::Bundle(_) if !allowed.bundle_images => {
+                refuse(DisallowedReference::BundleImage)
+            }
+            ImageContent::Bundle(unpacked) => {
                 let inside = |message: &str| unpacked.as_in_image(message);
                 if ["manifests", "metadata"].iter().any(|name| !unpacked.path.join(name).is_dir()) {
-                    return Err(failed(Reason::NoBundleFolders));
+                    return Err(failed(ReferenceProblem::NoBundleFolders));
                 }
                 self.bundle(&unpacked.path, BundleImage::Reference(reference), reference, &inside)
             }
-            Content::Catalog(_) if !allowed.catalogs => refuse(Refused::CatalogImage),
-            Content::Catalog(unpacked) => {
+            ImageContent::Catalog(_) if !allowed.catalogs => {
+                refuse(DisallowedReference::CatalogImage)
+            }
+            ImageContent::Catalog(unpacked) => {
                 let inside = |message: &str| unpacked.as_in_image(message);
                 if !unpacked.path.exists() {
-                    return Err(failed(Reason::NoCatalogFolder));
+                    return Err(failed(ReferenceProblem::NoCatalogFolder));
                 }
                 self.catalog(&unpacked.path, reference, &inside)
             }
-            Content::Database(_) if !allowed.catalogs => refuse(Refused::DatabaseImage),
-            Content::Database(unpacked) => self.database(io, &unpacked.path).map_err(failed),
+            ImageContent::Database(_) if !allowed.catalogs => {
+                refuse(DisallowedReference::DatabaseImage)
+            }
+            ImageContent::Database(unpacked) => self.database(io, &unpacked.path).map_err(failed),
         }
     }
 
-    fn database(&self, io: &mut Io<'_>, path: &Path) -> Result<Found, Reason> {
+    fn database(
+        &self,
+        io: &mut CommandIo<'_>,
+        path: &Path,
+    ) -> Result<RenderedReference, ReferenceProblem> {
         let mut found = Rendition::of(&database::read(io, path)?);
-        found.migrate(self.level).map_err(Reason::MigrateDatabase)?;
-        Ok(Found::Catalog(found))
+        found.migrate(self.level).map_err(ReferenceProblem::MigrateDatabase)?;
+        Ok(RenderedReference::Catalog(found))
     }
 
     fn catalog(
@@ -352,16 +377,15 @@ impl Wanted<'_> {
         folder: &Path,
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
-    ) -> Result<Found, RenderError> {
-        let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
-        let declared =
-            CatalogDocuments::read(&FolderSource::new(folder), &options).map_err(|source| {
-                let said = with_typed_path(&source.upstream());
-                RenderError::of(reference, Reason::Catalog { said, source })
-            })?;
+    ) -> Result<RenderedReference, RenderError> {
+        let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
+        let declared = Declared::read(&Folder::new(folder), &options).map_err(|source| {
+            let message = with_typed_path(&source.upstream());
+            RenderError::of(reference, ReferenceProblem::Catalog { message, source })
+        })?;
         let mut found = Rendition::of(&declared);
         found.migrate(self.level).map_err(RenderError::Migrate)?;
-        Ok(Found::Catalog(found))
+        Ok(RenderedReference::Catalog(found))
     }
 
     fn bundle(
@@ -370,10 +394,10 @@ impl Wanted<'_> {
         image: BundleImage<'_>,
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
-    ) -> Result<Found, RenderError> {
+    ) -> Result<RenderedReference, RenderError> {
         let failed = |source: BundleError| {
-            let said = with_typed_path(source.upstream());
-            RenderError::of(reference, Reason::Bundle { said, source })
+            let message = with_typed_path(source.upstream());
+            RenderError::of(reference, ReferenceProblem::Bundle { message, source })
         };
         let bundle = Bundle::read(folder).map_err(failed)?;
         let mut declared = bundle.declare(image, reference).map_err(failed)?;
@@ -381,6 +405,6 @@ impl Wanted<'_> {
         if self.level >= MigrationLevel::CsvMetadata {
             bundle.migrate(&mut declared).map_err(RenderError::MigrateBundle)?;
         }
-        Ok(Found::Bundle(Box::new(ImageBundle { bundle: declared, csv })))
+        Ok(RenderedReference::Bundle(Box::new(Bundled { bundle: declared, csv })))
     }
 }

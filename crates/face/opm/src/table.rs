@@ -1,29 +1,31 @@
-//! Tables whose columns are as wide as they need to be, as Go's `tabwriter` lays them out.
+//! Text tables with the layout of Go's `tabwriter`.
 
 use std::iter;
 
 /// Blanks between two columns.
 const GAP: usize = 2;
 
-/// How many cells of a line are looked at; hostile names may hold any number of tabs.
-const MOST: usize = 256;
+/// The maximum number of cells in a line; hostile names may have any number of tabs.
+const MAX_CELLS: usize = 256;
 
-/// Lays out lines of cells that end at tabs. A column is a run of lines that have a cell there;
-/// the text after the last tab of a line belongs to no column. A vertical tab ends a cell as a tab
-/// does; a form feed ends a line and all columns.
-pub(super) fn lay_out(text: &str) -> String {
+/// Formats lines of cells that end at tabs. A column is a run of lines with a cell there; the text after
+/// the last tab of a line belongs to no column. A vertical tab ends a cell like a tab; a form feed ends a
+/// line and all columns.
+pub(super) fn format_table(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for section in text.split_inclusive('\x0c') {
         let section = section.strip_suffix(['\n', '\x0c']).unwrap_or(section);
-        let lines: Vec<Vec<&str>> =
-            section.split('\n').map(|line| line.splitn(MOST, ['\t', '\x0b']).collect()).collect();
-        lay_out_block(&lines, &mut Vec::new(), &mut out);
+        let lines: Vec<Vec<&str>> = section
+            .split('\n')
+            .map(|line| line.splitn(MAX_CELLS, ['\t', '\x0b']).collect())
+            .collect();
+        format_block(&lines, &mut Vec::new(), &mut out);
     }
     out
 }
 
-/// Lines that share the columns given in `widths` so far.
-fn lay_out_block(lines: &[Vec<&str>], widths: &mut Vec<usize>, out: &mut String) {
+/// Formats lines that share the columns in `widths`.
+fn format_block(lines: &[Vec<&str>], widths: &mut Vec<usize>, out: &mut String) {
     let column = widths.len();
     let in_column = |line: &&Vec<&str>| line.len() > column + 1;
     let mut at = 0;
@@ -37,7 +39,7 @@ fn lay_out_block(lines: &[Vec<&str>], widths: &mut Vec<usize>, out: &mut String)
         let block = &lines[at..at + run];
         let widest = block.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         widths.push(widest + GAP);
-        lay_out_block(block, widths, out);
+        format_block(block, widths, out);
         widths.pop();
         at += run;
     }
@@ -56,11 +58,11 @@ fn write_line(cells: &[&str], widths: &[usize], out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::lay_out;
+    use super::format_table;
 
     #[test]
     fn columns_end_where_a_line_has_no_cell() {
-        for (text, laid_out) in [
+        for (text, table) in [
             ("", ""),
             ("A\tB\n", "A  B\n"),
             ("A\tB\tC\nlong\t\tx\n", "A     B  C\nlong     x\n"),
@@ -69,7 +71,7 @@ mod tests {
             ("A\tB\x0clonger\tB\n", "A  B\nlonger  B\n"),
             ("a\tbb\tc\nd\te\nf\tg\th\n", "a  bb  c\nd  e\nf  g  h\n"),
         ] {
-            assert_eq!(lay_out(text), laid_out, "{text:?}");
+            assert_eq!(format_table(text), table, "{text:?}");
         }
     }
 }

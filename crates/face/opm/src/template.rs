@@ -1,31 +1,31 @@
-//! `opm alpha render-template` and `opm alpha convert-template`: catalogs made of templates, and
-//! templates made of catalogs.
+//! `opm alpha render-template` and `opm alpha convert-template`: catalogs from templates, and templates
+//! from catalogs.
 
-use super::call::{Call, End, Io};
+use super::call::{Call, CommandIo, Failure};
 use super::command::{Action, Arguments, Command};
 use super::error::PathError;
 use super::flags::Flag;
-use super::pull::Images;
+use super::pull::ImagePuller;
 use super::reference;
-use super::render::{self, Allowed, Wanted};
+use super::render::{self, AllowedReferences, Renderer};
 use super::{go, graph};
 use mainstay_catalog::template::{self, TemplateKind};
 use mainstay_catalog::{CatalogFormat, DiagramError, DiagramOptions, Rendition, WriteError};
 use std::fmt;
 use std::io::{self, BufWriter, Read, Write as _};
 
-/// How long a template or a catalog in one file may be, in bytes.
-const LONGEST: u64 = 512 << 20;
+/// The maximum size of a template or a catalog in one file, in bytes.
+const MAX_BYTES: u64 = 512 << 20;
 
-/// The command that renders.
+/// The command `render-template`.
 pub(super) fn command() -> Command {
     Command {
-        long: "Makes a catalog of a template. TYPE is the kind of the template:\n  \
-               basic        a catalog whose bundles are named by their images\n  \
-               semver       images, of whose versions channels and updates are made\n  \
-               substitutes  a catalog, and images of bundles that take the place of others in it\n\n\
-               Without TYPE, the field schema of the template says it. Without FILE, or with -, the template is\n\
-               read from standard input; to read a file that is called like a TYPE, give both.\n\n\
+        long: "Renders a template as a catalog. TYPE is the kind of the template:\n  \
+               basic        a catalog with the images of its bundles\n  \
+               semver       images; their versions give the channels and updates\n  \
+               substitutes  a catalog, and images of bundles that replace others in it\n\n\
+               Without TYPE, the field schema of the template decides. Without FILE, or with -, the template is\n\
+               read from standard input; to read a file with the name of a TYPE, give both.\n\n\
                Bundles are pulled from their registries.\n\n  \
                opm alpha render-template template.yaml\n  \
                opm alpha render-template semver template.yaml -o yaml\n  \
@@ -33,49 +33,51 @@ pub(super) fn command() -> Command {
         arguments: Arguments::Between(0, 2),
         flags: vec![
             render::migrate_level(),
-            Flag::text("output", Some('o'), "output format (json|yaml|mermaid)").or("json"),
+            Flag::text("output", Some('o'), "output format (json|yaml|mermaid)")
+                .with_default("json"),
         ],
         action: Some(Action::Async(|call| Box::pin(run(call)))),
-        ..Command::new("render-template [TYPE] [FILE]", "Make a catalog of a template")
+        ..Command::new("render-template [TYPE] [FILE]", "Render a template as a catalog")
     }
 }
 
-/// The command that converts, with those below it.
+/// The command `convert-template`, with its sub-commands.
 pub(super) fn convert_command() -> Command {
     let below = |form, short, long, action| Command {
         long,
         arguments: Arguments::AtMost(1),
-        flags: vec![Flag::text("output", Some('o'), "output format (json|yaml)").or("json")],
+        flags: vec![
+            Flag::text("output", Some('o'), "output format (json|yaml)").with_default("json"),
+        ],
         action: Some(action),
         ..Command::new(form, short)
     };
     let children = vec![
         below(
             "basic [<fbc-file> | -]",
-            "Make a basic template of a catalog",
-            "Prints the template of which render-template makes the catalog in a file, or on standard input:\n\
-             bundles are named by their images, everything else is as it is.",
-            Action::Sync(|call| convert(call, TemplateKind::Basic)),
+            "Convert a catalog to a basic template",
+            "Prints the template that renders as the catalog in a file, or on standard input: bundles become\n\
+             references to their images, everything else stays.",
+            Action::Sync(|call| convert(call, Kind::Basic)),
         ),
         below(
             "substitutes [<fbc-file> | -]",
-            "Make a substitutes template of a catalog",
-            "Prints a template with the catalog in a file, or on standard input, in which nothing is\n\
-             substituted yet.",
-            Action::Sync(|call| convert(call, TemplateKind::Substitutes)),
+            "Convert a catalog to a substitutes template",
+            "Prints a template with the catalog in a file, or on standard input, without substitutions.",
+            Action::Sync(|call| convert(call, Kind::Substitutes)),
         ),
     ];
-    Command { children, ..Command::new("convert-template", "Make a template of a catalog") }
+    Command { children, ..Command::new("convert-template", "Convert a catalog to a template") }
 }
 
-/// What `-o` says.
+/// The output format.
 enum Output {
     Documents(CatalogFormat),
     Mermaid,
 }
 
-async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    let end = End::Usage;
+async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    let end = Failure::Usage;
     let (kind, file) = match &*call.arguments {
         [] => (None, "-"),
         [one] => match TemplateKind::parse(one) {
@@ -105,9 +107,9 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             )));
         }
     };
-    let reach = reference::security(call)
+    let access = reference::registry_access(call)
         .map_err(|error| end(format!("creating containerd registry: {error}")))?;
-    let level = render::level(call.flags.text("migrate-level")).map_err(End::usage)?;
+    let level = render::level(call.flags.text("migrate-level")).map_err(Failure::usage)?;
     let text = opened.read(call.io);
     let detect = || match &text {
         Ok(text) => TemplateKind::of(text).map_err(|error| error.to_string()),
@@ -126,22 +128,22 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
             }
         })
     })?;
-    let wanted = Wanted {
+    let renderer = Renderer {
         template: None,
         level,
-        allowed: Allowed::BUNDLE_IMAGES,
-        images: Images::containers(reach.containers()),
+        allowed: AllowedReferences::BUNDLE_IMAGES,
+        images: ImagePuller::containers(access.containers()),
     };
     let io = &mut *call.io;
-    let images = &mut async |image: &str| wanted.bundle_of(io, image).await;
+    let images = &mut async |image: &str| renderer.bundle_of(io, image).await;
     let all = kind.render(&text, images).await.map_err(|error| failed(&error))?;
     write(call, &all, &output).map_err(|error| end(format!("writing output: {error}")))
 }
 
-/// What was rendered cannot be written.
+/// A rendition cannot be written.
 #[derive(Debug, thiserror::Error)]
 enum OutputError {
-    /// As documents.
+    /// As JSON or YAML documents.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// As a diagram.
@@ -149,13 +151,13 @@ enum OutputError {
     Diagram(#[from] DiagramError),
 }
 
-/// Writes what was rendered.
+/// Writes a rendition.
 fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<(), OutputError> {
     match output {
         Output::Documents(format) => {
             let mut out = BufWriter::with_capacity(1 << 16, &mut *call.io.stdout);
             match all.write(*format, &mut out).and_then(|()| Ok(out.flush()?)) {
-                // Who reads no further has gone away.
+                // An output error means that the reader is gone.
                 Ok(()) | Err(WriteError::Io(_)) => Ok(()),
                 Err(error) => Err(error.into()),
             }
@@ -167,24 +169,24 @@ fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<()
     }
 }
 
-fn convert(call: &mut Call<'_, '_>, kind: TemplateKind) -> Result<(), End> {
-    let format = render::format(call.flags.text("output")).map_err(End::log)?;
+fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), Failure> {
+    let format = render::format(call.flags.text("output")).map_err(Failure::log)?;
     let file = match call.argument(0) {
         "" if call.arguments.is_empty() => "-",
         file => file,
     };
     let file = file.to_owned();
     let opened = open(call.io, &file)
-        .map_err(|_| End::Usage(format!("unable to open input: {}", go::quote(&file))))?;
-    let failed = |why: &dyn fmt::Display| End::Usage(format!("converting: {why}"));
+        .map_err(|_| Failure::Usage(format!("unable to open input: {}", go::quote(&file))))?;
+    let failed = |why: &dyn fmt::Display| Failure::Usage(format!("converting: {why}"));
     let text = opened.read(call.io).map_err(|error| failed(&error))?;
     let text = template::convert(kind, &text, format).map_err(|error| failed(&error))?;
     call.io.print(&text);
     Ok(())
 }
 
-/// A text that can be read.
-enum Opened {
+/// An open input.
+enum OpenInput {
     Input,
     File(std::fs::File),
 }
@@ -192,31 +194,33 @@ enum Opened {
 /// Opens a file; `-` is standard input.
 ///
 /// # Errors
-/// Why it cannot be opened.
-fn open(io: &Io<'_>, file: &str) -> Result<Opened, PathError> {
+/// If the file cannot be opened.
+fn open(io: &CommandIo<'_>, file: &str) -> Result<OpenInput, PathError> {
     if file == "-" {
-        return Ok(Opened::Input);
+        return Ok(OpenInput::Input);
     }
-    std::fs::File::open(io.at(file)).map(Opened::File).map_err(PathError::of("open", file))
+    std::fs::File::open(io.resolve_path(file))
+        .map(OpenInput::File)
+        .map_err(PathError::of("open", file))
 }
 
-/// A text cannot be read; a file is called as it is called by upstream's reader.
+/// An input cannot be read; upstream's reader calls every file `input`.
 #[derive(Debug, thiserror::Error)]
 #[error("read input: {}", go::reason(.0))]
 struct InputError(#[from] io::Error);
 
-impl Opened {
-    /// Reads all of it.
+impl OpenInput {
+    /// Reads the whole input.
     ///
     /// # Errors
-    /// If that fails, or it is too long.
-    fn read(self, io: &mut Io<'_>) -> Result<Vec<u8>, InputError> {
+    /// If that fails, or the input is too large.
+    fn read(self, io: &mut CommandIo<'_>) -> Result<Vec<u8>, InputError> {
         let mut text = Vec::new();
         match self {
-            Self::Input => (&mut *io.stdin).take(LONGEST + 1).read_to_end(&mut text),
-            Self::File(file) => file.take(LONGEST + 1).read_to_end(&mut text),
+            Self::Input => (&mut *io.stdin).take(MAX_BYTES + 1).read_to_end(&mut text),
+            Self::File(file) => file.take(MAX_BYTES + 1).read_to_end(&mut text),
         }?;
-        if text.len() as u64 > LONGEST {
+        if text.len() as u64 > MAX_BYTES {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
         }
         Ok(text)

@@ -1,121 +1,126 @@
-//! Container tools: what docker and podman are asked for.
+//! Container tools: docker and podman.
 
-use super::call::Io;
+use super::call::CommandIo;
 use super::go;
-use super::reference::Reach;
-use super::voice::{self, Level};
+use super::log::{self, Level};
+use super::reference::RegistryAccess;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A program that pulls and keeps images.
+/// A container tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tool(&'static str);
 
-/// How a program ended that did not end well.
+/// The failure of a program.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    /// Why, in the words of Go's library.
+pub(crate) struct ToolFailure {
+    /// The reason, with the text of Go's library.
     pub(crate) why: String,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub(crate) stdout: String,
-    /// What it wrote to its standard error.
+    /// Its standard error.
     pub(crate) stderr: String,
 }
 
-impl Ended {
+impl ToolFailure {
     fn all(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 }
 
-/// A container tool did not unpack an image.
+/// A container tool failed to unpack an image.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    /// It did not pull it.
+    /// The pull failed.
     #[error("error pulling image: {}. {}", .0.all(), .0.why)]
-    Pull(Ended),
-    /// It made no container of it.
+    Pull(ToolFailure),
+    /// The container could not be created.
     #[error("error creating container {}: {}: {}", .0.stdout, .0.why, .0.stderr)]
-    Create(Ended),
-    /// It did not copy the files of the container.
+    Create(ToolFailure),
+    /// The files of the container could not be copied.
     #[error("error copying container directory {}: {}", .0.all(), .0.why)]
-    Copy(Ended),
-    /// It did not remove the container.
+    Copy(ToolFailure),
+    /// The container could not be removed.
     #[error("error removing container {}: {}", .0.all(), .0.why)]
-    Remove(Ended),
+    Remove(ToolFailure),
 }
 
 impl Tool {
-    /// The tool of that name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    /// The tool of a name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         ["docker", "podman"].into_iter().find(|tool| *tool == name).map(Self)
     }
 
-    /// Pulls an image and copies its files to a folder, as upstream has it done. Docker decides by itself
-    /// how it reaches a registry, and is said to.
+    /// Pulls an image and copies its files to a folder, like upstream. Docker has its own settings for
+    /// registries; a warning says so.
     ///
     /// # Errors
-    /// Which step failed, with what the tool said.
+    /// The failed step, with the output of the tool.
     pub(crate) fn unpack(
         self,
-        io: &mut Io<'_>,
+        io: &mut CommandIo<'_>,
         image: &str,
         folder: &Path,
-        reach: Reach,
+        access: RegistryAccess,
     ) -> Result<(), ToolError> {
         let fields = [("container-tool", self.0)];
         let mut pull = vec!["pull", image];
-        match (reach, self.0) {
-            (Reach::Verified, _) => {}
+        match (access, self.0) {
+            (RegistryAccess::Verified, _) => {}
             (_, "podman") => pull.insert(1, "--tls-verify=false"),
             _ => {
-                let said = "--use-http and --skip-tls-verify have no effect on docker: make the registry an \
+                let message = "--use-http and --skip-tls-verify have no effect on docker: make the registry an \
                             insecure one of its daemon, or use --image-builder none";
-                voice::log(io, Level::Warning, said, &fields);
+                log::write(io, Level::Warning, message, &fields);
             }
         }
-        let said = format!("running {} {}", self.0, pull.join(" "));
-        voice::log(io, Level::Info, &said, &fields);
+        let message = format!("running {} {}", self.0, pull.join(" "));
+        log::write(io, Level::Info, &message, &fields);
         self.run(io, &pull).map_err(|ended| {
-            voice::log(io, Level::Error, &ended.all(), &fields);
+            log::write(io, Level::Error, &ended.all(), &fields);
             ToolError::Pull(ended)
         })?;
-        voice::log(io, Level::Info, &format!("running {} create", self.0), &fields);
+        log::write(io, Level::Info, &format!("running {} create", self.0), &fields);
         let created = self.run(io, &["create", image, ""]).map_err(ToolError::Create)?;
         let id = created.trim_end_matches('\n').to_owned();
-        voice::log(io, Level::Info, &format!("running {} cp", self.0), &fields);
+        log::write(io, Level::Info, &format!("running {} cp", self.0), &fields);
         let target = folder.to_string_lossy();
         let copied = self.run(io, &["cp", &format!("{id}:/."), &target]);
-        voice::log(io, Level::Info, &format!("running {} rm", self.0), &fields);
+        log::write(io, Level::Info, &format!("running {} rm", self.0), &fields);
         let removed = self.run(io, &["rm", &id]);
-        let mut log = |ended: &Ended| voice::log(io, Level::Error, &ended.all(), &fields);
-        copied.inspect_err(&mut log).map_err(ToolError::Copy)?;
-        removed.inspect_err(&mut log).map_err(ToolError::Remove)?;
+        let mut log_error =
+            |ended: &ToolFailure| log::write(io, Level::Error, &ended.all(), &fields);
+        copied.inspect_err(&mut log_error).map_err(ToolError::Copy)?;
+        removed.inspect_err(&mut log_error).map_err(ToolError::Remove)?;
         Ok(())
     }
 
-    fn run(self, io: &Io<'_>, arguments: &[&str]) -> Result<String, Ended> {
-        let output = start(io, self.0, arguments)?;
+    fn run(self, io: &CommandIo<'_>, arguments: &[&str]) -> Result<String, ToolFailure> {
+        let output = run_program(io, self.0, arguments)?;
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        match ending(&output) {
+        match exit_reason(&output) {
             None => Ok(stdout),
             Some(why) => {
                 let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-                Err(Ended { why, stdout, stderr })
+                Err(ToolFailure { why, stdout, stderr })
             }
         }
     }
 }
 
-/// Runs a program to its end, in the folder that paths start from.
+/// Runs a program to its end, in the working directory.
 ///
 /// # Errors
-/// Why it cannot be started, in the words of Go's library.
-pub(crate) fn start(io: &Io<'_>, program: &str, arguments: &[&str]) -> Result<Output, Ended> {
+/// If it cannot be started, with the text of Go's library.
+pub(crate) fn run_program(
+    io: &CommandIo<'_>,
+    program: &str,
+    arguments: &[&str],
+) -> Result<Output, ToolFailure> {
     let found = if program.contains('/') {
-        io.at(program)
+        io.resolve_path(program)
     } else {
-        in_path(io, program).unwrap_or_else(|| program.into())
+        find_in_path(io, program).unwrap_or_else(|| program.into())
     };
     let started = Command::new(found)
         .args(arguments)
@@ -128,18 +133,21 @@ pub(crate) fn start(io: &Io<'_>, program: &str, arguments: &[&str]) -> Result<Ou
         } else {
             format!("fork/exec {program}: {}", go::reason(&error))
         };
-        Ended { why, stdout: String::new(), stderr: String::new() }
+        ToolFailure { why, stdout: String::new(), stderr: String::new() }
     })
 }
 
-/// Where a program is, of the folders that `PATH` lists.
-fn in_path(io: &Io<'_>, program: &str) -> Option<PathBuf> {
+/// The path of a program in the folders of `PATH`.
+fn find_in_path(io: &CommandIo<'_>, program: &str) -> Option<PathBuf> {
     let folders = (io.environment)("PATH")?;
-    folders.split(':').map(|folder| io.at(folder).join(program)).find(|path| path.is_file())
+    folders
+        .split(':')
+        .map(|folder| io.resolve_path(folder).join(program))
+        .find(|path| path.is_file())
 }
 
-/// How a program ended, in the words of Go's library; none if it ended well.
-pub(crate) fn ending(output: &Output) -> Option<String> {
+/// Why a program failed, with the text of Go's library; none after success.
+pub(crate) fn exit_reason(output: &Output) -> Option<String> {
     if output.status.success() {
         return None;
     }
@@ -154,9 +162,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_two_tools_are_known() {
-        assert_eq!(Tool::named("docker").map(|tool| tool.0), Some("docker"));
-        assert_eq!(Tool::named("podman").map(|tool| tool.0), Some("podman"));
-        assert!(Tool::named("none").is_none() && Tool::named("buildah").is_none());
+    fn docker_and_podman_are_the_only_tools() {
+        assert_eq!(Tool::from_name("docker").map(|tool| tool.0), Some("docker"));
+        assert_eq!(Tool::from_name("podman").map(|tool| tool.0), Some("podman"));
+        assert!(Tool::from_name("none").is_none() && Tool::from_name("buildah").is_none());
     }
 }

@@ -1,69 +1,69 @@
-//! What is wrong with a command line, in the words of upstream's library.
+//! Usage errors of a command line, with the texts of upstream's libraries.
 
 use super::csv::CsvError;
 use super::go::{self, ParseBoolError};
 
-/// A command line is not one of the command that it names.
+/// The command line does not fit its command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
-    /// There is no such command below another one.
+    /// There is no such sub-command.
     #[error("unknown command {} for {}", go::quote(name), go::quote(path))]
     UnknownCommand {
-        /// What stands where a command should.
+        /// The word in place of a command.
         name: String,
-        /// The commands that lead there.
+        /// The full name of the command above.
         path: String,
     },
-    /// There are more or fewer arguments than the command takes.
+    /// The number of arguments is wrong.
     #[error("accepts {expected} arg(s), received {given}")]
     ArgumentCount {
-        /// How many it takes.
+        /// The accepted number.
         expected: usize,
-        /// How many there are.
+        /// The given number.
         given: usize,
     },
     /// There are fewer arguments than the command needs.
-    #[error("requires at least {least} arg(s), only received {given}")]
+    #[error("requires at least {min} arg(s), only received {given}")]
     TooFewArguments {
-        /// How many it needs.
-        least: usize,
-        /// How many there are.
+        /// The required number.
+        min: usize,
+        /// The given number.
         given: usize,
     },
     /// There are more arguments than the command takes.
-    #[error("accepts at most {most} arg(s), received {given}")]
+    #[error("accepts at most {max} arg(s), received {given}")]
     TooManyArguments {
-        /// How many it takes.
-        most: usize,
-        /// How many there are.
+        /// The accepted number.
+        max: usize,
+        /// The given number.
         given: usize,
     },
-    /// There are fewer arguments than the command needs, or more than it takes.
-    #[error("accepts between {least} and {most} arg(s), received {given}")]
+    /// The number of arguments is outside of the range.
+    #[error("accepts between {min} and {max} arg(s), received {given}")]
     ArgumentRange {
-        /// How many it needs.
-        least: usize,
-        /// How many it takes.
-        most: usize,
-        /// How many there are.
+        /// The required number.
+        min: usize,
+        /// The accepted number.
+        max: usize,
+        /// The given number.
         given: usize,
     },
-    /// Flags are missing.
+    /// Required flags are missing.
     #[error("required flag(s) {} not set", quoted(.0))]
     RequiredFlags(Vec<&'static str>),
-    /// Flags exclude each other.
+    /// Mutually exclusive flags are given.
     #[error(
         "if any flags in the group [{}] are set none of the others can be; [{}] were all set",
         group.join(" "),
         given.join(" ")
     )]
     ExclusiveFlags {
-        /// The flags of which one may be given.
+        /// The mutually exclusive flags.
         group: &'static [&'static str],
-        /// Those that are, by name.
+        /// The given flags, by name.
         given: Vec<&'static str>,
     },
-    /// A flag is wrong.
+    /// A flag is invalid.
     #[error(transparent)]
     Flag(#[from] FlagError),
 }
@@ -72,68 +72,68 @@ fn quoted(names: &[&'static str]) -> String {
     names.iter().map(|name| go::quote(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// A flag is wrong.
+/// A flag is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
-    /// It has no name.
+    /// The flag has no name.
     #[error("bad flag syntax: {argument}")]
     Syntax {
         /// The argument.
         argument: String,
     },
-    /// The command has none of the name.
+    /// The command has no flag of this name.
     #[error("unknown flag: --{name}")]
     Unknown {
         /// The name.
         name: String,
     },
-    /// The command has none of the letter.
+    /// The command has no flag with this letter.
     #[error("unknown shorthand flag: {} in -{letters}", go::quote_char(*letter))]
     UnknownLetter {
         /// The letter.
         letter: char,
-        /// The letters that are left of the argument.
+        /// The remaining letters of the argument.
         letters: String,
     },
-    /// It has no value.
+    /// The flag has no value.
     #[error("flag needs an argument: --{name}")]
     NoValue {
         /// The name.
         name: String,
     },
-    /// It is named by its letter, and has no value.
+    /// The flag, given by its letter, has no value.
     #[error("flag needs an argument: {} in -{letters}", go::quote_char(*letter))]
     LetterNoValue {
         /// The letter.
         letter: char,
-        /// The letters that are left of the argument.
+        /// The remaining letters of the argument.
         letters: String,
     },
-    /// It does not take its value.
+    /// The value of the flag is invalid.
     #[error("invalid argument {} for {} flag: {source}", go::quote(value), go::quote(flag))]
     Value {
-        /// The flag, as help calls it.
+        /// The flag as in help.
         flag: String,
         /// The value.
         value: String,
-        /// Why it does not.
+        /// The error of the value.
         source: ValueError,
     },
 }
 
-/// The value of a flag is none for it.
+/// The value of a flag is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// It is no truth value.
+    /// The value is not a boolean.
     #[error(transparent)]
     Bool(#[from] ParseBoolError),
-    /// It is no list.
+    /// The value is not a list.
     #[error(transparent)]
     List(#[from] CsvError),
-    /// It is no pair.
+    /// The value is not a pair.
     #[error("{text} must be formatted as key=value")]
     Pair {
-        /// What it is.
+        /// The value.
         text: String,
     },
 }

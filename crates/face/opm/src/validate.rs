@@ -1,6 +1,6 @@
-//! `opm validate`: whether a folder is a catalog.
+//! `opm validate`: validates a file-based catalog.
 
-use super::call::{Call, End};
+use super::call::{Call, Failure};
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 use super::go;
@@ -13,23 +13,24 @@ use serde_json::json;
 pub(super) fn command() -> Command {
     Command {
         arguments: Arguments::Exactly(1),
-        flags: vec![Flag::text("output", Some('o'), "format of the verdict (json|yaml)")],
+        flags: vec![Flag::text("output", Some('o'), "format of the result (json|yaml)")],
         action: Some(Action::Sync(run)),
         ..Command::new("validate <directory>", "Check the file-based catalog in a folder")
     }
 }
 
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let folder = call.argument(0);
-    if !call.io.is_folder(folder).map_err(End::usage)? {
-        return Err(End::Usage(format!("{} is not a directory", go::quote(folder))));
+    if !call.io.is_folder(folder).map_err(Failure::usage)? {
+        return Err(Failure::Usage(format!("{} is not a directory", go::quote(folder))));
     }
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
-    let options = LoadOptions { keep: KeptContent::Facts, limits, ..LoadOptions::default() };
-    let verdict = Catalog::load(&call.io.at(folder), &options);
-    let verdict = verdict.map(drop).map_err(|error| call.io.as_typed(&error.upstream(), folder));
-    let text = match (call.flags.text("output"), &verdict) {
-        ("", _) => return verdict.map_err(End::Fatal),
+    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
+    let result = Catalog::load(&call.io.resolve_path(folder), &options);
+    let result =
+        result.map(drop).map_err(|error| call.io.with_typed_path(&error.upstream(), folder));
+    let text = match (call.flags.text("output"), &result) {
+        ("", _) => return result.map_err(Failure::Fatal),
         ("json", Ok(())) => "{\n  \"passed\": true\n}\n".to_owned(),
         ("json", Err(message)) => format!(
             "{{\n  \"passed\": false,\n  \"error\": {{\n    \"message\": {}\n  }}\n}}\n",
@@ -37,11 +38,11 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         ),
         ("yaml", Ok(())) => "passed: true\n\n".to_owned(),
         ("yaml", Err(message)) => {
-            let result = json!({ "passed": false, "error": { "message": message } });
-            mainstay_yaml::to_string(&result) + "\n"
+            let output = json!({ "passed": false, "error": { "message": message } });
+            mainstay_yaml::to_string(&output) + "\n"
         }
-        (other, _) => return Err(End::usage(UnknownOutput { output: other.to_owned() })),
+        (other, _) => return Err(Failure::usage(UnknownOutput { output: other.to_owned() })),
     };
     call.io.print(&text);
-    verdict.map_err(|_| End::Silent)
+    result.map_err(|_| Failure::Silent)
 }

@@ -1,6 +1,6 @@
 //! `opm version`.
 
-use super::call::{Call, End};
+use super::call::{Call, Failure};
 use super::command::{Action, Command};
 use super::go;
 
@@ -9,9 +9,9 @@ pub(super) fn command() -> Command {
     Command { action: Some(Action::Sync(run)), ..Command::new("version", "Print the version") }
 }
 
-/// One line in the notation that scripts cut it out of.
+/// Prints one line in Go's struct notation, which scripts parse.
 #[expect(clippy::unnecessary_wraps, reason = "an action")]
-fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

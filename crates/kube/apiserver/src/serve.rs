@@ -134,7 +134,7 @@ pub async fn serve<S, B>(
     shutdown: CancellationToken,
     service: S,
 ) where
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<TrackedBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -159,7 +159,7 @@ struct ConnectionContext<S> {
 
 impl<S, B> ConnectionContext<S>
 where
-    S: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+    S: Service<Request<TrackedBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + 'static,
@@ -181,7 +181,7 @@ where
         self,
         stream: TcpStream,
         address: SocketAddr,
-        seat: Seat,
+        seat: ConnectionHandle,
     ) -> Option<BoxFuture<'static, hyper::Result<()>>> {
         // Responses are small, and latency counts more than packets.
         let _ = stream.set_nodelay(true);

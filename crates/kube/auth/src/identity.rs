@@ -1,6 +1,6 @@
 //! User identity: name, uid, groups and extra fields, as authentication established them.
 
-use mainstay_port::Client;
+use mainstay_port::ConnectionOwner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -92,11 +92,11 @@ impl Identity {
     /// one client: a user who may create one of them may create thousands.
     pub fn client(&self) -> Client<'_> {
         if self.is_in(MASTERS) {
-            return Client::Administrator;
+            return ConnectionOwner::Administrator;
         }
         let namespace =
             self.0.groups.iter().find(|group| group.starts_with("system:serviceaccounts:"));
-        Client::User(namespace.unwrap_or(&self.0.user))
+        ConnectionOwner::User(namespace.unwrap_or(&self.0.user))
     }
 
     /// Uid of the user; empty if there is none.
@@ -131,7 +131,7 @@ mod tests {
             Identity::new(format!("system:serviceaccount:shop:{name}"), groups.map(str::to_owned))
         };
         assert_eq!(account("a").client(), account("b").client());
-        assert_eq!(Identity::new("jane", []).client(), Client::User("jane"));
-        assert_eq!(Identity::admin().client(), Client::Administrator);
+        assert_eq!(Identity::new("jane", []).client(), ConnectionOwner::User("jane"));
+        assert_eq!(Identity::admin().client(), ConnectionOwner::Administrator);
     }
 }

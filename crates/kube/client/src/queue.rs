@@ -234,7 +234,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         let timed = self.clock.zip(self.timed.first_key_value());
         let timed = timed.map(|(clock, ((time, _), _))| {
             // The wall clock may be set meanwhile.
-            now() + mainstay_clock::wall_wait(clock.left_until(*time))
+            now() + mainstay_clock::recheck_delay(clock.time_until(*time))
         });
         delayed.into_iter().chain(timed).min()
     }

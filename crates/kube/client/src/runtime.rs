@@ -28,7 +28,7 @@ pub enum Action {
     /// After this delay, or when something changes.
     After(Duration),
     /// At this wall-clock time, or when something changes. A step of the clock and a suspend are
-    /// noticed within [`mainstay_clock::RECHECK`], so this suits times that are written on objects.
+    /// noticed within [`mainstay_clock::RECHECK_INTERVAL`], so this suits times that are written on objects.
     At(Clock, Timestamp),
 }
 

@@ -6,7 +6,7 @@
 use super::error::TlsConfigError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mainstay_tls::{Anybody, Judge, Shown};
+use mainstay_tls::{AnyCertificate, CertificateVerifier, PresentedCertificate};
 use parking_lot::Mutex;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier, verify_server_name};
@@ -67,7 +67,7 @@ fn client_config(bundle: &str) -> Result<Arc<ClientConfig>, TlsConfigError> {
 
 /// TLS configuration of a client that accepts any certificate and sends none, for proxies to pods.
 pub fn insecure_client() -> Result<Arc<ClientConfig>, TlsConfigError> {
-    let config = mainstay_tls::judged(Anybody)?;
+    let config = mainstay_tls::builder_with_verifier(AnyCertificate)?;
     Ok(Arc::new(config.with_no_client_auth()))
 }
 

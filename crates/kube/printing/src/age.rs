@@ -1,12 +1,12 @@
 //! Human-readable ages.
 
 use jiff::Timestamp;
-pub use mainstay_clock::human;
+pub use mainstay_clock::format_age;
 
 /// The age of an RFC 3339 time; `<unknown>` without one.
 pub(super) fn since(text: Option<&str>, now: Timestamp) -> String {
     match text.and_then(|text| text.parse::<Timestamp>().ok()) {
-        Some(time) => human(now.duration_since(time)),
+        Some(time) => format_age(now.duration_since(time)),
         None => "<unknown>".to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::row::cells;
 use super::row::{NONE, Row, UNSET, at, number, number_or_text, selector_text, text};
-use super::{age, human};
+use super::{age, format_age};
 use jiff::SignedDuration;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -147,8 +147,10 @@ pub(super) fn signing_request(row: &Row<'_>) -> Vec<Value> {
         row.age(),
         row.text_or(&["spec", "signerName"], NONE),
         row.text(&["spec", "username"]),
-        seconds
-            .map_or_else(|| NONE.to_owned(), |seconds| human(SignedDuration::from_secs(seconds))),
+        seconds.map_or_else(
+            || NONE.to_owned(),
+            |seconds| format_age(SignedDuration::from_secs(seconds))
+        ),
         status,
     ]
 }

@@ -19,7 +19,7 @@ mod pods;
 mod row;
 mod workloads;
 
-pub use age::human;
+pub use age::format_age;
 
 use builtin::Printer;
 use jiff::Timestamp;
@@ -160,7 +160,7 @@ enum Columns<'a> {
     /// Columns that functions fill; with the kind.
     BuiltIn(&'static Printer, &'a str),
     /// Columns with JSON paths; a path that does not compile shows nothing.
-    Custom(Vec<(&'a PrinterColumn, Option<Template>)>),
+    Custom(Vec<(&'a PrinterColumn, Option<JsonPath>)>),
     /// The columns of a custom kind without declared ones: name and age.
     CustomDefault,
 }
@@ -179,7 +179,8 @@ impl<'a> Columns<'a> {
 
     /// The columns of `additionalPrinterColumns`.
     fn declared(columns: &'a [PrinterColumn]) -> Self {
-        let path = |column: &'a PrinterColumn| (column, Template::column(&column.json_path).ok());
+        let path =
+            |column: &'a PrinterColumn| (column, JsonPath::parse_column(&column.json_path).ok());
         Self::Custom(columns.iter().map(path).collect())
     }
 
@@ -261,7 +262,7 @@ fn custom_definition(column: &PrinterColumn) -> Value {
 fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => "<no value>".into(),
-        ("string", value) => text_of(value).into(),
+        ("string", value) => format_value(value).into(),
         ("integer", Value::Number(number)) => match number.as_i64() {
             Some(integer) => integer.into(),
             None => number.as_f64().map_or(Value::Null, truncated),
@@ -269,7 +270,7 @@ fn custom_cell(kind: &str, value: &Value, now: Timestamp) -> Value {
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
         ("date", Value::String(text)) if text.is_empty() => "<unknown>".into(),
         ("date", Value::String(text)) => match text.parse::<Timestamp>() {
-            Ok(time) => human(now.duration_since(time)).into(),
+            Ok(time) => format_age(now.duration_since(time)).into(),
             Err(_) => "<invalid>".into(),
         },
         _ => Value::Null,

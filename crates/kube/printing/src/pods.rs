@@ -1,6 +1,6 @@
 //! Pods: the status word that combines the phase, the conditions and the states of all containers.
 
-use super::human;
+use super::format_age;
 use super::row::cells;
 use super::row::{NONE, Row, at, number, text};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub(super) fn pod(row: &Row<'_>) -> Vec<Value> {
     let summary = Summary::of(row);
     let restarts = match summary.last_restart {
         Some(last) if summary.restarts != 0 => {
-            format!("{} ({} ago)", summary.restarts, human(row.now.duration_since(last)))
+            format!("{} ({} ago)", summary.restarts, format_age(row.now.duration_since(last)))
         }
         _ => summary.restarts.to_string(),
     };

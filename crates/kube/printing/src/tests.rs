@@ -82,7 +82,8 @@ fn declared_columns_show_values_of_their_type_only() {
         column("B", "boolean", ".spec.b"),
         column("D", "date", ".spec.d"),
     ];
-    let compiled = columns.iter().map(|one| (one, Template::column(&one.json_path).ok())).collect();
+    let compiled =
+        columns.iter().map(|one| (one, JsonPath::parse_column(&one.json_path).ok())).collect();
     let columns = Columns::Custom(compiled);
     let cells = |spec: Value| {
         let thing = json!({"metadata": {"name": "x"}, "spec": spec});

@@ -1,6 +1,6 @@
 //! Workloads and autoscalers.
 
-use super::human;
+use super::format_age;
 use super::row::cells;
 use super::row::{
     NONE, Row, UNSET, at, first_and_more, number_or_text, selector_text, text, yes_no,
@@ -107,7 +107,7 @@ pub(super) fn job(row: &Row<'_>) -> Vec<Value> {
     };
     let time = |field: &str| row.text(&["status", field]).parse::<Timestamp>().ok();
     let duration = time("startTime").map_or_else(String::new, |start| {
-        human(time("completionTime").unwrap_or(row.now).duration_since(start))
+        format_age(time("completionTime").unwrap_or(row.now).duration_since(start))
     });
     let is = |condition: &str| row.object.condition(condition) == Some("True");
     let status = if is("Complete") {

@@ -278,7 +278,7 @@ fn storage(claim: &Object) -> Option<Tally> {
     let read = |path| Amounts::read(claim.get(path)).get("storage");
     let request = read(&["spec", "resources", "requests"])?;
     let most = read(&["status", "allocatedResources"]).filter(|given| *given > request);
-    Some(most.unwrap_or(request).whole())
+    Some(most.unwrap_or(request).rounded_up())
 }
 
 fn class(claim: &Object) -> Option<&str> {

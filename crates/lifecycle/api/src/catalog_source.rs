@@ -51,71 +51,71 @@ text_enum! {
 }
 
 view! {
-    /// What a CatalogSource asks for.
+    /// Desired state of a CatalogSource.
     pub struct CatalogSourceSpec {
         required {
             /// How the catalog is served: `grpc`, `configmap` or `internal`.
             "sourceType" source_type: SourceType;
         }
         optional {
-            /// Host and port of a running server; no Pod is made then.
+            /// Host and port of an existing registry server; then no Pod is created.
             "address" address: String;
             /// ConfigMap with the content, for the types `configmap` and `internal`.
             "configMap" config_map: String;
-            /// Text for people.
+            /// Description.
             "description" description: String;
-            /// Name for people.
+            /// Display name.
             "displayName" display_name: String;
-            /// Settings of the Pod that serves an image.
+            /// Configuration of the Pod that serves the catalog image.
             "grpcPodConfig" grpc_pod_config: Option<GrpcPodConfig>;
-            /// Logo.
+            /// Icon.
             "icon" icon: Option<Icon>;
-            /// Image that serves the catalog.
+            /// Catalog image.
             "image" image: String;
             /// Weight in dependency resolution; higher is preferred.
             "priority" priority: i64;
-            /// Who publishes the catalog.
+            /// Publisher of the catalog.
             "publisher" publisher: String;
             /// Names of pull secrets.
             "secrets" secrets: Vec<String>;
-            /// How a newer image is noticed.
+            /// Update strategy for the catalog image.
             "updateStrategy" update_strategy: Option<UpdateStrategy>;
         }
     }
 
-    /// Settings of the Pod that serves a catalog image.
+    /// Configuration of the Pod that serves a catalog image.
     pub struct GrpcPodConfig {
         optional {
-            /// Scheduling rules; replace the default.
+            /// Affinity; replaces the default.
             "affinity" affinity: Option<Value> as "io.k8s.api.core.v1.Affinity";
-            /// Serve content copied out of the image with our own server.
+            /// Extraction of the catalog from the image; a registry server of the controller serves it.
             "extractContent" extract_content: Option<ExtractContent>;
-            /// Memory to request.
+            /// Memory request of the registry container.
             "memoryTarget" memory_target: Option<Value> as "io.k8s.apimachinery.pkg.api.resource.Quantity";
             /// Node selector; replaces the default.
             "nodeSelector" node_selector: BTreeMap<String, String>;
-            /// Priority class; the empty text asks for the default priority.
+            /// Name of the priority class; an empty name stands for the default priority.
             "priorityClassName" priority_class_name: Option<String>;
-            /// `legacy` or `restricted`; absent: by the namespace's pod security level.
+            /// `legacy` or `restricted`; if absent, the Pod Security Standard of the namespace decides.
             "securityContextConfig" security_context_config: String, with {"enum": ["legacy", "restricted"]};
             /// Tolerations; replace the default.
             "tolerations" tolerations: Vec<Value> as "io.k8s.api.core.v1.Toleration";
         }
     }
 
-    /// Where an image keeps its catalog.
+    /// Location of the catalog in an image.
     pub struct ExtractContent {
         required {
-            /// Folder of the file-based catalog.
+            /// Folder with the file-based catalog.
             "catalogDir" catalog_dir: String;
         }
         optional {
-            /// Folder of a prepared cache.
+            /// Folder with the cache.
             "cacheDir" cache_dir: String;
         }
     }
 
-    /// A logo.
+    /// Icon.
     pub struct Icon {
         required {
             /// The image in base64.
@@ -125,45 +125,45 @@ view! {
         }
     }
 
-    /// How a newer catalog image is noticed.
+    /// Update strategy for a catalog image.
     pub struct UpdateStrategy {
         optional {
-            /// By looking at regular times.
+            /// Polling of the registry.
             "registryPoll" registry_poll: Option<RegistryPoll>;
         }
     }
 
-    /// When to look for a newer catalog image.
+    /// Polling of the registry for a newer catalog image.
     pub struct RegistryPoll {
         optional {
-            /// Time between two looks, as a Go duration; kept as written, errors go to the status.
+            /// Poll interval as a Go duration; the status reports an invalid one.
             "interval" interval: String;
         }
     }
 
-    /// What was seen of a CatalogSource.
+    /// Observed state of a CatalogSource.
     pub struct CatalogSourceStatus {
         optional {
-            /// Conditions, of the image template.
+            /// Conditions of the image template.
             "conditions" conditions: Vec<Condition>, with {
                 "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]
             };
-            /// The ConfigMap that was read.
+            /// ConfigMap with the catalog.
             "configMapReference" config_map_reference: Option<ConfigMapReference>;
-            /// Connection to the content.
+            /// State of the connection to the catalog.
             "connectionState" connection_state: Option<ConnectionState>;
-            /// When a newer image was last looked for.
+            /// When the registry was last polled for a newer image.
             "latestImageRegistryPoll" latest_image_registry_poll: Option<Time>;
-            /// What is wrong.
+            /// Human-readable error.
             "message" message: String;
-            /// What is wrong, in one word.
+            /// Reason of the error in one CamelCase word.
             "reason" reason: CatalogSourceReason;
-            /// The server of the catalog.
+            /// Registry server of the catalog.
             "registryService" registry_service: Option<RegistryService>;
         }
     }
 
-    /// The ConfigMap that a catalog was read from.
+    /// ConfigMap with a catalog.
     pub struct ConfigMapReference {
         required {
             /// Name.
@@ -172,25 +172,25 @@ view! {
             "namespace" namespace: String;
         }
         optional {
-            /// When it was read.
+            /// When the ConfigMap was read.
             "lastUpdateTime" last_update_time: Option<Time>;
-            /// Version that was read.
+            /// Resource version of the ConfigMap.
             "resourceVersion" resource_version: String;
             /// Uid.
             "uid" uid: String;
         }
     }
 
-    /// Connection to a catalog's content.
+    /// State of the connection to a catalog.
     pub struct ConnectionState {
         required {
-            /// State when last looked at.
+            /// Last observed state.
             "lastObservedState" last_observed_state: LastObservedState;
         }
         optional {
-            /// Where the content comes from.
+            /// Address of the catalog.
             "address" address: String;
-            /// When the state was last reached.
+            /// When the state last changed.
             "lastConnect" last_connect: Option<Time>;
         }
     }
@@ -198,7 +198,7 @@ view! {
     /// The server of a catalog.
     pub struct RegistryService {
         optional {
-            /// When it was made.
+            /// When the registry server was created.
             "createdAt" created_at: Option<Time>;
             /// Port.
             "port" port: String;

@@ -32,48 +32,48 @@ impl crate::schema::Shape for Raw {
 }
 
 view! {
-    /// What a version of an operator consists of and needs.
+    /// Desired state of a ClusterServiceVersion: one version of an operator.
     pub struct ClusterServiceVersionSpec {
         required {
-            /// Name for people.
+            /// Display name.
             "displayName" display_name: String;
-            /// How it is installed.
+            /// Install strategy.
             "install" install: InstallStrategy;
         }
         optional {
-            /// Annotations for everything that belongs to the operator.
+            /// Annotations for all objects of the operator.
             "annotations" annotations: BTreeMap<String, String>;
-            /// APIs served by the operator's own servers.
+            /// APIServices of the operator.
             "apiservicedefinitions" api_service_definitions: ApiServiceDefinitions;
-            /// What is removed with the operator.
+            /// Cleanup when the ClusterServiceVersion is deleted.
             "cleanup" cleanup: Option<CleanupSpec>;
-            /// Custom resource definitions of the operator.
+            /// CustomResourceDefinitions of the operator.
             "customresourcedefinitions" custom_resource_definitions: CustomResourceDefinitions;
-            /// Text for people, in Markdown.
+            /// Description in Markdown.
             "description" description: String;
-            /// Logos.
+            /// Icons.
             "icon" icon: Vec<Icon>;
-            /// How far the operator may watch.
+            /// Supported install modes.
             "installModes" install_modes: Vec<InstallMode>;
-            /// Words to find it by.
+            /// Keywords for a search.
             "keywords" keywords: Vec<String>;
-            /// Labels that belong to the operator.
+            /// Labels of the operator.
             "labels" labels: BTreeMap<String, String>;
-            /// Links for people.
-            "links" links: Vec<CsvLink>;
-            /// Who maintains it.
+            /// Links about the operator.
+            "links" links: Vec<Link>;
+            /// Maintainers.
             "maintainers" maintainers: Vec<Maintainer>;
-            /// How mature it is.
+            /// Maturity, such as `alpha` or `stable`.
             "maturity" maturity: String;
-            /// The least Kubernetes version.
+            /// Minimum Kubernetes version.
             "minKubeVersion" min_kube_version: String;
-            /// Kinds that must be served.
+            /// Kinds that the cluster must serve.
             "nativeAPIs" native_apis: Vec<GroupVersionKind>;
-            /// Who publishes it.
+            /// Provider.
             "provider" provider: Provider;
-            /// Images that it uses.
+            /// Images that the operator uses.
             "relatedImages" related_images: Vec<RelatedImage>;
-            /// Release of this version: what was rebuilt without a new version.
+            /// Release of the version: distinguishes bundles with the same version.
             "release" release: String, with {
                 "maxLength": 20,
                 "x-kubernetes-validations": [
@@ -87,46 +87,46 @@ view! {
                     }
                 ]
             };
-            /// Name of the version that it replaces.
+            /// Name of the ClusterServiceVersion that this one replaces.
             "replaces" replaces: String;
-            /// Labels of what belongs to it.
+            /// Label selector for related objects.
             "selector" selector: Option<Value> as "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
-            /// Names of versions that it replaces too.
+            /// Names of ClusterServiceVersions that this one skips.
             "skips" skips: Vec<String>;
-            /// The version.
+            /// Version of the operator.
             "version" version: String;
-            /// Webhooks that the operator serves.
+            /// Webhooks of the operator.
             "webhookdefinitions" webhook_definitions: Vec<WebhookDescription>;
         }
     }
 
-    /// How an operator is installed.
+    /// Install strategy of an operator.
     pub struct InstallStrategy {
         required {
-            /// The only strategy is `deployment`.
+            /// Name of the strategy; only `deployment` is supported.
             "strategy" strategy: String;
         }
         optional {
-            /// Details of the strategy.
+            /// Spec of the strategy.
             "spec" spec: InstallStrategyDetails;
         }
     }
 
-    /// Deployments of an operator and the rights of its accounts.
+    /// Deployments of an operator, and permissions of its ServiceAccounts.
     pub struct InstallStrategyDetails {
         required {
             /// The Deployments.
             "deployments" deployments: Vec<DeploymentSpec>;
         }
         optional {
-            /// Rights in the whole cluster.
+            /// Permissions in the whole cluster.
             "clusterPermissions" cluster_permissions: Vec<DeploymentPermissions>;
-            /// Rights in the namespaces that the operator serves.
+            /// Permissions in the target namespaces of the OperatorGroup.
             "permissions" permissions: Vec<DeploymentPermissions>;
         }
     }
 
-    /// A Deployment of an operator.
+    /// Deployment of an operator.
     pub struct DeploymentSpec {
         required {
             /// Name of the Deployment.
@@ -140,67 +140,67 @@ view! {
         }
     }
 
-    /// Rights of an account.
+    /// Permissions of a ServiceAccount.
     pub struct DeploymentPermissions {
         required {
-            /// The rights.
+            /// RBAC rules.
             "rules" rules: Vec<Value> as "io.k8s.api.rbac.v1.PolicyRule";
-            /// The account.
+            /// Name of the ServiceAccount.
             "serviceAccountName" service_account_name: String;
         }
     }
 
-    /// Whether the operator may watch in a certain way.
+    /// Whether the operator supports an install mode.
     pub struct InstallMode {
         required {
-            /// Whether it may.
+            /// Whether the install mode is supported.
             "supported" supported: bool;
-            /// The way.
+            /// Type of the install mode.
             "type" kind: InstallModeType;
         }
     }
 
-    /// A link for people.
-    pub struct CsvLink {
+    /// Link about the operator.
+    pub struct Link {
         optional {
-            /// What it leads to.
+            /// Name of the link.
             "name" name: String;
-            /// Where it leads.
+            /// URL of the link.
             "url" url: String;
         }
     }
 
-    /// Who maintains an operator.
+    /// Maintainer of an operator.
     pub struct Maintainer {
         optional {
-            /// Address.
+            /// Email address.
             "email" email: String;
             /// Name.
             "name" name: String;
         }
     }
 
-    /// Who publishes an operator.
+    /// Provider of an operator.
     pub struct Provider {
         optional {
             /// Name.
             "name" name: String;
-            /// Home page.
+            /// URL of the home page.
             "url" url: String;
         }
     }
 
-    /// An image that an operator uses.
+    /// Image that an operator uses.
     pub struct RelatedImage {
         required {
-            /// Reference, by digest.
+            /// Image reference, by digest.
             "image" image: String;
-            /// Name for tools.
+            /// Name of the image for tools.
             "name" name: String;
         }
     }
 
-    /// Names a kind.
+    /// Group, version and kind.
     pub struct GroupVersionKind {
         required {
             /// Group.
@@ -212,25 +212,25 @@ view! {
         }
     }
 
-    /// What is removed with an operator.
+    /// Cleanup when the ClusterServiceVersion is deleted.
     pub struct CleanupSpec {
         required {
-            /// Whether objects of its kinds are removed.
+            /// Whether the custom resources of the operator are deleted.
             "enabled" enabled: bool;
         }
     }
 
-    /// Custom resource definitions of an operator.
+    /// CustomResourceDefinitions of an operator.
     pub struct CustomResourceDefinitions {
         optional {
-            /// Those it brings.
+            /// CustomResourceDefinitions that the bundle contains.
             "owned" owned: Vec<CrdDescription>;
-            /// Those it needs.
+            /// Definitions that the operator requires.
             "required" required: Vec<CrdDescription>;
         }
     }
 
-    /// A custom resource definition of an operator.
+    /// CustomResourceDefinition of an operator.
     pub struct CrdDescription {
         required {
             /// Kind.
@@ -241,40 +241,40 @@ view! {
             "version" version: String;
         }
         optional {
-            /// Buttons for people.
+            /// Actions in user interfaces.
             "actionDescriptors" action_descriptors: Vec<ActionDescriptor>;
-            /// Text for people.
+            /// Description.
             "description" description: String;
-            /// Name for people.
+            /// Display name.
             "displayName" display_name: String;
-            /// Kinds that belong to an object of this kind.
+            /// Kinds of objects that an object of this kind manages.
             "resources" resources: Vec<ApiResourceReference>;
-            /// Fields of the spec for people.
+            /// Descriptors of fields in the spec.
             "specDescriptors" spec_descriptors: Vec<ActionDescriptor>;
-            /// Fields of the status for people.
+            /// Descriptors of fields in the status.
             "statusDescriptors" status_descriptors: Vec<ActionDescriptor>;
         }
     }
 
-    /// A field or action that a user interface shows.
+    /// Field or action in user interfaces.
     pub struct ActionDescriptor {
         required {
             /// Path of the field.
             "path" path: String;
         }
         optional {
-            /// Text for people.
+            /// Description.
             "description" description: String;
-            /// Name for people.
+            /// Display name.
             "displayName" display_name: String;
-            /// A value, as JSON in base64.
+            /// Value, as JSON in base64.
             "value" value: Option<Raw>, with {"format": "byte"};
-            /// What user interfaces make of it.
+            /// Capabilities for user interfaces.
             "x-descriptors" x_descriptors: Vec<String>;
         }
     }
 
-    /// A kind that belongs to another.
+    /// Kind of a managed object.
     pub struct ApiResourceReference {
         required {
             /// Kind.
@@ -286,58 +286,58 @@ view! {
         }
     }
 
-    /// APIs served by an operator's own servers.
+    /// APIServices of an operator.
     pub struct ApiServiceDefinitions {
         optional {
-            /// Those it serves.
+            /// APIServices that the operator serves.
             "owned" owned: Vec<ApiServiceDescription>;
-            /// Those it needs.
+            /// Definitions that the operator requires.
             "required" required: Vec<ApiServiceDescription>;
         }
     }
 
-    /// An API served by an operator's own server.
+    /// APIService of an operator.
     pub struct ApiServiceDescription {
         required {
             /// Group.
             "group" group: String;
             /// Kind.
             "kind" kind: String;
-            /// Plural.
+            /// Plural name of the resource.
             "name" name: String;
             /// Version.
             "version" version: String;
         }
         optional {
-            /// Buttons for people.
+            /// Actions in user interfaces.
             "actionDescriptors" action_descriptors: Vec<ActionDescriptor>;
             /// Port of the server.
             "containerPort" container_port: i64, with {"format": "int32"};
             /// Deployment of the server.
             "deploymentName" deployment_name: String;
-            /// Text for people.
+            /// Description.
             "description" description: String;
-            /// Name for people.
+            /// Display name.
             "displayName" display_name: String;
-            /// Kinds that belong to an object of this kind.
+            /// Kinds of objects that an object of this kind manages.
             "resources" resources: Vec<ApiResourceReference>;
-            /// Fields of the spec for people.
+            /// Descriptors of fields in the spec.
             "specDescriptors" spec_descriptors: Vec<ActionDescriptor>;
-            /// Fields of the status for people.
+            /// Descriptors of fields in the status.
             "statusDescriptors" status_descriptors: Vec<ActionDescriptor>;
         }
     }
 
-    /// A webhook that an operator serves.
+    /// Webhook of an operator.
     pub struct WebhookDescription {
         required {
-            /// Versions of the review that it takes.
+            /// Supported versions of `AdmissionReview` or `ConversionReview`.
             "admissionReviewVersions" admission_review_versions: Vec<String>;
-            /// Prefix of the configuration's name.
+            /// Name prefix of the webhook configuration.
             "generateName" generate_name: String;
             /// Side effects.
             "sideEffects" side_effects: Option<String>;
-            /// What kind of webhook it is.
+            /// Type of the webhook.
             "type" kind: WebhookKind, with {
                 "enum": ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook", "ConversionWebhook"]
             };
@@ -347,37 +347,37 @@ view! {
             "containerPort" container_port: i64, with {
                 "format": "int32", "default": 443, "minimum": 1, "maximum": 65535
             };
-            /// Definitions that it converts.
+            /// Names of the CustomResourceDefinitions that the webhook converts.
             "conversionCRDs" conversion_crds: Vec<String>;
-            /// Deployment that serves it.
+            /// Deployment that serves the webhook.
             "deploymentName" deployment_name: String;
-            /// What happens when it does not answer.
+            /// Failure policy: `Ignore` or `Fail`.
             "failurePolicy" failure_policy: Option<String>;
-            /// How rules are compared with requests.
+            /// Match policy: `Exact` or `Equivalent`.
             "matchPolicy" match_policy: Option<String>;
-            /// Labels of the objects it is asked about.
+            /// Label selector for the objects of requests.
             "objectSelector" object_selector: Option<Value> as "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
-            /// Whether it is asked again after others.
+            /// Reinvocation policy: `Never` or `IfNeeded`.
             "reinvocationPolicy" reinvocation_policy: Option<String>;
-            /// What it is asked about.
+            /// Operations and resources that the webhook handles.
             "rules" rules: Vec<Value> as "io.k8s.api.admissionregistration.v1.RuleWithOperations";
             /// Port of the pods.
             "targetPort" target_port: Option<Value> as "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
-            /// Seconds to wait for the answer.
+            /// Timeout of a call in seconds.
             "timeoutSeconds" timeout_seconds: Option<i64>, with {"format": "int32"};
             /// Path of the server.
             "webhookPath" webhook_path: Option<String>;
         }
     }
 
-    /// What was seen of a version.
+    /// Observed state of a ClusterServiceVersion.
     pub struct ClusterServiceVersionStatus {
         optional {
-            /// When certificates were last made.
+            /// When the serving certificates were last generated.
             "certsLastUpdated" certs_last_updated: Option<Time>;
-            /// When certificates are made again.
+            /// When the serving certificates are rotated.
             "certsRotateAt" certs_rotate_at: Option<Time>;
-            /// What is still to be removed.
+            /// Objects that the cleanup has not deleted yet.
             "cleanup" cleanup: CleanupStatus;
             /// History of phases, oldest first.
             "conditions" conditions: Vec<ClusterServiceVersionCondition>;
@@ -385,34 +385,34 @@ view! {
             "lastTransitionTime" last_transition_time: Option<Time>;
             /// When this status was last written.
             "lastUpdateTime" last_update_time: Option<Time>;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
-            /// Where it stands.
+            /// Phase.
             "phase" phase: CsvPhase;
-            /// Why, in one word.
+            /// Reason in one CamelCase word.
             "reason" reason: CsvReason;
-            /// What it needs and whether that is there.
+            /// Status of each requirement.
             "requirementStatus" requirement_status: Vec<RequirementStatus>;
         }
     }
 
-    /// One step in the history of a version.
+    /// Entry in the phase history of a ClusterServiceVersion.
     pub struct ClusterServiceVersionCondition {
         optional {
             /// When the phase last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
-            /// When this was last written.
+            /// When the condition was last written.
             "lastUpdateTime" last_update_time: Option<Time>;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
-            /// Where it stood.
+            /// Phase.
             "phase" phase: CsvPhase;
-            /// Why, in one word.
+            /// Reason in one CamelCase word.
             "reason" reason: CsvReason;
         }
     }
 
-    /// What is still to be removed.
+    /// Objects that the cleanup has not deleted yet.
     pub struct CleanupStatus {
         optional {
             /// Objects by kind.
@@ -420,7 +420,7 @@ view! {
         }
     }
 
-    /// Objects of one kind that are still to be removed.
+    /// Objects of one kind that are not deleted yet.
     pub struct PendingDeletion {
         required {
             /// Group.
@@ -432,7 +432,7 @@ view! {
         }
     }
 
-    /// One object that is still to be removed.
+    /// Object that is not deleted yet.
     pub struct PendingInstance {
         required {
             /// Name.
@@ -444,44 +444,44 @@ view! {
         }
     }
 
-    /// Something a version needs.
+    /// Status of a requirement.
     pub struct RequirementStatus {
         required {
             /// Group.
             "group" group: String;
             /// Kind.
             "kind" kind: String;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
             /// Name.
             "name" name: String;
-            /// Whether it is there.
+            /// Whether the requirement is satisfied.
             "status" status: RequirementState;
             /// Version.
             "version" version: String;
         }
         optional {
-            /// What it needs in turn.
+            /// Status of the RBAC rules that a ServiceAccount needs.
             "dependents" dependents: Vec<DependentStatus>;
             /// Uid.
             "uuid" uuid: String;
         }
     }
 
-    /// Something a requirement needs in turn: a rule of an account.
+    /// Status of a dependent of a requirement: an RBAC rule of a ServiceAccount.
     pub struct DependentStatus {
         required {
             /// Group.
             "group" group: String;
             /// Kind.
             "kind" kind: String;
-            /// Whether it is there.
+            /// Whether the requirement is satisfied.
             "status" status: RequirementState;
             /// Version.
             "version" version: String;
         }
         optional {
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
             /// Uid.
             "uuid" uuid: String;

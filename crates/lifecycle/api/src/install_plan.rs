@@ -81,67 +81,67 @@ text_enum! {
 }
 
 view! {
-    /// What a plan is for.
+    /// Desired state of an InstallPlan.
     pub struct InstallPlanSpec {
         required {
-            /// Who lets it run.
+            /// Approval of the InstallPlan: `Automatic` or `Manual`.
             "approval" approval: Approval;
-            /// Whether it may run.
+            /// Whether the InstallPlan is approved.
             "approved" approved: bool;
-            /// The versions that it installs.
+            /// Names of the ClusterServiceVersions that it installs.
             "clusterServiceVersionNames" cluster_service_version_names: Vec<String>;
         }
         optional {
-            /// Counts the plans of a namespace.
+            /// Sequence number of the InstallPlan in its namespace.
             "generation" generation: i64;
-            /// Unused; kept for compatibility.
+            /// Unused; exists for compatibility.
             "source" source: String;
-            /// Unused; kept for compatibility.
+            /// Unused; exists for compatibility.
             "sourceNamespace" source_namespace: String;
         }
     }
 
-    /// What was seen of a plan.
+    /// Observed state of an InstallPlan.
     pub struct InstallPlanStatus {
         required {
-            /// Where it stands.
+            /// Phase.
             "phase" phase: InstallPlanPhase;
-            /// The catalogs that its steps come from.
+            /// CatalogSources of the steps.
             "catalogSources" catalog_sources: Vec<String>;
         }
         optional {
-            /// The account whose rights its steps have.
+            /// ServiceAccount whose permissions limit the steps.
             "attenuatedServiceAccountRef" attenuated_service_account_ref: Option<ObjectReference>;
-            /// Bundles whose contents must be fetched.
+            /// Bundles that must be unpacked.
             "bundleLookups" bundle_lookups: Vec<BundleLookup>;
             /// Conditions.
             "conditions" conditions: Vec<InstallPlanCondition>;
-            /// What happened last.
+            /// Human-readable status.
             "message" message: String;
-            /// The steps.
+            /// Steps.
             "plan" plan: Vec<Step>;
-            /// When the steps first ran.
+            /// When the first step was executed.
             "startTime" start_time: Option<Time>;
         }
     }
 
-    /// One object that a plan makes.
+    /// Step of an InstallPlan: one object to create.
     pub struct Step {
         required {
-            /// The version that needs the object.
+            /// Name of the ClusterServiceVersion that needs the object.
             "resolving" resolving: String;
-            /// The object.
+            /// Object of the step.
             "resource" resource: StepResource;
-            /// Where the step stands.
+            /// Status of the step.
             "status" status: StepStatus;
         }
         optional {
-            /// Whether failure of this step is passed over.
+            /// Whether a failure of the step is ignored.
             "optional" optional: bool;
         }
     }
 
-    /// The object of a step.
+    /// Object of a step.
     pub struct StepResource {
         required {
             /// Group.
@@ -150,29 +150,29 @@ view! {
             "kind" kind: String;
             /// Name.
             "name" name: String;
-            /// Name of the catalog.
+            /// Name of the CatalogSource.
             "sourceName" source_name: String;
-            /// Namespace of the catalog.
+            /// Namespace of the CatalogSource.
             "sourceNamespace" source_namespace: String;
             /// Version.
             "version" version: String;
         }
         optional {
-            /// The object as JSON, or a reference to where it is kept.
+            /// Object as JSON, or a reference to the ConfigMap with it.
             "manifest" manifest: String;
         }
     }
 
-    /// A bundle whose contents must be fetched.
+    /// Bundle that must be unpacked.
     pub struct BundleLookup {
         required {
-            /// The catalog.
+            /// Reference to the CatalogSource.
             "catalogSourceRef" catalog_source_ref: Option<ObjectReference>;
-            /// Name of the version.
+            /// Name of the ClusterServiceVersion.
             "identifier" identifier: String;
-            /// Image of the bundle.
+            /// Bundle image.
             "path" path: String;
-            /// The version that it replaces.
+            /// Name of the ClusterServiceVersion that it replaces.
             "replaces" replaces: String;
         }
         optional {
@@ -183,45 +183,45 @@ view! {
         }
     }
 
-    /// A condition of a bundle that is being fetched.
+    /// Condition of a bundle that is being unpacked.
     pub struct BundleLookupCondition {
         required {
-            /// Whether it holds.
+            /// Status of the condition: True, False or Unknown.
             "status" status: ConditionStatus;
-            /// What it is about.
+            /// Type of the condition.
             "type" kind: String;
         }
         optional {
             /// When the status last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
-            /// When it was last looked at.
+            /// When the condition was last checked.
             "lastUpdateTime" last_update_time: Option<Time>;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
-            /// Why, in one word.
+            /// Reason in one CamelCase word.
             "reason" reason: BundleLookupReason;
         }
     }
 
-    /// A condition of a plan.
+    /// Condition of an InstallPlan.
     pub struct InstallPlanCondition {
         optional {
             /// When the status last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
-            /// When it was last looked at.
+            /// When the condition was last checked.
             "lastUpdateTime" last_update_time: Option<Time>;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
-            /// Why, in one word.
+            /// Reason in one CamelCase word.
             "reason" reason: InstallPlanReason;
-            /// Whether it holds.
+            /// Status of the condition: True, False or Unknown.
             "status" status: ConditionStatus;
-            /// What it is about.
+            /// Type of the condition.
             "type" kind: InstallPlanConditionType;
         }
     }
 
-    /// An older form of a reference to a plan.
+    /// Deprecated form of a reference to an InstallPlan.
     pub struct InstallPlanReference {
         required {
             /// `group/version`.

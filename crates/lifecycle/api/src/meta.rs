@@ -227,38 +227,38 @@ impl From<bool> for ConditionStatus {
 }
 
 view! {
-    /// A condition in the form that all newer kinds share.
+    /// Condition with the fields of `metav1.Condition`.
     pub struct Condition {
         required {
-            /// What the condition is about.
+            /// Type of the condition.
             "type" kind: String, with {
                 "maxLength": 316,
                 "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
             };
-            /// Whether it holds.
+            /// Status of the condition: True, False or Unknown.
             "status" status: ConditionStatus, with {"enum": ["True", "False", "Unknown"]};
-            /// Why, in one CamelCase word.
+            /// Reason in one CamelCase word.
             "reason" reason: String, with {
                 "minLength": 1, "maxLength": 1024,
                 "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
             };
-            /// Why, for people; may be empty.
+            /// Human-readable reason; may be empty.
             "message" message: String, with {"maxLength": 32768};
             /// When the status last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
         }
         optional {
-            /// The generation of the object that the condition was seen for.
+            /// Generation of the object for which the condition was set.
             "observedGeneration" observed_generation: i64, with {"format": "int64", "minimum": 0};
         }
     }
 
-    /// Names another object.
+    /// Reference to another object.
     pub struct ObjectReference with {"x-kubernetes-map-type": "atomic"} {
         optional {
             /// `group/version` of the object.
             "apiVersion" api_version: String;
-            /// Part of the object that is meant.
+            /// Referenced field of the object.
             "fieldPath" field_path: String;
             /// Kind of the object.
             "kind" kind: String;
@@ -266,7 +266,7 @@ view! {
             "name" name: String;
             /// Namespace of the object.
             "namespace" namespace: String;
-            /// Version of the object that is meant.
+            /// Referenced resource version of the object.
             "resourceVersion" resource_version: String;
             /// Uid of the object.
             "uid" uid: String;

@@ -11,27 +11,27 @@ impl ApiKind for OlmConfig {
 }
 
 view! {
-    /// The settings.
+    /// Desired state of the OLMConfig.
     pub struct OlmConfigSpec {
         optional {
-            /// What is switched on or off.
+            /// Optional features.
             "features" features: Option<Features>;
         }
     }
 
-    /// What is switched on or off.
+    /// Optional features.
     pub struct Features {
         optional {
-            /// Whether operators for all namespaces are shown only in their own.
+            /// Whether no copied ClusterServiceVersions are created for operators in all namespaces.
             "disableCopiedCSVs" disable_copied_csvs: Option<bool>;
-            /// How often package manifests are read again, as a Go duration.
+            /// Sync interval of the package server, as a Go duration.
             "packageServerSyncInterval" package_server_sync_interval: Option<String>, with {
                 "pattern": "^([0-9]+(\\.[0-9]+)?(s|m|h))+$"
             };
         }
     }
 
-    /// What was seen of the settings.
+    /// Observed state of the OLMConfig.
     pub struct OlmConfigStatus {
         optional {
             /// Conditions.

@@ -12,37 +12,37 @@ impl ApiKind for Operator {
 }
 
 view! {
-    /// Has no fields.
+    /// Desired state of an Operator; it has no fields.
     pub struct OperatorSpec {}
 
-    /// What was seen of an operator.
+    /// Observed state of an Operator.
     pub struct OperatorStatus {
         optional {
-            /// Its parts.
+            /// Components of the operator.
             "components" components: Option<Components>;
         }
     }
 
-    /// The parts of an operator.
+    /// Components of an operator.
     pub struct Components {
         required {
-            /// Labels of the parts.
+            /// Label selector of the components.
             "labelSelector" label_selector: Option<Value> as "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
         }
         optional {
-            /// The parts.
+            /// References to the components.
             "refs" refs: Vec<ComponentRef>;
         }
     }
 
-    /// One part of an operator.
+    /// Reference to a component of an operator.
     pub struct ComponentRef with {"x-kubernetes-map-type": "atomic"} {
         optional {
             /// `group/version` of the object.
             "apiVersion" api_version: String;
             /// Conditions of the object.
             "conditions" conditions: Vec<ComponentCondition>;
-            /// Part of the object that is meant.
+            /// Referenced field of the object.
             "fieldPath" field_path: String;
             /// Kind of the object.
             "kind" kind: String;
@@ -50,29 +50,29 @@ view! {
             "name" name: String;
             /// Namespace of the object.
             "namespace" namespace: String;
-            /// Version of the object that is meant.
+            /// Referenced resource version of the object.
             "resourceVersion" resource_version: String;
             /// Uid of the object.
             "uid" uid: String;
         }
     }
 
-    /// A condition of one part.
+    /// Condition of a component.
     pub struct ComponentCondition {
         required {
-            /// Whether it holds.
+            /// Status of the condition: True, False or Unknown.
             "status" status: ConditionStatus;
-            /// What it is about.
+            /// Type of the condition.
             "type" kind: String;
         }
         optional {
             /// When the status last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
-            /// When it was last looked at.
+            /// When the condition was last checked.
             "lastUpdateTime" last_update_time: Option<Time>;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
-            /// Why, in one word.
+            /// Reason in one CamelCase word.
             "reason" reason: String;
         }
     }

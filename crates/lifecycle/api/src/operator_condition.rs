@@ -13,50 +13,50 @@ impl ApiKind for OperatorCondition {
 }
 
 view! {
-    /// What is said about an operator.
+    /// Desired state of an OperatorCondition.
     pub struct OperatorConditionSpec {
         optional {
-            /// Written by the operator.
+            /// Conditions that the operator reports.
             "conditions" conditions: Vec<Condition>;
-            /// Names of its Deployments.
+            /// Names of the Deployments of the operator.
             "deployments" deployments: Vec<String>;
-            /// Written by administrators; go before `conditions`.
+            /// Conditions that administrators set; they take precedence over `conditions`.
             "overrides" overrides: Vec<Override>;
-            /// Names of its accounts, which may write `conditions`.
+            /// Names of the ServiceAccounts of the operator, which may write `conditions`.
             "serviceAccounts" service_accounts: Vec<String>;
         }
     }
 
-    /// A condition that an administrator sets in place of the operator's own.
+    /// Condition that an administrator sets to override that of the operator.
     pub struct Override {
         required {
-            /// What the condition is about.
+            /// Type of the condition.
             "type" kind: String, with {
                 "maxLength": 316,
                 "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
             };
-            /// Whether it holds.
+            /// Status of the condition: True, False or Unknown.
             "status" status: ConditionStatus, with {"enum": ["True", "False", "Unknown"]};
-            /// Why, in one CamelCase word.
+            /// Reason in one CamelCase word.
             "reason" reason: String, with {
                 "minLength": 1, "maxLength": 1024,
                 "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
             };
-            /// Why, for people; may be empty.
+            /// Human-readable reason; may be empty.
             "message" message: String, with {"maxLength": 32768};
         }
         optional {
             /// When the status last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
-            /// The generation of the object that the condition was seen for.
+            /// Generation of the object for which the condition was set.
             "observedGeneration" observed_generation: i64, with {"format": "int64", "minimum": 0};
         }
     }
 
-    /// What was seen of an operator.
+    /// Observed state of an OperatorCondition.
     pub struct OperatorConditionStatus {
         optional {
-            /// The operator's conditions as they count.
+            /// Effective conditions of the operator.
             "conditions" conditions: Vec<Condition>;
         }
     }

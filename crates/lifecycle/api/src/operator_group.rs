@@ -22,25 +22,25 @@ text_enum! {
 }
 
 view! {
-    /// What an OperatorGroup asks for.
+    /// Desired state of an OperatorGroup.
     pub struct OperatorGroupSpec {
         optional {
-            /// Labels of the namespaces; not used when `targetNamespaces` is given.
+            /// Label selector for the target namespaces; ignored if `targetNamespaces` is set.
             "selector" selector: Option<Value> as "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
-            /// The account whose rights operators are installed with.
+            /// Name of the ServiceAccount whose permissions limit installations.
             "serviceAccountName" service_account_name: String;
-            /// Whether the annotation of provided APIs is left to its author.
+            /// Whether users maintain the annotation `olm.providedAPIs`.
             "staticProvidedAPIs" static_provided_apis: bool;
-            /// The namespaces.
+            /// Names of the target namespaces.
             "targetNamespaces" target_namespaces: Vec<String>, with {"x-kubernetes-list-type": "set"};
-            /// What happens to versions that failed.
+            /// Upgrade strategy for failed ClusterServiceVersions.
             "upgradeStrategy" upgrade_strategy: UpgradeStrategy, with {
                 "default": "Default", "enum": ["Default", "TechPreviewUnsafeFailForward"]
             };
         }
     }
 
-    /// What was seen of an OperatorGroup.
+    /// Observed state of an OperatorGroup.
     pub struct OperatorGroupStatus {
         required {
             /// When this status was last written.
@@ -49,9 +49,9 @@ view! {
         optional {
             /// Conditions.
             "conditions" conditions: Vec<Condition>;
-            /// The namespaces; one empty text means all.
+            /// Target namespaces; one empty string stands for all.
             "namespaces" namespaces: Vec<String>, with {"x-kubernetes-list-type": "set"};
-            /// The account.
+            /// Reference to the ServiceAccount.
             "serviceAccountRef" service_account_ref: Option<ObjectReference>;
         }
     }

@@ -11,38 +11,38 @@ impl ApiKind for OperatorHub {
 }
 
 view! {
-    /// Which default catalogs are wanted.
+    /// Desired state of the OperatorHub.
     pub struct OperatorHubSpec {
         optional {
-            /// Whether no default catalog is wanted, except those that `sources` enables.
+            /// Whether all default CatalogSources are disabled, except those that `sources` enables.
             "disableAllDefaultSources" disable_all_default_sources: bool;
-            /// Default catalogs of which it is said one by one.
+            /// Settings of single default CatalogSources.
             "sources" sources: Vec<HubSource>;
         }
     }
 
-    /// Whether a default catalog is wanted.
+    /// Setting of a default CatalogSource.
     pub struct HubSource {
         optional {
             /// Name of the CatalogSource.
             "name" name: String, with {"minLength": 1, "maxLength": 253};
-            /// Whether it is not wanted.
+            /// Whether the CatalogSource is disabled.
             "disabled" disabled: bool;
         }
     }
 
-    /// What became of it.
+    /// Observed state of the OperatorHub.
     pub struct OperatorHubStatus {
         optional {
-            /// Each default catalog, and each that the spec names.
+            /// Status of each default CatalogSource, and of each one in the spec.
             "sources" sources: Vec<HubSourceStatus>;
         }
     }
 
-    /// What became of a catalog.
+    /// Status of a CatalogSource.
     pub struct HubSourceStatus {
         required {
-            /// Whether it is not wanted.
+            /// Whether the CatalogSource is disabled.
             "disabled" disabled: bool;
         }
         optional {
@@ -50,7 +50,7 @@ view! {
             "name" name: String, with {"minLength": 1, "maxLength": 253};
             /// `Success` or `Error`.
             "status" status: String;
-            /// What is wrong.
+            /// Human-readable error.
             "message" message: String;
         }
     }

@@ -103,10 +103,10 @@ text_enum! {
 }
 
 view! {
-    /// What a Subscription asks for.
+    /// Desired state of a Subscription.
     pub struct SubscriptionSpec {
         required {
-            /// The package.
+            /// Name of the package.
             "name" package: String;
             /// Name of the CatalogSource.
             "source" source: String;
@@ -114,99 +114,99 @@ view! {
             "sourceNamespace" source_namespace: String;
         }
         optional {
-            /// The channel; empty: the package's default channel is preferred.
+            /// Name of the channel; if empty, the default channel of the package is preferred.
             "channel" channel: String;
-            /// Changes to the operator's Deployments.
+            /// Customization of the Deployments of the operator.
             "config" config: Option<SubscriptionConfig>;
-            /// Who lets plans run; empty means `Automatic`.
+            /// Approval of InstallPlans; empty means `Automatic`.
             "installPlanApproval" install_plan_approval: Approval;
-            /// The version to install first.
+            /// Name of the ClusterServiceVersion to install first.
             "startingCSV" starting_csv: String;
         }
     }
 
-    /// Changes to the Deployments of an operator.
+    /// Customization of the Deployments of an operator.
     pub struct SubscriptionConfig {
         optional {
-            /// Scheduling rules; parts that are given replace those of the pods.
+            /// Affinity; its fields replace those of the pods.
             "affinity" affinity: Option<Value> as "io.k8s.api.core.v1.Affinity";
-            /// Annotations that the Deployments and pods do not have yet.
+            /// Annotations for Deployments and pods; existing ones stay.
             "annotations" annotations: BTreeMap<String, String>;
-            /// Variables for every container.
+            /// Environment variables for every container.
             "env" env: Vec<Value> as "io.k8s.api.core.v1.EnvVar";
-            /// Sources of variables for every container.
+            /// Sources of environment variables for every container.
             "envFrom" env_from: Vec<Value> as "io.k8s.api.core.v1.EnvFromSource";
             /// Node selector; replaces that of the pods.
             "nodeSelector" node_selector: Option<BTreeMap<String, String>>;
-            /// Resources; replace those of every container.
+            /// Resource requirements; replace those of every container.
             "resources" resources: Option<Value> as "io.k8s.api.core.v1.ResourceRequirements";
-            /// Kept for compatibility; has no effect.
+            /// No effect; exists for compatibility.
             "selector" selector: Option<Value> as "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
             /// Tolerations to add.
             "tolerations" tolerations: Vec<Value> as "io.k8s.api.core.v1.Toleration";
-            /// Mounts for every container.
+            /// Volume mounts for every container.
             "volumeMounts" volume_mounts: Vec<Value> as "io.k8s.api.core.v1.VolumeMount";
             /// Volumes to add.
             "volumes" volumes: Vec<Value> as "io.k8s.api.core.v1.Volume";
         }
     }
 
-    /// What was seen of a Subscription.
+    /// Observed state of a Subscription.
     pub struct SubscriptionStatus {
         required {
             /// When this status was last written.
             "lastUpdated" last_updated: Option<Time>;
         }
         optional {
-            /// Health of every visible catalog.
+            /// Health of every visible CatalogSource.
             "catalogHealth" catalog_health: Vec<CatalogHealth>;
             /// Conditions.
             "conditions" conditions: Vec<SubscriptionCondition>;
-            /// The version that is being installed, or is installed.
+            /// Name of the ClusterServiceVersion that is being installed or is installed.
             "currentCSV" current_csv: String;
-            /// Generation of the plan.
+            /// Generation of the InstallPlan.
             "installPlanGeneration" install_plan_generation: i64;
-            /// The plan.
+            /// Reference to the InstallPlan.
             "installPlanRef" install_plan_ref: Option<ObjectReference>;
-            /// The version that is installed.
+            /// Name of the installed ClusterServiceVersion.
             "installedCSV" installed_csv: String;
-            /// The plan, in an older form.
+            /// Deprecated form of the reference to the InstallPlan.
             "installplan" install_plan: Option<crate::InstallPlanReference>;
-            /// Why it stands there.
+            /// Reason for the state.
             "reason" reason: String;
-            /// Where it stands.
+            /// State of the Subscription.
             "state" state: SubscriptionState;
         }
     }
 
-    /// Health of one catalog as a Subscription sees it.
+    /// Health of a CatalogSource for a Subscription.
     pub struct CatalogHealth {
         required {
-            /// The catalog.
+            /// Reference to the CatalogSource.
             "catalogSourceRef" catalog_source_ref: Option<ObjectReference>;
-            /// Whether its server is as it should be.
+            /// Whether the CatalogSource is healthy.
             "healthy" healthy: bool;
-            /// When that was last looked at.
+            /// When the health was last checked.
             "lastUpdated" last_updated: Option<Time>;
         }
     }
 
-    /// A condition of a Subscription.
+    /// Condition of a Subscription.
     pub struct SubscriptionCondition {
         required {
-            /// Whether it holds.
+            /// Status of the condition: True, False or Unknown.
             "status" status: ConditionStatus;
-            /// What it is about.
+            /// Type of the condition.
             "type" kind: SubscriptionConditionType;
         }
         optional {
-            /// When it was last looked at.
+            /// When the condition was last checked.
             "lastHeartbeatTime" last_heartbeat_time: Option<Time>;
             /// When the status last changed.
             "lastTransitionTime" last_transition_time: Option<Time>;
-            /// Why, for people.
+            /// Human-readable reason.
             "message" message: String;
-            /// Why, in one word.
+            /// Reason in one CamelCase word.
             "reason" reason: SubscriptionReason;
         }
     }

@@ -526,7 +526,7 @@ fn load_copy(
 /// Saves a copy of a catalog for a restart.
 fn save_copy(key: &NamespacedName, catalog: &Catalog, copy: &Path) {
     // The parent is the data folder, which exists; the name of this folder belongs to Mainstay.
-    let folder = copy.parent().map_or(Ok(()), mainstay_files::claim_inner);
+    let folder = copy.parent().map_or(Ok(()), mainstay_files::claim_private_folder);
     let written = folder
         .map_err(|error| error.to_string())
         .and_then(|()| catalog.save(copy).map_err(|error| error.to_string()));

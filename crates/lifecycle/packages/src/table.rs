@@ -63,7 +63,7 @@ impl PackageManifest {
             self.summary.catalog_info.created.as_deref().and_then(|text| text.parse().ok());
         created.map_or_else(
             || "<unknown>".to_owned(),
-            |time: Timestamp| mainstay_clock::human(now.duration_since(time)),
+            |time: Timestamp| mainstay_clock::format_age(now.duration_since(time)),
         )
     }
 }

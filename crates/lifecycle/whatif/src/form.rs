@@ -5,7 +5,7 @@
 
 use mainstay_gocompat::quote;
 use mainstay_object::Object;
-use mainstay_version::{ParseError, parse_tolerant};
+use mainstay_version::{ParseVersionError, parse_tolerant};
 use serde_json::Value;
 
 /// The form of a kind that resolution reads.
@@ -114,7 +114,7 @@ pub(crate) enum FormError {
         /// The version.
         version: String,
         /// Why it is invalid.
-        source: ParseError,
+        source: ParseVersionError,
     },
 }
 

@@ -5,7 +5,7 @@
 
 use crate::form::{Form, type_name};
 use crate::state::{ClusterState, Note};
-use mainstay_cause::Place;
+use mainstay_cause::FileLocation;
 use mainstay_object::Object;
 use mainstay_yaml::{Options, documents};
 use serde_json::Value;
@@ -19,7 +19,7 @@ const MAX_LISTED_KINDS: usize = 5;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The file, and the line of the document.
-    pub place: Place,
+    pub place: FileLocation,
     /// The item of a List, such as `items[3]`; empty for an object of its own.
     pub item: String,
 }
@@ -31,7 +31,7 @@ pub enum SavedStateError {
     #[error("{message}{}", if *.truncated { ": the file seems to be cut off there" } else { "" })]
     ParseDocument {
         /// The place of the mistake.
-        place: Place,
+        place: FileLocation,
         /// The message of the parser.
         message: String,
         /// Whether the file seems to end too early.
@@ -59,7 +59,7 @@ pub enum SavedStateError {
     #[error("{}", others(.kinds))]
     FindObjects {
         /// The file.
-        place: Place,
+        place: FileLocation,
         /// The kinds that it holds instead, with the number of objects.
         kinds: Vec<(String, usize)>,
     },
@@ -67,7 +67,7 @@ pub enum SavedStateError {
 
 impl SavedStateError {
     /// The place in the file.
-    pub const fn place(&self) -> &Place {
+    pub const fn place(&self) -> &FileLocation {
         match self {
             Self::ParseDocument { place, .. } | Self::FindObjects { place, .. } => place,
             Self::ReadObject { position, .. } | Self::ValidateObject { position, .. } => {
@@ -139,18 +139,18 @@ impl SavedStateReader {
     /// # Errors
     /// If the text holds something else than objects, no object that resolution reads, or objects
     /// that are not of the form of their kind; and if two objects of one name differ.
-    pub fn read(&mut self, name: &Place, text: &str) -> Result<(), SavedStateError> {
+    pub fn read(&mut self, name: &FileLocation, text: &str) -> Result<(), SavedStateError> {
         let mut contents = Contents::default();
         for document in documents(text.as_bytes(), &Options::default()) {
             let document = document.map_err(|error| {
                 let is_last = error.line >= text.lines().count();
                 SavedStateError::ParseDocument {
-                    place: Place { line: error.line, column: error.column, ..name.clone() },
+                    place: FileLocation { line: error.line, column: error.column, ..name.clone() },
                     truncated: is_last && error.fault.may_be_cut_off(),
                     message: error.fault.to_string(),
                 }
             })?;
-            let place = Place { line: document.line, ..name.clone() };
+            let place = FileLocation { line: document.line, ..name.clone() };
             let position = Position { place, item: String::new() };
             self.document(document.value, &position, &mut contents)?;
         }

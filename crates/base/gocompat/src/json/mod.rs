@@ -1,20 +1,19 @@
-//! JSON as Go's `encoding/json` writes it.
+//! JSON encoding with the rules of Go's `encoding/json`.
 //!
-//! Catalogs, bundles, generated names and messages are compared and hashed by the bytes that
-//! upstream's tools write, so the bytes have to be the same: keys sorted, floats in their shortest
-//! form with an exponent from 21 digits on, line separators escaped, `<`, `>` and `&` escaped or not
-//! depending on who writes, empty lists and objects in one piece when everything else is laid out.
+//! Catalogs, bundles, generated names and messages are compared and hashed by the bytes of upstream's
+//! tools, so the bytes must be the same: sorted keys, floats in their shortest form with an exponent from
+//! 21 digits on, escaped line separators, `<`, `>` and `&` escaped or not, and empty lists and objects on
+//! one line in indented text.
 //!
 //! ```text
 //! Value, or a JSON text ─► Writer (compact, or one item a line) ─► text
 //! ```
 //!
-//! [`Writer`] is the one piece of code; [`value`], [`text`] and [`indent`] are short ways to it.
-//! What Go writes in an order that its sorting alone decides is put into that order by
-//! [`sort_slice`](crate::sort_slice).
+//! [`value`], [`text`] and [`indent`] are shortcuts to [`JsonWriter`]. Where the order follows only from
+//! Go's sort, [`sort_slice`](crate::sort_slice) gives it.
 //!
-//! What this module does not do: read JSON, or know types; who writes the fields of a struct in
-//! their order calls [`Writer::key`] in that order.
+//! This module does not read JSON and does not know types. Code that writes the fields of a struct calls
+//! [`JsonWriter::key`] in the order of the fields.
 
 mod number;
 mod text;
@@ -22,49 +21,48 @@ mod writer;
 
 pub use number::float;
 pub use text::{quoted, text, text_of_bytes};
-pub use writer::Writer;
+pub use writer::JsonWriter;
 
 use serde_json::Value;
 
-/// Whether `<`, `>` and `&` are escaped, as they are unless a Go program asks for the contrary.
+/// Whether `<`, `>` and `&` are escaped, which is the default in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Html {
     /// As `\u003c`, `\u003e` and `\u0026`.
     Escaped,
-    /// As they are.
+    /// Not escaped.
     Plain,
 }
 
-/// Through which of Go's types numbers have gone.
+/// The Go type through which numbers were decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Whole numbers are exact, as those that come from YAML.
+    /// Whole numbers are exact, as from YAML.
     Whole,
     /// Whole numbers are exact up to 63 bits and floats beyond, as objects keep them.
     Object,
-    /// All are floats, as in a value that was read without a type.
+    /// All numbers are floats, as in `interface{}`.
     Float,
 }
 
-/// Whether Go takes a name in a text for that of a field, whatever the case: of letters, and of the two signs beyond ASCII that
-/// are other forms of letters.
+/// Whether Go matches a JSON key with a field, ignoring the case. Two characters beyond ASCII fold to
+/// letters, too.
 pub fn is_same_field(name: &str, field: &str) -> bool {
     name.eq_ignore_ascii_case(field)
         || (!name.is_ascii()
             && name.replace('\u{17f}', "s").replace('\u{212a}', "k").eq_ignore_ascii_case(field))
 }
 
-/// The value, compact.
+/// The value as compact JSON.
 pub fn value(value: &Value, html: Html, numbers: Numbers) -> String {
     let mut out = String::new();
-    Writer::compact(&mut out, html, numbers).value(value);
+    JsonWriter::compact(&mut out, html, numbers).value(value);
     out
 }
 
-/// A JSON text (which is known to be sound) with every item on a line of its own, four blanks for
-/// each level.
+/// Indents a valid JSON text: one item per line, four blanks for each level.
 pub fn indent(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 8);
-    Writer::indented(&mut out, Html::Plain, Numbers::Whole).raw(json);
+    JsonWriter::indented(&mut out, Html::Plain, Numbers::Whole).raw(json);
     out
 }

@@ -1,10 +1,10 @@
-//! Numbers.
+//! JSON numbers.
 
 use super::Numbers;
 use serde_json::Number;
 use std::fmt::Write;
 
-/// A float.
+/// A float as JSON.
 pub fn float(float: f64) -> String {
     let size = float.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
@@ -17,11 +17,11 @@ pub fn float(float: f64) -> String {
     }
 }
 
-/// From here on, not every whole number is a float.
+/// The largest range in which every whole number is a float.
 const EXACT: i64 = 1 << 53;
 
 pub(crate) fn push(out: &mut String, number: &Number, numbers: Numbers) {
-    // Writing to a text never fails.
+    // Writing to a string cannot fail.
     let _ = match (number.as_i64(), number.as_u64()) {
         (Some(whole), _) if numbers != Numbers::Float || (-EXACT..=EXACT).contains(&whole) => {
             write!(out, "{whole}")
@@ -41,7 +41,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn floats_have_exponents_where_go_gives_them() {
+    fn floats_have_exponents_as_in_go() {
         for (number, text) in [
             (0.1, "0.1"),
             (1e20, "100000000000000000000"),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_as_exact_as_the_type_they_went_through() {
+    fn whole_numbers_are_as_exact_as_their_go_type() {
         let numbers = json!([u64::MAX, i64::MAX, 9_007_199_254_740_993_i64, 7, -1, 1.0]);
         for (through, wide) in [
             (Numbers::Whole, "18446744073709551615,9223372036854775807,9007199254740993"),

@@ -1,4 +1,4 @@
-//! Texts.
+//! JSON strings.
 
 use super::Html;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub fn quoted(words: &str) -> String {
     out
 }
 
-/// Bytes as a text in quotes. What is no UTF-8 becomes the replacement character, a byte at a time.
+/// Bytes as a text in quotes. Each byte that is not UTF-8 becomes a replacement character.
 pub fn text_of_bytes(bytes: &[u8], html: Html) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -35,17 +35,17 @@ fn escape(out: &mut String, text: &str, html: Html) {
     let bytes = text.as_bytes();
     let (mut done, mut at) = (0, 0);
     loop {
-        // Most texts are long and need nothing; the compiler looks at the bytes of a stride at once.
+        // Most texts are long without escapes; the compiler vectorizes the test of a stride.
         while let Some(stride) = bytes.get(at..at + STRIDE)
-            && stride.iter().fold(0, |found, &byte| found | needs_care(byte)) == 0
+            && stride.iter().fold(0, |found, &byte| found | may_need_escape(byte)) == 0
         {
             at += STRIDE;
         }
-        let care = |&byte: &u8| {
-            let care = CARE[usize::from(byte)];
-            care == Care::Look || (care == Care::Html && html == Html::Escaped)
+        let is_candidate = |&byte: &u8| {
+            let escape = ESCAPES[usize::from(byte)];
+            escape == Escape::Always || (escape == Escape::Html && html == Html::Escaped)
         };
-        let Some(found) = bytes[at..].iter().position(care) else { break };
+        let Some(found) = bytes[at..].iter().position(is_candidate) else { break };
         at += found;
         let byte = bytes[at];
         let length = if byte == 0xe2 { 3 } else { 1 };
@@ -63,7 +63,7 @@ fn escape(out: &mut String, text: &str, html: Html) {
             8 => out.push_str("\\b"),
             12 => out.push_str("\\f"),
             0xe2 => out.push_str(if bytes[at + 2] == 0xa8 { "\\u2028" } else { "\\u2029" }),
-            // Writing to a text never fails.
+            // Writing to a string cannot fail.
             other => drop(write!(out, "\\u{other:04x}")),
         }
         at += length;
@@ -74,8 +74,8 @@ fn escape(out: &mut String, text: &str, html: Html) {
 
 const STRIDE: usize = 32;
 
-/// Not 0 if a byte may need an escape, as [`CARE`] says, in a form without a table.
-fn needs_care(byte: u8) -> u8 {
+/// Not 0 if a byte may need an escape; the same as [`ESCAPES`], without a table.
+fn may_need_escape(byte: u8) -> u8 {
     u8::from(byte < 0x20)
         | u8::from(byte == b'"')
         | u8::from(byte == b'\\')
@@ -85,30 +85,30 @@ fn needs_care(byte: u8) -> u8 {
         | u8::from(byte == 0xe2)
 }
 
-/// What a byte of a text asks for.
+/// Whether a byte needs an escape.
 #[derive(Clone, Copy, PartialEq)]
-enum Care {
+enum Escape {
     None,
-    /// An escape where the text may stand in a page.
+    /// Only with [`Html::Escaped`].
     Html,
-    /// A closer look.
-    Look,
+    /// Always, or after a check of the next bytes.
+    Always,
 }
 
-const CARE: [Care; 256] = {
-    let mut table = [Care::None; 256];
+const ESCAPES: [Escape; 256] = {
+    let mut table = [Escape::None; 256];
     let mut at = 0;
     while at < 0x20 {
-        table[at] = Care::Look;
+        table[at] = Escape::Always;
         at += 1;
     }
-    table[b'"' as usize] = Care::Look;
-    table[b'\\' as usize] = Care::Look;
-    // The line separators begin with it.
-    table[0xe2] = Care::Look;
-    table[b'<' as usize] = Care::Html;
-    table[b'>' as usize] = Care::Html;
-    table[b'&' as usize] = Care::Html;
+    table[b'"' as usize] = Escape::Always;
+    table[b'\\' as usize] = Escape::Always;
+    // The line separators begin with this byte.
+    table[0xe2] = Escape::Always;
+    table[b'<' as usize] = Escape::Html;
+    table[b'>' as usize] = Escape::Html;
+    table[b'&' as usize] = Escape::Html;
     table
 };
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_escaped_as_go_escapes_them() {
+    fn texts_are_escaped_as_in_go() {
         for (words, escaped, plain) in [
             ("a", "\"a\"", "\"a\""),
             ("<b>&", "\"\\u003cb\\u003e\\u0026\"", "\"<b>&\""),
@@ -137,16 +137,20 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_judged_alike_in_long_and_short_texts() {
+    fn both_escape_tests_agree_for_every_byte() {
         for byte in 0..=u8::MAX {
-            assert_eq!(needs_care(byte) != 0, CARE[usize::from(byte)] != Care::None, "{byte}");
+            assert_eq!(
+                may_need_escape(byte) != 0,
+                ESCAPES[usize::from(byte)] != Escape::None,
+                "{byte}"
+            );
         }
         let long = format!("{}\"{}", "é".repeat(40), "x".repeat(40));
         assert_eq!(quoted(&long), format!("\"{}\"", long.replace('"', "\\\"")));
     }
 
     #[test]
-    fn broken_texts_have_one_replacement_a_byte() {
+    fn each_invalid_byte_becomes_a_replacement_character() {
         let plain = |bytes: &[u8]| text_of_bytes(bytes, Html::Plain);
         assert_eq!(plain(b"a\xe2\x82\x00b<&>"), r#""a\ufffd\ufffd\u0000b<&>""#);
         assert_eq!(plain("\u{2028}\u{fffd}".as_bytes()), "\"\\u2028\u{fffd}\"");

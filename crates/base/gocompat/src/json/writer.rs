@@ -1,47 +1,47 @@
-//! Values and texts, compact or laid out.
+//! JSON writer, compact or indented.
 
 use super::{Html, Numbers, number, text::text};
 use serde_json::Value;
 
-/// Blanks for each level of what is laid out.
+/// Blanks for each level of indented text.
 const STEP: usize = 4;
 const BLANKS: &str = "                                                                ";
 
 /// Appends JSON to a text.
 #[derive(Debug)]
-pub struct Writer<'o> {
+pub struct JsonWriter<'o> {
     out: &'o mut String,
     html: Html,
     numbers: Numbers,
-    /// Whether every item has a line of its own.
+    /// Whether every item has its own line.
     lines: bool,
     depth: usize,
-    /// Nothing stands yet in the list or object that is open.
+    /// Whether the open list or object is still empty.
     fresh: bool,
-    /// A key waits for its value.
+    /// Whether the next item is the value of a key.
     keyed: bool,
 }
 
-impl<'o> Writer<'o> {
-    /// One that writes no blanks.
+impl<'o> JsonWriter<'o> {
+    /// A writer without blanks.
     pub fn compact(out: &'o mut String, html: Html, numbers: Numbers) -> Self {
         Self { out, html, numbers, lines: false, depth: 0, fresh: true, keyed: true }
     }
 
-    /// One that gives every item a line of its own, four blanks for each level.
+    /// A writer with one item per line, four blanks for each level.
     pub fn indented(out: &'o mut String, html: Html, numbers: Numbers) -> Self {
         Self { lines: true, ..Self::compact(out, html, numbers) }
     }
 
-    /// Opens a list or an object: what stands until [`Writer::close`] are its items.
+    /// Opens a list or an object; the next items up to [`JsonWriter::close`] belong to it.
     pub fn open(&mut self, bracket: char) {
-        self.item();
+        self.begin_item();
         self.out.push(bracket);
         self.depth += 1;
         self.fresh = true;
     }
 
-    /// Closes what was opened last, with the other one of its brackets.
+    /// Closes the last list or object with its closing bracket.
     pub fn close(&mut self, bracket: char) {
         self.depth = self.depth.saturating_sub(1);
         if !std::mem::take(&mut self.fresh) {
@@ -50,36 +50,36 @@ impl<'o> Writer<'o> {
         self.out.push(bracket);
     }
 
-    /// The key of the value that comes next.
+    /// Writes the key of the next value.
     pub fn key(&mut self, name: &str) {
-        self.item();
+        self.begin_item();
         text(self.out, name, self.html);
         self.out.push_str(if self.lines { ": " } else { ":" });
         self.keyed = true;
     }
 
-    /// A text.
+    /// Writes a text.
     pub fn text(&mut self, words: &str) {
-        self.item();
+        self.begin_item();
         text(self.out, words, self.html);
     }
 
-    /// `null`.
+    /// Writes `null`.
     pub fn null(&mut self) {
-        self.item();
+        self.begin_item();
         self.out.push_str("null");
     }
 
-    /// Any value. Who has read it has bounded its depth.
+    /// Writes any value. The caller has limited its depth.
     pub fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.null(),
             Value::Bool(flag) => {
-                self.item();
+                self.begin_item();
                 self.out.push_str(if *flag { "true" } else { "false" });
             }
             Value::Number(value) => {
-                self.item();
+                self.begin_item();
                 number::push(self.out, value, self.numbers);
             }
             Value::String(words) => self.text(words),
@@ -101,10 +101,10 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// A JSON text, which is known to be sound; only its blanks change.
+    /// Writes a valid JSON text; only its blanks change.
     pub fn raw(&mut self, json: &str) {
-        self.item();
-        // What stands in the text is told apart here, not by the calls.
+        self.begin_item();
+        // The items inside the text are handled here, not by calls.
         self.fresh = false;
         let bytes = json.as_bytes();
         let mut at = 0;
@@ -152,8 +152,8 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// What stands before an item: a comma behind the one before, a line.
-    fn item(&mut self) {
+    /// Writes the separator before an item: a comma and a new line.
+    fn begin_item(&mut self) {
         if std::mem::take(&mut self.keyed) {
             return;
         }
@@ -181,7 +181,7 @@ fn blanks(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// How long the quoted text at the beginning is, quotes included.
+/// The length of the quoted text at the beginning, including the quotes.
 fn text_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while at < bytes.len() {
@@ -196,13 +196,13 @@ fn text_length(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Writer;
+    use super::JsonWriter;
     use crate::json::{Html, Numbers, indent, value};
     use proptest::prelude::*;
     use serde_json::Value;
 
     #[test]
-    fn a_text_of_json_is_laid_out_whatever_its_blanks() {
+    fn indentation_ignores_existing_blanks() {
         assert_eq!(
             indent("{ \"a\" : [ ], \"b\":{\n}, \"c\":[1,\"x y\\\"\"], \"d\":[[ ]] }"),
             "{\n    \"a\": [],\n    \"b\": {},\n    \"c\": [\n        1,\n        \"x y\\\"\"\n    ],\n    \
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_texts_and_values_may_be_mixed() {
+    fn calls_raw_texts_and_values_can_be_mixed() {
         for (lines, written) in [
             (false, "{\"a\":[],\"b\":[1,{\"x\":2},[]],\"c\":{}}"),
             (
@@ -223,9 +223,9 @@ mod tests {
         ] {
             let mut out = String::new();
             let mut writer = if lines {
-                Writer::indented(&mut out, Html::Plain, Numbers::Whole)
+                JsonWriter::indented(&mut out, Html::Plain, Numbers::Whole)
             } else {
-                Writer::compact(&mut out, Html::Plain, Numbers::Whole)
+                JsonWriter::compact(&mut out, Html::Plain, Numbers::Whole)
             };
             writer.open('{');
             writer.key("a");
@@ -264,21 +264,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_what_was_there(tree in values()) {
+        fn written_values_parse_as_the_same_values(tree in values()) {
             for html in [Html::Escaped, Html::Plain] {
                 let compact = value(&tree, html, Numbers::Whole);
                 let mut lines = String::new();
-                Writer::indented(&mut lines, html, Numbers::Whole).value(&tree);
-                // Whole floats lose their fraction, which is the one thing that may change.
+                JsonWriter::indented(&mut lines, html, Numbers::Whole).value(&tree);
+                // Only the fraction of whole floats is lost.
                 let read: Value = serde_json::from_str(&compact).unwrap();
                 prop_assert_eq!(value(&read, html, Numbers::Whole), compact.clone());
                 prop_assert_eq!(serde_json::from_str::<Value>(&lines).unwrap(), read);
-                // Laying out and compacting texts is what writing values does.
+                // Indenting and compacting texts gives the same as writing values.
                 let mut again = String::new();
-                Writer::indented(&mut again, html, Numbers::Whole).raw(&compact);
+                JsonWriter::indented(&mut again, html, Numbers::Whole).raw(&compact);
                 prop_assert_eq!(&again, &lines);
                 let mut back = String::new();
-                Writer::compact(&mut back, html, Numbers::Whole).raw(&lines);
+                JsonWriter::compact(&mut back, html, Numbers::Whole).raw(&lines);
                 prop_assert_eq!(&back, &compact);
             }
         }

@@ -13,12 +13,12 @@ use std::future::pending;
 use tokio::io::duplex;
 use tokio::sync::mpsc;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const WINDOW: u32 = 0xffff;
 
-type Answer = BoxBody<Bytes, Infallible>;
+type ResponseBody = BoxBody<Bytes, Infallible>;
 
-/// Bytes that say when the last part of them is let go of.
+/// Bytes that report when their last part is dropped.
 struct Tracked(Vec<u8>, mpsc::UnboundedSender<()>);
 
 impl AsRef<[u8]> for Tracked {
@@ -33,100 +33,100 @@ impl Drop for Tracked {
     }
 }
 
-/// An answer in one piece, and who hears when nothing of it is held any more.
-fn large(bytes: usize) -> (Answer, mpsc::UnboundedReceiver<()>) {
-    let (tell, told) = mpsc::unbounded_channel();
-    (Full::new(Bytes::from_owner(Tracked(vec![7; bytes], tell))).boxed(), told)
+/// A response in one piece, and a receiver that hears when all of it is dropped.
+fn large(bytes: usize) -> (ResponseBody, mpsc::UnboundedReceiver<()>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (Full::new(Bytes::from_owner(Tracked(vec![7; bytes], sender))).boxed(), receiver)
 }
 
-/// A client that asks once, with a window of so many bytes for the answer, and who hears when the port
-/// cuts the connection.
-async fn ask(
-    answer: Answer,
+/// Sends one request with a window of so many bytes for the response. The receiver hears when the
+/// server closes the connection.
+async fn send_request(
+    response: ResponseBody,
     window: u32,
 ) -> (Response<Incoming>, client::SendRequest<Empty<Bytes>>, mpsc::UnboundedReceiver<()>) {
     let (near, far) = duplex(1 << 20);
-    let streams = Streams::new(PATIENCE);
+    let streams = StreamExecutor::new(TIMEOUT);
     let stuck = streams.stuck();
-    let answer = Arc::new(parking_lot::Mutex::new(Some(answer)));
+    let response = Arc::new(parking_lot::Mutex::new(Some(response)));
     let service = hyper::service::service_fn(move |_| {
-        let answer = answer.lock().take();
+        let body = response.lock().take();
         async move {
-            let answer = answer.unwrap_or_else(|| Empty::new().boxed());
-            Ok::<_, Infallible>(Response::new(Paced::new(answer)))
+            let body = body.unwrap_or_else(|| Empty::new().boxed());
+            Ok::<_, Infallible>(Response::new(PacedBody::new(body)))
         }
     });
-    let (tell, told) = mpsc::unbounded_channel();
+    let (sender, closed) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut builder = server::Builder::new(streams);
         let connection =
             builder.timer(TokioTimer::new()).serve_connection(TokioIo::new(far), service);
         tokio::select! {
             _ = connection => {}
-            () = stuck => drop(tell.send(())),
+            () = stuck => drop(sender.send(())),
         }
     });
     let mut builder = client::Builder::new(TokioExecutor::new());
     let builder = builder.initial_stream_window_size(window);
-    let (mut ask, connection) = builder.handshake(TokioIo::new(near)).await.unwrap();
+    let (mut client, connection) = builder.handshake(TokioIo::new(near)).await.unwrap();
     tokio::spawn(connection);
-    let response = ask.send_request(Request::new(Empty::new())).await.unwrap();
-    (response, ask, told)
+    let response = client.send_request(Request::new(Empty::new())).await.unwrap();
+    (response, client, closed)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_in_one_piece_that_is_not_taken_is_let_go_of() {
-    let (answer, mut gone) = large(10 << 20);
-    let begun = Clock::system();
-    let (response, mut ask, mut stuck) = ask(answer, WINDOW).await;
-    gone.recv().await.unwrap();
-    assert!(begun.elapsed() >= PATIENCE, "{:?}", begun.elapsed());
+async fn a_stream_is_reset_when_the_client_does_not_read_a_response_in_one_piece() {
+    let (body, mut dropped) = large(10 << 20);
+    let clock = Clock::system();
+    let (response, mut client, mut closed) = send_request(body, WINDOW).await;
+    dropped.recv().await.unwrap();
+    assert!(clock.elapsed() >= TIMEOUT, "{:?}", clock.elapsed());
     assert!(response.into_body().collect().await.is_err(), "the stream is reset");
-    assert!(stuck.try_recv().is_err(), "the connection goes on");
-    ask.send_request(Request::new(Empty::new())).await.unwrap();
+    assert!(closed.try_recv().is_err(), "the connection goes on");
+    client.send_request(Request::new(Empty::new())).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_let_go_of_when_no_window_was_ever_open() {
+async fn a_response_is_dropped_when_the_client_never_opens_a_window() {
     for bytes in [1, 10 << 20] {
-        let (answer, mut gone) = large(bytes);
-        let (_response, _ask, _stuck) = ask(answer, 0).await;
-        gone.recv().await.unwrap();
+        let (body, mut dropped) = large(bytes);
+        let (_response, _client, _closed) = send_request(body, 0).await;
+        dropped.recv().await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_connection_ends_when_the_end_of_an_answer_is_not_taken() {
-    // All of it was handed over to be sent, and the last byte does not go.
-    let (answer, mut gone) = large(WINDOW as usize + 1);
-    let begun = Clock::system();
-    let (response, _ask, mut stuck) = ask(answer, WINDOW).await;
-    stuck.recv().await.unwrap();
-    assert!(begun.elapsed() >= PATIENCE, "{:?}", begun.elapsed());
-    gone.recv().await.unwrap();
+async fn the_connection_closes_when_the_client_does_not_read_the_end_of_a_response() {
+    // hyper has all of it, and cannot send the last byte.
+    let (body, mut dropped) = large(WINDOW as usize + 1);
+    let clock = Clock::system();
+    let (response, _client, mut closed) = send_request(body, WINDOW).await;
+    closed.recv().await.unwrap();
+    assert!(clock.elapsed() >= TIMEOUT, "{:?}", clock.elapsed());
+    dropped.recv().await.unwrap();
     assert!(response.into_body().collect().await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_a_little_now_and_then_gets_all() {
-    let (answer, mut gone) = large(1 << 20);
-    let (response, _ask, mut stuck) = ask(answer, WINDOW).await;
-    let (mut body, mut got, begun) = (response.into_body(), 0, Clock::system());
+async fn a_slow_client_gets_the_whole_response() {
+    let (body, mut dropped) = large(1 << 20);
+    let (response, _client, mut closed) = send_request(body, WINDOW).await;
+    let (mut body, mut got, clock) = (response.into_body(), 0, Clock::system());
     while let Some(frame) = body.frame().await {
         got += frame.unwrap().into_data().unwrap().len();
-        sleep(PATIENCE / 8).await;
+        sleep(TIMEOUT / 8).await;
     }
     assert_eq!(got, 1 << 20);
-    assert!(begun.elapsed() > PATIENCE * 2, "{:?}", begun.elapsed());
-    gone.recv().await.unwrap();
-    assert!(stuck.try_recv().is_err());
+    assert!(clock.elapsed() > TIMEOUT * 2, "{:?}", clock.elapsed());
+    dropped.recv().await.unwrap();
+    assert!(closed.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_which_nothing_comes_stays_until_what_comes_is_not_taken() {
+async fn a_watch_without_events_stays_until_the_client_does_not_read_an_event() {
     let event = |bytes: usize| Ok::<_, Infallible>(Frame::data(Bytes::from(vec![7; bytes])));
     let quiet = futures::stream::once(async move {
-        sleep(PATIENCE * 100).await;
+        sleep(TIMEOUT * 100).await;
         event(10)
     });
     let all = futures::stream::iter([event(10)])
@@ -134,15 +134,15 @@ async fn a_watch_of_which_nothing_comes_stays_until_what_comes_is_not_taken() {
         // Part of it fits into the window, and then nothing comes again.
         .chain(futures::stream::iter([event(5000)]))
         .chain(futures::stream::once(pending()));
-    let begun = Clock::system();
-    let (response, _ask, mut stuck) =
-        ask(BodyExt::boxed(StreamBody::new(Box::pin(all))), 1000).await;
+    let clock = Clock::system();
+    let (response, _client, mut closed) =
+        send_request(BodyExt::boxed(StreamBody::new(Box::pin(all))), 1000).await;
     let mut body = response.into_body();
     for _ in 0..2 {
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap().len(), 10);
     }
-    assert!(begun.elapsed() >= PATIENCE * 100);
-    sleep(PATIENCE * 2).await;
+    assert!(clock.elapsed() >= TIMEOUT * 100);
+    sleep(TIMEOUT * 2).await;
     assert!(body.collect().await.is_err(), "the stream is reset");
-    assert!(stuck.try_recv().is_err(), "the connection goes on");
+    assert!(closed.try_recv().is_err(), "the connection goes on");
 }

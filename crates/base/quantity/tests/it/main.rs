@@ -1,7 +1,7 @@
-//! What amounts are worth.
+//! Tests of the values of quantities.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use mainstay_quantity::{Malformed, Quantity};
+use mainstay_quantity::{ParseQuantityError, Quantity};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ fn quantity(text: &str) -> Quantity {
 }
 
 #[test]
-fn amounts_compare_by_worth_whatever_their_suffix() {
+fn quantities_compare_by_value_whatever_their_suffix() {
     for (one, other, order) in [
         ("200M", "0.2G", Ordering::Equal),
         ("50M", "50Mi", Ordering::Less),
@@ -21,7 +21,7 @@ fn amounts_compare_by_worth_whatever_their_suffix() {
         ("100000000000000000000E", "1e300", Ordering::Less),
         ("1e300", "1e299", Ordering::Greater),
         ("-1e300", "-1e299", Ordering::Less),
-        // A binary suffix reaches no further than the greatest integer.
+        // With a binary suffix, the maximum is the greatest i64.
         ("100Ei", "9223372036854775807", Ordering::Equal),
     ] {
         assert_eq!(quantity(one).cmp(&quantity(other)), order, "{one} {other}");
@@ -30,7 +30,7 @@ fn amounts_compare_by_worth_whatever_their_suffix() {
 }
 
 #[test]
-fn only_short_amounts_without_a_part_are_integers() {
+fn only_short_amounts_without_a_fraction_are_integers() {
     for (text, integer) in [
         ("1", Some(1)),
         ("-2k", Some(-2000)),
@@ -59,18 +59,18 @@ fn sums_and_differences_are_exact() {
         assert_eq!(one.add(&other).unwrap(), quantity(sum));
         assert_eq!(one.sub(&other).unwrap(), quantity(difference));
     }
-    // What would need millions of digits is not computed.
+    // A sum that needs millions of digits is not computed.
     assert!(quantity("1e2000000").add(&quantity("1")).is_none());
 }
 
 #[test]
-fn other_texts_are_refused_in_words_of_their_own() {
+fn each_kind_of_invalid_quantity_has_its_own_error() {
     for (text, why) in [
-        ("", Malformed::Format),
-        ("1 Gi", Malformed::Format),
-        ("1mi", Malformed::Suffix),
-        ("e-10", Malformed::Number),
-        ("1.00000000000000000000e2000000", Malformed::Digits),
+        ("", ParseQuantityError::Format),
+        ("1 Gi", ParseQuantityError::Format),
+        ("1mi", ParseQuantityError::Suffix),
+        ("e-10", ParseQuantityError::Number),
+        ("1.00000000000000000000e2000000", ParseQuantityError::Digits),
     ] {
         assert_eq!(Quantity::parse(text).unwrap_err(), why, "{text}");
     }
@@ -78,7 +78,7 @@ fn other_texts_are_refused_in_words_of_their_own() {
 
 proptest! {
     #[test]
-    fn arithmetic_is_that_of_integers(one in -1_000_000_000_000_i64..1_000_000_000_000, other: i32) {
+    fn arithmetic_agrees_with_that_of_integers(one in -1_000_000_000_000_i64..1_000_000_000_000, other: i32) {
         let (left, right) = (quantity(&one.to_string()), quantity(&other.to_string()));
         let number = |value: i64| quantity(&value.to_string());
         prop_assert_eq!(left.add(&right).unwrap(), number(one + i64::from(other)));
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn adding_and_taking_away_again_changes_nothing(
+    fn subtraction_reverts_addition(
         one in "[+-]?[0-9]{1,30}(\\.[0-9]{0,9})?(n|m|k|E|Ki|Ei|e-?[0-9]{1,2})?",
         other in "[+-]?[0-9]{1,30}(\\.[0-9]{0,9})?(n|m|k|E|Ki|Ei|e-?[0-9]{1,2})?",
     ) {
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "\\PC{0,20}", like in "[+-]?[0-9.]{0,9}[eEinumkKMGTP]{0,3}[+-]?[0-9]{0,10}") {
+    fn no_text_causes_a_panic(text in "\\PC{0,20}", like in "[+-]?[0-9.]{0,9}[eEinumkKMGTP]{0,3}[+-]?[0-9]{0,10}") {
         for text in [text, like] {
             if let Ok(quantity) = Quantity::parse(&text) {
                 let _ = (quantity.as_float(), quantity.as_integer(), quantity.sign());

@@ -1,21 +1,21 @@
-//! What the language means.
+//! The meaning of the constraint language.
 
 use super::*;
 use crate::parse_strict;
 
-fn holds(constraint: &str, version: &str) -> bool {
-    Constraint::parse(constraint).unwrap().contains(&parse_strict(version).unwrap())
+fn allows(constraint: &str, version: &str) -> bool {
+    VersionConstraint::parse(constraint).unwrap().contains(&parse_strict(version).unwrap())
 }
 
-/// Rows are constraints that mean the same, versions inside, versions outside.
+/// Checks rows of equivalent constraints, allowed versions, and versions that are not allowed.
 fn check(rows: &[(&str, &str, &str)]) {
     for (constraints, inside, outside) in rows {
         for constraint in constraints.split(" / ") {
             for version in inside.split_whitespace() {
-                assert!(holds(constraint, version), "{version} should be in {constraint}");
+                assert!(allows(constraint, version), "{version} should be in {constraint}");
             }
             for version in outside.split_whitespace() {
-                assert!(!holds(constraint, version), "{version} should not be in {constraint}");
+                assert!(!allows(constraint, version), "{version} should not be in {constraint}");
             }
         }
     }
@@ -23,7 +23,7 @@ fn check(rows: &[(&str, &str, &str)]) {
 
 /// VER-01…12 and AT-57 of the specification.
 #[test]
-fn constraints_hold_what_the_documentation_says() {
+fn constraints_allow_the_versions_that_the_documentation_says() {
     check(&[
         ("1.2.3 / =1.2.3 / = 1.2.3 / v1.2.3 / =v1.2.3+x", "1.2.3 1.2.3+2", "1.2.4 1.2.3-a"),
         ("!=1.2.3", "1.2.2 1.2.4", "1.2.3 1.2.3+2"),
@@ -55,7 +55,7 @@ fn constraints_hold_what_the_documentation_says() {
 }
 
 #[test]
-fn an_alternative_holds_pre_releases_if_it_names_one() {
+fn an_alternative_allows_pre_releases_if_it_names_one() {
     check(&[
         (">=1.0.0", "1.0.0 1.0.1", "1.0.0-rc 1.0.1-rc"),
         (">=1.0.0-0", "1.0.0-0 1.0.0-rc 1.0.0 1.5.0-rc", "0.9.0"),
@@ -70,7 +70,7 @@ fn an_alternative_holds_pre_releases_if_it_names_one() {
 }
 
 #[test]
-fn the_originals_oddities_are_part_of_the_language() {
+fn quirks_of_upstream_are_part_of_the_language() {
     check(&[
         ("<=*", "0.0.0 0.0.9", "0.1.0 1.0.0"),
         ("^*", "0.0.0", "0.0.1 0.1.0 1.0.0"),
@@ -91,20 +91,20 @@ fn the_originals_oddities_are_part_of_the_language() {
         (">18446744073709551615", "", "18446744073709551615.0.0"),
         ("!=18446744073709551615.18446744073709551615.x", "1.0.0", ""),
     ]);
-    for nothing in ["=1.0.0-18446744073709551616", ">18446744073709551615.18446744073709551615"] {
-        assert!(Constraint::parse(nothing).unwrap().set().is_empty(), "{nothing}");
+    for empty in ["=1.0.0-18446744073709551616", ">18446744073709551615.18446744073709551615"] {
+        assert!(VersionConstraint::parse(empty).unwrap().set().is_empty(), "{empty}");
     }
 }
 
 #[test]
-fn errors_have_the_originals_texts() {
+fn errors_have_the_texts_of_upstream() {
     let long = format!(">=1.0.0{}", " ".repeat(506));
     let longest = format!(">=1.0.0{}", " ".repeat(505));
-    assert!(Constraint::parse(&longest).is_ok());
+    assert!(VersionConstraint::parse(&longest).is_ok());
     let groups = |count: usize| vec!["1"; count].join("||");
-    assert!(Constraint::parse(&groups(32)).is_ok());
+    assert!(VersionConstraint::parse(&groups(32)).is_ok());
     let version = |length: usize| format!(">=1.0.0-{}", "a".repeat(length - "1.0.0-".len()));
-    assert!(Constraint::parse(&version(256)).is_ok());
+    assert!(VersionConstraint::parse(&version(256)).is_ok());
     let improper = |text: &str| format!("improper constraint: {text}");
     for (constraint, error) in [
         ("", improper("\"\"")),
@@ -137,6 +137,10 @@ fn errors_have_the_originals_texts() {
         (&long, "constraint string is too long (max 512 bytes)".to_owned()),
         (&groups(33), "too many constraint groups (max 32)".to_owned()),
     ] {
-        assert_eq!(Constraint::parse(constraint).unwrap_err().to_string(), error, "{constraint:?}");
+        assert_eq!(
+            VersionConstraint::parse(constraint).unwrap_err().to_string(),
+            error,
+            "{constraint:?}"
+        );
     }
 }

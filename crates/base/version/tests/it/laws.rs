@@ -1,10 +1,10 @@
-//! The algebra of sets. Every law is held for lists of intervals and for pairs of them.
+//! Laws of the set operations, for interval sets and for version sets.
 
-use crate::world::{WITNESSES, intervals, version, versions};
+use crate::strategies::{WITNESSES, interval_sets, version, version_sets};
 use mainstay_version::{IntervalSet, VersionSet};
 use proptest::prelude::*;
 
-/// The laws, for one type of sets.
+/// The laws for one type of sets.
 macro_rules! laws {
     ($name:ident, $set:ty, $strategy:expr) => {
         mod $name {
@@ -27,7 +27,7 @@ macro_rules! laws {
                 }
 
                 #[test]
-                fn questions_are_answered_exactly(a in $strategy, b in $strategy) {
+                fn predicates_agree_with_membership(a in $strategy, b in $strategy) {
                     let inside = |set: &$set| {
                         WITNESSES.iter().filter(|v| set.contains(v)).collect::<Vec<_>>()
                     };
@@ -36,7 +36,7 @@ macro_rules! laws {
                     prop_assert_eq!(a == b, in_a == in_b);
                     prop_assert_eq!(a.is_subset(&b), in_a.iter().all(|v| b.contains(v)));
                     prop_assert_eq!(a.overlaps(&b), in_a.iter().any(|v| b.contains(v)));
-                    let selected: Vec<_> = a.select(&WITNESSES, |v| v).collect();
+                    let selected: Vec<_> = a.select(&WITNESSES, |version| version).collect();
                     prop_assert_eq!(selected, in_a);
                 }
 
@@ -72,7 +72,7 @@ macro_rules! laws {
                 }
 
                 #[test]
-                fn being_a_part_is_an_order(a in $strategy, b in $strategy) {
+                fn inclusion_is_a_partial_order(a in $strategy, b in $strategy) {
                     prop_assert!(a.is_subset(&a));
                     prop_assert!(a.intersection(&b).is_subset(&a) && a.is_subset(&a.union(&b)));
                     prop_assert_eq!(a.is_subset(&b) && b.is_subset(&a), a == b);
@@ -84,12 +84,12 @@ macro_rules! laws {
     };
 }
 
-laws!(of_intervals, IntervalSet, intervals());
-laws!(of_versions, VersionSet, versions());
+laws!(of_intervals, IntervalSet, interval_sets());
+laws!(of_versions, VersionSet, version_sets());
 
 proptest! {
     #[test]
-    fn lists_are_sorted_disjoint_and_do_not_touch(a in versions(), b in intervals()) {
+    fn intervals_are_sorted_disjoint_and_do_not_touch(a in version_sets(), b in interval_sets()) {
         for set in [a.releases(), a.prereleases(), &b, &b.complement()] {
             for interval in set.intervals() {
                 prop_assert!(interval.to.as_ref().is_none_or(|to| interval.from < *to));
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_of_intervals_is_the_pair_that_says_it_twice(a in intervals(), b in intervals()) {
+    fn a_version_set_from_intervals_has_the_same_versions(a in interval_sets(), b in interval_sets()) {
         let pair = VersionSet::from(a.clone());
         for v in WITNESSES.iter() {
             prop_assert_eq!(pair.contains(v), a.contains(v));
@@ -112,9 +112,9 @@ proptest! {
     }
 
     #[test]
-    fn a_union_of_many_is_their_unions(sets in prop::collection::vec(intervals(), 0..6)) {
+    fn union_all_equals_repeated_unions(sets in prop::collection::vec(interval_sets(), 0..6)) {
         let one_by_one = sets.iter().fold(IntervalSet::none(), |all, set| all.union(set));
-        prop_assert_eq!(IntervalSet::union_of(sets), one_by_one);
+        prop_assert_eq!(IntervalSet::union_all(sets), one_by_one);
     }
 
     #[test]
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn releases_and_pre_releases_do_not_meet(a in versions()) {
+    fn releases_and_pre_releases_do_not_overlap(a in version_sets()) {
         let releases = VersionSet::new(a.releases().clone(), IntervalSet::none());
         let prereleases = VersionSet::new(IntervalSet::none(), a.prereleases().clone());
         prop_assert!(!releases.overlaps(&prereleases));

@@ -1,6 +1,6 @@
-//! Laws of versions, sets and the languages that describe them.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+//! Tests of versions, version sets, ranges and constraints.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod display;
 mod laws;
-mod shown;
-mod world;
+mod strategies;

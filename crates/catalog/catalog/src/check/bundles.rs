@@ -10,7 +10,7 @@ use crate::{
 };
 use mainstay_formats::reference;
 use mainstay_gocompat::quote;
-use mainstay_version::{Release, Version, parse_strict};
+use mainstay_version::{BundleRelease, Version, parse_strict};
 use std::{
     collections::{BTreeMap, btree_map},
     sync::Arc,
@@ -274,7 +274,7 @@ impl<'i> Checker<'i> {
         if release.is_empty() {
             return Some(parsed);
         }
-        if let Err(why) = Release::parse(release) {
+        if let Err(why) = BundleRelease::parse(release) {
             let (name, release) = (quote(name), quote(release));
             let message = format!("error parsing bundle {name} release version {release}: {why}");
             let remedy = "use numbers or words joined by dots, at most 20 characters";

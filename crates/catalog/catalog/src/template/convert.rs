@@ -38,7 +38,7 @@ pub fn convert(
         out.push('\n');
         return Ok(out);
     }
-    let mut writer = Writer::indented(&mut out, Html::Escaped, Numbers::Float);
+    let mut writer = JsonWriter::indented(&mut out, Html::Escaped, Numbers::Float);
     writer.open('{');
     writer.key("schema");
     writer.text(kind.schema());

@@ -255,7 +255,7 @@ pub enum BundleReleaseError {
     Explicit(#[from] VersionReleaseError),
     /// The version with a release in its build metadata is invalid.
     #[error(transparent)]
-    Legacy(#[from] ParseError),
+    Legacy(#[from] ParseVersionError),
 }
 
 /// The role of a bundle in a substitution.

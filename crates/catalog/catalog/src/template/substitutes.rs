@@ -11,7 +11,7 @@ use crate::{
 };
 use mainstay_gocompat::decode_base64;
 use mainstay_schema::gojson::{DeclaredStruct, DeclaredType as Field};
-use mainstay_version::{Release, VersionRelease, parse_strict};
+use mainstay_version::{BundleRelease, VersionRelease, parse_strict};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,20 +230,20 @@ fn version_release(
         source,
     })?;
     if !release.is_empty()
-        && let Err(source) = Release::parse(release)
+        && let Err(source) = BundleRelease::parse(release)
     {
         let (release, bundle) = (release.clone(), bundle());
         return Err(BundleReleaseError::Release { release, bundle, source });
     }
     let build = parsed.as_semver().build.as_str();
     if !release.is_empty() || build.is_empty() || !is_substitute(document, csv) {
-        return Ok(VersionRelease::explicit(version, release)?);
+        return Ok(VersionRelease::parse(version, release)?);
     }
     // The build metadata of a substitute is its release.
     if let Err(source) = Release::parse(build) {
         return Err(BundleReleaseError::BuildMetadata { bundle: bundle(), source });
     }
-    Ok(VersionRelease::legacy(version)?)
+    Ok(VersionRelease::parse_legacy(version)?)
 }
 
 /// Whether a bundle names a bundle that it substitutes, in its ClusterServiceVersion or else in the

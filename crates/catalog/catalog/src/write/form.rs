@@ -7,7 +7,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_gocompat::decode_base64;
 use mainstay_gocompat::json::is_same_field as same;
-use mainstay_gocompat::json::{Writer, float};
+use mainstay_gocompat::json::{JsonWriter, float};
 use mainstay_gocompat::sort_slice;
 use serde_json::{Map, Number, Value};
 
@@ -250,7 +250,7 @@ pub(super) fn write(writer: &mut Writer<'_>, schema: &str, document: &Value) {
     }
 }
 
-fn write_struct(writer: &mut Writer<'_>, fields: &Map<String, Value>, form: &Form) {
+fn write_struct(writer: &mut JsonWriter<'_>, fields: &Map<String, Value>, form: &Form) {
     writer.open('{');
     for (name, kind, _) in form.0 {
         let Some(value) = fields.get(*name) else { continue };

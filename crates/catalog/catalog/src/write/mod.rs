@@ -20,7 +20,7 @@ use crate::{
     problem::BlobName,
 };
 use mainstay_bundle::DeclaredBundle;
-use mainstay_gocompat::json::{Html, Numbers, Writer};
+use mainstay_gocompat::json::{Html, JsonWriter, Numbers};
 use mainstay_gocompat::sort_slice;
 use serde_json::Value;
 use std::{collections::BTreeMap, io, sync::Arc};
@@ -249,7 +249,7 @@ impl Item {
     }
 
     fn write_json(&self, out: &mut String) -> Result<(), WriteError> {
-        let mut writer = Writer::indented(out, Html::Plain, Numbers::Float);
+        let mut writer = JsonWriter::indented(out, Html::Plain, Numbers::Float);
         match &self.content {
             Content::Read(blob) => form::write(&mut writer, &self.schema, &self.shaped(blob)?),
             Content::Made(json) => writer.raw(json),

@@ -17,7 +17,7 @@ use hyper_util::{
     },
     rt::{TokioExecutor, TokioIo},
 };
-use mainstay_tls::Anybody;
+use mainstay_tls::AnyCertificate;
 use parking_lot::Mutex;
 use rustls::{RootCertStore, pki_types::ServerName};
 use std::{
@@ -79,14 +79,14 @@ pub(super) struct Transport {
 #[derive(Clone)]
 enum CertificateVerification {
     Roots(Arc<RootCertStore>),
-    Anybody,
+    AnyCertificate,
 }
 
 impl CertificateVerification {
     /// The TLS configuration for a registry with its own certificates, or for all others.
     fn connector(&self, special: Option<&Certificates>) -> Result<TlsConnector, rustls::Error> {
         let builder = match self {
-            Self::Anybody => mainstay_tls::judged(Anybody)?,
+            Self::AnyCertificate => mainstay_tls::builder_with_verifier(AnyCertificate)?,
             Self::Roots(roots) => {
                 let mut roots = RootCertStore::clone(roots);
                 let more = special.map(|special| special.authorities.clone());

@@ -5,7 +5,7 @@
 //! the order of Go's types, empty ones omitted as those types say.
 
 use super::document::{last, text};
-use mainstay_gocompat::json::{Html, Numbers, Writer};
+use mainstay_gocompat::json::{Html, JsonWriter, Numbers};
 use serde_json::{Map, Value};
 
 /// The inputs besides the metadata.
@@ -79,7 +79,7 @@ const NATIVE_API: &Shape = &[("group", Text, true), ("version", Text, true), ("k
 /// Writes the ClusterServiceVersion.
 pub(super) fn csv(metadata: &Value, parts: &Parts<'_>) -> String {
     let mut out = String::with_capacity(4096);
-    let mut w = Writer::compact(&mut out, Html::Escaped, Numbers::Float);
+    let mut w = JsonWriter::compact(&mut out, Html::Escaped, Numbers::Float);
     w.open('{');
     pair(&mut w, "kind", "ClusterServiceVersion");
     pair(&mut w, "apiVersion", "operators.coreos.com/v1alpha1");
@@ -138,12 +138,12 @@ pub(super) fn csv(metadata: &Value, parts: &Parts<'_>) -> String {
     out
 }
 
-fn pair(w: &mut Writer<'_>, key: &str, text: &str) {
+fn pair(w: &mut JsonWriter<'_>, key: &str, text: &str) {
     w.key(key);
     w.text(text);
 }
 
-fn pairs(w: &mut Writer<'_>, fields: &[(&str, &str)]) {
+fn pairs(w: &mut JsonWriter<'_>, fields: &[(&str, &str)]) {
     w.open('{');
     for (key, text) in fields {
         pair(w, key, text);
@@ -152,7 +152,7 @@ fn pairs(w: &mut Writer<'_>, fields: &[(&str, &str)]) {
 }
 
 /// Writes the field `from` of an object under the name `to`.
-fn write(w: &mut Writer<'_>, object: &Value, to: &str, from: &str, kind: &Kind, always: bool) {
+fn write(w: &mut JsonWriter<'_>, object: &Value, to: &str, from: &str, kind: &Kind, always: bool) {
     // Null means "not set", except where any value is allowed.
     let nothing = &Value::Null;
     let value = match kind {
@@ -173,7 +173,7 @@ fn write(w: &mut Writer<'_>, object: &Value, to: &str, from: &str, kind: &Kind, 
     }
 }
 
-fn write_kind(w: &mut Writer<'_>, value: &Value, kind: &Kind) {
+fn write_kind(w: &mut JsonWriter<'_>, value: &Value, kind: &Kind) {
     match kind {
         Text => w.text(value.as_str().unwrap_or_default()),
         Bool => w.value(&Value::Bool(value.as_bool().unwrap_or_default())),

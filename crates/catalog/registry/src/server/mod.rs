@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Request, Response, header};
 use http_body_util::Either;
 pub use mainstay_port::plain::Limits;
-use mainstay_port::{Received, plain};
+use mainstay_port::{TrackedBody, plain};
 use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,7 @@ pub async fn serve<G, B>(
     log_access: Option<AccessListener>,
     stop: CancellationToken,
 ) where
-    G: Service<Request<Received>, Response = Response<B>, Error = Infallible>
+    G: Service<Request<TrackedBody>, Response = Response<B>, Error = Infallible>
         + Clone
         + Send
         + Sync
@@ -68,11 +68,11 @@ struct Apis<G> {
 
 impl<G, B> Apis<G>
 where
-    G: Service<Request<Received>, Response = Response<B>, Error = Infallible>,
+    G: Service<Request<TrackedBody>, Response = Response<B>, Error = Infallible>,
 {
     async fn answer(
         self,
-        request: Request<Received>,
+        request: Request<TrackedBody>,
         peer: SocketAddr,
     ) -> Response<Either<CatalogBody, B>> {
         let Self { http, grpc, log_access } = self;

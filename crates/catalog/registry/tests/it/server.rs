@@ -35,7 +35,7 @@ impl Port {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let grpc = tower::service_fn(|request: Request<mainstay_port::Received>| async move {
+        let grpc = tower::service_fn(|request: Request<mainstay_port::TrackedBody>| async move {
             let text = format!("grpc {}", request.uri().path());
             Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(text)))
         });

@@ -3,7 +3,7 @@
 use super::pick::ExtensionFailure;
 use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
 use super::verdict::Start;
-use mainstay_version::Constraint;
+use mainstay_version::VersionConstraint;
 
 /// The consequence of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ fn has_what_it_asks_for(request: &ExtensionRequest, installed: &InstalledExtensi
     if request.version == installed.version {
         return true;
     }
-    let range = Constraint::parse(&request.version);
+    let range = VersionConstraint::parse(&request.version);
     let start = Start::read(installed);
     range.is_ok_and(|range| start.is_ok_and(|start| range.contains(start.exact.version())))
 }

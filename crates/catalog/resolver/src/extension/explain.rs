@@ -7,7 +7,7 @@ use super::repair::repairs;
 use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
 use super::verdict::{BundleMatch, UnmetCriteria, follows_edges};
 use mainstay_cause::Cause;
-use mainstay_version::Constraint;
+use mainstay_version::VersionConstraint;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,7 +2,7 @@
 
 use crate::property::GoFields;
 use mainstay_updates::Graph;
-use mainstay_version::{ParseError, VersionRelease, VersionReleaseError};
+use mainstay_version::{ParseVersionError, VersionRelease, VersionReleaseError};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +29,7 @@ pub struct PackageContent {
 pub enum VersionError {
     /// The version, whose build metadata is the release, is invalid.
     #[error(transparent)]
-    ParseVersion(#[from] ParseError),
+    ParseVersion(#[from] ParseVersionError),
     /// The version, or the stated release beside it, is invalid.
     #[error(transparent)]
     ParseRelease(#[from] VersionReleaseError),
@@ -131,10 +131,10 @@ impl PackageContent {
         let mut bundles: Vec<PackageBundle> = bundles.into_iter().collect();
         bundles.sort();
         let offered = bundles.into_iter().map(|bundle| {
-            let legacy = VersionRelease::legacy(&bundle.version).map_err(VersionError::from);
+            let legacy = VersionRelease::parse_legacy(&bundle.version).map_err(VersionError::from);
             let explicit = match &bundle.release {
                 Some(release) => {
-                    VersionRelease::explicit(&bundle.version, release).map_err(VersionError::from)
+                    VersionRelease::parse(&bundle.version, release).map_err(VersionError::from)
                 }
                 None => legacy.clone(),
             };

@@ -6,7 +6,7 @@ use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent, Instal
 use super::verdict::{BundleMatch, ParsedRequest, Start, evaluate, follows_edges};
 use super::{explain, texts};
 use mainstay_cause::Cause;
-use mainstay_version::Constraint;
+use mainstay_version::VersionConstraint;
 use mainstay_version::VersionRelease;
 use std::borrow::Cow;
 use std::sync::Arc;

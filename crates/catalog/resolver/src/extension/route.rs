@@ -4,7 +4,7 @@ use super::offer::PackageContent;
 use super::request::{ExtensionRequest, InstalledExtension};
 use super::verdict::{Start, entries, pin};
 use mainstay_version::VersionRelease;
-use mainstay_version::{Constraint, Version};
+use mainstay_version::{Version, VersionConstraint};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -26,11 +26,13 @@ pub(super) fn route(
     installed: &InstalledExtension,
 ) -> Option<Route> {
     let start = Start::read(installed).ok()?;
-    let range = Constraint::parse(&request.version).ok()?;
+    let range = VersionConstraint::parse(&request.version).ok()?;
     let edges: Vec<_> = entries(offer, request).collect();
     let versions: HashMap<&str, VersionRelease> = offer
         .bundles()
-        .filter_map(|bundle| Some((&*bundle.name, VersionRelease::legacy(&bundle.version).ok()?)))
+        .filter_map(|bundle| {
+            Some((&*bundle.name, VersionRelease::parse_legacy(&bundle.version).ok()?))
+        })
         .collect();
     let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
     let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =

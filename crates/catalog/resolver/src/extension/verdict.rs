@@ -4,7 +4,8 @@ use super::offer::{OfferedBundle, PackageContent, VersionError};
 use super::request::{ExtensionRequest, InstalledExtension, UpgradePolicy};
 use mainstay_updates::{GraphChannel, GraphEntry};
 use mainstay_version::{
-    Constraint, ParseError, Version, VersionRelease, VersionReleaseError, parse_strict,
+    ParseVersionError, Version, VersionConstraint, VersionRelease, VersionReleaseError,
+    parse_strict,
 };
 use std::sync::Arc;
 
@@ -29,13 +30,13 @@ pub(super) struct Start {
 pub(super) enum StartError {
     /// The version, whose build metadata is the release, is invalid.
     #[error("failed to get version and release of installed bundle: {0}")]
-    SplitRelease(ParseError),
+    SplitRelease(ParseVersionError),
     /// The version, or the explicit release beside it, is invalid.
     #[error("failed to parse installed bundle version and release: {0}")]
     ParseRelease(VersionReleaseError),
     /// The version is invalid.
     #[error("error parsing installed bundle version: {0}")]
-    ParseVersion(ParseError),
+    ParseVersion(ParseVersionError),
 }
 
 impl Start {
@@ -104,7 +105,7 @@ pub(super) fn evaluate(offer: &PackageContent, rules: &ParsedRequest<'_>) -> Vec
     };
     let verdict = |(at, offered): (u32, &OfferedBundle)| {
         let version = offered.version(request.explicit_releases);
-        let in_range = |range: &Constraint| {
+        let in_range = |range: &VersionConstraint| {
             version.as_ref().is_ok_and(|version| range.contains(version.version()))
         };
         let entries = if any_channel && start.is_none() { Vec::new() } else { entries(offered) };

@@ -104,7 +104,7 @@ fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(opm::run(
         arguments,
-        &mut Io {
+        &mut CommandIo {
             stdin: &mut case.input.as_bytes(),
             stdout: &mut stdout,
             stderr: &mut stderr,

@@ -3,7 +3,7 @@
 use crate::helpers::{deployment, list_by_label};
 use jiff::SignedDuration;
 use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_clock::{Clock, RECHECK};
+use mainstay_clock::{Clock, RECHECK_INTERVAL};
 use mainstay_object::{Object, known};
 use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::json;
@@ -319,7 +319,7 @@ spec:
     let namespace = Some("default");
     cluster.wait_for_condition(&known::JOB, namespace, "brief", "Complete").await;
     clock_hands.suspend(Duration::from_hours(1));
-    tokio::time::sleep(RECHECK).await;
+    tokio::time::sleep(RECHECK_INTERVAL).await;
     cluster
         .wait_for(&known::CRON_JOB, namespace, "nightly", |cron| {
             cron.str(&["status", "lastScheduleTime"]) == Some("2026-01-02T04:00:00Z")

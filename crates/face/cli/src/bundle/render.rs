@@ -109,7 +109,7 @@ fn render_bundle(
     if !opened.is_bundle {
         return Err(CommandFailure::usage(
             Cause::new("the folder holds no bundle")
-                .at(Place::file(&opened.argument))
+                .at(FileLocation::file(&opened.argument))
                 .remedy("name a folder that has the folders manifests and metadata"),
         ));
     }
@@ -285,7 +285,7 @@ fn render_failure(folder: &str, error: &RenderError) -> CommandFailure {
         error => error.message(),
     };
     let mut lines = message.lines().map(|line| Cause::new(escape_controls(line)));
-    let cause = Cause::new("the bundle cannot be rendered").at(Place::file(folder));
+    let cause = Cause::new("the bundle cannot be rendered").at(FileLocation::file(folder));
     let cause = cause.because_all(&mut lines).remedy(remedy);
     if usage { CommandFailure::usage(cause) } else { cause.into() }
 }

@@ -12,7 +12,7 @@ use mainstay_bundle::{
     validate::{LibraryVersion, LoadResult, LoadedBundle, Validator, ValidatorSettings},
 };
 use mainstay_catalog::Severity;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use crate::{
     image::building::{self, BuildArguments},
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 
 /// Arguments of `build`.
 #[derive(Args, Debug)]

@@ -110,7 +110,7 @@ pub(super) fn no_package<'p>(
         format!("did you mean {}?", similar.join(", "))
     };
     let message = format!("there is no package {}", mainstay_gocompat::quote(name));
-    Cause::new(message).at(Place::file(path)).remedy(remedy)
+    Cause::new(message).at(FileLocation::file(path)).remedy(remedy)
 }
 
 /// The bundles of a package, oldest first.

@@ -31,7 +31,7 @@ impl OpenedFolder {
         if self.is_bundle {
             return Err(CommandFailure::usage(
                 Cause::new("the folder holds a bundle, not a catalog")
-                    .at(Place::file(&self.argument))
+                    .at(FileLocation::file(&self.argument))
                     .remedy("name the folder of a catalog"),
             ));
         }

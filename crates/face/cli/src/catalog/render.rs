@@ -11,7 +11,7 @@ use mainstay_catalog::{
     CatalogDocuments, CatalogFormat, FolderSource, KeptContent, LoadError, LoadOptions, Rendition,
     WriteError,
 };
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write as _};
 
@@ -95,7 +95,7 @@ pub(super) fn run(
 fn read(opened: &OpenedFolder) -> Result<Rendition, CommandFailure> {
     let cause = |why: String| {
         Cause::new("the folder cannot be read")
-            .at(Place::file(&opened.argument))
+            .at(FileLocation::file(&opened.argument))
             .because(Cause::new(escape_controls(&why)))
             .remedy(format!("see all problems with: mainstay catalog validate {}", opened.argument))
     };

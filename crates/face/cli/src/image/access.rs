@@ -7,7 +7,7 @@ use crate::{
     machine,
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_clock::Clock;
 use mainstay_image::{
     credentials::Keyring,

@@ -88,8 +88,8 @@ pub(crate) fn check_findings(
     }
     let [errors, _] = validation::totals(findings);
     if errors > 0 && !request.force {
-        let cause =
-            Cause::new(format!("the {what} has errors")).at(Place::file(escape_controls(argument)));
+        let cause = Cause::new(format!("the {what} has errors"))
+            .at(FileLocation::file(escape_controls(argument)));
         let cause = cause.remedy("correct them").remedy("build the image anyway with --force");
         return Err(cause.into());
     }

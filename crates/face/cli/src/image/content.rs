@@ -139,7 +139,8 @@ pub fn catalog(
     let mut files = BTreeMap::new();
     for file in catalog_files {
         if let Some((why, remedy)) = file.fault {
-            let place = Place::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
+            let place =
+                FileLocation::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
             let cause = Cause::new(escape_controls(&why)).at(place).remedy(remedy.to_string());
             return Err(Cause::new("no image can be made of the catalog").because(cause).into());
         }
@@ -212,7 +213,7 @@ fn collect_files(
     depth: usize,
     files: &mut BTreeMap<String, PathBuf>,
 ) -> Result<(), Cause> {
-    let at = |path: &str| Place::file(root.join(path));
+    let at = |path: &str| FileLocation::file(root.join(path));
     if depth > MAX_DEPTH {
         return Err(Cause::new(format!("folders lie deeper in each other than {MAX_DEPTH}"))
             .at(at(subfolder)));

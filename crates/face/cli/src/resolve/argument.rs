@@ -47,7 +47,7 @@ pub(super) enum ArgumentError {
         /// The text.
         text: String,
         /// Why not.
-        source: ParseError,
+        source: ParseVersionError,
     },
 }
 

@@ -199,11 +199,11 @@ pub(super) fn published(error: &PublishedError) -> Cause {
         PublishedError::CheckName => Cause::new(error.to_string()).remedy("correct the name"),
         PublishedError::Unpack { archive, source } => {
             Cause::new(format!("the archive cannot be read: {}", reason(source)))
-                .at(Place::file(archive.as_path()))
+                .at(FileLocation::file(archive.as_path()))
                 .remedy("put the catalog there, as a folder or packed, or name another folder with --published DIR")
         }
         PublishedError::Load { path, headline } => Cause::new(error.to_string())
-            .at(Place::file(path.as_path()))
+            .at(FileLocation::file(path.as_path()))
             .because(Cause::new(escape_controls(headline))),
     }
 }
@@ -241,10 +241,10 @@ pub(super) fn content_option(key: &CatalogKey) -> String {
 pub(super) fn unusable_folder(folder: &str, reason: &UnusableFolder) -> Cause {
     match reason {
         UnusableFolder::Empty => Cause::new("the folder holds no package")
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy("name the folder of a file-based catalog"),
         UnusableFolder::Invalid(headline) => Cause::new(escape_controls(headline))
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy(format!("see all problems with: mainstay catalog validate {folder}")),
     }
 }

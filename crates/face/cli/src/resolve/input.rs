@@ -53,8 +53,8 @@ fn read_limited(from: &mut dyn Read) -> io::Result<Vec<u8>> {
 }
 
 /// The place of a file in messages.
-pub(super) fn place_of(argument: &str) -> Place {
-    Place::file(if argument == "-" { "<stdin>" } else { argument })
+pub(super) fn place_of(argument: &str) -> FileLocation {
+    FileLocation::file(if argument == "-" { "<stdin>" } else { argument })
 }
 
 fn refused(argument: &str, why: &str, remedy: &str) -> CommandFailure {

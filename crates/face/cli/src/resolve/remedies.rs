@@ -33,7 +33,7 @@ impl Remedies {
             return cause.clone();
         }
         let mut copy = Cause::new(cause.what());
-        if let Some(place) = cause.place() {
+        if let Some(place) = cause.location() {
             copy = copy.at(place.clone());
         }
         for remedy in cause.remedies() {

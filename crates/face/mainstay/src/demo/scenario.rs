@@ -74,7 +74,7 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
     let catalog = Catalog::load(folder, &LoadOptions::default()).map_err(|error| {
         let problems = error.problems.iter().take(MAX_REASONS).map(|problem| {
             Cause::new(&*problem.message)
-                .at(Place::at(
+                .at(FileLocation::at(
                     folder.join(&*problem.file),
                     problem.line.unwrap_or_default(),
                     problem.column.unwrap_or_default(),
@@ -84,12 +84,12 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
         let more = error.problems.len().saturating_sub(MAX_REASONS);
         let more = (more > 0).then(|| Cause::new(format!("of {more} problems more")));
         Cause::new("the catalog cannot be read")
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .because_all(problems.chain(more))
     })?;
     if catalog.packages().len() == 0 {
         return Err(Cause::new("the catalog holds no package")
-            .at(Place::file(folder))
+            .at(FileLocation::file(folder))
             .remedy("name the folder of a file-based catalog"));
     }
     let content = Snapshot::of(&catalog);
@@ -115,7 +115,7 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
                     Some(Cause::new(format!("package `{}`", package.name)).because(why))
                 });
                 Cause::new("no package of the catalog can be installed yet")
-                    .at(Place::file(folder))
+                    .at(FileLocation::file(folder))
                     .because_all(refused.take(MAX_REASONS))
             })?,
     };

@@ -4,7 +4,7 @@
 use crate::embedded::chain;
 use mainstay_bundle::BundleFolder;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::image::content::{self, BuildOptions};
 use mainstay_image::layout::{self, NamedImage};
 use mainstay_image::manifest::Descriptor;
@@ -27,7 +27,7 @@ pub(super) fn image(
 ) -> Result<BuiltImage, Cause> {
     let refused = |cause: Cause| {
         Cause::new(format!("the image {reference} cannot be made"))
-            .at(Place::file(path))
+            .at(FileLocation::file(path))
             .because(cause)
     };
     if mainstay_database::is_database(path) {

@@ -7,7 +7,7 @@
 //! cluster removes the file: another program may have the port by then.
 
 use crate::embedded::io;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::machine::login_file;
 use mainstay_files::Durability;
 use mainstay_image::serve::Account;
@@ -32,7 +32,7 @@ impl Login {
         let file = login_file(kubeconfig);
         let refused = |error: &std::io::Error| {
             Cause::new("the name and the password of the registry cannot be written")
-                .at(Place::file(&file))
+                .at(FileLocation::file(&file))
                 .because(io(error))
                 .remedy("name another place with --kubeconfig PATH")
         };
@@ -42,7 +42,7 @@ impl Login {
         let registries = [address.to_string()];
         let folder = file.parent().unwrap_or(Path::new("."));
         let content = account.credentials_file(&registries);
-        mainstay_files::claim_inner(folder)
+        mainstay_files::claim_private_folder(folder)
             .and_then(|()| mainstay_files::replace(&file, content.as_bytes(), Durability::Process))
             .map_err(|error| refused(&error))?;
         Ok((account, Self { file: file.clone(), content }))

@@ -20,7 +20,7 @@ mod login;
 
 use self::login::Login;
 use crate::embedded::{chain, io};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::config::{Data, ImageSource, text_variable as environment};
 use mainstay_cli::machine;
 use mainstay_clock::Clock;
@@ -95,7 +95,7 @@ pub(crate) async fn open(
     };
     let store = private_store(&folder).map_err(|error| {
         Cause::new("the images cannot be kept")
-            .at(Place::file(&folder))
+            .at(FileLocation::file(&folder))
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
@@ -114,7 +114,7 @@ pub(crate) async fn open(
         let text = address.to_string();
         mainstay_files::replace(&file, text.as_bytes(), Durability::Process).map_err(|error| {
             Cause::new("the port for images cannot be remembered")
-                .at(Place::file(file))
+                .at(FileLocation::file(file))
                 .because(io(&error))
         })?;
     }
@@ -151,9 +151,9 @@ async fn bind_registry(previous_address: Option<SocketAddr>) -> Result<TcpListen
 /// A temporary folder that only this user can read.
 fn temporary_folder() -> Result<PrivateFolder, Cause> {
     let parent = std::env::temp_dir();
-    PrivateFolder::make_in(&parent, "mainstay-images-").map_err(|error| {
+    PrivateFolder::create_in(&parent, "mainstay-images-").map_err(|error| {
         Cause::new("there is no place for images")
-            .at(Place::file(parent))
+            .at(FileLocation::file(parent))
             .because(io(&error))
             .remedy("name another folder for temporary files with TMPDIR, or keep the cluster in a folder with --data-dir DIR")
     })
@@ -236,7 +236,7 @@ fn import_images(
         if let Some((other, first)) = images_by_name.get(&key) {
             if other != digest {
                 let content = |path: &Path, digest: &Digest| {
-                    Cause::new(format!("its content is {digest}")).at(Place::file(path))
+                    Cause::new(format!("its content is {digest}")).at(FileLocation::file(path))
                 };
                 return Err(Cause::new(format!(
                     "the image {reference} is given twice with different content"
@@ -286,7 +286,7 @@ pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
     let empty_store = folder.join("served");
     let local = private_store(&empty_store).map_err(|error| {
         Cause::new("the images cannot be kept")
-            .at(Place::file(&empty_store))
+            .at(FileLocation::file(&empty_store))
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
@@ -305,15 +305,17 @@ fn sources(
     clock: Clock,
 ) -> Result<Sources, Cause> {
     let failed = |error: &dyn std::error::Error| {
-        Cause::new("pulled images cannot be kept").at(Place::file(private)).because(chain(error))
+        Cause::new("pulled images cannot be kept")
+            .at(FileLocation::file(private))
+            .because(chain(error))
     };
     let pulled = private_store(private).map_err(|error| {
-        Cause::new("pulled images cannot be kept").at(Place::file(private)).because(error)
+        Cause::new("pulled images cannot be kept").at(FileLocation::file(private)).because(error)
     })?;
     let work = private.join("work");
     // Left by a process that was killed.
     let _ = std::fs::remove_dir_all(&work);
-    mainstay_files::claim_inner(&work).map_err(|error| failed(&error))?;
+    mainstay_files::claim_private_folder(&work).map_err(|error| failed(&error))?;
     // Removes content that no tag names any more, and unused content that was pulled by digest.
     if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, UntaggedManifests::Forget) {
         tracing::warn!(%error, "pulled images that nothing names are not removed");

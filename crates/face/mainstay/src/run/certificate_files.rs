@@ -1,6 +1,6 @@
 //! TLS for health and metrics, with certificate files that another program rotates.
 
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::config::{TlsFiles, reason};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
@@ -56,7 +56,7 @@ fn modification_times(files: &TlsFiles) -> ModificationTimes {
 fn load(files: &TlsFiles) -> Result<Arc<CertifiedKey>, Cause> {
     let refused = |file: &Path, why: String| {
         Cause::new("the certificate for health and metrics cannot be used")
-            .at(Place::file(file))
+            .at(FileLocation::file(file))
             .because(Cause::new(why))
             .remedy("name files in PEM with --tls-cert FILE and --tls-key FILE")
     };

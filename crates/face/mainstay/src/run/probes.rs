@@ -7,7 +7,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use mainstay_apiserver::serve::{self, Limits};
 use mainstay_auth::authz::Attributes;
-use mainstay_port::{Received, plain};
+use mainstay_port::{TrackedBody, plain};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const LIMITS: plain::Limits = plain::Limits {
 async fn respond_guarded(
     health: &Health,
     access: &AccessReviews,
-    request: Request<Received>,
+    request: Request<TrackedBody>,
 ) -> Response<Full<Bytes>> {
     let (parts, _) = request.into_parts();
     let path = parts.uri.path();
@@ -55,14 +55,14 @@ pub(super) async fn serve(
     stop: CancellationToken,
 ) {
     let Some((settings, access)) = tls_and_access else {
-        let respond = move |request: Request<Received>, _| {
+        let respond = move |request: Request<TrackedBody>, _| {
             std::future::ready(health.respond(request.method(), request.uri().path()))
         };
         plain::serve(listener, LIMITS, stop, respond).await;
         return;
     };
     let limits = Limits { connections: LIMITS.connections, ..Limits::default() };
-    let service = service_fn(move |request: Request<Received>| {
+    let service = service_fn(move |request: Request<TrackedBody>| {
         let (health, access) = (health.clone(), Arc::clone(&access));
         async move { Ok::<_, Infallible>(respond_guarded(&health, &access, request).await) }
     });

@@ -1,4 +1,4 @@
-//! Why a bundle is not sound, not made or not unpacked.
+//! Errors of the bundle commands, with the texts of upstream.
 
 use super::super::error::PathError;
 use super::super::go;
@@ -9,76 +9,76 @@ use mainstay_bundle::validate::MediaTypeError;
 use mainstay_yaml::YamlError;
 use std::io;
 
-/// A bundle is not sound: everything that is wrong with it.
+/// A bundle is invalid: all its validation errors.
 #[derive(Debug, thiserror::Error)]
 #[error("Bundle validation errors: {}", .0.join(","))]
-pub(in super::super) struct Unsound(pub(super) Vec<String>);
+pub(in super::super) struct InvalidBundle(pub(super) Vec<String>);
 
-/// The content of an image is not in a folder.
+/// The content of an image cannot be fetched into a folder.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum FetchError {
-    /// The container tool did not bring it.
+    /// The container tool failed.
     #[error(transparent)]
     Tool(#[from] ToolError),
-    /// There is no image.
+    /// The image cannot be pulled.
     #[error(transparent)]
     Pull(#[from] PullError),
-    /// It cannot be unpacked.
+    /// The image cannot be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
 }
 
-/// A bundle is not unpacked.
+/// A bundle cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackBundleError {
-    /// Something that is no folder is where it should go.
+    /// The output path is not a folder.
     #[error("out {out} is not a directory")]
     NoFolder {
         /// The path.
         out: String,
     },
-    /// A folder or a file is refused.
+    /// An operation on a folder or a file failed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Flags about registries exclude each other.
+    /// Registry flags are mutually exclusive.
     #[error(transparent)]
     Flags(#[from] FlagConflict),
-    /// A file holds no certificates.
+    /// A file has no certificates.
     #[error("failed to fetch root CA from {file}")]
     NoCertificates {
         /// The file.
         file: String,
     },
-    /// There is no image.
+    /// The image cannot be pulled.
     #[error(transparent)]
     Pull(#[from] PullError),
-    /// There is no folder to unpack it into.
+    /// A temporary folder cannot be created.
     #[error("{}", go::reason(.0))]
     TempDir(io::Error),
-    /// It cannot be unpacked.
+    /// The image cannot be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
-    /// The format of the bundle is not sound.
+    /// The format of the bundle is invalid.
     #[error("bundle format validation failed: {0}")]
-    Format(Unsound),
-    /// The content of the bundle is not sound.
+    Format(InvalidBundle),
+    /// The content of the bundle is invalid.
     #[error("bundle content validation failed: {0}")]
-    Content(Unsound),
-    /// The content does not get where it should go.
+    Content(InvalidBundle),
+    /// The content cannot be copied to the output folder.
     #[error("failed to copy unpacked content to output directory: {0}")]
     Copy(PathError),
 }
 
-/// The metadata of a bundle is not made.
+/// The metadata of a bundle cannot be generated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GenerateError {
-    /// A folder or a file is refused.
+    /// An operation on a folder or a file failed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// What the manifests are cannot be told.
+    /// The media type of the manifests is unknown.
     #[error(transparent)]
     MediaType(#[from] MediaTypeError),
-    /// Package and channels are not given, and cannot be told.
+    /// Package and channels are not given, and cannot be inferred.
     #[error(
         "please manually input channels and packageName, error interpreting bundle from directory \
          {folder}, {source}"
@@ -86,30 +86,30 @@ pub(super) enum GenerateError {
     Infer {
         /// The folder of the bundle.
         folder: String,
-        /// Why they cannot.
+        /// The error of the inference.
         source: InferError,
     },
     /// No channel leads to the bundle.
     #[error("error interpreting channels, please manually input channels instead")]
     NoChannels,
-    /// The annotations that are there cannot be read.
+    /// The existing annotations are not valid YAML.
     #[error("yaml: line {}: {}", .0.line, .0.fault)]
     Annotations(YamlError),
-    /// The annotations that are there say something else.
-    #[error("{}", together(.0))]
-    OtherAnnotations(Vec<AnnotationFault>),
+    /// The existing annotations have other values.
+    #[error("{}", join_errors(.0))]
+    OtherAnnotations(Vec<AnnotationError>),
 }
 
-/// What is wrong with an annotation that is there.
+/// An existing annotation is wrong.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AnnotationFault {
-    /// It is not there.
+pub(super) enum AnnotationError {
+    /// The annotation is missing.
     #[error("Missing field: {key}")]
     Missing {
-        /// Its key.
+        /// The key.
         key: String,
     },
-    /// It has another value.
+    /// The annotation has another value.
     #[error(
         "Expect field {} to have value {} instead of {}",
         go::quote(key),
@@ -117,22 +117,22 @@ pub(super) enum AnnotationFault {
         go::quote(found)
     )]
     OtherValue {
-        /// Its key.
+        /// The key.
         key: String,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The existing value.
         found: String,
     },
 }
 
-/// What the folder above a bundle says of it cannot be told, in upstream's words.
+/// The metadata of a bundle cannot be inferred from its package folder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InferError {
     /// The bundle has no ClusterServiceVersion.
     #[error("error loading CSV from bundle directory, {0}")]
     Csv(CsvError),
-    /// Another bundle of the package has none.
+    /// Another bundle of the package has no ClusterServiceVersion.
     #[error("error getting CSVs from bundles in the package directory, {0}")]
     Csvs(CsvError),
     /// The folder of the package cannot be read.
@@ -143,15 +143,15 @@ pub(super) enum InferError {
     Package {
         /// The folder.
         folder: String,
-        /// Why it cannot.
+        /// The error.
         source: PathError,
     },
-    /// The package has no manifest.
+    /// The package has no package manifest.
     #[error("error parsing package.yaml file in the package root directory, {0}")]
     Manifest(ManifestError),
 }
 
-/// There is no ClusterServiceVersion in a folder.
+/// A folder does not have exactly one ClusterServiceVersion.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CsvError {
     /// The folder cannot be read.
@@ -159,13 +159,13 @@ pub(super) enum CsvError {
     Read {
         /// The folder.
         folder: String,
-        /// Why it cannot.
+        /// The error.
         source: PathError,
     },
-    /// There are several.
+    /// The folder has several.
     #[error("more than one ClusterServiceVersion is found in bundle")]
     Several,
-    /// There is none.
+    /// The folder has none.
     #[error("no ClusterServiceVersion object found in {folder}")]
     NotFound {
         /// The folder.
@@ -173,29 +173,29 @@ pub(super) enum CsvError {
     },
 }
 
-/// There is no manifest of a package in a folder.
+/// A folder has no package manifest.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ManifestError {
     /// The folder cannot be read.
     #[error("error reading bundle parent directory, {0}")]
     Read(PathError),
-    /// No file is one.
-    #[error("valid PackageManifest YAML file not found in {folder}, {}", together(files))]
+    /// No file is a package manifest.
+    #[error("valid PackageManifest YAML file not found in {folder}, {}", join_errors(files))]
     NotFound {
         /// The folder.
         folder: String,
-        /// What is wrong with its files.
-        files: Vec<FileFault>,
+        /// The error of each file.
+        files: Vec<NotPackageManifest>,
     },
 }
 
-/// A file is no manifest of a package.
+/// A file is not a package manifest.
 #[derive(Debug, thiserror::Error)]
 #[error("error parsing {path} as package.yaml file, {}", reason(*is_object))]
-pub(super) struct FileFault {
+pub(super) struct NotPackageManifest {
     /// The file.
     pub(super) path: String,
-    /// Whether there is an object in it, which then does not name a package.
+    /// Whether the file has an object, which then has no package name.
     pub(super) is_object: bool,
 }
 
@@ -207,9 +207,9 @@ const fn reason(is_object: bool) -> &'static str {
     }
 }
 
-/// Several faults as upstream writes them: one as it is, more in brackets.
-fn together(faults: &[impl ToString]) -> String {
-    let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+/// Several errors as upstream writes them: a single one as it is, more in brackets.
+fn join_errors(errors: &[impl ToString]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     match texts.as_slice() {
         [] => String::new(),
         [only] => only.clone(),

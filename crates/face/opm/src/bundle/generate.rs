@@ -1,9 +1,9 @@
 //! `opm alpha bundle generate` and `build`: the annotations and the Dockerfile of a bundle.
 
-use super::super::call::{Call, End, Io};
+use super::super::call::{Call, CommandIo, Failure};
 use super::super::error::PathError;
-use super::super::{go, tool, voice};
-use super::error::{AnnotationFault, GenerateError};
+use super::super::{go, log, tool};
+use super::error::{AnnotationError, GenerateError};
 use super::infer;
 use mainstay_bundle::validate::media_type;
 use mainstay_bundle::{BundleFolder, Limits};
@@ -16,35 +16,35 @@ const PREFIX: &str = "operators.operatorframework.io.bundle.";
 const ANNOTATIONS: &str = "annotations.yaml";
 const DOCKERFILE: &str = "bundle.Dockerfile";
 
-pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    write(call, true).map_err(End::usage)
+pub(super) fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    write(call, true).map_err(Failure::usage)
 }
 
-pub(super) fn build(call: &mut Call<'_, '_>) -> Result<(), End> {
-    write(call, call.flags.is_on("overwrite")).map_err(End::usage)?;
-    voice::info(call.io, "Building bundle image");
+pub(super) fn build(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    write(call, call.flags.is_on("overwrite")).map_err(Failure::usage)?;
+    log::info(call.io, "Building bundle image");
     let (builder, tag) = (call.flags.text("image-builder"), call.flags.text("tag"));
     let arguments: &[&str] = match builder {
         "docker" | "podman" => &["build", "-f", DOCKERFILE, "-t", tag, "."],
         "buildah" => &["bud", "--format=docker", "-f", DOCKERFILE, "-t", tag, "."],
-        other => return Err(End::Usage(format!("{other} is not supported image builder"))),
+        other => return Err(Failure::Usage(format!("{other} is not supported image builder"))),
     };
-    let ended = match tool::start(call.io, builder, arguments) {
+    let ended = match tool::run_program(call.io, builder, arguments) {
         Err(ended) => Some(ended.why),
         Ok(output) => {
-            // Who reads no further has gone away.
+            // An error means that the reader is gone.
             let _ = call.io.stdout.write_all(&output.stdout);
             let _ = call.io.stderr.write_all(&output.stderr);
-            tool::ending(&output)
+            tool::exit_reason(&output)
         }
     };
     let Some(why) = ended else { return Ok(()) };
     let words: Vec<String> =
         std::iter::once(builder).chain(arguments.iter().copied()).map(go::quote).collect();
-    Err(End::Usage(format!("Failed to exec []string{{{}}}: {why}", words.join(", "))))
+    Err(Failure::Usage(format!("Failed to exec []string{{{}}}: {why}", words.join(", "))))
 }
 
-/// What the image of a bundle is labelled with.
+/// The labels of the image of a bundle.
 struct Labels {
     media_type: &'static str,
     package: String,
@@ -53,7 +53,7 @@ struct Labels {
 }
 
 impl Labels {
-    /// All, in the order of a Dockerfile.
+    /// All labels, in the order of the Dockerfile.
     fn all(&self) -> Vec<(String, &str)> {
         let mut all = vec![
             ("mediatype.v1", self.media_type),
@@ -114,15 +114,15 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), GenerateError> 
     }
     labels.media_type = media_type(&BundleFolder::new(&folder), "", &folder, &Limits::default())?;
     let io = &mut *call.io;
-    complete(io, &folder, &mut labels)?;
+    infer_missing(io, &folder, &mut labels)?;
 
-    voice::info(io, "Building annotations.yaml");
+    log::info(io, "Building annotations.yaml");
     let (above, manifests) = match output {
         None => (go::clean(&format!("{folder}/..")), folder.clone()),
         Some(output) => {
-            voice::info(io, "Generating output manifests directory");
+            log::info(io, "Generating output manifests directory");
             let manifests = go::join(&output, "manifests");
-            copy(&folder, &manifests, overwrite)?;
+            copy_manifests(&folder, &manifests, overwrite)?;
             (output, manifests)
         }
     };
@@ -130,32 +130,36 @@ fn write(call: &mut Call<'_, '_>, overwrite: bool) -> Result<(), GenerateError> 
     let content = labels.annotations();
     match fs::read(go::join(&metadata, ANNOTATIONS)) {
         Ok(existing) if !overwrite => {
-            voice::info(io, "An annotations.yaml already exists in the directory: metadata/");
-            voice::info(io, "Validating existing annotations.yaml");
-            compare(&existing, &labels)?;
+            log::info(io, "An annotations.yaml already exists in the directory: metadata/");
+            log::info(io, "Validating existing annotations.yaml");
+            check_annotations(&existing, &labels)?;
         }
         Err(error) if !overwrite && error.kind() != std::io::ErrorKind::NotFound => {
             let path = go::join(&metadata, ANNOTATIONS);
             return Err(PathError::of("open", path)(error).into());
         }
-        _ => put(io, &metadata, ANNOTATIONS, &content)?,
+        _ => write_file(io, &metadata, ANNOTATIONS, &content)?,
     }
 
-    voice::info(io, "Building Dockerfile");
+    log::info(io, "Building Dockerfile");
     let (manifests, metadata) =
         (go::relative(&working, &manifests), go::relative(&working, &metadata));
     let content = labels.dockerfile(&base, &manifests, &metadata);
-    if overwrite || !io.at(DOCKERFILE).exists() {
-        return Ok(put(io, &working, DOCKERFILE, &content)?);
+    if overwrite || !io.resolve_path(DOCKERFILE).exists() {
+        return Ok(write_file(io, &working, DOCKERFILE, &content)?);
     }
-    let said =
+    let message =
         format!("A bundle.Dockerfile already exists in current working directory: {working}");
-    voice::info(io, &said);
+    log::info(io, &message);
     Ok(())
 }
 
-/// Fills in package and channels that were not given, from the folder above.
-fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), GenerateError> {
+/// Infers missing package and channels from the package folder.
+fn infer_missing(
+    io: &mut CommandIo<'_>,
+    folder: &str,
+    labels: &mut Labels,
+) -> Result<(), GenerateError> {
     let missing: Vec<&str> = [("channels", &labels.channels), ("package name", &labels.package)]
         .into_iter()
         .filter(|(_, value)| value.is_empty())
@@ -165,10 +169,10 @@ fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), Ge
         return Ok(());
     }
     let missing = missing.join(" and ");
-    let said = format!(
+    let message = format!(
         "Bundle {missing} information not provided, inferring from parent package directory"
     );
-    voice::info(io, &said);
+    log::info(io, &message);
     let found = infer::infer(io, folder)
         .map_err(|source| GenerateError::Infer { folder: folder.to_owned(), source })?;
     if labels.channels.is_empty() {
@@ -176,21 +180,21 @@ fn complete(io: &mut Io<'_>, folder: &str, labels: &mut Labels) -> Result<(), Ge
         if labels.channels.is_empty() {
             return Err(GenerateError::NoChannels);
         }
-        voice::info(io, &format!("Inferred channels: {}", labels.channels));
+        log::info(io, &format!("Inferred channels: {}", labels.channels));
     }
     if labels.package.is_empty() {
         labels.package = found.package;
-        voice::info(io, &format!("Inferred package name: {}", labels.package));
+        log::info(io, &format!("Inferred package name: {}", labels.package));
     }
     if labels.default.is_empty() {
         labels.default = found.default;
-        voice::info(io, &format!("Inferred default channel: {}", labels.default));
+        log::info(io, &format!("Inferred default channel: {}", labels.default));
     }
     Ok(())
 }
 
-/// Whether annotations that are there say what they shall; others may be there besides.
-fn compare(existing: &[u8], labels: &Labels) -> Result<(), GenerateError> {
+/// Checks that existing annotations have the expected values; more annotations are allowed.
+fn check_annotations(existing: &[u8], labels: &Labels) -> Result<(), GenerateError> {
     let options = mainstay_yaml::Options::default();
     let found = mainstay_yaml::one(existing, &options).map_err(GenerateError::Annotations)?;
     let text = |key: &str| match found["annotations"].get(key)? {
@@ -199,49 +203,54 @@ fn compare(existing: &[u8], labels: &Labels) -> Result<(), GenerateError> {
         other => Some(other.to_string()),
     };
     let wanted: BTreeMap<String, &str> = labels.all().into_iter().collect();
-    let faults: Vec<AnnotationFault> = wanted
+    let errors: Vec<AnnotationError> = wanted
         .into_iter()
         .filter_map(|(key, expected)| match text(&key) {
-            None => Some(AnnotationFault::Missing { key }),
+            None => Some(AnnotationError::Missing { key }),
             Some(found) if found != expected => {
                 let expected = expected.to_owned();
-                Some(AnnotationFault::OtherValue { key, expected, found })
+                Some(AnnotationError::OtherValue { key, expected, found })
             }
             Some(_) => None,
         })
         .collect();
-    if faults.is_empty() { Ok(()) } else { Err(GenerateError::OtherAnnotations(faults)) }
+    if errors.is_empty() { Ok(()) } else { Err(GenerateError::OtherAnnotations(errors)) }
 }
 
-/// Writes a file, in a folder that is made if it is not there.
-fn put(io: &mut Io<'_>, folder: &str, file: &str, content: &str) -> Result<(), PathError> {
+/// Writes a file, and creates its folder if it is missing.
+fn write_file(
+    io: &mut CommandIo<'_>,
+    folder: &str,
+    file: &str,
+    content: &str,
+) -> Result<(), PathError> {
     if !fs::exists(folder).unwrap_or(true) {
-        make(folder)?;
+        create_folder(folder)?;
     }
-    voice::info(io, &format!("Writing {file} in {folder}"));
+    log::info(io, &format!("Writing {file} in {folder}"));
     let path = go::join(folder, file);
     fs::write(&path, content).map_err(PathError::of("open", path))
 }
 
-fn make(folder: &str) -> Result<(), PathError> {
+fn create_folder(folder: &str) -> Result<(), PathError> {
     fs::create_dir_all(folder).map_err(PathError::of("mkdir", folder))
 }
 
-/// Copies manifests. What lies in a folder among them comes into one that is called as the folder
-/// above it: so upstream does.
-fn copy(from: &str, to: &str, overwrite: bool) -> Result<(), PathError> {
+/// Copies manifests. Like upstream, the files of a sub-folder go into a folder with the name of its
+/// parent.
+fn copy_manifests(from: &str, to: &str, overwrite: bool) -> Result<(), PathError> {
     let mut entries: Vec<_> =
         fs::read_dir(from).map_err(PathError::of("open", from))?.flatten().collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     if !fs::exists(to).unwrap_or(true) {
-        make(to)?;
+        create_folder(to)?;
     }
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         let source = go::join(from, &name);
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let own = from.rsplit('/').next().unwrap_or_default();
-            copy(&source, &go::join(to, own), overwrite)?;
+            copy_manifests(&source, &go::join(to, own), overwrite)?;
             continue;
         }
         let target = go::join(to, &name);

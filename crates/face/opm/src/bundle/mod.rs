@@ -1,6 +1,6 @@
 //! `opm alpha bundle`: bundles as folders and as images.
 //!
-//! Not here: `extract`, which fills an object of a cluster.
+//! The command `extract` is not implemented: it writes a ConfigMap of a cluster.
 
 mod error;
 mod generate;
@@ -13,34 +13,38 @@ pub(super) use error::FetchError;
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
 
-/// The command with those below it.
+/// The command with its sub-commands.
 pub(super) fn command() -> Command {
     let directory =
         Flag::text("directory", Some('d'), "the folder with the manifests of one version");
     let mut describing = vec![
         directory,
         Flag::text("package", Some('p'), "the package (read from the folder above if not given)")
-            .taking("directory"),
+            .with_value_name("directory"),
         Flag::text("channels", Some('c'), "the channels (read from the folder above if not given)")
-            .taking("directory"),
+            .with_value_name("directory"),
         Flag::text("default", Some('e'), "the default channel"),
         Flag::text("output-dir", Some('u'), "a folder to copy the manifests to"),
         Flag::text("base-image", None, "the image that the bundle's image is built from")
-            .or("scratch"),
+            .with_default("scratch"),
     ];
     let generated = describing.clone();
     describing.extend([
         Flag::text("tag", Some('t'), "the name of the image"),
-        Flag::text("image-builder", Some('b'), "what builds it: docker, podman or buildah")
-            .or("docker"),
-        Flag::switch("overwrite", "write annotations.yaml anew if it is there")
-            .letter('o')
-            .taking("false"),
+        Flag::text(
+            "image-builder",
+            Some('b'),
+            "the tool that builds it: docker, podman or buildah",
+        )
+        .with_default("docker"),
+        Flag::switch("overwrite", "replace an existing annotations.yaml")
+            .with_short('o')
+            .with_value_name("false"),
     ]);
     let children = vec![
         Command {
-            long: "Writes the Dockerfile and the annotations of a bundle as generate does, and has an image built\n\
-                   of them by docker, podman or buildah. Files that are there are kept, and must say the same.",
+            long: "Writes the Dockerfile and the annotations of a bundle as generate does, and builds an image of them\n\
+                   with docker, podman or buildah. Existing files stay, and must have the same values.",
             arguments: Arguments::None,
             flags: describing,
             required: &["directory", "tag"],
@@ -48,8 +52,8 @@ pub(super) fn command() -> Command {
             ..Command::new("build", "Build the image of a bundle")
         },
         Command {
-            long: "Writes annotations.yaml beside the folder of manifests, and bundle.Dockerfile here. Both are\n\
-                   written anew if they are there.",
+            long: "Writes annotations.yaml beside the folder of manifests, and bundle.Dockerfile in the working\n\
+                   directory. Replaces both if they exist.",
             arguments: Arguments::None,
             flags: generated,
             required: &["directory"],
@@ -57,18 +61,18 @@ pub(super) fn command() -> Command {
             ..Command::new("generate", "Write the annotations and the Dockerfile of a bundle")
         },
         Command {
-            long: "Pulls the image of a bundle, judges it, and writes its content to a folder.",
+            long: "Pulls the image of a bundle, validates it, and writes its content to a folder.",
             arguments: Arguments::Exactly(1),
             flags: vec![
-                Flag::switch("debug", "log more").letter('d'),
+                Flag::switch("debug", "log more").with_short('d'),
                 Flag::switch("skip-tls", "talk to the registry without TLS")
-                    .letter('s')
-                    .instead("use --use-http and --skip-tls-verify instead"),
+                    .with_short('s')
+                    .deprecated("use --use-http and --skip-tls-verify instead"),
                 Flag::switch("skip-tls-verify", "do not check the registry's certificate"),
                 Flag::switch("use-http", "talk to the registry without TLS"),
-                Flag::switch("skip-validation", "do not judge the bundle").letter('v'),
-                Flag::text("root-ca", Some('c'), "a file with certificates to trust besides"),
-                Flag::text("out", Some('o'), "the folder to write to").or("./"),
+                Flag::switch("skip-validation", "do not validate the bundle").with_short('v'),
+                Flag::text("root-ca", Some('c'), "a file with additional trusted certificates"),
+                Flag::text("out", Some('o'), "the folder to write to").with_default("./"),
             ],
             action: Some(Action::Async(|call| Box::pin(unpack::run(call)))),
             ..Command::new(
@@ -77,28 +81,32 @@ pub(super) fn command() -> Command {
             )
         },
         Command {
-            long: "Pulls the image of a bundle and judges its format and its content.",
+            long: "Pulls the image of a bundle and validates its format and its content.",
             deprecated: Some(
                 "This subcommand is deprecated and will be removed in a future release. Migrate to operator-sdk bundle validate",
             ),
             arguments: Arguments::None,
             flags: vec![
                 Flag::text("tag", Some('t'), "the name of the image"),
-                Flag::text("image-builder", Some('b'), "what pulls it: none, docker or podman")
-                    .or("docker"),
+                Flag::text(
+                    "image-builder",
+                    Some('b'),
+                    "the tool that pulls it: none, docker or podman",
+                )
+                .with_default("docker"),
                 Flag::text(
                     "optional-validators",
                     Some('o'),
-                    "what is asked besides: operatorhub, bundle-objects",
+                    "additional validators: operatorhub, bundle-objects",
                 ),
             ],
             required: &["tag"],
             action: Some(Action::Async(|call| Box::pin(validate::run(call)))),
-            ..Command::new("validate", "Judge the image of a bundle")
+            ..Command::new("validate", "Validate the image of a bundle")
         },
     ];
     Command {
-        long: "Writes what belongs to a bundle, and judges and unpacks bundles.",
+        long: "Writes the metadata of bundles, and validates and unpacks bundles.",
         children,
         ..Command::new("bundle", "Bundles as folders and as images")
     }

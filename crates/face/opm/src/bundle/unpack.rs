@@ -1,22 +1,22 @@
-//! `opm alpha bundle unpack`: the content of a bundle's image in a folder.
+//! `opm alpha bundle unpack`: writes the content of a bundle image to a folder.
 
-use super::super::call::{Call, End};
+use super::super::call::{Call, Failure};
 use super::super::error::PathError;
-use super::super::pull::{Images, Way};
+use super::super::log::{self, Level};
+use super::super::pull::{ImagePuller, PullLibrary};
 use super::super::reference;
-use super::super::voice::{self, Level};
 use super::error::UnpackBundleError;
-use super::validate::{judge_content, judge_format};
+use super::validate::{validate_content, validate_format};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use std::{fs, io, path::Path};
 
-pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    unpack(call).await.map_err(End::usage)
+pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    unpack(call).await.map_err(Failure::usage)
 }
 
 async fn unpack(call: &mut Call<'_, '_>) -> Result<(), UnpackBundleError> {
     let typed = call.flags.text("out").to_owned();
-    let out = call.io.at(&typed);
+    let out = call.io.resolve_path(&typed);
     match fs::metadata(&out) {
         Ok(found) if !found.is_dir() => return Err(UnpackBundleError::NoFolder { out: typed }),
         Ok(_) => {}
@@ -25,22 +25,22 @@ async fn unpack(call: &mut Call<'_, '_>) -> Result<(), UnpackBundleError> {
         }
         Err(error) => return Err(PathError::of("stat", typed)(error).into()),
     }
-    let reach = reference::security(call)?;
+    let access = reference::registry_access(call)?;
     let authorities = match call.flags.text("root-ca") {
         "" => Vec::new(),
-        file => authorities(&call.io.at(file), file)?,
+        file => authorities(&call.io.resolve_path(file), file)?,
     };
-    let images = Images::new(reach.containerd(), Way::Containerd(authorities));
+    let images = ImagePuller::new(access.containerd(), PullLibrary::Containerd(authorities));
     let image = images.pull(call.io, call.argument(0)).await?;
     let place =
         tempfile::Builder::new().prefix("bundle-").tempdir().map_err(UnpackBundleError::TempDir)?;
     let root = place.path().join("bundle");
     images.unpack(call.io, &image, &root, Vec::new())?;
     if call.flags.is_on("skip-validation") {
-        voice::log(call.io, Level::Info, "skipping bundle validation", &[("cmd", "unpack")]);
+        log::write(call.io, Level::Info, "skipping bundle validation", &[("cmd", "unpack")]);
     } else {
-        judge_format(&root).map_err(UnpackBundleError::Format)?;
-        judge_content(&root, None).map_err(UnpackBundleError::Content)?;
+        validate_format(&root).map_err(UnpackBundleError::Format)?;
+        validate_content(&root, None).map_err(UnpackBundleError::Content)?;
     }
     copy(&root, &out).map_err(UnpackBundleError::Copy)
 }
@@ -58,7 +58,7 @@ fn authorities(
         .ok_or_else(|| UnpackBundleError::NoCertificates { file: typed.to_owned() })
 }
 
-/// Copies what is in a folder into another, over what is there. Links stay links.
+/// Copies the content of a folder into another one and replaces existing files. Links stay links.
 fn copy(from: &Path, to: &Path) -> Result<(), PathError> {
     let failed = |operation, path: &Path| PathError::of(operation, path.display().to_string());
     let entries = fs::read_dir(from).map_err(failed("open", from))?;
@@ -75,7 +75,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), PathError> {
                 }
             }
         } else if kind.is_symlink() {
-            // What is there under that name makes room, as for a file.
+            // An existing name is replaced, as for a file.
             let _ = fs::remove_file(&target);
             fs::read_link(&source).and_then(|link| std::os::unix::fs::symlink(link, &target))
         } else {

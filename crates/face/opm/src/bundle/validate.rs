@@ -1,78 +1,76 @@
-//! `opm alpha bundle validate`: whether the image of a bundle is sound.
+//! `opm alpha bundle validate`: validates the image of a bundle.
 
-use super::super::call::{Call, End, Io};
-use super::super::pull::Images;
-use super::super::reference::{self, Reach};
+use super::super::call::{Call, CommandIo, Failure};
+use super::super::log::{self, Level};
+use super::super::pull::ImagePuller;
+use super::super::reference::{self, RegistryAccess};
 use super::super::tool::Tool;
-use super::super::voice::{self, Level};
-use super::error::{FetchError, Unsound};
-use mainstay_bundle::validate::{ValidatorSettings, check_format, check_manifests};
-use mainstay_bundle::{BundleFolder, Limits};
+use super::error::{FetchError, InvalidBundle};
+use mainstay_bundle::validate::{Settings, content, format};
+use mainstay_bundle::{Folder, Limits};
 use std::path::Path;
 
-pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
-    // Upstream takes these flags here, too, and forgets them.
-    let reach = reference::security(call).map_err(End::usage)?;
+pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
+    // Upstream accepts these flags here, too, and ignores them.
+    let access = reference::registry_access(call).map_err(Failure::usage)?;
     let builder = call.flags.text("image-builder").to_owned();
     let name = call.flags.text("tag").to_owned();
     let hub =
         call.flags.text("optional-validators").split(',').any(|name| name.trim() == "operatorhub");
     let fields = [("container-tool", &*builder)];
-    let place = tempfile::Builder::new().prefix("bundle-").tempdir().map_err(End::usage)?;
+    let place = tempfile::Builder::new().prefix("bundle-").tempdir().map_err(Failure::usage)?;
     let root = place.path().join("bundle");
-    let said = format!("Create a temp directory at {}", root.display());
-    voice::log(call.io, Level::Info, &said, &fields);
-    voice::log(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
-    fetch(call.io, &builder, &name, &root, reach).await.map_err(End::usage)?;
-    let said = "Unpacked image layers, validating bundle image format & contents";
-    voice::log(call.io, Level::Info, said, &fields);
-    let mut settings = ValidatorSettings::default();
+    let message = format!("Create a temp directory at {}", root.display());
+    log::write(call.io, Level::Info, &message, &fields);
+    log::write(call.io, Level::Debug, "Pulling and unpacking container image", &fields);
+    fetch(call.io, &builder, &name, &root, access).await.map_err(Failure::usage)?;
+    let message = "Unpacked image layers, validating bundle image format & contents";
+    log::write(call.io, Level::Info, message, &fields);
+    let mut settings = Settings::default();
     if let Some(path) = (call.io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
-        settings.categories_from(&call.io.at(&path));
+        settings.categories_from(&call.io.resolve_path(&path));
     }
-    judge_format(&root).map_err(End::usage)?;
-    judge_content(&root, hub.then_some(&settings)).map_err(End::usage)?;
-    let said = "All validation tests have been completed successfully";
-    voice::log(call.io, Level::Info, said, &fields);
+    validate_format(&root).map_err(Failure::usage)?;
+    validate_content(&root, hub.then_some(&settings)).map_err(Failure::usage)?;
+    let message = "All validation tests have been completed successfully";
+    log::write(call.io, Level::Info, message, &fields);
     Ok(())
 }
 
-/// Gets an image with a container tool; without one it is pulled here.
+/// Fetches an image with a container tool, or pulls it without one.
 async fn fetch(
-    io: &mut Io<'_>,
+    io: &mut CommandIo<'_>,
     builder: &str,
     name: &str,
     root: &Path,
-    reach: Reach,
+    access: RegistryAccess,
 ) -> Result<(), FetchError> {
-    if let Some(tool) = Tool::named(builder) {
-        return Ok(tool.unpack(io, name, root, reach)?);
+    if let Some(tool) = Tool::from_name(builder) {
+        return Ok(tool.unpack(io, name, root, access)?);
     }
-    let images = Images::containers(reach.containers());
+    let images = ImagePuller::containers(access.containers());
     let image = images.pull(io, name).await?;
     Ok(images.unpack(io, &image, root, Vec::new())?)
 }
 
-/// What is wrong with the format of a bundle, as one error.
-pub(super) fn judge_format(root: &Path) -> Result<(), Unsound> {
-    together(faults(root, &root.to_string_lossy()))
+/// Validates the format of a bundle.
+pub(super) fn validate_format(root: &Path) -> Result<(), InvalidBundle> {
+    join_errors(find_format_errors(root, &root.to_string_lossy()))
 }
 
-/// What is wrong with the format of a bundle, sorted. `shown` is how messages call its folder.
-pub(crate) fn faults(root: &Path, shown: &str) -> Vec<String> {
-    check_format(&BundleFolder::new(root), shown, &Limits::default())
+/// The format errors of a bundle, sorted. `path` is its folder in messages.
+pub(crate) fn find_format_errors(root: &Path, path: &str) -> Vec<String> {
+    format(&Folder::new(root), path, &Limits::default())
 }
 
-/// What is wrong with the content of a bundle, as one error. `hub` asks the validator of
-/// OperatorHub besides.
-pub(super) fn judge_content(root: &Path, hub: Option<&ValidatorSettings>) -> Result<(), Unsound> {
-    let shown = root.join("manifests");
-    let shown = shown.to_string_lossy();
-    let found =
-        check_manifests(&BundleFolder::new(root), "manifests", &shown, &Limits::default(), hub);
-    together(found)
+/// Validates the content of a bundle. With `hub`, the OperatorHub validator runs, too.
+pub(super) fn validate_content(root: &Path, hub: Option<&Settings>) -> Result<(), InvalidBundle> {
+    let manifests = root.join("manifests");
+    let manifests = manifests.to_string_lossy();
+    let found = content(&Folder::new(root), "manifests", &manifests, &Limits::default(), hub);
+    join_errors(found)
 }
 
-fn together(found: Vec<String>) -> Result<(), Unsound> {
-    if found.is_empty() { Ok(()) } else { Err(Unsound(found)) }
+fn join_errors(found: Vec<String>) -> Result<(), InvalidBundle> {
+    if found.is_empty() { Ok(()) } else { Err(InvalidBundle(found)) }
 }

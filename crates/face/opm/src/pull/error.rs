@@ -1,4 +1,4 @@
-//! Why there is no image, or nothing in it, in the words of the library that upstream pulls with.
+//! Errors of image pulls, with the texts of upstream's libraries.
 
 use super::super::error::TempDirError;
 use super::super::go;
@@ -12,43 +12,43 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Nothing can be pulled: the machine's configuration, or a folder to work in, is missing.
+/// The store or the client cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// The machine's mirrors cannot be read.
+    /// The machine's mirror configuration is invalid.
     #[error("loading registries configuration: {fault}")]
     Mirrors {
-        /// Which file, and why.
+        /// The file and the error.
         fault: MachineError,
     },
-    /// The machine's policy cannot be read.
+    /// The machine's image policy is invalid.
     #[error("{fault}")]
     Policy {
-        /// Which file, and why.
+        /// The file and the error.
         fault: MachineError,
     },
-    /// The machine has no policy.
+    /// The machine has no image policy.
     #[error(
         "config file not found: no policy.json file found; searched paths: [{}]",
         quoted(places)
     )]
     NoPolicy {
-        /// Where it was looked for.
+        /// The searched paths.
         places: Vec<PathBuf>,
     },
-    /// The machine's proxies, or names and passwords, cannot be read.
+    /// The machine's proxies or registry credentials are invalid.
     #[error("{fault}")]
     Credentials {
-        /// Which variable or file, and why.
+        /// The variable or file, and the error.
         fault: MachineError,
     },
-    /// There is no folder for the store.
+    /// The folder of the store cannot be created.
     #[error(transparent)]
     TempDir(#[from] TempDirError),
-    /// The store cannot be made.
+    /// The store cannot be opened.
     #[error(transparent)]
-    Store(#[from] ImageStoreError),
-    /// Registries cannot be reached at all.
+    Store(#[from] StoreError),
+    /// The client cannot be created.
     #[error(transparent)]
     Client(#[from] RegistryError),
 }
@@ -57,81 +57,81 @@ fn quoted(places: &[PathBuf]) -> String {
     places.iter().map(|path| go::quote(&path.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
-/// What was pulled is no image.
+/// The pulled object is not an image.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// It has no manifest.
+    /// It has no image manifest.
     #[error("it is no image")]
     NoImage,
-    /// Its manifest or its configuration is not in the store, or cannot be read.
+    /// Its manifest or its configuration is missing or invalid.
     #[error(transparent)]
     Store(#[from] ImageStoreError),
 }
 
-/// An image cannot be had.
+/// An image cannot be pulled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PullError {
-    /// The name stands for none.
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Nothing can be pulled.
+    /// The store or the client cannot be opened.
     #[error(transparent)]
     Open(#[from] Arc<OpenError>),
-    /// The registry does not give it.
-    #[error("{said}")]
+    /// The fetch failed.
+    #[error("{message}")]
     Fetch {
-        /// What upstream's library says to that.
-        said: String,
-        /// What the registry, a mirror or the policy said.
+        /// The text of upstream's library.
+        message: String,
+        /// The error of the registry, a mirror or the policy.
         source: Box<FetchError>,
     },
-    /// What was pulled is no image, as the one library says it.
+    /// The pulled object is not an image; the text of containers/image.
     #[error("parsing image configuration: {0}")]
     ParseConfig(ConfigError),
-    /// What was pulled is no image, as the other one says it.
+    /// The pulled object is not an image; the text of containerd.
     #[error(transparent)]
     Config(ConfigError),
 }
 
-/// An image is not unpacked.
+/// An image cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnpackError {
-    /// Nothing can be pulled.
+    /// The store or the client cannot be opened.
     #[error(transparent)]
     Open(#[from] Arc<OpenError>),
-    /// A layer is none, or the system refuses.
+    /// A layer is invalid, or the file system fails.
     #[error(transparent)]
     Unpack(#[from] unpack::UnpackError),
 }
 
-/// There is no content of an image.
+/// The content of an image is not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ContentError {
-    /// There is no image.
+    /// The image cannot be pulled.
     #[error("failed to pull image {}: {source}", go::quote(image))]
     Pull {
-        /// Its name.
+        /// The name of the image.
         image: String,
-        /// Why there is none.
+        /// The error of the pull.
         source: PullError,
     },
-    /// Its labels do not say what it holds.
+    /// The labels do not name its content.
     #[error("render {}: image type could not be determined{}", go::quote(image), found(labels))]
     Kind {
-        /// Its name.
+        /// The name of the image.
         image: String,
-        /// Its labels.
+        /// The labels of the image.
         labels: BTreeMap<String, String>,
     },
-    /// There is no folder to unpack it into.
+    /// A temporary folder cannot be created.
     #[error(transparent)]
     TempDir(#[from] TempDirError),
-    /// It cannot be unpacked.
+    /// The image cannot be unpacked.
     #[error("failed to unpack image {}: {source}", go::quote(image))]
     Unpack {
-        /// Its name.
+        /// The name of the image.
         image: String,
-        /// Why it cannot.
+        /// The error of the unpacking.
         source: UnpackError,
     },
 }

@@ -1,101 +1,107 @@
-//! `opm registry` and `opm index`: the commands about databases.
+//! `opm registry` and `opm index`: the commands for databases.
 //!
-//! Databases are read, never written, so of these commands only `registry serve` does what its name
-//! says. The others are there for the sake of scripts: their flags, their help and what is said to bad
-//! usage are upstream's, and who gets past that is told in one sentence what to use instead.
+//! Databases are read, never written, so only `registry serve` works. The other commands exist for
+//! scripts: their flags and usage errors are upstream's. A valid call fails with a sentence about what to
+//! use instead.
 
-mod refused;
 mod serve;
+mod unsupported;
 
 use super::command::{Action, Arguments, Command};
 use super::flags::Flag;
-use refused::{Check, refuse};
+use unsupported::{Check, fail_unsupported};
 
-const ONLY_READ: &str = "Databases are only read: file-based catalogs have taken their place.";
+const ONLY_READ: &str = "Databases are only read: file-based catalogs replace them.";
 
 fn database(default: &'static str) -> Flag {
-    Flag::text("database", Some('d'), "the file of the database").or(default)
+    Flag::text("database", Some('d'), "the file of the database").with_default(default)
 }
 
-fn debug() -> Flag {
+fn debug_flag() -> Flag {
     Flag::switch("debug", "log more")
 }
 
-fn permissive() -> Flag {
-    Flag::switch("permissive", "go on where a bundle or package cannot be read")
+fn permissive_flag() -> Flag {
+    Flag::switch("permissive", "continue if a bundle or package cannot be read")
 }
 
-fn removal() -> Flag {
-    Flag::switch("allow-package-removal", "remove packages of which every channel is deprecated")
+fn removal_flag() -> Flag {
+    Flag::switch("allow-package-removal", "remove packages whose channels are all deprecated")
 }
 
-fn mode() -> Flag {
+fn mode_flag() -> Flag {
     Flag::text("mode", None, "how channels are built: replaces, semver or semver-skippatch")
-        .or("replaces")
+        .with_default("replaces")
 }
 
-fn tool(text: &'static str) -> Flag {
+fn tool_flag(text: &'static str) -> Flag {
     Flag::text("container-tool", Some('c'), text)
 }
 
-/// What both commands that add have.
-fn adding(alpha: bool) -> [Flag; 3] {
+/// The flags that both `add` commands share.
+fn add_flags(alpha: bool) -> [Flag; 3] {
     let unsupported = Flag::switch("enable-alpha", "allow what may still change");
     [
-        mode(),
-        Flag::switch("overwrite-latest", "replace heads of channels of the same name").hide(),
-        if alpha { unsupported } else { unsupported.hide() },
+        mode_flag(),
+        Flag::switch("overwrite-latest", "replace heads of channels of the same name").hidden(),
+        if alpha { unsupported } else { unsupported.hidden() },
     ]
 }
 
-/// `opm registry` with the commands below it.
+/// `opm registry` with its sub-commands.
 pub(super) fn registry(alpha: bool) -> Command {
     let images = || Flag::list("bundle-images", Some('b'), "the images of bundles");
     let mut add = vec![
         images(),
-        Flag::text("ca-file", None, "more certificates to trust"),
-        tool("what pulls images: none, docker or podman").or("none"),
+        Flag::text("ca-file", None, "a file with additional trusted certificates"),
+        tool_flag("the tool that pulls images: none, docker or podman").with_default("none"),
         database("bundles.db"),
-        debug(),
-        permissive(),
+        debug_flag(),
+        permissive_flag(),
         Flag::switch("skip-tls", "talk to image registries without TLS")
-            .instead("use --use-http and --skip-tls-verify instead"),
+            .deprecated("use --use-http and --skip-tls-verify instead"),
         Flag::switch("skip-tls-verify", "do not check certificates of image registries"),
         Flag::switch("use-http", "talk to image registries without TLS"),
     ];
-    add.extend(adding(alpha));
+    add.extend(add_flags(alpha));
     let children = vec![
         Command {
             arguments: Arguments::None,
             flags: add,
             action: Some(Action::Sync(|call| {
-                refuse(call, &[Check::Mode, Check::Security, Check::Authority], ADD)
+                fail_unsupported(call, &[Check::Mode, Check::Security, Check::Authority], ADD)
             })),
             ..Command::new("add", "Would add bundles to a database")
         },
         Command {
             hidden: true,
             arguments: Arguments::None,
-            flags: vec![removal(), images(), database("index.db"), debug(), permissive()],
-            action: Some(Action::Sync(|call| refuse(call, &[], DEPRECATE))),
+            flags: vec![
+                removal_flag(),
+                images(),
+                database("index.db"),
+                debug_flag(),
+                permissive_flag(),
+            ],
+            action: Some(Action::Sync(|call| fail_unsupported(call, &[], DEPRECATE))),
             ..Command::new("deprecatetruncate", "Would deprecate bundles in a database")
         },
         Command {
             arguments: Arguments::None,
             flags: vec![
                 database("bundles.db"),
-                debug(),
+                debug_flag(),
                 Flag::list("packages", Some('p'), "the packages to keep"),
-                permissive(),
+                permissive_flag(),
             ],
             required: &["packages"],
-            action: Some(Action::Sync(|call| refuse(call, &[], PRUNE))),
+            action: Some(Action::Sync(|call| fail_unsupported(call, &[], PRUNE))),
             ..Command::new("prune", "Would remove all but some packages from a database")
         },
         Command {
             arguments: Arguments::None,
-            flags: vec![database("bundles.db"), debug()],
-            action: Some(Action::Sync(|call| refuse(call, &[], STRANDED))),
+            flags: vec![database("bundles.db"), debug_flag()],
+            action: Some(Action::Sync(|call| fail_unsupported(call, &[], STRANDED))),
             ..Command::new(
                 "prune-stranded",
                 "Would remove bundles without a package from a database",
@@ -105,17 +111,17 @@ pub(super) fn registry(alpha: bool) -> Command {
             arguments: Arguments::None,
             flags: vec![
                 database("bundles.db"),
-                debug(),
+                debug_flag(),
                 Flag::list("packages", Some('o'), "the packages to remove"),
-                permissive(),
+                permissive_flag(),
             ],
             required: &["packages"],
-            action: Some(Action::Sync(|call| refuse(call, &[], REMOVE))),
+            action: Some(Action::Sync(|call| fail_unsupported(call, &[], REMOVE))),
             ..Command::new("rm", "Would remove packages from a database")
         },
         serve::command(),
     ];
-    let children = children.into_iter().map(explained).collect();
+    let children = children.into_iter().map(with_explanation).collect();
     Command {
         long: ONLY_READ,
         arguments: Arguments::None,
@@ -124,35 +130,40 @@ pub(super) fn registry(alpha: bool) -> Command {
     }
 }
 
-/// `opm index` with the commands below it.
+/// `opm index` with its sub-commands.
 pub(super) fn index(alpha: bool) -> Command {
     let from = || Flag::text("from-index", Some('f'), "the image of the index");
     let written = || {
         vec![
-            debug().hide(),
+            debug_flag().hidden(),
             Flag::switch("generate", "write a Dockerfile, and no image"),
             Flag::text("out-dockerfile", Some('d'), "the name of the Dockerfile"),
             from(),
-            Flag::text("binary-image", Some('i'), "the image that has opm in it").taking("opm"),
+            Flag::text("binary-image", Some('i'), "the image with opm").with_value_name("opm"),
             Flag::text("tag", Some('t'), "the name of the new image"),
         ]
     };
     let tools = || {
         [
-            tool("what pulls and builds images: docker or podman"),
-            Flag::text("build-tool", Some('u'), "what builds images: docker or podman"),
-            Flag::text("pull-tool", Some('p'), "what pulls images: none, docker or podman"),
+            tool_flag("the tool that pulls and builds images: docker or podman"),
+            Flag::text("build-tool", Some('u'), "the tool that builds images: docker or podman"),
+            Flag::text(
+                "pull-tool",
+                Some('p'),
+                "the tool that pulls images: none, docker or podman",
+            ),
         ]
     };
     let bundles = || Flag::list("bundles", Some('b'), "the images of bundles");
-    let one_tool = || tool("what builds images: docker or podman").or("podman");
+    let one_tool =
+        || tool_flag("the tool that builds images: docker or podman").with_default("podman");
     let with = |more: Vec<Flag>| [written(), more].concat();
 
-    let mut add = [tools().to_vec(), vec![bundles(), permissive()]].concat();
-    add.extend(adding(alpha));
-    let truncate = [tools().to_vec(), vec![bundles(), permissive(), removal()]].concat();
+    let mut add = [tools().to_vec(), vec![bundles(), permissive_flag()]].concat();
+    add.extend(add_flags(alpha));
+    let truncate = [tools().to_vec(), vec![bundles(), permissive_flag(), removal_flag()]].concat();
     let operators = Flag::list("operators", Some('o'), "the packages to remove");
-    let remove = [tools().to_vec(), vec![operators, permissive()]].concat();
+    let remove = [tools().to_vec(), vec![operators, permissive_flag()]].concat();
     let packages = Flag::list("packages", Some('p'), "the packages to keep");
     let children = vec![
         Command {
@@ -160,7 +171,7 @@ pub(super) fn index(alpha: bool) -> Command {
             flags: with(add),
             required: &["bundles"],
             action: Some(Action::Sync(|call| {
-                refuse(call, &[Check::Security, Check::Mode, Check::Tools], ADD)
+                fail_unsupported(call, &[Check::Security, Check::Mode, Check::Tools], ADD)
             })),
             ..Command::new("add", "Would add bundles to the image of an index")
         },
@@ -170,31 +181,35 @@ pub(super) fn index(alpha: bool) -> Command {
             flags: with(truncate),
             required: &["bundles"],
             action: Some(Action::Sync(|call| {
-                refuse(call, &[Check::Tools, Check::Security], DEPRECATE)
+                fail_unsupported(call, &[Check::Tools, Check::Security], DEPRECATE)
             })),
             ..Command::new("deprecatetruncate", "Would deprecate bundles in the image of an index")
         },
         Command {
             arguments: Arguments::None,
             flags: vec![
-                debug().hide(),
+                debug_flag().hidden(),
                 Flag::text("index", Some('i'), "the image of the index"),
                 Flag::list("package", Some('p'), "the packages to write"),
-                Flag::text("download-folder", Some('f'), "the folder to write to").or("downloaded"),
-                tool("what pulls images: none, docker or podman").or("none"),
-                Flag::list("xpackage", Some('o'), "use --package instead").hide(),
+                Flag::text("download-folder", Some('f'), "the folder to write to")
+                    .with_default("downloaded"),
+                tool_flag("the tool that pulls images: none, docker or podman")
+                    .with_default("none"),
+                Flag::list("xpackage", Some('o'), "use --package instead").hidden(),
             ],
             required: &["index"],
             action: Some(Action::Sync(|call| {
-                refuse(call, &[Check::Packages, Check::Security], EXPORT)
+                fail_unsupported(call, &[Check::Packages, Check::Security], EXPORT)
             })),
             ..Command::new("export", "Would write packages in the format of appregistry")
         },
         Command {
             arguments: Arguments::None,
-            flags: with(vec![packages, one_tool(), permissive()]),
+            flags: with(vec![packages, one_tool(), permissive_flag()]),
             required: &["from-index", "packages"],
-            action: Some(Action::Sync(|call| refuse(call, &[Check::Tool, Check::Security], PRUNE))),
+            action: Some(Action::Sync(|call| {
+                fail_unsupported(call, &[Check::Tool, Check::Security], PRUNE)
+            })),
             ..Command::new("prune", "Would remove all but some packages from the image of an index")
         },
         Command {
@@ -202,7 +217,7 @@ pub(super) fn index(alpha: bool) -> Command {
             flags: with(vec![one_tool()]),
             required: &["from-index"],
             action: Some(Action::Sync(|call| {
-                refuse(call, &[Check::Tool, Check::Security], STRANDED)
+                fail_unsupported(call, &[Check::Tool, Check::Security], STRANDED)
             })),
             ..Command::new(
                 "prune-stranded",
@@ -214,12 +229,12 @@ pub(super) fn index(alpha: bool) -> Command {
             flags: with(remove),
             required: &["from-index", "operators"],
             action: Some(Action::Sync(|call| {
-                refuse(call, &[Check::Tools, Check::Security], REMOVE)
+                fail_unsupported(call, &[Check::Tools, Check::Security], REMOVE)
             })),
             ..Command::new("rm", "Would remove packages from the image of an index")
         },
     ];
-    let children = children.into_iter().map(explained).collect();
+    let children = children.into_iter().map(with_explanation).collect();
     Command {
         long: ONLY_READ,
         arguments: Arguments::None,
@@ -228,13 +243,13 @@ pub(super) fn index(alpha: bool) -> Command {
     }
 }
 
-/// A command whose help says why it does nothing.
-fn explained(command: Command) -> Command {
-    if command.long.is_empty() { Command { long: REFUSED, ..command } } else { command }
+/// The command with a help text that explains why it fails.
+fn with_explanation(command: Command) -> Command {
+    if command.long.is_empty() { Command { long: UNSUPPORTED_HELP, ..command } } else { command }
 }
 
-const REFUSED: &str = "Checks its flags and refuses: databases are only read, file-based catalogs have taken their place.\n\
-    What to use instead is said when it is run.";
+const UNSUPPORTED_HELP: &str = "Checks its flags and fails: databases are only read, file-based catalogs replace them.\n\
+    The error message names what to use instead.";
 
 const ADD: &str = "databases are not written: render the bundles into a file-based catalog with `opm render`, or list them \
     in a template for `opm alpha render-template`";
@@ -249,18 +264,18 @@ const STRANDED: &str = "databases are not written: `opm migrate` makes a file-ba
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Io, run};
+    use super::super::{CommandIo, run};
     use mainstay_clitest::block_on;
     use mainstay_clock::Clock;
 
-    /// The exit code, and what was said without the time and the usage.
-    fn said(line: &str) -> (u8, String) {
+    /// The exit code, and the message without the time and the usage.
+    fn run_line(line: &str) -> (u8, String) {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let folder = tempfile::tempdir().unwrap();
         let code = block_on(run(
             &arguments,
-            &mut Io {
+            &mut CommandIo {
                 stdin: &mut std::io::empty(),
                 stdout: &mut stdout,
                 stderr: &mut stderr,
@@ -279,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_usage_is_told_before_anything_is_refused() {
+    fn usage_errors_come_before_the_failure() {
         for (line, what) in [
             ("index add", "Error: required flag(s) \"bundles\" not set"),
             ("index rm -o x", "Error: required flag(s) \"from-index\" not set"),
@@ -305,12 +320,12 @@ mod tests {
             ("registry serve -d none", "Error: open none: no such file or directory"),
             ("registry serve -d .", "Error: . is not a regular file"),
         ] {
-            assert_eq!(said(line), (1, what.to_owned()), "{line}");
+            assert_eq!(run_line(line), (1, what.to_owned()), "{line}");
         }
     }
 
     #[test]
-    fn what_would_write_is_refused_with_what_to_use_instead() {
+    fn write_commands_fail_with_what_to_use_instead() {
         for line in [
             "registry add -b x",
             "registry rm -o x",
@@ -324,12 +339,12 @@ mod tests {
             "index deprecatetruncate -b x",
             "index export -i x",
         ] {
-            let (code, text) = said(line);
+            let (code, text) = run_line(line);
             assert_eq!(code, 1, "{line}");
             assert!(text.contains(" not written: ") && text.contains("`opm "), "{line}: {text}");
         }
         for line in ["registry", "index nope", "registry mirror a b"] {
-            assert_eq!(said(line), (0, String::new()), "{line}");
+            assert_eq!(run_line(line), (0, String::new()), "{line}");
         }
     }
 }

@@ -1,54 +1,54 @@
-//! Validators of others: programs that are given the bundle's folder and print a result.
+//! External validators: programs that get the folder of the bundle and print a result.
 
-use super::super::call::Io;
+use super::super::call::CommandIo;
 use super::super::{go, tool};
-use super::outcome::Outcome;
-use mainstay_bundle::validate::format_go_value;
+use super::result::ValidationResult;
+use mainstay_bundle::validate::printed;
 use serde_json::Value;
 
-/// A program has no result, in upstream's words.
+/// A program has no result. The texts are upstream's.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExternalError {
-    /// It does not run, or does not end well.
+    /// The program cannot be started, or fails.
     #[error("{why}")]
     Run {
         /// The program.
         program: String,
-        /// How it ended.
+        /// The reason.
         why: String,
     },
-    /// What it prints is no result.
+    /// Its output is not a result.
     #[error(transparent)]
     Result(#[from] ResultError),
 }
 
-/// A text is no result.
+/// The text is not a result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResultError {
-    /// It is empty.
+    /// The text is empty.
     #[error("EOF")]
     Empty,
-    /// It ends too early.
+    /// The text ends too early.
     #[error("unexpected EOF")]
     UnexpectedEnd,
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("invalid character {} looking for beginning of value", go::quote_char(*found))]
     Syntax {
-        /// What stands where a value should begin.
+        /// The character in place of a value.
         found: char,
     },
-    /// It has a field that no result has.
+    /// The result has an unknown field.
     #[error("json: unknown field {}", go::quote(field))]
     UnknownField {
         /// The field.
         field: String,
     },
-    /// It has a value of another type.
+    /// A value has another type.
     #[error("json: cannot unmarshal {found} into {} of type {expected}", target(place))]
     WrongType {
-        /// What it is.
+        /// The JSON type.
         found: &'static str,
-        /// Where it is; empty for the whole.
+        /// The path of the value; empty for the root.
         place: String,
         /// The Go type.
         expected: &'static str,
@@ -59,24 +59,25 @@ fn target(place: &str) -> String {
     if place.is_empty() { "Go value".to_owned() } else { format!("Go struct field {place}") }
 }
 
-/// Runs the programs of a list that is separated by colons, and adds what they found.
+/// Runs the programs of a list with colons, and adds their findings.
 ///
 /// # Errors
 /// If one of them has no result.
 pub(super) fn run(
-    io: &mut Io<'_>,
+    io: &mut CommandIo<'_>,
     list: &str,
     folder: &str,
-    outcome: &mut Outcome,
+    result: &mut ValidationResult,
 ) -> Result<(), ExternalError> {
     for program in list.split(':') {
         let failed = |why| ExternalError::Run { program: program.to_owned(), why };
-        let output = tool::start(io, program, &[folder]).map_err(|ended| failed(ended.why))?;
-        io.complain(&String::from_utf8_lossy(&output.stderr));
-        if let Some(why) = tool::ending(&output) {
+        let output =
+            tool::run_program(io, program, &[folder]).map_err(|ended| failed(ended.why))?;
+        io.print_error(&String::from_utf8_lossy(&output.stderr));
+        if let Some(why) = tool::exit_reason(&output) {
             return Err(failed(why));
         }
-        if let Err(error) = read(&output.stdout).map(|result| add(&result, outcome)) {
+        if let Err(error) = read(&output.stdout).map(|printed| add(&printed, result)) {
             io.print(&format!("decode failed: {error}\n"));
             return Err(error.into());
         }
@@ -88,7 +89,7 @@ pub(super) fn run(
 const RESULT: [&str; 3] = ["Name", "Errors", "Warnings"];
 const FINDING: [&str; 5] = ["Type", "Level", "Field", "BadValue", "Detail"];
 
-/// Reads a result, with no other fields than those there are.
+/// Parses a result; unknown fields are errors.
 fn read(text: &[u8]) -> Result<Value, ResultError> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let value = match values.next() {
@@ -97,7 +98,7 @@ fn read(text: &[u8]) -> Result<Value, ResultError> {
         Some(Err(_)) => return Err(invalid(text, values.byte_offset())),
         Some(Ok(value)) => value,
     };
-    known(&value, &RESULT, "", "errors.ManifestResult")?;
+    check_fields(&value, &RESULT, "", "errors.ManifestResult")?;
     let text = |value: Option<&Value>, place: &str| match value {
         None | Some(Value::Null | Value::String(_)) => Ok(()),
         Some(other) => Err(mismatch(other, place, "string")),
@@ -108,7 +109,12 @@ fn read(text: &[u8]) -> Result<Value, ResultError> {
             None | Some(Value::Null) => {}
             Some(Value::Array(items)) => {
                 for item in items.iter().filter(|item| !item.is_null()) {
-                    known(item, &FINDING, &format!("ManifestResult.{list}"), "errors.Error")?;
+                    check_fields(
+                        item,
+                        &FINDING,
+                        &format!("ManifestResult.{list}"),
+                        "errors.Error",
+                    )?;
                     for name in FINDING.into_iter().filter(|name| *name != "BadValue") {
                         text(field(item, name), &format!("ManifestResult.{list}.{name}"))?;
                     }
@@ -123,10 +129,10 @@ fn read(text: &[u8]) -> Result<Value, ResultError> {
     Ok(value)
 }
 
-/// What stands in the way of a parser.
+/// The syntax error of a text.
 fn invalid(text: &[u8], from: usize) -> ResultError {
     let mut at = from;
-    // The parser stops within or behind what it cannot read: the first byte that begins nothing.
+    // The parser stops at or after the invalid byte: the first one that begins no value.
     while text.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
     }
@@ -139,7 +145,7 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
     fields.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-fn known(
+fn check_fields(
     value: &Value,
     names: &[&str],
     place: &str,
@@ -168,34 +174,35 @@ fn mismatch(value: &Value, place: &str, expected: &'static str) -> ResultError {
     ResultError::WrongType { found, place: place.to_owned(), expected }
 }
 
-fn add(result: &Value, outcome: &mut Outcome) {
-    let list = |name: &str| field(result, name).and_then(Value::as_array).into_iter().flatten();
+fn add(printed_result: &Value, result: &mut ValidationResult) {
+    let list =
+        |name: &str| field(printed_result, name).and_then(Value::as_array).into_iter().flatten();
     for warning in list("Warnings") {
-        outcome.warning(words(warning));
+        result.warning(format_finding(warning));
     }
     for error in list("Errors") {
-        outcome.error(words(error));
+        result.error(format_finding(error));
     }
 }
 
-/// A finding as one line.
-fn words(finding: &Value) -> String {
+/// Formats a finding as one line.
+fn format_finding(finding: &Value) -> String {
     let text = |name: &str| field(finding, name).and_then(Value::as_str).unwrap_or_default();
     let bad = field(finding, "BadValue").filter(|value| !value.is_null()).map(format_go_value);
     let detail = match text("Detail") {
         "" => String::new(),
         detail => format!(": {detail}"),
     };
-    let words = match (text("Field"), bad) {
+    let format_finding = match (text("Field"), bad) {
         ("", None) => detail,
         ("", Some(bad)) => format!("Value {bad}{detail}"),
         (field, None) => format!("Field {field}{detail}"),
         (field, Some(bad)) => format!("Field {field}, Value {bad}{detail}"),
     };
-    if words.is_empty() {
+    if format_finding.is_empty() {
         return "ErrMessageMissing".to_owned();
     }
-    format!("{}: {words}", text("Level"))
+    format!("{}: {format_finding}", text("Level"))
 }
 
 #[cfg(test)]
@@ -203,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_have_known_fields_only() {
+    fn results_may_only_have_known_fields() {
         for (text, why) in [
             ("", Some("EOF")),
             ("{", Some("unexpected EOF")),

@@ -1,6 +1,6 @@
-//! Where the annotations of a bundle are.
+//! Search for the annotations of a bundle.
 
-use super::super::call::Io;
+use super::super::call::CommandIo;
 use super::super::error::PathError;
 use super::super::go;
 use mainstay_bundle::FirstDocumentError;
@@ -9,29 +9,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 
-/// How many bytes of a file are read.
-const LONGEST: u64 = 32 << 20;
-/// How many files are looked at, and how deep folders may lie in each other.
-const MOST: usize = 10_000;
-const DEEPEST: usize = 64;
+/// The maximum number of bytes of a file.
+const MAX_FILE_BYTES: u64 = 32 << 20;
+/// The maximum number of files, and the maximum depth of folders.
+const MAX_FILES: usize = 10_000;
+const MAX_DEPTH: usize = 64;
 
 type Annotations = BTreeMap<String, String>;
 
-/// There are no annotations of a bundle, in upstream's words.
+/// The annotations of a bundle are missing or invalid. The texts are upstream's.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MetadataError {
-    /// A file or a folder is refused.
+    /// An operation on a file or a folder failed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The file that should have them is none.
+    /// The annotations file is invalid.
     #[error("error unmarshalling potential bundle metadata {path}: {source}")]
     Parse {
         /// The file.
         path: String,
-        /// Why it is none.
-        source: FirstDocumentError,
+        /// The error.
+        source: DocumentError,
     },
-    /// No file has any.
+    /// No file has annotations.
     #[error("metadata not found in {folder}")]
     NotFound {
         /// The folder of the bundle.
@@ -39,25 +39,26 @@ pub(super) enum MetadataError {
     },
 }
 
-/// The annotations of the bundle in a folder: in the usual file, or else in the first that has some.
+/// The annotations of the bundle in a folder: from the usual file, or else from the first file with
+/// annotations.
 ///
 /// # Errors
 /// If there are none.
-pub(super) fn find(io: &Io<'_>, folder: &str) -> Result<Annotations, MetadataError> {
+pub(super) fn find(io: &CommandIo<'_>, folder: &str) -> Result<Annotations, MetadataError> {
     let usual = go::join(folder, "metadata/annotations.yaml");
     match read(io, &usual) {
         Ok(Some(found)) if !found.is_empty() => return Ok(found),
         Ok(_) => {}
         Err(why) => return Err(why),
     }
-    let mut left = MOST;
-    let found = walk(io, folder, 0, &mut left)?;
+    let mut remaining = MAX_FILES;
+    let found = walk(io, folder, 0, &mut remaining)?;
     found.ok_or_else(|| MetadataError::NotFound { folder: folder.to_owned() })
 }
 
-/// What a file says; none if it is not there.
-fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
-    let file = match fs::File::open(io.at(path)) {
+/// The annotations of a file; none if it does not exist.
+fn read(io: &CommandIo<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
+    let file = match fs::File::open(io.resolve_path(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(PathError::of("open", path)(error).into()),
         Ok(file) => file,
@@ -67,36 +68,37 @@ fn read(io: &Io<'_>, path: &str) -> Result<Option<Annotations>, MetadataError> {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
-    read_sdk_annotations(&bytes)
+    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
+    sdk_annotations(&bytes)
         .map(Some)
         .map_err(|source| MetadataError::Parse { path: path.to_owned(), source })
 }
 
-/// Looks in all files, in the order of their paths. Files that cannot be read count for nothing.
+/// Searches all files, in the order of their paths. Unreadable files are ignored.
 fn walk(
-    io: &Io<'_>,
+    io: &CommandIo<'_>,
     path: &str,
     depth: usize,
-    left: &mut usize,
+    remaining: &mut usize,
 ) -> Result<Option<Annotations>, MetadataError> {
-    let about = fs::symlink_metadata(io.at(path)).map_err(PathError::of("lstat", path))?;
+    let about =
+        fs::symlink_metadata(io.resolve_path(path)).map_err(PathError::of("lstat", path))?;
     if !about.is_dir() {
-        if path.starts_with('.') || *left == 0 {
+        if path.starts_with('.') || *remaining == 0 {
             return Ok(None);
         }
-        *left -= 1;
+        *remaining -= 1;
         return Ok(read(io, path).ok().flatten().filter(|found| !found.is_empty()));
     }
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Ok(None);
     }
-    let entries = fs::read_dir(io.at(path)).map_err(PathError::of("open", path))?;
+    let entries = fs::read_dir(io.resolve_path(path)).map_err(PathError::of("open", path))?;
     let mut names: Vec<String> =
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     for name in names {
-        if let Some(found) = walk(io, &go::join(path, &name), depth + 1, left)? {
+        if let Some(found) = walk(io, &go::join(path, &name), depth + 1, remaining)? {
             return Ok(Some(found));
         }
     }

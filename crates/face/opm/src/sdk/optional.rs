@@ -1,67 +1,67 @@
-//! The validators that run on request, and their labels.
+//! Optional validators and their labels.
 
 use mainstay_bundle::validate::Validator;
 use mainstay_object::selector::LabelSelector;
 use std::fmt::Write as _;
 
-/// One of them.
-pub(super) struct Optional {
+/// An optional validator.
+pub(super) struct OptionalValidator {
     /// The validator.
     pub(super) validator: Validator,
-    /// Its name, which is a label, too.
+    /// Its name, which is also a label.
     name: &'static str,
-    /// Whether it has the label of the suite.
+    /// Whether it has the suite label.
     suite: bool,
     about: &'static str,
 }
 
 const SUITE: &str = "operatorframework";
 
-/// All of them, in upstream's order and with its texts: they are printed in a table that scripts read.
-pub(super) const ALL: [Optional; 8] = [
-    Optional {
+/// All optional validators, in upstream's order and with its texts, because scripts read their table.
+pub(super) const ALL: [OptionalValidator; 8] = [
+    OptionalValidator {
         validator: Validator::OperatorHubV2,
         name: "operatorhubv2",
         suite: true,
         about: "OperatorHub.io metadata validation. ",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::Capabilities,
         name: "capabilities",
         suite: true,
         about: "OperatorHub.io capabilities metadata validation. ",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::Categories,
         name: "categories",
         suite: true,
         about: "OperatorHub.io categories metadata validation. ",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::OperatorHub,
         name: "operatorhub",
         suite: false,
         about: "Deprecated OperatorHub.io metadata validation. ",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::Community,
         name: "community",
         suite: false,
         about: "(stage: alpha) Community Operator bundle validation. See https://github.com/operator-framework/community-operators/blob/master/docs/packaging-required-fields.md",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::RemovedApis,
         name: "alpha-deprecated-apis",
         suite: true,
         about: "(stage: alpha) Deprecated APIs bundle validation. This validator can help you out verify if your bundle contains manifests which uses deprecated APIs. More info: https://kubernetes.io/docs/reference/using-api/deprecation-guide/",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::GoodPractices,
         name: "good-practices",
         suite: true,
         about: "Good Practices bundle validation. This validator validates the bundle against criteria and suggestions defined as good practices for bundles under the operator-framework solutions. More info: https://sdk.operatorframework.io/docs/best-practices/.",
     },
-    Optional {
+    OptionalValidator {
         validator: Validator::MultiArch,
         name: "multiarch",
         suite: false,
@@ -69,9 +69,9 @@ pub(super) const ALL: [Optional; 8] = [
     },
 ];
 
-impl Optional {
-    /// Whether a selector means it.
-    pub(super) fn is_meant(&self, selector: &LabelSelector) -> bool {
+impl OptionalValidator {
+    /// Whether a selector selects it.
+    pub(super) fn is_selected_by(&self, selector: &LabelSelector) -> bool {
         selector.matches_with(|key| match key {
             "name" => Some(self.name),
             "suite" if self.suite => Some(SUITE),
@@ -80,7 +80,7 @@ impl Optional {
     }
 }
 
-/// The table of all: names, labels below each other, what they are for.
+/// The table of all validators: names, labels and descriptions.
 pub(super) fn table() -> String {
     let mut rows = vec![("NAME", "LABELS".to_owned(), "DESCRIPTION")];
     for one in &ALL {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_choose_by_label() {
+    fn selectors_select_by_label() {
         for (selector, count) in [
             ("suite=operatorframework", 5),
             ("name=multiarch", 1),
@@ -113,7 +113,7 @@ mod tests {
             ("name=nothing", 0),
         ] {
             let selector = LabelSelector::parse(selector).unwrap();
-            let meant = ALL.iter().filter(|one| one.is_meant(&selector)).count();
+            let meant = ALL.iter().filter(|one| one.is_selected_by(&selector)).count();
             assert_eq!(meant, count, "{selector}");
         }
     }

@@ -1,17 +1,17 @@
 //! `operator-sdk bundle validate`.
 
 use super::super::bundle::FetchError;
-use super::super::bundle::validate::faults;
-use super::super::call::{Call, End, Io};
+use super::super::bundle::validate::find_format_errors;
+use super::super::call::{Call, CommandIo, Failure};
 use super::super::go;
-use super::super::pull::{Images, Way};
-use super::super::reference::Reach;
+use super::super::log::{self, Level};
+use super::super::pull::{ImagePuller, PullLibrary};
+use super::super::reference::RegistryAccess;
 use super::super::tool::Tool;
-use super::super::voice::{self, Level};
 use super::external::ExternalError;
-use super::images::Asked;
 use super::metadata::MetadataError;
-use super::outcome::Outcome;
+use super::result::ValidationResult;
+use super::tool_images::ToolImages;
 use super::{external, metadata, optional};
 use mainstay_bundle::validate::{
     LibraryVersion, LoadedBundle, ManifestResult, MediaTypeError, Validator, ValidatorSettings,
@@ -22,41 +22,45 @@ use mainstay_image::registry::Security;
 use mainstay_object::selector::LabelSelector;
 use std::io;
 
-/// The label of a bundle that says where its manifests are.
+/// The annotation with the folder of the manifests.
 const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
 
 const COMMUNITY: &str = "The Optional(stage: alpha) Community Operator bundle validator is deprecated and will be \
                          removed in a future release. You can do these checks using the external validator: \
                          https://github.com/redhat-openshift-ecosystem/ocp-olm-catalog-validator/";
 
-pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
+pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let raw = call.flags.text("select-optional").to_owned();
-    let selector = LabelSelector::parse(&raw).map_err(End::fatal)?;
+    let selector = LabelSelector::parse(&raw).map_err(Failure::fatal)?;
     if call.flags.is_on("list-optional") {
         call.io.print(&optional::table());
         return Ok(());
     }
-    let wrong = |why: String| End::Usage(format!("invalid command args: {why}"));
+    let invalid_arguments = |why: String| Failure::Usage(format!("invalid command args: {why}"));
     let [bundle] = call.arguments.as_slice() else {
-        return Err(wrong("an image tag or directory is a required argument".to_owned()));
+        return Err(invalid_arguments(
+            "an image tag or directory is a required argument".to_owned(),
+        ));
     };
     let output = call.flags.text("output");
     if !matches!(output, "text" | "json-alpha1") {
-        return Err(wrong(format!("invalid value for output flag: {output}")));
+        return Err(invalid_arguments(format!("invalid value for output flag: {output}")));
     }
-    if !raw.is_empty() && !optional::ALL.iter().any(|one| one.is_meant(&selector)) {
+    if !raw.is_empty() && !optional::ALL.iter().any(|one| one.is_selected_by(&selector)) {
         let selector = go::quote(&selector.to_string());
-        return Err(wrong(format!("selector {selector} does not match any validator labels")));
+        return Err(invalid_arguments(format!(
+            "selector {selector} does not match any validator labels"
+        )));
     }
     if raw == "name=community" {
-        voice::log(call.io, Level::Warning, COMMUNITY, &[]);
+        log::write(call.io, Level::Warning, COMMUNITY, &[]);
     }
     let mut settings =
         ValidatorSettings { library: LibraryVersion::V034, ..ValidatorSettings::default() };
     for (key, value) in call.flags.pairs("optional-values") {
         settings.set(&key, &value);
     }
-    let asked = Question {
+    let validation = ValidationRun {
         bundle: bundle.clone(),
         builder: call.flags.text("image-builder").to_owned(),
         selector: (!selector.is_everything()).then_some(selector),
@@ -65,64 +69,64 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), End> {
         verbose: call.flags.is_on("verbose"),
     };
     let is_json = output == "json-alpha1";
-    let outcome = asked.answer(call.io).await.map_err(End::fatal)?;
+    let result = validation.run(call.io).await.map_err(Failure::fatal)?;
     if is_json {
-        call.io.print(&outcome.json());
+        call.io.print(&result.json());
     } else {
-        outcome.print(call.io);
+        result.print(call.io);
     }
-    if !outcome.passed() {
-        return Err(End::Silent);
+    if !result.passed() {
+        return Err(Failure::Silent);
     }
-    voice::info(call.io, "All validation tests have completed successfully");
+    log::info(call.io, "All validation tests have completed successfully");
     Ok(())
 }
 
-/// A bundle cannot be judged.
+/// A bundle cannot be validated.
 #[derive(Debug, thiserror::Error)]
-enum JudgeError {
-    /// Nothing that pulls images has that name.
+enum ValidateError {
+    /// The image builder is unknown.
     #[error("error creating image registry: unrecognized image-builder option: {builder}")]
     UnknownBuilder {
         /// The name.
         builder: String,
     },
-    /// There is no folder to unpack its image into.
+    /// A temporary folder cannot be created.
     #[error("{}", go::reason(.0))]
     TempDir(io::Error),
-    /// Its image is not in a folder.
+    /// The image cannot be unpacked.
     #[error("error unpacking image {image}: {source}")]
     Unpack {
         /// The image.
         image: String,
-        /// Why not.
+        /// The error.
         source: FetchError,
     },
-    /// It has no annotations.
+    /// The bundle has no annotations.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// What its manifests are cannot be told.
+    /// The media type of the manifests is unknown.
     #[error(transparent)]
     MediaType(#[from] MediaTypeError),
-    /// Its manifests cannot be read.
-    #[error("{said}")]
+    /// The manifests are invalid.
+    #[error("{message}")]
     Manifests {
-        /// What upstream says to them.
-        said: String,
+        /// Upstream's text.
+        message: String,
     },
-    /// It has no ClusterServiceVersion.
+    /// The bundle has no ClusterServiceVersion.
     #[error("unable to find a csv in bundle directory {folder}")]
     NoCsv {
-        /// The folder of its manifests.
+        /// The folder of the manifests.
         folder: String,
     },
-    /// A program that judges it, too, has no result.
+    /// An external validator has no result.
     #[error(transparent)]
     External(#[from] ExternalError),
 }
 
-/// What is asked.
-struct Question {
+/// One run of the command.
+struct ValidationRun {
     bundle: String,
     builder: String,
     selector: Option<LabelSelector>,
@@ -131,16 +135,16 @@ struct Question {
     verbose: bool,
 }
 
-impl Question {
-    async fn answer(mut self, io: &mut Io<'_>) -> Result<Outcome, JudgeError> {
-        let tool = Tool::named(&self.builder);
+impl ValidationRun {
+    async fn run(mut self, io: &mut CommandIo<'_>) -> Result<ValidationResult, ValidateError> {
+        let tool = Tool::from_name(&self.builder);
         if tool.is_none() && self.builder != "none" {
-            return Err(JudgeError::UnknownBuilder { builder: self.builder });
+            return Err(ValidateError::UnknownBuilder { builder: self.builder });
         }
         if let Some(path) = (io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
-            self.settings.categories_from(&io.at(&path));
+            self.settings.categories_from(&io.resolve_path(&path));
         }
-        if std::fs::metadata(io.at(&self.bundle)).is_ok() {
+        if std::fs::metadata(io.resolve_path(&self.bundle)).is_ok() {
             let working = io.folder.to_string_lossy().into_owned();
             let path = &self.bundle;
             let whole = if path.starts_with('/') {
@@ -148,75 +152,80 @@ impl Question {
             } else {
                 go::clean(&format!("{working}/{path}"))
             };
-            return self.judge(io, &go::relative(&working, &whole));
+            return self.validate(io, &go::relative(&working, &whole));
         }
         let place =
-            tempfile::Builder::new().prefix("bundle-").tempdir().map_err(JudgeError::TempDir)?;
+            tempfile::Builder::new().prefix("bundle-").tempdir().map_err(ValidateError::TempDir)?;
         let root = place.path().join("bundle");
-        voice::info(io, "Unpacking image layers");
+        log::info(io, "Unpacking image layers");
         let name = &self.bundle;
-        let failed = |source| JudgeError::Unpack { image: name.clone(), source };
+        let failed = |source| ValidateError::Unpack { image: name.clone(), source };
         if let Some(tool) = tool {
-            tool.unpack(io, name, &root, Reach::Verified).map_err(|error| failed(error.into()))?;
+            tool.unpack(io, name, &root, RegistryAccess::Verified)
+                .map_err(|error| failed(error.into()))?;
         } else {
-            let images = Images::new(Security::Tls, Way::Containerd(Vec::new()));
+            let images = ImagePuller::new(Security::Tls, PullLibrary::Containerd(Vec::new()));
             let image = images.pull(io, name).await.map_err(|error| failed(error.into()))?;
             let unpacked = images.unpack(io, &image, &root, Vec::new());
             unpacked.map_err(|error| failed(error.into()))?;
         }
-        self.judge(io, &root.to_string_lossy())
+        self.validate(io, &root.to_string_lossy())
     }
 
-    /// Judges the bundle in a folder, which is there.
-    fn judge(&self, io: &mut Io<'_>, folder: &str) -> Result<Outcome, JudgeError> {
+    /// Validates the bundle in an existing folder.
+    fn validate(
+        &self,
+        io: &mut CommandIo<'_>,
+        folder: &str,
+    ) -> Result<ValidationResult, ValidateError> {
         let limits = Limits::default();
         let annotations = metadata::find(io, folder)?;
         let manifests = annotations.get(MANIFESTS).map_or("manifests", String::as_str);
         let manifests = go::join(folder, &go::clean(manifests));
-        let tree = BundleFolder::new(io.at(&manifests));
-        let reading = BundleReader::new(&tree, &limits);
+        let tree = Folder::new(io.resolve_path(&manifests));
+        let reading = Reading::new(&tree, &limits);
         let media = reading.media_type("", &manifests)?;
         let loaded = reading.load("", &manifests, self.settings.library);
-        if let Some(said) = loaded.refusal {
-            return Err(JudgeError::Manifests { said });
+        if let Some(message) = loaded.refusal {
+            return Err(ValidateError::Manifests { message });
         }
         let Some(subject) = loaded.subject else {
-            return Err(JudgeError::NoCsv { folder: manifests });
+            return Err(ValidateError::NoCsv { folder: manifests });
         };
 
-        let mut outcome = Outcome::default();
-        let faults = faults(&io.at(folder), folder);
-        self.debug(io, folder, &faults);
-        if !faults.is_empty() {
-            let faults = faults.join(",");
-            outcome.error(format!(
-                "error validating format in {folder}: Bundle validation errors: {faults}"
+        let mut result = ValidationResult::default();
+        let format_errors = find_format_errors(&io.resolve_path(folder), folder);
+        self.debug(io, folder, &format_errors);
+        if !format_errors.is_empty() {
+            let format_errors = format_errors.join(",");
+            result.error(format!(
+                "error validating format in {folder}: Bundle validation errors: {format_errors}"
             ));
         }
         for found in self.content(&subject, media) {
-            outcome.add(&found);
+            result.add(&found);
         }
         if let Some(selector) = &self.selector {
             let tool = match self.settings.container_tool.as_str() {
                 "podman" => "podman",
                 _ => "docker",
             };
-            for one in optional::ALL.iter().filter(|one| one.is_meant(selector)) {
-                let mut images = Asked { io, tool };
+            for one in optional::ALL.iter().filter(|one| one.is_selected_by(selector)) {
+                let mut images = ToolImages { io, tool };
                 for found in one.validator.run(&subject, &self.settings, Some(&mut images)) {
-                    outcome.add(&found);
+                    result.add(&found);
                 }
             }
         }
         if !self.external.trim().is_empty() {
-            external::run(io, &self.external, folder, &mut outcome)?;
+            external::run(io, &self.external, folder, &mut result)?;
         }
-        Ok(outcome)
+        Ok(result)
     }
 
-    /// What everybody is asked. What is wrong with further objects stands with what is said of the
-    /// ClusterServiceVersion, if something is said under its name.
-    fn content(&self, subject: &LoadedBundle, media: &str) -> Vec<ManifestResult> {
+    /// Runs the default validators. Findings about other objects join those with the name of the
+    /// ClusterServiceVersion, if there are any.
+    fn content(&self, subject: &Subject, media: &str) -> Vec<Findings> {
         if media == "helm" {
             return Vec::new();
         }
@@ -236,37 +245,37 @@ impl Question {
         all
     }
 
-    /// What goes on, for who looks for a fault.
-    fn debug(&self, io: &mut Io<'_>, folder: &str, faults: &[String]) {
+    /// Logs the steps for debugging.
+    fn debug(&self, io: &mut CommandIo<'_>, folder: &str, format_errors: &[String]) {
         if !self.verbose {
             return;
         }
         let fields = [("bundle-dir", folder), ("container-tool", &*self.builder)];
-        let has = |fault: &str| faults.iter().any(|known| known == fault);
-        let mut said = Vec::new();
+        let has = |error: &str| format_errors.iter().any(|found| found == error);
+        let mut message = Vec::new();
         let missing = ["manifests", "metadata"].map(|name| {
             let missing = has(&format!("Unable to locate {name} directory"));
             if !missing {
-                said.push(format!("Found {name} directory"));
+                message.push(format!("Found {name} directory"));
             }
             missing
         });
         if missing == [false, false] {
-            said.push("Getting mediaType info from manifests directory".to_owned());
+            message.push("Getting mediaType info from manifests directory".to_owned());
             if !has("Could not find annotations file") {
-                said.push("Found annotations file".to_owned());
+                message.push("Found annotations file".to_owned());
             }
-            let found = mainstay_bundle::Bundle::read(io.at(folder))
+            let found = mainstay_bundle::Bundle::read(io.resolve_path(folder))
                 .is_ok_and(|bundle| !bundle.dependencies().is_empty());
-            said.push(if found {
+            message.push(if found {
                 "Found dependencies file".to_owned()
             } else {
                 "Could not find optional dependencies file".to_owned()
             });
         }
-        said.push("Validating bundle contents".to_owned());
-        for line in said {
-            voice::log(io, Level::Debug, &line, &fields);
+        message.push("Validating bundle contents".to_owned());
+        for line in message {
+            log::write(io, Level::Debug, &line, &fields);
         }
     }
 }

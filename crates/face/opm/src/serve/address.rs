@@ -1,64 +1,64 @@
-//! Addresses to listen on, refused in the words of upstream's language.
+//! Listen addresses, with Go's error texts.
 
 use super::super::go;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::net::TcpListener;
 
-/// Nobody can listen on an address.
+/// The server cannot listen on an address.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum AddressError {
-    /// It is none.
-    #[error("listen tcp: address {address}: {fault}")]
+    /// The address is invalid.
+    #[error("listen tcp: address {address}: {problem}")]
     Address {
         /// The address.
         address: String,
-        /// What is wrong with it.
-        fault: AddressFault,
+        /// The problem.
+        problem: AddressProblem,
     },
-    /// Its port is a service that the machine has no name for.
+    /// The port is an unknown service name.
     #[error("listen tcp: lookup tcp/{service}: unknown port")]
     UnknownService {
         /// The name of the service.
         service: String,
     },
-    /// The system refuses the port.
+    /// The bind failed.
     #[error("listen tcp :{port}: bind: {}", go::reason(source))]
     Bind {
         /// The port.
         port: u16,
-        /// What it says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// What is wrong with an address.
+/// The problem of an invalid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in super::super) enum AddressFault {
-    /// It has no port.
+pub(in super::super) enum AddressProblem {
+    /// The port is missing.
     #[error("missing port in address")]
     NoPort,
     /// A bracket is not closed.
     #[error("missing ']' in address")]
     NotClosed,
-    /// It has more colons than one.
+    /// The address has more than one colon.
     #[error("too many colons in address")]
     Colons,
-    /// A bracket is opened where it cannot be.
+    /// An opening bracket is misplaced.
     #[error("unexpected '[' in address")]
     Opened,
-    /// A bracket is closed where it cannot be.
+    /// A closing bracket is misplaced.
     #[error("unexpected ']' in address")]
     Closed,
-    /// Its port is none.
+    /// The port is invalid.
     #[error("invalid port")]
     Port,
 }
 
-/// Listens on that port, on every address of the machine.
+/// Listens on a port on all addresses of the machine.
 ///
 /// # Errors
-/// Why that cannot be done.
+/// If the port is invalid or the bind fails.
 pub(in super::super) async fn listen(port: &str) -> Result<TcpListener, AddressError> {
     let number = port_of(&format!(":{port}"))?;
     let bound = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, number)).await {
@@ -71,39 +71,39 @@ pub(in super::super) async fn listen(port: &str) -> Result<TcpListener, AddressE
     bound.map_err(|source| AddressError::Bind { port: number, source })
 }
 
-/// Checks an address that nobody will listen on; empty is none.
+/// Checks an address that is not used; empty is valid.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the address is invalid.
 pub(super) fn check(address: &str) -> Result<(), AddressError> {
     if address.is_empty() { Ok(()) } else { port_of(address).map(drop) }
 }
 
 /// The port of an address such as `host:port`, `[::1]:port` or `:port`.
 fn port_of(address: &str) -> Result<u16, AddressError> {
-    let wrong = |fault| AddressError::Address { address: address.to_owned(), fault };
-    let colon = address.rfind(':').ok_or_else(|| wrong(AddressFault::NoPort))?;
+    let invalid = |problem| AddressError::Address { address: address.to_owned(), problem };
+    let colon = address.rfind(':').ok_or_else(|| invalid(AddressProblem::NoPort))?;
     let (host, rest) = if address.starts_with('[') {
-        let end = address.find(']').ok_or_else(|| wrong(AddressFault::NotClosed))?;
+        let end = address.find(']').ok_or_else(|| invalid(AddressProblem::NotClosed))?;
         match end + 1 {
             next if next == colon => {}
             next if address[next..].starts_with(':') => {
-                return Err(wrong(AddressFault::Colons));
+                return Err(invalid(AddressProblem::Colons));
             }
-            _ => return Err(wrong(AddressFault::NoPort)),
+            _ => return Err(invalid(AddressProblem::NoPort)),
         }
         (&address[1..end], &address[end + 1..])
     } else {
         if address[..colon].contains(':') {
-            return Err(wrong(AddressFault::Colons));
+            return Err(invalid(AddressProblem::Colons));
         }
         (&address[..colon], address)
     };
     if host.contains('[') || rest.contains('[') {
-        return Err(wrong(AddressFault::Opened));
+        return Err(invalid(AddressProblem::Opened));
     }
     if rest.contains(']') {
-        return Err(wrong(AddressFault::Closed));
+        return Err(invalid(AddressProblem::Closed));
     }
     port_number(&address[colon + 1..])
 }
@@ -111,7 +111,7 @@ fn port_of(address: &str) -> Result<u16, AddressError> {
 fn port_number(text: &str) -> Result<u16, AddressError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A name of a service. Blanks around a number are forgiven on this way only.
+        // A service name. Only here, blanks around a number are accepted.
         let padded = text.trim_start().parse().ok();
         return padded
             .or_else(|| service(text))
@@ -121,11 +121,11 @@ fn port_number(text: &str) -> Result<u16, AddressError> {
     let value = value.filter(|&value: &u16| value == 0 || !text.starts_with('-'));
     value.ok_or_else(|| AddressError::Address {
         address: text.to_owned(),
-        fault: AddressFault::Port,
+        problem: AddressProblem::Port,
     })
 }
 
-/// The port of a service that the machine has a name for.
+/// The port of a service in `/etc/services`.
 fn service(name: &str) -> Option<u16> {
     let table = std::fs::read_to_string("/etc/services").unwrap_or_default();
     let name = name.to_lowercase();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_upstream_reads_them() {
+    fn addresses_are_parsed_as_in_go() {
         for (address, read) in [
             (":50051", Ok(50051)),
             (":", Ok(0)),
@@ -166,11 +166,11 @@ mod tests {
             let found = port_of(address).map_err(|error| error.to_string());
             assert_eq!(found, read.map_err(str::to_owned), "{address}");
         }
-        assert!(check("").is_ok(), "none is wanted");
+        assert!(check("").is_ok(), "an empty address is valid");
     }
 
     #[tokio::test]
-    async fn a_busy_port_is_told() {
+    async fn a_busy_port_is_an_error() {
         let first = listen("0").await.unwrap();
         let port = first.local_addr().unwrap().port();
         let error = listen(&port.to_string()).await.unwrap_err().to_string();

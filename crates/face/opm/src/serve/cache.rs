@@ -1,11 +1,11 @@
-//! What a cache folder means to a server that needs none.
+//! Cache folder of `opm serve`: only the digest of the catalog.
 //!
-//! Upstream keeps a database there, with a digest of the catalog it was built from, and refuses to
-//! serve when the two do not belong together. Content is never taken from a cache here; but the
-//! promise that a pod serves what its image was built with is kept: `--cache-only` writes the digest
-//! alone, and a later start compares before anybody is served. What is read later, because files
-//! changed under a running server, was meant to change and is not compared. The digest of a database that upstream built covers the
-//! database too, so it says nothing here: such a cache is left alone.
+//! Upstream keeps a database there, with the digest of its catalog, and does not serve if the two do not
+//! match. This server takes no content from a cache. It keeps the promise that a pod serves the content
+//! that its image was built with: `--cache-only` writes the digest, and a later start compares it before
+//! the first request. Files that change while the server runs are meant to change and are not compared.
+//! The digest of a database that upstream built also covers the database, so it cannot be compared: such
+//! a cache stays as it is.
 
 use super::super::error::PathError;
 use super::super::go;
@@ -14,69 +14,69 @@ use mainstay_gocompat::json::{Html, Numbers};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The kind of cache that upstream prefers.
+/// Upstream's current cache format.
 const POGREB: &str = "pogreb.v1";
 
-/// A file that every database of that kind has.
+/// A file that every cache of this format has.
 const DATABASE: &str = "pogreb.v1/db/main.pix";
 
-/// A cache folder does not do.
+/// A cache folder is unusable.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum CacheError {
-    /// It cannot be looked into.
+    /// The folder cannot be read.
     #[error("detect cache format: read cache directory: {0}")]
     Detect(PathError),
-    /// Something else is in it.
+    /// The folder has other content.
     #[error("cache directory has unexpected contents: {}", names.join(","))]
     UnexpectedContents {
-        /// What is in it.
+        /// The names in the folder.
         names: Vec<String>,
     },
-    /// It keeps no digest.
+    /// The folder has no digest.
     #[error("read existing cache digest: {0}")]
     NoDigest(PathError),
-    /// It belongs to another catalog.
+    /// The digest is that of another catalog.
     #[error(
         "cache requires rebuild: cache reports digest as {}, but computed digest is {}",
-        go::quote(kept),
+        go::quote(stored),
         go::quote(computed)
     )]
     Stale {
-        /// The digest that it keeps.
-        kept: String,
-        /// That of the catalog.
+        /// The stored digest.
+        stored: String,
+        /// The digest of the catalog.
         computed: String,
     },
-    /// A document of the catalog cannot be read back.
+    /// A document of the catalog is not readable.
     #[error(transparent)]
     Content(#[from] BlobError),
     /// The digest of the catalog cannot be written.
     #[error("store digest: {0}")]
     Store(PathError),
-    /// The catalog has no digest to be written.
+    /// The digest of the catalog cannot be computed.
     #[error("store digest: open {path}: {source}")]
     StoreContent {
-        /// Where it would be written.
+        /// The file of the digest.
         path: String,
-        /// Why it has none.
-        source: BlobError,
+        /// The error.
+        source: ContentError,
     },
 }
 
-/// A cache folder of a kind that upstream knows.
+/// A cache folder in one of upstream's formats.
 #[derive(Clone)]
-pub(super) struct Folder {
+pub(super) struct CacheFolder {
     path: PathBuf,
     typed: String,
-    /// Whether it holds the older kind of cache.
+    /// Whether it has the older format.
     older: bool,
 }
 
-impl Folder {
-    /// Looks at a folder, which need not exist.
+impl CacheFolder {
+    /// Detects the format of a folder, which need not exist.
     ///
     /// # Errors
-    /// When it holds something else.
+    /// If it has other content.
     pub(super) fn find(path: &Path, typed: &str) -> Result<Self, CacheError> {
         let failed = |error| CacheError::Detect(PathError::of("open", typed)(error));
         let mut entries = Vec::new();
@@ -108,44 +108,44 @@ impl Folder {
         if self.older { "digest" } else { "pogreb.v1/digest" }
     }
 
-    /// The digest that is kept.
+    /// The stored digest.
     ///
     /// # Errors
-    /// When there is none.
-    pub(super) fn kept_digest(&self) -> Result<String, CacheError> {
+    /// If there is none.
+    pub(super) fn stored_digest(&self) -> Result<String, CacheError> {
         let file = self.digest_file();
-        let kept = std::fs::read_to_string(self.path.join(file)).map_err(|error| {
+        let stored = std::fs::read_to_string(self.path.join(file)).map_err(|error| {
             let typed = go::clean(&format!("{}/{file}", self.typed));
             CacheError::NoDigest(PathError::of("open", typed)(error))
         })?;
-        Ok(kept.trim().to_owned())
+        Ok(stored.trim().to_owned())
     }
 
-    /// Whether a digest here is one of ours, and not one of a database.
+    /// Whether the digest is one of ours, and not one of a database.
     fn is_ours(&self) -> bool {
         !self.older && !self.path.join(DATABASE).exists()
     }
 
-    /// Whether the catalog is the one whose digest is kept, as far as that can be told.
+    /// Compares the catalog with the stored digest, if the digest is one of ours.
     ///
     /// # Errors
-    /// When it is another one.
+    /// If it is the digest of another catalog.
     pub(super) fn check(&self, blobs: impl Iterator<Item = Blob>) -> Result<(), CacheError> {
-        let kept = self.kept_digest()?;
+        let stored = self.stored_digest()?;
         if !self.is_ours() {
             return Ok(());
         }
         let computed = digest(blobs)?;
-        if kept == computed {
+        if stored == computed {
             return Ok(());
         }
-        Err(CacheError::Stale { kept, computed })
+        Err(CacheError::Stale { stored, computed })
     }
 
-    /// Keeps the digest of a catalog.
+    /// Writes the digest of a catalog.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If the write fails.
     pub(super) fn write(&self, catalog: &Catalog) -> Result<(), CacheError> {
         if !self.is_ours() {
             return Ok(());
@@ -161,8 +161,8 @@ impl Folder {
     }
 }
 
-/// The digest of upstream: a 64-bit FNV-1a over all blobs as it writes them, a line each.
-fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, BlobError> {
+/// Upstream's digest: 64-bit FNV-1a over all blobs as JSON, one line each.
+fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, ContentError> {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for blob in blobs {
@@ -172,11 +172,11 @@ fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, BlobError> {
             hash = (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         }
     }
-    Ok(sixteen(hash))
+    Ok(format_digest(hash))
 }
 
-/// A digest as it is written: always 16 digits.
-fn sixteen(hash: u64) -> String {
+/// The text of a digest: always 16 digits.
+fn format_digest(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
@@ -187,12 +187,12 @@ mod tests {
     #[test]
     fn a_digest_has_sixteen_digits() {
         assert_eq!(digest(std::iter::empty()).unwrap(), "cbf29ce484222325");
-        for (hash, wanted) in [
+        for (hash, expected) in [
             (0, "0000000000000000"),
             (0x00ab_cdef, "0000000000abcdef"),
             (u64::MAX, "ffffffffffffffff"),
         ] {
-            assert_eq!(sixteen(hash), wanted);
+            assert_eq!(format_digest(hash), expected);
         }
     }
 }

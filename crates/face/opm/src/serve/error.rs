@@ -1,4 +1,4 @@
-//! Why a catalog is not served, or not any more.
+//! Errors of the serve commands, with the texts of upstream.
 
 use super::super::database;
 use super::super::error::PathError;
@@ -9,63 +9,63 @@ use mainstay_catalog::LoadError;
 use std::io;
 use tokio::task::JoinError;
 
-/// A catalog is not served, or not any more.
+/// A catalog cannot be served, or the server ended.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum ServeError {
-    /// The address for profiles is none.
+    /// The address for profiles is invalid.
     #[error("could not start pprof endpoint: {0}")]
     Profiles(AddressError),
-    /// A cache is asked for that has no folder.
+    /// Cache integrity is required without a cache folder.
     #[error("--cache-dir must be specified with --cache-enforce-integrity")]
     NoCacheDir,
-    /// The cache folder does not do.
+    /// The cache folder is unusable.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// The cache folder keeps no digest.
+    /// The cache folder has no digest.
     #[error("integrity check failed: {0}")]
     Integrity(CacheError),
-    /// The catalog is none that upstream would serve.
-    #[error("{said}")]
+    /// Upstream would not serve the catalog.
+    #[error("{message}")]
     Refused {
-        /// What upstream says to it.
-        said: String,
+        /// Upstream's text.
+        message: String,
     },
-    /// The process cannot read the catalog.
+    /// The catalog is not readable.
     #[error("{reason}")]
     Unread {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The system tells of no signals.
+    /// Signal handlers cannot be installed.
     #[error("{}", go::reason(.0))]
     Signals(io::Error),
-    /// Nobody can listen on the port.
+    /// The server cannot listen on the port.
     #[error("failed to listen: {0}")]
     Listen(AddressError),
-    /// The server ended by itself.
+    /// The server ended unexpectedly.
     #[error("serving ended unexpectedly{}", ending(.0.as_ref()))]
     Ended(Option<JoinError>),
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] PathError),
-    /// The database is no file.
+    /// The database is not a regular file.
     #[error("{file} is not a regular file")]
     NoFile {
         /// Its path.
         file: String,
     },
-    /// The database is none.
+    /// The file is not a valid database.
     #[error(transparent)]
     Database(#[from] database::ReadError),
-    /// The database holds no sound catalog.
+    /// The database has no valid catalog.
     #[error("{}", .0.upstream())]
     Catalog(LoadError),
-    /// The time to serve is none.
+    /// The timeout is invalid.
     #[error("strconv.ParseUint: parsing {}: {fault}", go::quote(text))]
     Timeout {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// The error.
         fault: &'static str,
     },
 }

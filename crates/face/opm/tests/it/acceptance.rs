@@ -1,4 +1,4 @@
-//! Acceptance tests of the specification: what a bundle is, and a catalog that is made of others.
+//! Acceptance tests of the specification: bundles, and composite catalogs.
 
 use crate::opm_folder::OpmFolder as _;
 use mainstay_catalog::{Catalog, LoadOptions};
@@ -41,13 +41,13 @@ const DEPENDENCIES: &str = "dependencies:
 - {type: olm.gvk, value: {group: etcd.database.coreos.com, kind: EtcdCluster, version: v1beta2}}
 ";
 
-/// A ClusterServiceVersion that owns the definition.
+/// A ClusterServiceVersion that owns the CustomResourceDefinition.
 fn csv() -> String {
     CSV.replace("kiwi.v1.0.0", "etcdoperator.v1.0.0")
         + "  customresourcedefinitions:\n    owned:\n    - {name: etcdclusters.etcd.database.coreos.com, version: v1beta2, kind: EtcdCluster, description: A cluster}\n"
 }
 
-/// The folder of the specification, as it is published.
+/// The bundle folder of the specification.
 fn etcd() -> TestFolder {
     let map = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: etcd}}\n");
     TestFolder::new()
@@ -59,7 +59,7 @@ fn etcd() -> TestFolder {
         .file("etcd/metadata/dependencies.yaml", DEPENDENCIES)
 }
 
-/// The properties of a type.
+/// The values of the properties of a type.
 fn properties(blob: &Value, kind: &str) -> Vec<Value> {
     let all = blob["properties"].as_array().unwrap().iter();
     all.filter(|property| property["type"] == kind)
@@ -71,19 +71,19 @@ fn properties(blob: &Value, kind: &str) -> Vec<Value> {
 #[test]
 fn a_folder_of_manifests_and_metadata_is_one_bundle() {
     let place = etcd();
-    let answer = place.opm("render etcd -o json");
-    // One document: anything behind it would be an error.
-    let blob = answer.json();
+    let output = place.opm("render etcd -o json");
+    // One document: more text would be an error.
+    let blob = output.json();
     assert_eq!([&blob["schema"], &blob["name"]], ["olm.bundle", "etcdoperator.v1.0.0"]);
     assert_eq!(properties(&blob, "olm.bundle.object").len(), 4);
-    let answer = place.bundle("validate etcd -o json");
-    let found: Value = serde_json::from_str(&answer.out).unwrap();
-    assert_eq!(found["errors"], 0, "{answer:?}");
+    let output = place.bundle("validate etcd -o json");
+    let found: Value = serde_json::from_str(&output.out).unwrap();
+    assert_eq!(found["errors"], 0, "{output:?}");
     assert_eq!(place.bundle("build etcd oci:out -o json").json()["platforms"][0], "linux/amd64");
 }
 
 #[test]
-fn a_version_that_cannot_be_read_is_told_with_its_place() {
+fn an_unreadable_csv_is_a_finding_with_file_and_line() {
     let name = "etcd/manifests/etcdoperator.clusterserviceversion.yaml";
     let tab = csv().replacen("  displayName", "\tdisplayName", 1);
     let line = tab.lines().position(|line| line.starts_with('\t')).unwrap() + 1;
@@ -93,17 +93,17 @@ fn a_version_that_cannot_be_read_is_told_with_its_place() {
     ] {
         let judged = etcd().file(name, text).bundle("validate etcd");
         assert_eq!(judged.code, 1, "{judged:?}");
-        let told = judged.out.lines().find(|line| line.starts_with(&place));
-        assert!(told.is_some_and(|line| line.contains(why)), "{judged:?}");
+        let finding = judged.out.lines().find(|line| line.starts_with(&place));
+        assert!(finding.is_some_and(|line| line.contains(why)), "{judged:?}");
         assert!(judged.out.contains("no ClusterServiceVersion that can be read"), "{judged:?}");
-        // What the annotations should say follows from what cannot be read.
+        // The expected annotations depend on the unreadable file.
         assert!(!judged.out.contains("mediatype"), "{judged:?}");
     }
 }
 
-/// AT-BND-02, AT-BND-03, AT-BND-04: where a bundle is taken in, it is held to what a bundle is.
+/// AT-BND-02, AT-BND-03, AT-BND-04: validate and build refuse an invalid bundle.
 #[test]
-fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is_refused() {
+fn a_bundle_without_channels_or_one_csv_or_an_owned_crd_is_refused() {
     let no_channels = SIX_LINES.lines().filter(|line| !line.contains("channel"));
     let no_channels = no_channels.collect::<Vec<_>>().join("\n");
     let second = csv().replace("etcdoperator.v1.0.0", "etcdoperator.v2.0.0");
@@ -141,7 +141,7 @@ fn without_channels_with_no_or_two_versions_or_without_an_owned_definition_it_is
 
 /// AT-BND-05.
 #[test]
-fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
+fn annotations_have_the_format_and_the_package_of_a_bundle() {
     let place = etcd();
     let labels = &place.bundle("build etcd oci:out -o json").json()["labels"];
     let label =
@@ -159,7 +159,7 @@ fn six_lines_say_what_a_bundle_is_and_where_it_belongs() {
 
 /// AT-BND-06.
 #[test]
-fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
+fn the_annotations_file_takes_precedence_over_labels_of_the_image() {
     let place = TestFolder::new();
     let registry = LoopbackRegistry::open(place.path());
     let mut files = LayerFiles::default();
@@ -181,7 +181,7 @@ fn the_annotations_file_counts_where_labels_of_the_image_say_something_else() {
 }
 
 #[test]
-fn validate_reaches_a_registry_without_tls_only_with_a_flag_that_says_so() {
+fn validate_uses_a_registry_without_tls_only_with_a_flag() {
     let place = TestFolder::new();
     let registry = LoopbackRegistry::open(place.path());
     let mut files = LayerFiles::default();
@@ -196,16 +196,16 @@ fn validate_reaches_a_registry_without_tls_only_with_a_flag_that_says_so() {
     let validate =
         |flags: &str| place.opm_pulling(&format!("alpha bundle validate -t {name} -b none{flags}"));
     for flags in [" --use-http", " --skip-tls-verify"] {
-        let answer = validate(flags);
-        assert_eq!(answer.code, 0, "{flags}: {answer:?}");
-        assert!(answer.err.contains("validation tests have been completed successfully"));
+        let output = validate(flags);
+        assert_eq!(output.code, 0, "{flags}: {output:?}");
+        assert!(output.err.contains("validation tests have been completed successfully"));
     }
     let refused = validate("");
     assert_eq!(refused.code, 1, "{refused:?}");
     let both = validate(" --use-http --skip-tls-verify");
     assert_eq!(both.code, 1, "{both:?}");
     assert!(both.err.contains("--use-http and --skip-tls-verify cannot both be true"), "{both:?}");
-    // Container tools pull by themselves: podman is told, of docker nothing can be asked.
+    // Container tools pull by themselves: podman gets a flag, docker has none.
     let pull = |tool: &str| {
         place.opm_pulling(&format!("alpha bundle validate -t {name} -b {tool} --use-http")).err
     };
@@ -218,9 +218,9 @@ fn validate_reaches_a_registry_without_tls_only_with_a_flag_that_says_so() {
 
 /// AT-BND-07.
 #[test]
-fn both_dependencies_are_read_and_both_are_needed() {
+fn both_dependencies_are_rendered_and_both_are_required() {
     let place = etcd().file(
-        // What is provided is not required from others.
+        // A provided API is not required.
         "etcd/manifests/etcdoperator.clusterserviceversion.yaml",
         CSV.replace("kiwi.v1.0.0", "test-operator.v1.0.0"),
     );
@@ -294,9 +294,9 @@ fn both_dependencies_are_read_and_both_are_needed() {
     }
 }
 
-/// AT-33: the steps of the script, with what it reads from its configuration.
+/// AT-33: the steps of the script, with its configuration.
 #[test]
-fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
+fn a_composite_catalog_has_a_folder_for_each_of_its_catalogs() {
     let place = TestFolder::new();
     let registry = LoopbackRegistry::open(place.path());
     let domain = &registry.domain;
@@ -338,6 +338,6 @@ fn a_composite_catalog_has_a_folder_for_each_catalog_that_it_is_made_of() {
         let served = fs::read_to_string(place.path().join("files/configs").join(&file)).unwrap();
         assert!(ours == served && ours.contains(&format!("name: {part}")), "{ours}");
     }
-    let listed = place.catalog("list packages files/configs -o json").json();
-    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    let packages = place.catalog("list packages files/configs -o json").json();
+    assert_eq!(packages.as_array().map(Vec::len), Some(2), "{packages}");
 }

@@ -1,4 +1,4 @@
-//! Examples of `mainstay opm` in the help of `mainstay`: the parser of `opm` reads each of them.
+//! Examples of `mainstay opm` in the help of `mainstay`: `opm` can parse each of them.
 
 use clap::{Command, CommandFactory};
 use mainstay_cli::args::Arguments;
@@ -11,7 +11,7 @@ fn helps(mut command: Command) -> Vec<String> {
 }
 
 #[test]
-fn every_example_of_opm_is_read_without_an_error() {
+fn every_example_of_opm_parses_without_an_error() {
     let helps = helps(Arguments::command());
     let lines = helps.iter().flat_map(|help| help.lines());
     let examples: Vec<&str> =

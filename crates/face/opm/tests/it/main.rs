@@ -1,11 +1,11 @@
-//! `opm` as scripts meet it: arguments in, text and exit code out; and beside it the commands of
-//! `mainstay` that work on the same catalogs and bundles.
+//! Tests of `opm` as scripts use it, by arguments, output and exit code, together with the commands of
+//! `mainstay` for the same catalogs and bundles.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
 
 mod acceptance;
 mod fbc;
 mod help;
 mod opm_folder;
 mod sdk;
-mod unwritten;
+mod write_errors;

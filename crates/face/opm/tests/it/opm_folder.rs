@@ -1,20 +1,20 @@
-//! `opm` in folders of tests, beside the commands of `mainstay`.
+//! Runs `opm` and the commands of `mainstay` in test folders.
 
 use mainstay_clitest::{ACCEPT_ANYTHING, CommandOutput, SOUND_CATALOG, TestFolder, block_on};
 use mainstay_clock::Clock;
 use std::fs;
 
-/// `opm` in a folder of tests.
+/// Runs `opm` in a test folder.
 pub(crate) trait OpmFolder {
-    /// `opm …`; the arguments are separated by blanks.
+    /// Runs `opm`; blanks separate the arguments.
     fn opm(&self, arguments: &str) -> CommandOutput;
 
-    /// `opm …` with a policy that accepts every image.
+    /// Runs `opm` with an image policy that accepts every image.
     fn opm_pulling(&self, arguments: &str) -> CommandOutput;
 
-    /// The verdicts of both command lines on the catalog in the folder `c`: the exit code of
-    /// `opm validate`, and the rules that `mainstay catalog validate` finds broken.
-    fn verdicts(&self) -> (u8, Vec<String>);
+    /// Validates the catalog in the folder `c` with both programs: returns the exit code of
+    /// `opm validate`, and the rules of the findings of `mainstay catalog validate`.
+    fn validate_with_both(&self) -> (u8, Vec<String>);
 }
 
 impl OpmFolder for TestFolder {
@@ -32,13 +32,13 @@ impl OpmFolder for TestFolder {
         })
     }
 
-    fn verdicts(&self) -> (u8, Vec<String>) {
-        let answer = self.catalog("validate c -o json");
-        let found: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
-        let problems = found["problems"].as_array().unwrap();
+    fn validate_with_both(&self) -> (u8, Vec<String>) {
+        let output = self.catalog("validate c -o json");
+        let result: serde_json::Value = serde_json::from_str(&output.out).unwrap();
+        let problems = result["problems"].as_array().unwrap();
         let rules: Vec<String> =
             problems.iter().map(|problem| problem["rule"].as_str().unwrap().to_owned()).collect();
-        assert_eq!(answer.code, u8::from(found["passed"] == false), "{answer:?}");
+        assert_eq!(output.code, u8::from(result["passed"] == false), "{output:?}");
         (self.opm("validate c").code, rules)
     }
 }
@@ -52,7 +52,7 @@ fn run(
     let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     let code = block_on(mainstay_opm::run(
         &arguments,
-        &mut mainstay_opm::Io {
+        &mut mainstay_opm::CommandIo {
             stdin: &mut std::io::empty(),
             stdout: &mut out,
             stderr: &mut err,
@@ -66,7 +66,7 @@ fn run(
     CommandOutput::of(code, out, err)
 }
 
-/// The sound catalog with documents added.
+/// The valid catalog with additional documents.
 pub(crate) fn with_added(documents: &str) -> TestFolder {
     TestFolder::with(&format!("{SOUND_CATALOG}---\n{documents}"))
 }

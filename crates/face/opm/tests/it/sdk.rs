@@ -1,8 +1,8 @@
-//! `operator-sdk bundle validate` beside recorded answers of operator-sdk 1.42.
+//! `operator-sdk bundle validate` compared with recorded answers of operator-sdk 1.42.
 
 use mainstay_clitest::block_on;
 use mainstay_clock::Clock;
-use mainstay_opm::{Io, sdk};
+use mainstay_opm::{CommandIo, sdk};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -12,19 +12,23 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What a command line did.
-struct Done {
+/// The output of a command line.
+struct SdkOutput {
     exit: u8,
     stdout: String,
     stderr: String,
 }
 
-fn run(folder: &Path, arguments: &[&str], environment: &dyn Fn(&str) -> Option<String>) -> Done {
+fn run(
+    folder: &Path,
+    arguments: &[&str],
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> SdkOutput {
     let words = ["bundle", "validate"].iter().chain(arguments).map(|word| (*word).to_owned());
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let exit = block_on(sdk::run(
         &words.collect::<Vec<_>>(),
-        &mut Io {
+        &mut CommandIo {
             stdin: &mut std::io::empty(),
             stdout: &mut stdout,
             stderr: &mut stderr,
@@ -36,11 +40,11 @@ fn run(folder: &Path, arguments: &[&str], environment: &dyn Fn(&str) -> Option<S
         },
     ));
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Done { exit, stdout: text(stdout), stderr: text(stderr) }
+    SdkOutput { exit, stdout: text(stdout), stderr: text(stderr) }
 }
 
-/// A folder with a docker and a podman that know some images; one that is `null` they do not know.
-fn tools(images: &Map<String, Value>, otherwise: &str) -> TempDir {
+/// A folder with a fake docker and podman that know some images; a `null` image is unknown.
+fn fake_tools(images: &Map<String, Value>, otherwise: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for tool in ["docker", "podman"] {
         let mut script = "#!/bin/sh\nimage=$2\n[ \"$1\" = manifest ] && image=$3\n".to_owned();
@@ -58,9 +62,8 @@ fn tools(images: &Map<String, Value>, otherwise: &str) -> TempDir {
     folder
 }
 
-/// A text that does not depend on the compressor or on the order of what upstream says in random
-/// order.
-fn loose(text: &str) -> String {
+/// Normalizes a text: without compressed sizes, and without the random order of upstream.
+fn normalize(text: &str) -> String {
     let size = Regex::new(r"size=~[^,]* ,").unwrap();
     let text = size.replace_all(text, "size=~ ,").into_owned();
     let random =
@@ -73,50 +76,58 @@ fn loose(text: &str) -> String {
     letters.into_iter().collect()
 }
 
-/// Lines of the log, without times, and in an order of their own.
-fn lines(text: &str) -> Vec<String> {
+/// The sorted lines of a log, without times.
+fn log_lines(text: &str) -> Vec<String> {
     let time = Regex::new(r#"time="[^"]*""#).unwrap();
     let text = time.replace_all(text, "time=\"{time}\"");
-    // What follows a usage is in our own words.
+    // The usage texts are our own.
     let text = text.split("\nUsage:").next().unwrap_or_default();
-    let mut lines: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(loose).collect();
+    let mut lines: Vec<String> =
+        text.lines().filter(|line| !line.is_empty()).map(normalize).collect();
     lines.sort();
     lines
 }
 
-/// Findings as a set.
+/// The sorted findings.
 fn outputs(result: &Value) -> (bool, Vec<(String, String)>) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut all: Vec<(String, String)> = result["outputs"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(|output| (text(&output["type"]), loose(&text(&output["message"]))))
+        .map(|output| (text(&output["type"]), normalize(&text(&output["message"]))))
         .collect();
     all.sort();
     (result["passed"] == true, all)
 }
 
-/// What is different from what is recorded.
-fn differs(recorded: &Value, done: &Done, shown: &dyn Fn(&str) -> String) -> Option<String> {
+/// The difference to the recorded answer, if there is one.
+fn difference(
+    recorded: &Value,
+    output: &SdkOutput,
+    with_placeholders: &dyn Fn(&str) -> String,
+) -> Option<String> {
     if let Some(variants) = recorded["variants"].as_array() {
-        let mut found = variants.iter().map(|variant| differs(variant, done, shown));
-        return found.find(Option::is_none).unwrap_or_else(|| differs(&variants[0], done, shown));
+        let mut found =
+            variants.iter().map(|variant| difference(variant, output, with_placeholders));
+        return found
+            .find(Option::is_none)
+            .unwrap_or_else(|| difference(&variants[0], output, with_placeholders));
     }
-    if recorded["exit"] != done.exit {
+    if recorded["exit"] != output.exit {
         return Some(format!(
             "exit {} instead of {}: {}",
-            done.exit, recorded["exit"], done.stderr
+            output.exit, recorded["exit"], output.stderr
         ));
     }
-    let (stdout, stderr) = (shown(&done.stdout), shown(&done.stderr));
+    let (stdout, stderr) = (with_placeholders(&output.stdout), with_placeholders(&output.stderr));
     if let Some(result) = recorded.get("result") {
         let ours: Value = match serde_json::from_str(&stdout) {
             Ok(ours) => ours,
             Err(error) => return Some(format!("{error}: {stdout}")),
         };
-        let (ours, wanted) = (outputs(&ours), outputs(result));
-        if ours != wanted {
+        let (ours, expected) = (outputs(&ours), outputs(result));
+        if ours != expected {
             let only = |one: &[(String, String)], other: &[(String, String)]| {
                 one.iter()
                     .filter(|line| !other.contains(line))
@@ -126,34 +137,34 @@ fn differs(recorded: &Value, done: &Done, shown: &dyn Fn(&str) -> String) -> Opt
             return Some(format!(
                 "passed {} {}, {} {} findings, ours only {:#?}, recorded only {:#?}",
                 ours.0,
-                wanted.0,
+                expected.0,
                 ours.1.len(),
-                wanted.1.len(),
-                only(&ours.1, &wanted.1),
-                only(&wanted.1, &ours.1)
+                expected.1.len(),
+                only(&ours.1, &expected.1),
+                only(&expected.1, &ours.1)
             ));
         }
     } else {
-        let wanted = recorded["stdout"].as_str().unwrap_or_default();
-        if lines(&stdout) != lines(wanted) {
-            return Some(format!("prints {stdout:?} instead of {wanted:?}"));
+        let expected = recorded["stdout"].as_str().unwrap_or_default();
+        if log_lines(&stdout) != log_lines(expected) {
+            return Some(format!("prints {stdout:?} instead of {expected:?}"));
         }
     }
-    let wanted = recorded["stderr"].as_str().unwrap_or_default();
-    (lines(&stderr) != lines(wanted) && recorded.get("result").is_none())
-        .then(|| format!("says {stderr:?} instead of {wanted:?}"))
+    let expected = recorded["stderr"].as_str().unwrap_or_default();
+    (log_lines(&stderr) != log_lines(expected) && recorded.get("result").is_none())
+        .then(|| format!("says {stderr:?} instead of {expected:?}"))
 }
 
-/// Counts agreements; what differs must be listed in `sdk-differences.txt`, and nothing else.
+/// Counts equal answers. Exactly the differing ones must be listed in `sdk-differences.txt`.
 #[derive(Default)]
-struct Score {
+struct Comparison {
     answers: usize,
     agree: usize,
     differing: BTreeMap<String, String>,
 }
 
-impl Score {
-    fn judge(
+impl Comparison {
+    fn compare(
         &mut self,
         name: &str,
         recorded: &Value,
@@ -172,10 +183,11 @@ impl Score {
             let own = variables.and_then(|all| all.get(name)).and_then(Value::as_str);
             own.map(|text| text.replace("{case}", &root)).or_else(|| environment(name))
         };
-        let done = run(folder, &words, &variable);
-        let shown = |text: &str| text.replace(&bundle, "{bundle}").replace(&root, "{case}");
+        let output = run(folder, &words, &variable);
+        let with_placeholders =
+            |text: &str| text.replace(&bundle, "{bundle}").replace(&root, "{case}");
         self.answers += 1;
-        match differs(recorded, &done, &shown) {
+        match difference(recorded, &output, &with_placeholders) {
             None => self.agree += 1,
             Some(what) => {
                 self.differing.insert(name.to_owned(), format!("{name} {given:?}: {what}"));
@@ -183,8 +195,9 @@ impl Score {
         }
     }
 
-    /// `listed` says whether the differences of the list are among these answers.
-    fn settle(self, what: &str, listed: bool) {
+    /// Asserts that exactly the listed answers differ. `listed` says whether the list is about these
+    /// answers.
+    fn assert_differences(self, what: &str, listed: bool) {
         let listed: Vec<&str> = include_str!("sdk-differences.txt")
             .lines()
             .filter(|line| listed && !line.starts_with('#') && !line.is_empty())
@@ -199,13 +212,13 @@ impl Score {
 }
 
 #[test]
-fn written_bundles_are_judged_as_recorded() {
+fn written_bundles_have_the_recorded_findings() {
     let Some(data) =
         mainstay_testdata::unpack("answers/bundle-validate", "recorded answers of operator-sdk")
     else {
         return;
     };
-    let mut score = Score::default();
+    let mut comparison = Comparison::default();
     let mut cases: Vec<_> = fs::read_dir(data.path().join("bundle-validate/cases"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -217,19 +230,19 @@ fn written_bundles_are_judged_as_recorded() {
         let Some(answers) = json(&case.join("sdk.json")) else { continue };
         let images = json(&case.join("images.json"));
         let images = images.and_then(|images| images.as_object().cloned()).unwrap_or_default();
-        let tools = tools(&images, "TOOL: no such image: $image");
+        let tools = fake_tools(&images, "TOOL: no such image: $image");
         let path = tools.path().to_string_lossy().into_owned();
         let environment = |name: &str| (name == "PATH").then(|| path.clone());
         let name = case.file_name().unwrap().to_str().unwrap();
         for recorded in answers.as_array().unwrap() {
-            score.judge(name, recorded, &case, &environment);
+            comparison.compare(name, recorded, &case, &environment);
         }
     }
-    score.settle("recorded answers of operator-sdk about written bundles", true);
+    comparison.assert_differences("recorded answers of operator-sdk about written bundles", true);
 }
 
 #[test]
-fn published_bundles_are_judged_as_recorded() {
+fn published_bundles_have_the_recorded_findings() {
     let Some(data) =
         mainstay_testdata::unpack("answers/bundle-validate", "recorded answers of operator-sdk")
     else {
@@ -238,26 +251,27 @@ fn published_bundles_are_judged_as_recorded() {
     let Some(bundles) = mainstay_testdata::unpack("bundles-249", "published bundles") else {
         return;
     };
-    let mut score = Score::default();
+    let mut comparison = Comparison::default();
     for entry in fs::read_dir(data.path().join("bundle-validate/published/sdk")).unwrap() {
         let answers: Value =
             serde_json::from_slice(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
         let name = answers["bundle"].as_str().unwrap();
         let folder = bundles.path().join(name);
         for recorded in answers["answers"].as_array().unwrap() {
-            // The folder itself is what `{bundle}` names.
+            // `{bundle}` stands for the folder itself.
             let mut recorded = recorded.clone();
             for word in recorded["args"].as_array_mut().unwrap() {
                 *word = word.as_str().unwrap().replace("{bundle}", ".").into();
             }
-            score.judge(name, &recorded, &folder, &|_| None);
+            comparison.compare(name, &recorded, &folder, &|_| None);
         }
     }
-    score.settle("recorded answers of operator-sdk about published bundles", false);
+    comparison
+        .assert_differences("recorded answers of operator-sdk about published bundles", false);
 }
 
 #[test]
-fn its_command_line_is_as_recorded() {
+fn command_lines_have_the_recorded_output() {
     let Some(data) =
         mainstay_testdata::unpack("answers/bundle-validate", "recorded answers of operator-sdk")
     else {
@@ -266,29 +280,29 @@ fn its_command_line_is_as_recorded() {
     let root = data.path().join("bundle-validate");
     let recorded = fs::read(root.join("sdk-command-line.json")).unwrap();
     let recorded: Value = serde_json::from_slice(&recorded).unwrap();
-    let place = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let first = fs::read_dir(root.join("cases")).unwrap().map(|entry| entry.unwrap().path());
     let first = first.min().unwrap();
-    std::os::unix::fs::symlink(first.join("bundle"), place.path().join("bundle")).unwrap();
+    std::os::unix::fs::symlink(first.join("bundle"), folder.path().join("bundle")).unwrap();
     for (name, text) in recorded["scripts"].as_object().unwrap() {
-        let path = place.path().join(name);
+        let path = folder.path().join(name);
         fs::write(&path, format!("#!/bin/sh\n{}\n", text.as_str().unwrap())).unwrap();
         let mode = if name == "notexec.sh" { 0o644 } else { 0o755 };
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
-    let said = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
-    let tools = tools(&Map::new(), said);
+    let message = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
+    let tools = fake_tools(&Map::new(), message);
     let path = tools.path().to_string_lossy().into_owned();
     let environment = |name: &str| (name == "PATH").then(|| path.clone());
-    let mut score = Score::default();
+    let mut comparison = Comparison::default();
     for (at, answer) in recorded["answers"].as_array().unwrap().iter().enumerate() {
-        score.judge(&format!("command-line-{at}"), answer, place.path(), &environment);
+        comparison.compare(&format!("command-line-{at}"), answer, folder.path(), &environment);
     }
-    score.settle("recorded command lines of operator-sdk", false);
+    comparison.assert_differences("recorded command lines of operator-sdk", false);
 }
 
 #[test]
-fn only_its_own_name_is_meant() {
+fn only_the_name_operator_sdk_is_recognized() {
     for (name, meant) in [
         ("operator-sdk", true),
         ("/usr/bin/operator-sdk", true),
@@ -296,6 +310,6 @@ fn only_its_own_name_is_meant() {
         ("opm", false),
         ("operator-sdk-2", false),
     ] {
-        assert_eq!(sdk::is_name(name), meant, "{name}");
+        assert_eq!(sdk::is_program_name(name), meant, "{name}");
     }
 }

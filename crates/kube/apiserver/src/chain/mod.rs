@@ -104,7 +104,7 @@ impl ApiServer {
             Ok((identity, warnings)) => {
                 // This comes first, because connections of proven clients have reserved room.
                 if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
-                    peer.seat.prove(identity.client());
+                    peer.seat.mark_authenticated(identity.client());
                 }
                 (Ok(identity), warnings)
             }

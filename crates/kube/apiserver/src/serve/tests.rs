@@ -5,7 +5,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
-use mainstay_port::Client;
+use mainstay_port::ConnectionOwner;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -41,12 +41,12 @@ async fn start(limits: Limits) -> TestServer {
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
     let authn = pki.authenticator(Clock::system()).unwrap();
-    let service = tower::service_fn(move |request: Request<Received>| {
+    let service = tower::service_fn(move |request: Request<TrackedBody>| {
         let authn = authn.clone();
         async move {
             let peer = request.extensions().get::<Peer>().unwrap().clone();
             let body = if request.uri().path() == "/watch" {
-                peer.seat.prove(Client::Administrator);
+                peer.seat.mark_authenticated(ConnectionOwner::Administrator);
                 let lines =
                     futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("1\n")))]);
                 Either::Left(StreamBody::new(lines.chain(futures::stream::pending())))
@@ -56,7 +56,7 @@ async fn start(limits: Limits) -> TestServer {
                 if let Ok(proof) = &proof
                     && !proof.identity.is_anonymous()
                 {
-                    peer.seat.prove(proof.identity.client());
+                    peer.seat.mark_authenticated(proof.identity.client());
                 }
                 let user = proof
                     .map_or_else(|status| status.message, |proof| proof.identity.user().to_owned());
@@ -277,7 +277,7 @@ async fn a_connection_future_is_below_one_kibibyte() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
-    let service = tower::service_fn(|_: Request<Received>| async {
+    let service = tower::service_fn(|_: Request<TrackedBody>| async {
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
     });
     let pki = Pki::ephemeral(&Clock::system(), &[]).unwrap();
@@ -324,7 +324,7 @@ async fn connection_header(alpn: &str, path: &str, body: &[u8]) -> Option<String
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    let service = tower::service_fn(|request: Request<Received>| async {
+    let service = tower::service_fn(|request: Request<TrackedBody>| async {
         if request.uri().path() == "/read" {
             request.into_body().collect().await.unwrap();
         }

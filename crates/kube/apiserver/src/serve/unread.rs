@@ -4,7 +4,7 @@
 //! then it holds only its buffers; nothing further is produced. Unread single streams of HTTP/2 end
 //! after the same timeout ([`mainstay_port::Streams`]).
 
-use mainstay_port::Seat;
+use mainstay_port::ConnectionHandle;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -89,7 +89,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.seat.received(buffer.filled().len() - before);
+        self.seat.count_received(buffer.filled().len() - before);
         outcome
     }
 }

@@ -22,7 +22,7 @@ impl KeyFolder {
         if let Some(parent) = folder.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
         }
-        mainstay_files::claim_inner(folder).map_err(failed)?;
+        mainstay_files::claim_private_folder(folder).map_err(failed)?;
         Ok(Self(folder.to_owned()))
     }
 

@@ -8,7 +8,7 @@ use mainstay_gocompat::quote;
 pub enum ParseTextError {
     /// The text is no version.
     #[error(transparent)]
-    ParseVersion(#[from] mainstay_version::ParseError),
+    ParseVersion(#[from] mainstay_version::ParseVersionError),
     /// The text is no release.
     #[error(transparent)]
     ParseRelease(#[from] ParseReleaseError),

@@ -57,7 +57,7 @@ pub enum TypeError {
     ParseText(#[from] ParseTextError),
     /// A text is no quantity.
     #[error(transparent)]
-    ParseQuantity(#[from] mainstay_quantity::Malformed),
+    ParseQuantity(#[from] mainstay_quantity::ParseQuantityError),
     /// A text is no time.
     #[error(transparent)]
     ParseTime(UnmarshalError),

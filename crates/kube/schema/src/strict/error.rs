@@ -3,7 +3,7 @@
 use crate::builtin::ParseTextError;
 use mainstay_gocompat::Base64Error;
 use mainstay_object::FieldError;
-use mainstay_quantity::Malformed;
+use mainstay_quantity::ParseQuantityError;
 
 /// Bytes are not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

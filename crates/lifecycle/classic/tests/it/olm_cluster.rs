@@ -14,7 +14,7 @@ use mainstay_controller::{Monitors, Subsystem};
 use mainstay_exposition::Page;
 use mainstay_image::policy::SignaturePolicy;
 use mainstay_image::reference::ImageReference;
-use mainstay_image::registry::ClientSettings;
+use mainstay_image::registry::{ClientSettings, Proxies};
 use mainstay_image::store::ImageStore;
 use mainstay_images::{ImageSources, LocalName, ReadPolicy, UnreadablePolicy};
 use mainstay_object::{Object, Resource, known};

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use mainstay_cause::Place;
+use mainstay_cause::FileLocation;
 use mainstay_whatif::{
     CatalogOverrides, CatalogSnapshots, ChangeError, ChangeTargetError, ChangeTargets,
     ClusterState, FolderCache, FolderOverride, NamespaceWhatIf, PathSummary, SavedStateError,
@@ -72,7 +72,7 @@ status: {phase: Succeeded}
 
 fn state(text: &str) -> Result<ClusterState, SavedStateError> {
     let mut reader = SavedStateReader::default();
-    reader.read(&Place::file("state.yaml"), text)?;
+    reader.read(&FileLocation::file("state.yaml"), text)?;
     Ok(reader.finish())
 }
 

@@ -3,8 +3,8 @@
 use crate::library::args::{compare_opaque, exactly, opaque, str, wrap};
 use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
-use mainstay_version::{ParseError, Version, parse_strict};
+use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use mainstay_version::{ParseVersionError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;
 
@@ -123,8 +123,8 @@ fn version_number<'a>(args: &[Value<'a>], part: fn(&Version) -> u64) -> ValueRes
 enum VersionError {
     /// The text is invalid.
     #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// A short version has a pre-release or build part.
+    Parse(#[from] ParseVersionError),
+    /// It is short, and has more than numbers.
     #[error("short version cannot contain PreRelease/Build meta data")]
     Short,
 }

@@ -171,7 +171,7 @@ fn plain(scenario: &Scenario) -> Plain {
         let mut fits: Vec<EntryFields> =
             package.bundles.iter().map(|bundle| bundle.fields("p")).collect();
         fits.retain(|bundle| fits_in(scenario, package, bundle));
-        let parsed = |bundle: &EntryFields| VersionRelease::legacy(&bundle.version).unwrap();
+        let parsed = |bundle: &EntryFields| VersionRelease::parse_legacy(&bundle.version).unwrap();
         let best = fits.into_iter().max_by_key(|bundle| (!old(bundle), parsed(bundle)));
         actual.extend(best.map(|bundle| (source, bundle.clone(), old(&bundle))));
     }
@@ -219,14 +219,14 @@ fn fits_in(scenario: &Scenario, package: &Package, bundle: &EntryFields) -> bool
             .map(|entry| entry.fields("p"))
             .filter(|fields| fields.name == bundle.name)
     };
-    let version = VersionRelease::legacy(&bundle.version).unwrap();
+    let version = VersionRelease::parse_legacy(&bundle.version).unwrap();
     let in_range = request.version.is_empty()
-        || Constraint::parse(&request.version).unwrap().contains(version.version());
+        || VersionConstraint::parse(&request.version).unwrap().contains(version.version());
     let follows = match &scenario.installed {
         Some(installed) if request.policy != "SelfCertified" => {
             let at = parse_strict(&installed.version).unwrap();
             let holds = |range: &str| Range::parse(range).is_ok_and(|range| range.contains(&at));
-            version == VersionRelease::legacy(&installed.version).unwrap()
+            version == VersionRelease::parse_legacy(&installed.version).unwrap()
                 || entries().any(|entry| {
                     entry.replaces == installed.name
                         || entry.skips.contains(&installed.name)
@@ -329,8 +329,8 @@ proptest! {
                 at = follow[0].clone();
             }
             let last = at.strip_prefix("p.v").unwrap();
-            let range = Constraint::parse(&scenario.request.version).unwrap();
-            let last = VersionRelease::legacy(last).unwrap();
+            let range = VersionConstraint::parse(&scenario.request.version).unwrap();
+            let last = VersionRelease::parse_legacy(last).unwrap();
             prop_assert!(range.contains(last.version()), "{}", repair);
         }
     }

@@ -6,7 +6,7 @@ use mainstay_resolver::extension::{
     InputCatalogContent, InstalledExtension, PackageContent,
 };
 use mainstay_updates::Semantics;
-use mainstay_version::{Release, VersionRelease};
+use mainstay_version::{BundleRelease, VersionRelease};
 
 const CATALOGS: [&str; 2] = ["catalog-certified-v4.14", "catalog-community-v4.19"];
 
@@ -54,7 +54,7 @@ fn extension_updates_follow_the_update_graph() {
                 match next(&catalog, &package.name, &[], Some(&installed)) {
                     Ok(choice) => {
                         assert_eq!(choice.bundle, expected, "{} {}", package.name, bundle.name);
-                        let version = VersionRelease::legacy(&choice.version.to_string());
+                        let version = VersionRelease::parse_legacy(&choice.version.to_string());
                         assert_eq!(version.unwrap(), choice.version);
                         chosen += 1;
                     }
@@ -120,6 +120,6 @@ fn offer_has_the_properties_of_its_bundles() {
             ..ExtensionRequest::default()
         };
         let choice = extension::resolve(&request, None, &catalogs).unwrap();
-        assert_eq!(choice.version.release().map(Release::as_str), release);
+        assert_eq!(choice.version.release().map(BundleRelease::as_str), release);
     }
 }

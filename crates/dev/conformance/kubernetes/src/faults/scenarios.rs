@@ -151,7 +151,7 @@ impl<'a> ScenarioDetector<'a> {
             }
         }
         drop(baselined);
-        *reached |= mainstay_fault::was_met();
+        *reached |= mainstay_fault::was_reached();
         mainstay_fault::seed(None);
         found
     }

@@ -123,7 +123,7 @@ impl PackagesListener {
         let tls = server.certificate.server_config()?;
         let limits = Limits { connections: CONNECTIONS, ..Limits::default() };
         let server_clone = server.clone();
-        let service = service_fn(move |request: Request<Received>| {
+        let service = service_fn(move |request: Request<TrackedBody>| {
             let server = server_clone.clone();
             async move { Ok::<_, Infallible>(server.respond(request).await) }
         });
@@ -191,7 +191,7 @@ impl PackagesServer {
         *self.backend.lock() = None;
     }
 
-    async fn respond(&self, request: Request<Received>) -> Response<Body> {
+    async fn respond(&self, request: Request<TrackedBody>) -> Response<Body> {
         let (parts, _) = request.into_parts();
         let backend = self.backend.lock().clone();
         let path = parts.uri.path();
@@ -207,7 +207,7 @@ impl PackagesServer {
             let peer = parts.extensions.get::<Peer>();
             let identity = backend.identity(peer, &parts.headers, self.clock).await?;
             if let Some(peer) = peer.filter(|_| !identity.is_anonymous()) {
-                peer.seat.prove(identity.client());
+                peer.seat.mark_authenticated(identity.client());
             }
             let query = Query::parse(parts.uri.query()).ok();
             let resource = mainstay_http::path::parse_resource(path);

@@ -82,7 +82,7 @@ impl Registration {
                 () = term.cancelled() => break,
                 () = changed.notified() => {}
                 // Meanwhile the wall clock may be set, or the machine suspended.
-                () = tokio::time::sleep(mainstay_clock::wall_wait(wait)) => {}
+                () = tokio::time::sleep(mainstay_clock::recheck_delay(wait)) => {}
             }
         }
         match tokio::time::timeout(WITHDRAW_TIMEOUT, self.unregister()).await {

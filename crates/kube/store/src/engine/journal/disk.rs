@@ -51,7 +51,7 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::DirBuilder::new().recursive(true).mode(OWNER_FOLDER).create(parent)?;
     }
-    mainstay_files::claim_inner(folder)?;
+    mainstay_files::claim_private_folder(folder)?;
     for created in missing {
         if let Some(parent) = created.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
@@ -110,7 +110,7 @@ impl Disk for Folder {
 
     fn keep(&self, name: &str, folder: &str) -> io::Result<()> {
         let folder = self.path(folder);
-        mainstay_files::claim_inner(&folder)?;
+        mainstay_files::claim_private_folder(&folder)?;
         let (from, to) = (self.path(name), folder.join(name));
         // Some file systems have no hard links.
         fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;

@@ -2,7 +2,7 @@
 
 use super::names::LOCK;
 use crate::OpenError;
-use mainstay_files::Held;
+use mainstay_files::FileIdentity;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
-    held: Held,
+    held: FileIdentity,
 }
 
 impl Lock {
@@ -42,13 +42,13 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(io_error("write"))?;
-        let held = Held::new(&file, &path).map_err(io_error("read"))?;
+        let held = FileIdentity::new(&file, &path).map_err(io_error("read"))?;
         Ok(Self { file, held })
     }
 
     /// The lock file by its name, which exists for as long as the folder is the one that was
     /// opened.
-    pub(crate) const fn held(&self) -> &Held {
+    pub(crate) const fn held(&self) -> &FileIdentity {
         &self.held
     }
 }

@@ -1,36 +1,36 @@
-//! Whether a file that is held open is still the one of its name.
+//! File identity: whether an open file still has its name.
 
-use crate::open::unfollowed_stat;
+use crate::open::stat_without_following;
 use rustix::fs::StatVfsMountFlags;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that a process holds open for as long as it works in a folder, such as its lock.
+/// The identity of a file that a process keeps open while it uses a folder, such as a lock file.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct FileIdentity {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Held {
-    /// The file that was opened by a name.
+impl FileIdentity {
+    /// The identity of a file that was opened by `path`.
     pub fn new(file: &File, path: &Path) -> io::Result<Self> {
-        let found = rustix::fs::fstat(file)?;
-        Ok(Self { path: path.to_owned(), device: found.st_dev, inode: found.st_ino })
+        let stat = rustix::fs::fstat(file)?;
+        Ok(Self { path: path.to_owned(), device: stat.st_dev, inode: stat.st_ino })
     }
 
-    /// Whether the folder can still be worked in: the name leads to the same file, and the file system
-    /// can be written to. Two questions to the kernel, none to the disk.
+    /// Checks that the folder is still usable: the name leads to the same file, and the file system is
+    /// writable. Costs two system calls and no disk access.
     pub fn check(&self) -> io::Result<()> {
-        let found = match unfollowed_stat(&self.path) {
+        let stat = match stat_without_following(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed"));
             }
-            found => found?,
+            stat => stat?,
         };
-        if (found.st_dev, found.st_ino) != (self.device, self.inode) {
+        if (stat.st_dev, stat.st_ino) != (self.device, self.inode) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "another file has its name"));
         }
         let system = rustix::fs::statvfs(&self.path)?;
@@ -40,7 +40,7 @@ impl Held {
         Ok(())
     }
 
-    /// Its name.
+    /// The name of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

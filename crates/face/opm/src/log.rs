@@ -1,31 +1,36 @@
-//! The three styles in which upstream ends.
+//! Logs and failure messages in upstream's three styles.
 
-use super::call::{End, Io};
+use super::call::{CommandIo, Failure};
 use super::go;
 
-/// How much a line of the structured log matters.
+/// The level of a line of the structured log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// For who looks for a fault.
+    /// Details for debugging.
     Debug,
-    /// What happens.
+    /// Progress.
     Info,
-    /// What may be wrong.
+    /// A possible problem.
     Warning,
-    /// What is wrong.
+    /// A problem.
     Error,
-    /// Why the program ends.
+    /// The reason why the program ends.
     Fatal,
 }
 
-/// Writes a line of the structured log. The fields stand in the order of their names.
-pub(super) fn log(io: &mut Io<'_>, level: Level, message: &str, fields: &[(&str, &str)]) {
-    let text = text(io, level, message, fields);
-    io.complain(&text);
+/// Writes a line of the structured log, with the fields sorted by name.
+pub(super) fn write(io: &mut CommandIo<'_>, level: Level, message: &str, fields: &[(&str, &str)]) {
+    let text = format_entry(io, level, message, fields);
+    io.print_error(&text);
 }
 
 /// A line of the structured log.
-pub(super) fn text(io: &Io<'_>, level: Level, message: &str, fields: &[(&str, &str)]) -> String {
+pub(super) fn format_entry(
+    io: &CommandIo<'_>,
+    level: Level,
+    message: &str,
+    fields: &[(&str, &str)],
+) -> String {
     if io.terminal {
         coloured(level, message, fields, io.clock.elapsed().as_secs())
     } else {
@@ -33,23 +38,27 @@ pub(super) fn text(io: &Io<'_>, level: Level, message: &str, fields: &[(&str, &s
     }
 }
 
-/// Says what goes on, in the structured log.
-pub(super) fn info(io: &mut Io<'_>, message: &str) {
-    log(io, Level::Info, message, &[]);
+/// Logs progress in the structured log.
+pub(super) fn info(io: &mut CommandIo<'_>, message: &str) {
+    write(io, Level::Info, message, &[]);
 }
 
-/// Says why a run ends. `usage` is how the command is used.
-pub(super) fn end(io: &mut Io<'_>, end: &End, usage: impl FnOnce() -> String) {
-    let text = match end {
-        End::Fatal(message) => return log(io, Level::Fatal, message, &[]),
-        End::Log(message) => plain(message, &io.clock.now_rfc3339()),
-        End::Usage(message) => format!("Error: {message}\n{}\n", usage()),
-        End::Silent => return,
+/// Prints why a run failed. `usage` returns the usage of the command.
+pub(super) fn report_failure(
+    io: &mut CommandIo<'_>,
+    failure: &Failure,
+    usage: impl FnOnce() -> String,
+) {
+    let text = match failure {
+        Failure::Fatal(message) => return write(io, Level::Fatal, message, &[]),
+        Failure::Log(message) => plain(message, &io.clock.now_rfc3339()),
+        Failure::Usage(message) => format!("Error: {message}\n{}\n", usage()),
+        Failure::Silent => return,
     };
-    io.complain(&text);
+    io.print_error(&text);
 }
 
-/// The structured log for people: the level in its colour, seconds since the start, the message.
+/// The structured log on a terminal: the level in its colour, seconds since the start, the message.
 fn coloured(level: Level, message: &str, fields: &[(&str, &str)], seconds: u64) -> String {
     let (colour, name) = match level {
         Level::Debug => (37, "DEBU"),
@@ -66,7 +75,7 @@ fn coloured(level: Level, message: &str, fields: &[(&str, &str)], seconds: u64) 
     text + "\n"
 }
 
-/// The structured log for machines: one line of fields, quoted where they need it.
+/// The structured log elsewhere: one line of fields, quoted where necessary.
 fn line(level: Level, message: &str, fields: &[(&str, &str)], time: &str) -> String {
     let level = match level {
         Level::Debug => "debug",
@@ -104,8 +113,8 @@ fn plain(message: &str, time: &str) -> String {
             other => other,
         })
         .collect();
-    let end = if message.ends_with('\n') { "" } else { "\n" };
-    format!("{time} {message}{end}")
+    let newline = if message.ends_with('\n') { "" } else { "\n" };
+    format!("{time} {message}{newline}")
 }
 
 #[cfg(test)]
@@ -115,7 +124,7 @@ mod tests {
     const TIME: &str = "2026-01-02T15:04:05Z";
 
     #[test]
-    fn a_line_of_fields_is_quoted_only_where_it_must_be() {
+    fn a_field_is_quoted_only_where_necessary() {
         for (message, written) in [
             ("done", "done"),
             ("a-b.c/d@e^f+g_h", "a-b.c/d@e^f+g_h"),
@@ -130,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn people_read_a_level_and_seconds() {
+    fn a_terminal_gets_the_level_and_seconds() {
         let line = coloured(Level::Fatal, "no\n", &[], 7);
         assert_eq!(line, format!("\x1b[31mFATA\x1b[0m[0007] no{} \n", " ".repeat(42)));
     }
 
     #[test]
-    fn fields_stand_in_the_order_of_their_names() {
+    fn fields_are_sorted_by_name() {
         let fields = [("port", "50051"), ("configs", "a b")];
         assert_eq!(
             line(Level::Info, "serving registry", &fields, TIME),

@@ -1,32 +1,32 @@
-//! The one form in which the API writes a quantity.
+//! The canonical form of a quantity, as the API writes it.
 //!
-//! A number keeps its family of suffixes (decimal, binary, exponent) and is written with the
-//! largest suffix that leaves no fraction. Amounts of more than 38 digits stay as they were written.
+//! A quantity keeps its family of suffixes (decimal, binary, exponent) and gets the largest suffix
+//! without a fraction. Amounts of more than 38 digits keep their text.
 
 use crate::scan::{self, BINARY, DECIMAL, Family, Scanned};
-use crate::{Malformed, Quantity};
+use crate::{ParseQuantityError, Quantity};
 
-/// The form in which the API writes a quantity.
+/// The canonical form of a quantity.
 ///
 /// # Errors
 ///
 /// As [`Quantity::parse`].
-pub fn canonical(text: &str) -> Result<String, Malformed> {
+pub fn canonical(text: &str) -> Result<String, ParseQuantityError> {
     Quantity::parse(text)?;
     let scanned = scan::scan(text)?;
     let (family, shift, power) = scan::suffix(scanned.suffix)?;
     let Some((mantissa, exponent)) = amount(&scanned, shift, power) else {
         return Ok(text.to_owned());
     };
-    Ok(written(mantissa, exponent, family))
+    Ok(format(mantissa, exponent, family))
 }
 
-/// The form of an amount that is written with suffixes of a family.
-pub(crate) fn written(mut mantissa: i128, mut exponent: i32, family: Family) -> String {
+/// The canonical form of an amount, with the suffixes of a family.
+pub(crate) fn format(mut mantissa: i128, mut exponent: i32, family: Family) -> String {
     if mantissa == 0 {
         return "0".to_owned();
     }
-    // Nothing below a billionth: what is smaller is rounded away from zero.
+    // Fractions of a billionth are rounded away from zero.
     while exponent < -9 {
         let rest = mantissa % 10;
         mantissa /= 10;
@@ -37,11 +37,11 @@ pub(crate) fn written(mut mantissa: i128, mut exponent: i32, family: Family) -> 
         mantissa /= 10;
         exponent += 1;
     }
-    let binary = (family == Family::Binary).then(|| written_binary(mantissa, exponent)).flatten();
-    binary.unwrap_or_else(|| written_decimal(mantissa, exponent, family))
+    let binary = (family == Family::Binary).then(|| format_binary(mantissa, exponent)).flatten();
+    binary.unwrap_or_else(|| format_decimal(mantissa, exponent, family))
 }
 
-/// The amount as an integer and a power of ten; none when it does not fit.
+/// The amount as an integer and a power of ten; none if it does not fit.
 pub(crate) fn amount(scanned: &Scanned<'_>, shift: u32, power: i32) -> Option<(i128, i32)> {
     let mut mantissa: i128 = 0;
     for byte in scanned.integer.bytes().chain(scanned.fraction.bytes()) {
@@ -53,7 +53,7 @@ pub(crate) fn amount(scanned: &Scanned<'_>, shift: u32, power: i32) -> Option<(i
         .then_some((if scanned.negative { -mantissa } else { mantissa }, exponent))
 }
 
-fn written_decimal(mut mantissa: i128, mut exponent: i32, family: Family) -> String {
+fn format_decimal(mut mantissa: i128, mut exponent: i32, family: Family) -> String {
     while exponent.rem_euclid(3) != 0 {
         mantissa *= 10;
         exponent -= 1;
@@ -69,8 +69,8 @@ fn written_decimal(mut mantissa: i128, mut exponent: i32, family: Family) -> Str
     format!("{mantissa}{suffix}")
 }
 
-/// None for what binary suffixes are not used for: fractions and amounts below 1024.
-fn written_binary(mantissa: i128, exponent: i32) -> Option<String> {
+/// The form with a binary suffix; none for fractions and for amounts below 1024.
+fn format_binary(mantissa: i128, exponent: i32) -> Option<String> {
     let ten = 10_i128.checked_pow(u32::try_from(exponent).ok()?)?;
     let mut amount = mantissa.checked_mul(ten)?;
     if amount.abs() < 1024 {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_canonical_form_has_no_fraction_and_the_largest_suffix() {
-        for (given, wanted) in [
+        for (text, expected) in [
             ("1000m", "1"),
             ("0.5", "500m"),
             ("1", "1"),
@@ -114,13 +114,13 @@ mod tests {
             ("1024Ki", "1Mi"),
             ("1Ki", "1Ki"),
         ] {
-            assert_eq!(canonical(given).as_deref(), Ok(wanted), "{given}");
+            assert_eq!(canonical(text).as_deref(), Ok(expected), "{text}");
         }
     }
 
     #[test]
-    fn each_amount_has_one_form() {
-        for (written, form) in [
+    fn equal_amounts_of_a_family_have_one_form() {
+        for (text, form) in [
             ("0", "0"),
             ("0Gi", "0"),
             ("0.5", "500m"),
@@ -148,29 +148,29 @@ mod tests {
             ("999.1n", "1u"),
             ("100000000000000000000E", "100000000000000000000E"),
         ] {
-            assert_eq!(canonical(written).as_deref(), Ok(form), "{written}");
+            assert_eq!(canonical(text).as_deref(), Ok(form), "{text}");
         }
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn invalid_quantities_fail_with_the_error_of_upstream() {
         for (text, why) in [
-            ("", Malformed::Format),
-            ("x", Malformed::Format),
-            ("1zz", Malformed::Format),
-            ("1.2.3", Malformed::Format),
-            ("1 Gi", Malformed::Format),
-            ("--1", Malformed::Suffix),
-            ("1e", Malformed::Suffix),
-            ("1mi", Malformed::Suffix),
-            ("e-10", Malformed::Number),
+            ("", ParseQuantityError::Format),
+            ("x", ParseQuantityError::Format),
+            ("1zz", ParseQuantityError::Format),
+            ("1.2.3", ParseQuantityError::Format),
+            ("1 Gi", ParseQuantityError::Format),
+            ("--1", ParseQuantityError::Suffix),
+            ("1e", ParseQuantityError::Suffix),
+            ("1mi", ParseQuantityError::Suffix),
+            ("e-10", ParseQuantityError::Number),
         ] {
             assert_eq!(canonical(text), Err(why), "{text}");
         }
     }
 
     #[test]
-    fn a_suffix_or_sign_without_a_number_is_zero_as_upstream() {
+    fn a_suffix_or_sign_without_a_number_is_zero_like_upstream() {
         for text in [".", "Gi", "-", "+", "00"] {
             assert_eq!(canonical(text).as_deref(), Ok("0"), "{text}");
         }
@@ -178,7 +178,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_form_of_a_form_is_itself(text in "[+-]?[0-9]{1,12}(\\.[0-9]{0,9})?(n|u|m||k|M|G|Ki|Mi|Gi|e[0-9])") {
+        fn the_canonical_form_is_stable(text in "[+-]?[0-9]{1,12}(\\.[0-9]{0,9})?(n|u|m||k|M|G|Ki|Mi|Gi|e[0-9])") {
             if let Ok(form) = canonical(&text) {
                 proptest::prop_assert_eq!(canonical(&form), Ok(form.clone()));
             }

@@ -1,28 +1,28 @@
-//! What there is to say of a bundle, in the two formats.
+//! Validation result, as text or as JSON.
 
-use super::super::call::Io;
-use super::super::voice::{self, Level};
-use mainstay_bundle::validate::{ManifestResult, to_older_messages};
+use super::super::call::CommandIo;
+use super::super::log::{self, Level};
+use mainstay_bundle::validate::{Findings, older_words};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use std::fmt::Write;
 
-/// All that was found, in order.
+/// All findings, in order.
 #[derive(Debug, Default)]
-pub(super) struct Outcome(Vec<(Level, String)>);
+pub(super) struct ValidationResult(Vec<(Level, String)>);
 
-impl Outcome {
-    /// Something that has to be corrected.
+impl ValidationResult {
+    /// Adds an error.
     pub(super) fn error(&mut self, message: String) {
         self.0.push((Level::Error, message));
     }
 
-    /// Something that should be.
+    /// Adds a warning.
     pub(super) fn warning(&mut self, message: String) {
         self.0.push((Level::Warning, message));
     }
 
-    /// What a validator says: warnings first.
-    pub(super) fn add(&mut self, found: &ManifestResult) {
+    /// Adds the findings of a validator, warnings first.
+    pub(super) fn add(&mut self, found: &Findings) {
         for warning in &found.warnings {
             self.warning(to_older_messages(&warning.text()));
         }
@@ -31,12 +31,12 @@ impl Outcome {
         }
     }
 
-    /// Whether nothing has to be corrected.
+    /// Whether there are no errors.
     pub(super) fn passed(&self) -> bool {
         self.0.iter().all(|(level, _)| *level != Level::Error)
     }
 
-    /// One object, with an indent of four.
+    /// The JSON object, with an indent of four.
     pub(super) fn json(&self) -> String {
         let mut text = format!("{{\n    \"passed\": {},\n    \"outputs\": ", self.passed());
         if self.0.is_empty() {
@@ -56,10 +56,10 @@ impl Outcome {
         text + "\n    ]\n}\n"
     }
 
-    /// A line of the structured log for each, on standard output.
-    pub(super) fn print(&self, io: &mut Io<'_>) {
+    /// Prints a line of the structured log for each finding, on standard output.
+    pub(super) fn print(&self, io: &mut CommandIo<'_>) {
         for (level, message) in &self.0 {
-            let line = voice::text(io, *level, message, &[]);
+            let line = log::format_entry(io, *level, message, &[]);
             io.print(&line);
         }
     }
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn json_has_an_indent_of_four() {
-        let mut outcome = Outcome::default();
-        assert_eq!(outcome.json(), "{\n    \"passed\": true,\n    \"outputs\": null\n}\n");
-        outcome.warning("a <b>".to_owned());
-        outcome.error("c".to_owned());
-        insta::assert_snapshot!(outcome.json(), @r#"
+        let mut result = ValidationResult::default();
+        assert_eq!(result.json(), "{\n    \"passed\": true,\n    \"outputs\": null\n}\n");
+        result.warning("a <b>".to_owned());
+        result.error("c".to_owned());
+        insta::assert_snapshot!(result.json(), @r#"
         {
             "passed": false,
             "outputs": [

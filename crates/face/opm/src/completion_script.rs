@@ -1,15 +1,15 @@
-//! `opm completion`: scripts that let a shell ask this program what may come next.
+//! `opm completion`: completion scripts for shells.
 
-use super::call::{Call, End};
-use super::command::{Action, Arguments, Command, Offer};
+use super::call::{Call, Failure};
+use super::command::{Action, ArgumentCompletion, Arguments, Command};
 use super::complete;
 use super::flags::Flag;
 
-/// The command with one below it for each shell.
+/// The command, with a sub-command for each shell.
 pub(super) fn command() -> Command {
     let children = vec![
         Command {
-            flags_in_use: false,
+            flags_in_usage: false,
             ..shell(
                 "bash",
                 "Completion for bash",
@@ -37,9 +37,9 @@ pub(super) fn command() -> Command {
         ),
     ];
     Command {
-        long: "Writes a script with which a shell completes commands and flags of opm.\n\
-               The help of each shell says what to do with it.",
-        offer: Offer::Nothing,
+        long: "Writes a completion script for the commands and flags of opm.\n\
+               The help of each shell explains how to load it.",
+        completion: ArgumentCompletion::Nothing,
         arguments: Arguments::None,
         children,
         ..Command::new("completion", "Write a completion script for a shell")
@@ -50,38 +50,41 @@ fn shell(
     name: &'static str,
     short: &'static str,
     long: &'static str,
-    run: fn(&mut Call<'_, '_>) -> Result<(), End>,
+    run: fn(&mut Call<'_, '_>) -> Result<(), Failure>,
 ) -> Command {
     Command {
         long,
         arguments: Arguments::None,
-        offer: Offer::Nothing,
-        flags: vec![Flag::switch("no-descriptions", "names only, without what they are for")],
+        completion: ArgumentCompletion::Nothing,
+        flags: vec![Flag::switch("no-descriptions", "names only, without descriptions")],
         action: Some(Action::Sync(run)),
         ..Command::new(name, short)
     }
 }
 
-fn bash(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn bash(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     write(call, include_str!("scripts/bash.sh"))
 }
 
-fn fish(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn fish(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     write(call, include_str!("scripts/fish.fish"))
 }
 
-fn powershell(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn powershell(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     write(call, include_str!("scripts/powershell.ps1"))
 }
 
-fn zsh(call: &mut Call<'_, '_>) -> Result<(), End> {
+fn zsh(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     write(call, include_str!("scripts/zsh.sh"))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an action")]
-fn write(call: &mut Call<'_, '_>, script: &str) -> Result<(), End> {
-    let request =
-        if call.flags.is_on("no-descriptions") { complete::BARE } else { complete::REQUEST };
+fn write(call: &mut Call<'_, '_>, script: &str) -> Result<(), Failure> {
+    let request = if call.flags.is_on("no-descriptions") {
+        complete::REQUEST_WITHOUT_DESCRIPTIONS
+    } else {
+        complete::REQUEST
+    };
     call.io.print(&script.replace("{request}", request));
     Ok(())
 }

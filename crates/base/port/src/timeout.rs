@@ -1,4 +1,4 @@
-//! A connection that is cut when nothing moves on it.
+//! Read and write timeouts of a connection.
 
 use std::{
     io,
@@ -11,36 +11,36 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A stream with deadlines: reading fails when nothing was read or written for a while, writing
-/// when nothing was taken.
-pub struct Guard<S> {
+/// A stream with timeouts: a read fails when no byte was read or written for `idle`, a write when no
+/// byte was accepted for `stall`.
+pub struct TimeoutStream<S> {
     stream: S,
-    idle: Watchdog,
-    stall: Watchdog,
+    idle: IdleTimer,
+    stall: IdleTimer,
 }
 
-impl<S> Guard<S> {
-    /// Guards a stream; `idle` bounds reading, `stall` writing.
+impl<S> TimeoutStream<S> {
+    /// Wraps a stream; `idle` limits reads, `stall` writes.
     pub fn new(stream: S, idle: Duration, stall: Duration) -> Self {
-        Self { stream, idle: Watchdog::new(idle), stall: Watchdog::new(stall) }
+        Self { stream, idle: IdleTimer::new(idle), stall: IdleTimer::new(stall) }
     }
 
-    /// What became of writing: whatever was taken is a sign of life.
-    fn wrote<T>(
+    /// Handles the result of a write; any progress resets both timers.
+    fn after_write<T>(
         &mut self,
         context: &mut Context<'_>,
         result: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if result.is_pending() {
-            return self.stall.bark(context).map(Err);
+            return self.stall.poll_expired(context).map(Err);
         }
-        self.stall.rest();
-        self.idle.rest();
+        self.stall.reset();
+        self.idle.reset();
         result
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,14 +49,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_read(context, buffer);
         if result.is_pending() {
-            return this.idle.bark(context).map(Err);
+            return this.idle.poll_expired(context).map(Err);
         }
-        this.idle.rest();
+        this.idle.reset();
         result
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -64,7 +64,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.wrote(context, result)
+        this.after_write(context, result)
     }
 
     fn poll_write_vectored(
@@ -74,7 +74,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_write_vectored(context, pieces);
-        this.wrote(context, result)
+        this.after_write(context, result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -90,29 +90,29 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guard<S> {
     }
 }
 
-/// A deadline that runs while somebody waits.
-struct Watchdog {
-    patience: Duration,
+/// A timeout that runs only while an operation is pending.
+struct IdleTimer {
+    timeout: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     running: bool,
 }
 
-impl Watchdog {
-    fn new(patience: Duration) -> Self {
-        Self { patience, timer: None, running: false }
+impl IdleTimer {
+    fn new(timeout: Duration) -> Self {
+        Self { timeout, timer: None, running: false }
     }
 
-    /// Something moved.
-    fn rest(&mut self) {
+    /// Stops the timer because of progress.
+    fn reset(&mut self) {
         self.running = false;
     }
 
-    /// Nothing moves; ready when that has been so for too long.
-    fn bark(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        let patience = self.patience;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
+    /// Starts the timer unless it runs; ready when it has expired.
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        let timeout = self.timeout;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
         if !self.running {
-            timer.set(sleep(patience));
+            timer.set(sleep(timeout));
             self.running = true;
         }
         timer.as_mut().poll(context).map(|()| {
@@ -130,14 +130,14 @@ mod tests {
     const STALL: Duration = Duration::from_secs(3);
 
     #[tokio::test(start_paused = true)]
-    async fn who_sends_nothing_is_cut() {
+    async fn a_read_times_out_when_the_client_sends_nothing() {
         let (_client, server) = duplex(64);
-        let error = Guard::new(server, IDLE, STALL).read_u8().await.unwrap_err();
+        let error = TimeoutStream::new(server, IDLE, STALL).read_u8().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_is_cut_and_who_takes_little_is_not() {
+    async fn a_write_times_out_when_the_client_reads_nothing_and_not_when_it_reads_little() {
         let (mut client, server) = duplex(64);
         let reader = tokio::spawn(async move {
             for _ in 0..4 {
@@ -147,15 +147,15 @@ mod tests {
             }
             client
         });
-        let mut guard = Guard::new(server, IDLE, STALL);
-        guard.write_all(&[1; 64 + 4 * 32]).await.unwrap();
+        let mut stream = TimeoutStream::new(server, IDLE, STALL);
+        stream.write_all(&[1; 64 + 4 * 32]).await.unwrap();
         let _client = reader.await.unwrap();
-        let error = guard.write_all(&[1]).await.unwrap_err();
+        let error = stream.write_all(&[1]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_counts_from_the_last_sign_of_life() {
+    async fn the_idle_timeout_counts_from_the_last_byte() {
         let (mut client, server) = duplex(64);
         let writer = tokio::spawn(async move {
             for _ in 0..4 {
@@ -164,9 +164,9 @@ mod tests {
             }
             client
         });
-        let mut guard = Guard::new(server, IDLE, STALL);
+        let mut stream = TimeoutStream::new(server, IDLE, STALL);
         for _ in 0..4 {
-            assert_eq!(guard.read_u8().await.unwrap(), 7);
+            assert_eq!(stream.read_u8().await.unwrap(), 7);
         }
         drop(writer.await.unwrap());
     }

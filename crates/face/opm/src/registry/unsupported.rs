@@ -1,41 +1,41 @@
-//! Commands that would write a database: their flags are judged as upstream does, and that is all.
+//! Unsupported commands, which would write a database: they check their flags as upstream does, and fail.
 
-use super::super::call::{Call, End};
+use super::super::call::{Call, Failure};
 use super::super::reference::{self, FlagConflict};
 
-/// What upstream looks at before it begins.
+/// A check of upstream before the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Whether flags about registries exclude each other.
+    /// Registry flags are not mutually exclusive.
     Security,
-    /// Whether there is a mode of that name.
+    /// The mode is known.
     Mode,
-    /// Whether more authorities make sense.
+    /// Additional certificate authorities are usable.
     Authority,
-    /// Whether the tools that pull and build go together.
+    /// The pull tool and the build tool are compatible.
     Tools,
-    /// Whether the one tool can build.
+    /// The container tool can build.
     Tool,
-    /// Whether packages are named by one flag only.
+    /// Only one flag names packages.
     Packages,
 }
 
-/// Flags of a command that would write a database do not go together.
+/// The flags of an unsupported command are incompatible.
 #[derive(Debug, thiserror::Error)]
 enum CheckError {
-    /// Flags about registries exclude each other.
+    /// Registry flags are mutually exclusive.
     #[error(transparent)]
     Security(#[from] FlagConflict),
-    /// There is no mode of a name.
+    /// The mode is unknown.
     #[error("Invalid channel update mode {mode} specified")]
     UnknownMode {
         /// The name.
         mode: String,
     },
-    /// More authorities are given, and any certificate is taken.
+    /// Additional authorities are given, and any certificate is accepted.
     #[error("--skip-tls-verify must be false when --ca-file is set")]
     AuthorityUnverified,
-    /// More authorities are given for a tool that has its own.
+    /// Additional authorities are given for a tool that has its own.
     #[error(
         "--ca-file cannot be set with --container-tool={tool}; certificates must be configured \
          specifically for {tool}"
@@ -44,41 +44,45 @@ enum CheckError {
         /// The tool.
         tool: &'static str,
     },
-    /// The tool that builds cannot.
+    /// The build tool cannot build.
     #[error("none is not a valid container-tool for index add")]
     NoBuildTool,
-    /// One tool is named, and a tool for each step.
+    /// Both one tool and a tool for each step are given.
     #[error("container-tool cannot be set alongside pull-tool or build-tool")]
     Tools,
-    /// The one tool cannot build.
+    /// The container tool cannot build.
     #[error("none is not a valid container-tool for index prune")]
     NoTool,
-    /// Packages are named by two flags.
+    /// Two flags name packages.
     #[error("cannot simultaneously set '-p' and '-o' flags, remove '-o'")]
     Packages,
 }
 
-/// Makes the checks in their order, and refuses with `instead`.
+/// Runs the checks in order, then fails with `instead`.
 ///
 /// # Errors
 /// Always.
-pub(super) fn refuse(call: &mut Call<'_, '_>, checks: &[Check], instead: &str) -> Result<(), End> {
+pub(super) fn fail_unsupported(
+    call: &mut Call<'_, '_>,
+    checks: &[Check],
+    instead: &str,
+) -> Result<(), Failure> {
     for check in checks {
-        check.make(call).map_err(End::usage)?;
+        check.run(call).map_err(Failure::usage)?;
     }
-    Err(End::Fatal(instead.to_owned()))
+    Err(Failure::Fatal(instead.to_owned()))
 }
 
 impl Check {
-    fn make(self, call: &Call<'_, '_>) -> Result<(), CheckError> {
+    fn run(self, call: &Call<'_, '_>) -> Result<(), CheckError> {
         let flags = &call.flags;
         let fail = |wrong: bool, error| if wrong { Err(error) } else { Ok(()) };
         match self {
-            Self::Security => Ok(reference::security(call).map(drop)?),
+            Self::Security => Ok(reference::registry_access(call).map(drop)?),
             Self::Mode => {
                 let mode = flags.text("mode");
-                let known = ["replaces", "semver", "semver-skippatch"];
-                if known.contains(&&*mode.to_lowercase()) {
+                let modes = ["replaces", "semver", "semver-skippatch"];
+                if modes.contains(&&*mode.to_lowercase()) {
                     return Ok(());
                 }
                 Err(CheckError::UnknownMode { mode: mode.to_owned() })

@@ -1,19 +1,19 @@
-//! What a test does to a clock: set it, and suspend its machine.
+//! Clock control for tests: set a clock, and suspend its machine.
 
 use jiff::{SignedDuration, Timestamp};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How far a clock was moved. Clocks are copied everywhere, so what moves one lies beside them.
+/// The offset of a clock. Clocks are copied everywhere, so their offset is shared.
 #[derive(Debug, Default)]
 pub(crate) struct Shift {
-    /// Of the wall clock, in nanoseconds: three centuries are enough.
+    /// The offset of the wall clock in nanoseconds: the range is three centuries.
     wall: AtomicI64,
-    /// How long the machine was suspended, in nanoseconds.
+    /// The time that the machine was suspended, in nanoseconds.
     suspended: AtomicU64,
 }
 
-/// A shift is itself and no other, whatever it is now.
+/// Two shifts are equal if they are the same one, whatever their values.
 impl PartialEq for Shift {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -35,11 +35,11 @@ impl Shift {
 
 /// Moves a clock that a test made ([`crate::Clock::adjustable`]), and with it all its copies.
 #[derive(Clone, Copy, Debug)]
-pub struct Hands(&'static Shift);
+pub struct ClockControl(&'static Shift);
 
-impl Hands {
+impl ClockControl {
     pub(crate) fn new() -> (Self, &'static Shift) {
-        // Some bytes for each clock of a test: a clock is copied freely, so nobody can free them.
+        // Leaks some bytes for each clock of a test, because clocks are copied freely.
         let shift: &'static Shift = Box::leak(Box::default());
         (Self(shift), shift)
     }
@@ -50,7 +50,7 @@ impl Hands {
         self.0.wall.fetch_add(nanos, Ordering::SeqCst);
     }
 
-    /// Suspends the machine: the wall clock goes on, and timers stand still.
+    /// Suspends the machine: the wall clock runs on, and timers stop.
     pub fn suspend(&self, length: Duration) {
         let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         self.0.suspended.fetch_add(nanos, Ordering::SeqCst);

@@ -1,8 +1,8 @@
-//! Bodies of requests that tell whether they were read to their end.
+//! Request bodies that record whether they were read to the end.
 //!
-//! An answer over HTTP/1.1 that is given before the whole request was read leaves bytes on the
-//! connection that are no next request. The connection has to end then, and the answer has to say
-//! so, or the client sends its next request into nothing. HTTP/2 resets the stream alone.
+//! An HTTP/1.1 response before the end of its request leaves bytes on the connection that are not the
+//! next request. The connection must close then, and the response must say so, or the client loses its
+//! next request. HTTP/2 resets only the stream.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header};
@@ -13,32 +13,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-/// The body of a request.
+/// A request body that records whether it was read to the end.
 #[derive(Debug)]
-pub struct Received {
+pub struct TrackedBody {
     body: Incoming,
-    /// None where nothing depends on it.
+    /// None for HTTP/2 and for empty bodies, where it does not matter.
     read: Option<Arc<AtomicBool>>,
 }
 
-/// Whether a request was read to its end; asked when its answer begins.
+/// Whether a request was read to its end; read when its response begins.
 #[derive(Clone, Debug)]
-pub struct ReadToEnd(Option<Arc<AtomicBool>>);
+pub struct ReadTracker(Option<Arc<AtomicBool>>);
 
-impl Received {
-    /// The same request, and who knows whether it was read.
-    pub fn watch(request: Request<Incoming>) -> (Request<Self>, ReadToEnd) {
+impl TrackedBody {
+    /// Wraps the body of a request; the tracker says later whether it was read.
+    pub fn track(request: Request<Incoming>) -> (Request<Self>, ReadTracker) {
         let has_rest = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
         let read = has_rest.then(Arc::<AtomicBool>::default);
-        let told = ReadToEnd(read.clone());
-        (request.map(|body| Self { body, read }), told)
+        let tracker = ReadTracker(read.clone());
+        (request.map(|body| Self { body, read }), tracker)
     }
 }
 
-impl ReadToEnd {
-    /// Says in the head of an answer that the connection ends with it, if the request was not read to
-    /// its end. An upgrade has no end of that kind.
-    pub fn announce(&self, status: StatusCode, headers: &mut HeaderMap) {
+impl ReadTracker {
+    /// Adds `Connection: close` to the head of a response if the request was not read to its end. An
+    /// upgraded connection stays open.
+    pub fn close_if_unread(&self, status: StatusCode, headers: &mut HeaderMap) {
         let unread = self.0.as_ref().is_some_and(|read| !read.load(Ordering::Acquire));
         if unread && status != StatusCode::SWITCHING_PROTOCOLS {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -46,7 +46,7 @@ impl ReadToEnd {
     }
 }
 
-impl Body for Received {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
