@@ -24,7 +24,7 @@
 //! * Take all file descriptors: the same order decides which connection ends then. A limit is never
 //!   larger than half of the files that the process may open.
 
-use mainstay_formats::destination::{is_loopback, neighbourhood};
+use mainstay_formats::destination::{is_loopback, peer_network};
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use std::cmp::Reverse;
@@ -263,7 +263,7 @@ impl ConnectionTable {
 
     /// Admits a newcomer, and ends the connection that must end for it.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> AdmittedConnection {
-        let (limit, network) = (self.limit, neighbourhood(peer));
+        let (limit, network) = (self.limit, peer_network(peer));
         let connection = Arc::new(Connection {
             shared: Arc::clone(self),
             peer: network,

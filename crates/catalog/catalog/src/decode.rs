@@ -105,7 +105,7 @@ pub enum BundleVersionError {
         /// The version.
         version: String,
         /// Why the version is invalid.
-        source: ParseError,
+        source: ParseVersionError,
     },
 }
 

@@ -105,7 +105,7 @@ pub(crate) enum ConvertError {
         /// The version.
         version: String,
         /// The reason.
-        source: mainstay_version::ParseError,
+        source: mainstay_version::ParseVersionError,
     },
 }
 

@@ -52,7 +52,8 @@ impl Graph {
         builder.default_channel = package.default_channel.clone();
         builder.deprecation.clone_from(&package.deprecation);
         for bundle in package.bundles() {
-            let own_release = bundle.release.as_deref().and_then(|text| Release::parse(text).ok());
+            let own_release =
+                bundle.release.as_deref().and_then(|text| BundleRelease::parse(text).ok());
             let node = GraphBundle {
                 name: bundle.name.clone(),
                 version: Some(bundle.version.clone()),

@@ -1,7 +1,7 @@
 //! Update graph data: the bundles, channels and channel entries of one package.
 
 use crate::chain::{ChannelEntry, ChannelOrderError};
-use mainstay_version::{IntervalSet, Release, Version};
+use mainstay_version::{BundleRelease, IntervalSet, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use crate::graph::GraphBundle;
 use crate::ranges::Versions;
 use crate::view::{Candidate, GraphView, InstalledBundle, Origin, Semantics, UpdateStep};
-use mainstay_version::{Release, Version};
+use mainstay_version::{BundleRelease, Version};
 use std::collections::HashMap;
 
 /// How many edges a search for all paths examines at most.

@@ -7,7 +7,7 @@ use crate::args::{
 use crate::cluster::ClusterArguments;
 use crate::defaults::DefaultCatalogs;
 pub use crate::serving::{PackagesAddresses, PodImages, TlsFiles};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_image::reference::ImageReference;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -12,7 +12,7 @@ use crate::sample;
 use crate::stop::StopSignals;
 use crate::subsystems::Selected;
 use crate::supervise::Startup;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_cli::args::{CatalogModeArgument, Profile};
 use mainstay_cli::config::{Data, Demo, OperatorNetwork, ServedFolder, runtime_folder};
 use mainstay_cli::defaults::DefaultCatalogs;

@@ -2,7 +2,7 @@
 
 use super::call::CommandIo;
 use super::log::{self, Level};
-use mainstay_catalog::Declared;
+use mainstay_catalog::CatalogDocuments;
 use mainstay_database::DatabaseError;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) enum ReadError {
 ///
 /// # Errors
 /// If the database or the catalog is invalid.
-pub(super) fn read(io: &mut CommandIo<'_>, path: &Path) -> Result<Declared, ReadError> {
+pub(super) fn read(io: &mut CommandIo<'_>, path: &Path) -> Result<CatalogDocuments, ReadError> {
     log::write(io, Level::Warning, DEPRECATED, &[]);
     if !path.is_file() {
         return Err(ReadError::NoFile);

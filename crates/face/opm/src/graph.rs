@@ -6,7 +6,7 @@ use super::flags::Flag;
 use super::pull::ImagePuller;
 use super::reference;
 use super::render::{AllowedReferences, Renderer};
-use mainstay_catalog::{DiagramError, DiagramOptions, Level, Rendition};
+use mainstay_catalog::{DiagramError, DiagramOptions, MigrationLevel, Rendition};
 
 /// The command.
 pub(super) fn command() -> Command {
@@ -39,7 +39,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     let access = reference::registry_access(call).map_err(Failure::log)?;
     let renderer = Renderer {
         template: None,
-        level: Level::None,
+        level: MigrationLevel::None,
         allowed: AllowedReferences::CATALOGS,
         images: ImagePuller::containers(access.containers()),
     };

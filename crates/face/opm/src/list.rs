@@ -41,7 +41,7 @@ pub(super) fn command() -> Command {
 }
 
 async fn packages(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    let catalog = load(call, Keep::Light).await?;
+    let catalog = load(call, KeptContent::Light).await?;
     let mut text = "NAME\tDISPLAY NAME\tDEFAULT CHANNEL\n".to_owned();
     for package in catalog.packages() {
         let title = title(package).map_err(Failure::fatal)?;
@@ -55,7 +55,7 @@ async fn packages(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 }
 
 /// The display name of a package, from the CSV at the head of its default channel.
-fn title(package: &Package) -> Result<String, ContentError> {
+fn title(package: &Package) -> Result<String, BlobError> {
     let bundle = package
         .channel(&package.default_channel)
         .and_then(|channel| package.bundle(&channel.head().name));
@@ -66,7 +66,7 @@ fn title(package: &Package) -> Result<String, ContentError> {
 }
 
 async fn channels(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    let catalog = load(call, Keep::Facts).await?;
+    let catalog = load(call, KeptContent::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tHEAD\n".to_owned();
     for package in select_packages(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -81,7 +81,7 @@ async fn channels(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 }
 
 async fn bundles(call: &mut Call<'_, '_>) -> Result<(), Failure> {
-    let catalog = load(call, Keep::Facts).await?;
+    let catalog = load(call, KeptContent::Facts).await?;
     let mut text = "PACKAGE\tCHANNEL\tBUNDLE\tREPLACES\tSKIPS\tSKIP RANGE\tIMAGE\n".to_owned();
     for package in select_packages(&catalog, call.argument(1))? {
         for channel in package.channels() {
@@ -120,7 +120,7 @@ fn select_packages<'a>(catalog: &'a Catalog, name: &str) -> Result<Vec<&'a Packa
 }
 
 /// Loads the catalog of the first argument.
-async fn load(call: &mut Call<'_, '_>, keep: Keep) -> Result<Arc<Catalog>, Failure> {
+async fn load(call: &mut Call<'_, '_>, keep: KeptContent) -> Result<Arc<Catalog>, Failure> {
     let access = reference::registry_access(call).map_err(Failure::fatal)?;
     let reference = &*call.argument(0).to_owned();
     let quoted = go::quote(reference);
@@ -167,14 +167,14 @@ fn load_database(
 /// paths in it.
 fn load_folder(
     folder: &Path,
-    keep: Keep,
+    keep: KeptContent,
     failed: &dyn Fn(&dyn fmt::Display) -> Failure,
     with_known_paths: &dyn Fn(String) -> String,
 ) -> Result<Arc<Catalog>, Failure> {
-    let source = Folder::new(folder);
+    let source = FolderSource::new(folder);
     let options = LoadOptions { keep, ..LoadOptions::default() };
     // Only errors while reading have the reference.
-    let declared = Declared::read(&source, &options)
+    let declared = CatalogDocuments::read(&source, &options)
         .map_err(|error| failed(&with_known_paths(error.upstream())))?;
     declared
         .check_in(&source, &options)

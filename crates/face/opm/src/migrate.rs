@@ -7,7 +7,7 @@ use super::flags::Flag;
 use super::pull::ImagePuller;
 use super::render::{self, AllowedReferences, Renderer};
 use super::{go, log};
-use mainstay_catalog::{Format, Rendition, WriteError};
+use mainstay_catalog::{CatalogFormat, Rendition, WriteError};
 use mainstay_image::registry::Security;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -136,7 +136,7 @@ fn write(
     io: &CommandIo<'_>,
     found: &Rendition,
     folder: &str,
-    format: Format,
+    format: CatalogFormat,
 ) -> Result<(), FolderError> {
     let file = match format {
         CatalogFormat::Json => "catalog.json",

@@ -206,7 +206,7 @@ impl ImagePuller {
     }
 
     /// The error text of a failed fetch.
-    fn message(&self, reference: &Reference, name: &str, error: &FetchError) -> String {
+    fn message(&self, reference: &ImageReference, name: &str, error: &FetchError) -> String {
         let source = format!("docker://{reference}");
         let containers = self.library == PullLibrary::Containers;
         let registry = match error {
@@ -265,7 +265,9 @@ impl PullSession {
                     || OpenError::NoPolicy { places: machine::policy_places(lookup) },
                 )?,
             ),
-            PullLibrary::Containerd(_) => (Rules::default(), Policy::accept_anything()),
+            PullLibrary::Containerd(_) => {
+                (MirrorRules::default(), SignaturePolicy::accept_anything())
+            }
         };
         let authorities = match library {
             PullLibrary::Containers => Vec::new(),

@@ -86,7 +86,7 @@ pub(super) enum NameError {
     NotCanonical,
     /// The name is not a reference.
     #[error(transparent)]
-    Parse(#[from] mainstay_image::reference::ReferenceError),
+    Parse(#[from] mainstay_image::reference::ImageReferenceError),
     /// The name has both a tag and a digest.
     #[error("Docker references with both a tag and digest are currently not supported")]
     TagAndDigest,
@@ -110,7 +110,7 @@ pub(super) enum NameError {
 ///
 /// # Errors
 /// If the name is invalid.
-pub(super) fn image(name: &str, library: &PullLibrary) -> Result<Reference, NameError> {
+pub(super) fn image(name: &str, library: &PullLibrary) -> Result<ImageReference, NameError> {
     if let Some(fault) = mainstay_catalog::reference_fault(name) {
         return Err(NameError::Format { name: name.to_owned(), fault });
     }
@@ -125,7 +125,7 @@ pub(super) fn image(name: &str, library: &PullLibrary) -> Result<Reference, Name
     if !in_full {
         return Err(NameError::NotCanonical);
     }
-    let reference = Reference::parse(name)?;
+    let reference = ImageReference::parse(name)?;
     match (reference.tag(), reference.digest(), library) {
         (Some(_), Some(_), PullLibrary::Containers) => Err(NameError::TagAndDigest),
         (None, None, PullLibrary::Containers) => {

@@ -96,7 +96,7 @@ async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If it is unknown.
-pub(super) fn format(name: &str) -> Result<Format, UnknownOutput> {
+pub(super) fn format(name: &str) -> Result<CatalogFormat, UnknownOutput> {
     match name {
         "json" => Ok(CatalogFormat::Json),
         "yaml" => Ok(CatalogFormat::Yaml),
@@ -246,7 +246,7 @@ pub(super) struct Renderer<'t> {
     /// The template for the image references of bundle folders.
     pub(super) template: Option<&'t ImageTemplate>,
     /// The migration level.
-    pub(super) level: Level,
+    pub(super) level: MigrationLevel,
     /// The accepted kinds of references.
     pub(super) allowed: AllowedReferences,
     /// Pulls images.
@@ -315,7 +315,7 @@ impl Renderer<'_> {
                 });
             }
             ReferenceKind::Bundle => {
-                let image = self.template.map_or(Image::None, Image::Template);
+                let image = self.template.map_or(BundleImage::None, BundleImage::Template);
                 return self.bundle(&io.resolve_path(reference), image, reference, &typed);
             }
             ReferenceKind::Catalog if !allowed.catalogs => {
@@ -378,11 +378,12 @@ impl Renderer<'_> {
         reference: &str,
         with_typed_path: WithTypedPath<'_>,
     ) -> Result<RenderedReference, RenderError> {
-        let options = LoadOptions { keep: Keep::Light, ..LoadOptions::default() };
-        let declared = Declared::read(&Folder::new(folder), &options).map_err(|source| {
-            let message = with_typed_path(&source.upstream());
-            RenderError::of(reference, ReferenceProblem::Catalog { message, source })
-        })?;
+        let options = LoadOptions { keep: KeptContent::Light, ..LoadOptions::default() };
+        let declared =
+            CatalogDocuments::read(&FolderSource::new(folder), &options).map_err(|source| {
+                let message = with_typed_path(&source.upstream());
+                RenderError::of(reference, ReferenceProblem::Catalog { message, source })
+            })?;
         let mut found = Rendition::of(&declared);
         found.migrate(self.level).map_err(RenderError::Migrate)?;
         Ok(RenderedReference::Catalog(found))
@@ -405,6 +406,6 @@ impl Renderer<'_> {
         if self.level >= MigrationLevel::CsvMetadata {
             bundle.migrate(&mut declared).map_err(RenderError::MigrateBundle)?;
         }
-        Ok(RenderedReference::Bundle(Box::new(Bundled { bundle: declared, csv })))
+        Ok(RenderedReference::Bundle(Box::new(ImageBundle { bundle: declared, csv })))
     }
 }

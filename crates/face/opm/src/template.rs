@@ -58,13 +58,13 @@ pub(super) fn convert_command() -> Command {
             "Convert a catalog to a basic template",
             "Prints the template that renders as the catalog in a file, or on standard input: bundles become\n\
              references to their images, everything else stays.",
-            Action::Sync(|call| convert(call, Kind::Basic)),
+            Action::Sync(|call| convert(call, TemplateKind::Basic)),
         ),
         below(
             "substitutes [<fbc-file> | -]",
             "Convert a catalog to a substitutes template",
             "Prints a template with the catalog in a file, or on standard input, without substitutions.",
-            Action::Sync(|call| convert(call, Kind::Substitutes)),
+            Action::Sync(|call| convert(call, TemplateKind::Substitutes)),
         ),
     ];
     Command { children, ..Command::new("convert-template", "Convert a catalog to a template") }
@@ -169,7 +169,7 @@ fn write(call: &mut Call<'_, '_>, all: &Rendition, output: &Output) -> Result<()
     }
 }
 
-fn convert(call: &mut Call<'_, '_>, kind: Kind) -> Result<(), Failure> {
+fn convert(call: &mut Call<'_, '_>, kind: TemplateKind) -> Result<(), Failure> {
     let format = render::format(call.flags.text("output")).map_err(Failure::log)?;
     let file = match call.argument(0) {
         "" if call.arguments.is_empty() => "-",

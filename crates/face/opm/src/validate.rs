@@ -25,7 +25,7 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("{} is not a directory", go::quote(folder))));
     }
     let limits = Limits { depth: Limits::DEEPEST, ..Limits::default() };
-    let options = LoadOptions { keep: Keep::Facts, limits, ..LoadOptions::default() };
+    let options = LoadOptions { keep: KeptContent::Facts, limits, ..LoadOptions::default() };
     let result = Catalog::load(&call.io.resolve_path(folder), &options);
     let result =
         result.map(drop).map_err(|error| call.io.with_typed_path(&error.upstream(), folder));

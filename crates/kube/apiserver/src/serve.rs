@@ -35,7 +35,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mainstay_auth::authn::ClientCertificate;
-use mainstay_port::{Paced, Received, Room, Seat, Streams};
+use mainstay_port::{ConnectionHandle, ConnectionLimit, PacedBody, StreamExecutor, TrackedBody};
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::future::Future;
@@ -110,7 +110,7 @@ pub struct Peer {
     /// The address of the client.
     pub address: SocketAddr,
     /// The seat of the connection. Authentication marks it as proven.
-    pub seat: Seat,
+    pub seat: ConnectionHandle,
 }
 
 impl Peer {
@@ -144,8 +144,8 @@ pub async fn serve<S, B>(
 {
     let context = ConnectionContext { acceptor: TlsAcceptor::from(tls), limits, shutdown, service };
     let serve = |stream, address, seat| context.clone().connection(stream, address, seat);
-    let room = Room::guarded(limits.connections);
-    mainstay_port::connections(listener, room, limits.grace, &context.shutdown, serve).await;
+    let room = ConnectionLimit::authenticated(limits.connections);
+    mainstay_port::accept_connections(listener, room, limits.grace, &context.shutdown, serve).await;
 }
 
 /// The context that all connections share.
@@ -170,7 +170,7 @@ where
     /// Serves a connection from its first byte to its last. State that only the handshake needs is
     /// boxed and dropped before the first request. Most connections carry one watch for half an
     /// hour, so memory limits their number.
-    async fn connection(self, stream: TcpStream, address: SocketAddr, seat: Seat) {
+    async fn connection(self, stream: TcpStream, address: SocketAddr, seat: ConnectionHandle) {
         let Some(connection) = Box::pin(self.open(stream, address, seat)).await else { return };
         if let Err(error) = connection.await {
             tracing::debug!(%address, %error, "a connection failed");
@@ -220,26 +220,26 @@ where
         let (proof_seat, receiver_seat) = (seat.clone(), seat.clone());
         let unauthenticated = wait_unauthenticated_idle(
             requests.clone(),
-            move || proof_seat.is_proven(),
+            move || proof_seat.is_authenticated(),
             limits.unauthenticated_idle,
         );
         let unauthenticated: BoxFuture<'static, ()> = Box::pin(unauthenticated);
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (mut request, body_state) = Received::watch(request);
-            request.extensions_mut().insert(peer.clone());
-            let response = service.clone().oneshot(request);
-            let shutdown_token = shutdown_token.clone();
-            let requests = counter.begin_request(&seat);
-            async move {
-                let mut response = response.await?;
-                // A refusal before the body was read ends the connection.
-                body_state.announce(response.status(), response.headers_mut());
-                Ok::<_, Infallible>(
-                    response
-                        .map(|body| Paced::new(ShutdownBody::new(body, &shutdown_token, requests))),
-                )
-            }
-        });
+        let service =
+            service_fn(move |request: Request<Incoming>| {
+                let (mut request, body_state) = TrackedBody::track(request);
+                request.extensions_mut().insert(peer.clone());
+                let response = service.clone().oneshot(request);
+                let shutdown_token = shutdown_token.clone();
+                let requests = counter.begin_request(&seat);
+                async move {
+                    let mut response = response.await?;
+                    // A refusal before the body was read ends the connection.
+                    body_state.close_if_unread(response.status(), response.headers_mut());
+                    Ok::<_, Infallible>(response.map(|body| {
+                        PacedBody::new(ShutdownBody::new(body, &shutdown_token, requests))
+                    }))
+                }
+            });
         // ALPN has agreed on the version, so no detection is necessary. HTTP/2 needs many times the
         // memory of HTTP/1.1, so each has its own state.
         if http2 {
@@ -248,7 +248,7 @@ where
                 receiver_seat,
                 limits.unread,
             )));
-            let streams = Streams::new(limits.unread);
+            let streams = StreamExecutor::new(limits.unread);
             let stuck = streams.stuck();
             let mut builder = http2::Builder::new(streams);
             builder
@@ -307,7 +307,7 @@ struct RequestCounts {
 /// A request whose response is not sent yet.
 struct OpenRequest {
     counts: Arc<RequestCounts>,
-    _request: mainstay_port::Request,
+    _request: mainstay_port::RequestGuard,
 }
 
 impl Drop for OpenRequest {
@@ -317,10 +317,10 @@ impl Drop for OpenRequest {
 }
 
 impl RequestCount {
-    fn begin_request(&self, seat: &Seat) -> OpenRequest {
+    fn begin_request(&self, seat: &ConnectionHandle) -> OpenRequest {
         self.0.all.fetch_add(1, Ordering::Relaxed);
         self.0.open.fetch_add(1, Ordering::Relaxed);
-        OpenRequest { counts: Arc::clone(&self.0), _request: seat.begin() }
+        OpenRequest { counts: Arc::clone(&self.0), _request: seat.begin_request() }
     }
 
     /// Waits until no request was open or began for a while.

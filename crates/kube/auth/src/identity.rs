@@ -90,7 +90,7 @@ impl Identity {
 
     /// The client of the connection limits of a listener. The service accounts of a namespace are
     /// one client: a user who may create one of them may create thousands.
-    pub fn client(&self) -> Client<'_> {
+    pub fn client(&self) -> ConnectionOwner<'_> {
         if self.is_in(MASTERS) {
             return ConnectionOwner::Administrator;
         }

@@ -60,7 +60,8 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
 }
 
 fn client_config(bundle: &str) -> Result<Arc<ClientConfig>, TlsConfigError> {
-    let mut config = mainstay_tls::judged(CaBundle::new(bundle)?)?.with_no_client_auth();
+    let mut config =
+        mainstay_tls::builder_with_verifier(CaBundle::new(bundle)?)?.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
@@ -97,9 +98,9 @@ impl CaBundle {
     }
 }
 
-impl Judge for CaBundle {
-    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
-        let Shown { certificate, intermediates, name, ocsp, now } = *shown;
+impl CertificateVerifier for CaBundle {
+    fn verify(&self, shown: &PresentedCertificate<'_>) -> Result<(), Error> {
+        let PresentedCertificate { certificate, intermediates, name, ocsp, now } = *shown;
         if self.trusted.iter().any(|trusted| trusted.as_ref() == certificate.as_ref()) {
             check_validity(certificate, now)?;
             return verify_server_name(&ParsedCertificate::try_from(certificate)?, name);

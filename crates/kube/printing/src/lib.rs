@@ -23,7 +23,7 @@ pub use age::format_age;
 
 use builtin::Printer;
 use jiff::Timestamp;
-use mainstay_jsonpath::{Template, text_of};
+use mainstay_jsonpath::{JsonPath, format_value};
 use mainstay_kinds::{KindRow, KindSource, PrinterColumn};
 use mainstay_object::Object;
 use row::Row;

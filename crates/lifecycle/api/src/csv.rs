@@ -60,7 +60,7 @@ view! {
             /// Labels of the operator.
             "labels" labels: BTreeMap<String, String>;
             /// Links about the operator.
-            "links" links: Vec<Link>;
+            "links" links: Vec<CsvLink>;
             /// Maintainers.
             "maintainers" maintainers: Vec<Maintainer>;
             /// Maturity, such as `alpha` or `stable`.
@@ -161,7 +161,7 @@ view! {
     }
 
     /// Link about the operator.
-    pub struct Link {
+    pub struct CsvLink {
         optional {
             /// Name of the link.
             "name" name: String;

@@ -26,7 +26,7 @@ pub(super) fn check_range(what: &str, text: &str, report_unreadable: bool) -> Op
         let message = format!("{what} {quoted} does not mean what it says: {how}");
         Some((CatalogRule::RangeMisread, message, remedy.to_owned()))
     };
-    if let Some(ignored) = Range::passed_over(text).first() {
+    if let Some(ignored) = Range::ignored_parts(text).first() {
         let how = format!("{} is ignored", quote(ignored));
         let remedy = match ignored.as_str() {
             "-" => "write both ends as comparisons, such as \">=1.0.0 <=2.0.0\"",

@@ -7,7 +7,7 @@ use crate::{
     read, syntax,
     write::{shape, yaml},
 };
-use mainstay_gocompat::json::{Html, Numbers, Writer};
+use mainstay_gocompat::json::{Html, JsonWriter, Numbers};
 use mainstay_yaml::{DocumentFormat, documents};
 use serde_json::{Map, Value, json};
 

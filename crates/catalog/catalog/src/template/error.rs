@@ -9,7 +9,7 @@ use crate::{
     write::WriteError,
 };
 use mainstay_gocompat::quote;
-use mainstay_version::{ParseError, ReleaseError, VersionReleaseError};
+use mainstay_version::{ParseReleaseError, ParseVersionError, VersionReleaseError};
 use mainstay_yaml::{RepeatedKey, YamlError};
 
 /// Why the first document of a text cannot be read.
@@ -226,7 +226,7 @@ pub enum BundleReleaseError {
         /// The bundle.
         bundle: String,
         /// Why the version is invalid.
-        source: ParseError,
+        source: ParseVersionError,
     },
     /// The release is invalid.
     #[error(
@@ -240,7 +240,7 @@ pub enum BundleReleaseError {
         /// The bundle.
         bundle: String,
         /// Why the release is invalid.
-        source: ReleaseError,
+        source: ParseReleaseError,
     },
     /// The version's build metadata, which stands for the release, is invalid.
     #[error("unable to convert build metadata to release for bundle {}: {source}", quote(bundle))]
@@ -248,7 +248,7 @@ pub enum BundleReleaseError {
         /// The bundle.
         bundle: String,
         /// Why the release is invalid.
-        source: ReleaseError,
+        source: ParseReleaseError,
     },
     /// Version and release cannot be combined.
     #[error(transparent)]

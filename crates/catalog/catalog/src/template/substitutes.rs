@@ -240,7 +240,7 @@ fn version_release(
         return Ok(VersionRelease::parse(version, release)?);
     }
     // The build metadata of a substitute is its release.
-    if let Err(source) = Release::parse(build) {
+    if let Err(source) = BundleRelease::parse(build) {
         return Err(BundleReleaseError::BuildMetadata { bundle: bundle(), source });
     }
     Ok(VersionRelease::parse_legacy(version)?)

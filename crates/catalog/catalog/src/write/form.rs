@@ -243,7 +243,7 @@ fn through_float(number: &Number) -> Number {
 }
 
 /// Writes a document that [`shape`] has made, with fields in the order of the form.
-pub(super) fn write(writer: &mut Writer<'_>, schema: &str, document: &Value) {
+pub(super) fn write(writer: &mut JsonWriter<'_>, schema: &str, document: &Value) {
     match (of(schema), document) {
         (Some(form), Value::Object(fields)) => write_struct(writer, fields, form),
         _ => writer.value(document),

@@ -164,7 +164,7 @@ impl Transport {
         };
         Ok(Self {
             verified: client(CertificateVerification::Roots(Arc::new(roots)))?,
-            unverified: client(CertificateVerification::Anybody)?,
+            unverified: client(CertificateVerification::AnyCertificate)?,
             special,
         })
     }

@@ -87,7 +87,7 @@ fn tree(
 
 /// The cause that the requested range is empty, if it is.
 fn no_version(request: &ExtensionRequest) -> Option<Cause> {
-    let range = Constraint::parse(&request.version).ok()?;
+    let range = VersionConstraint::parse(&request.version).ok()?;
     let text = format!("no version at all is in `{}`", request.version);
     range.set().is_empty().then(|| Cause::new(text))
 }

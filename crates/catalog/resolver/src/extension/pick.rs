@@ -163,7 +163,7 @@ pub(super) fn attempt(
     let range = if request.version.is_empty() {
         None
     } else {
-        let range = Constraint::parse(&request.version).map_err(|why| {
+        let range = VersionConstraint::parse(&request.version).map_err(|why| {
             Refusal::early(ExtensionFailureKind::Range, texts::range(&request.version, &why))
         })?;
         Some(range)

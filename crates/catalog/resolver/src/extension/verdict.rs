@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The decoded request, for all catalogs.
 pub(super) struct ParsedRequest<'a> {
     pub request: &'a ExtensionRequest,
-    pub range: Option<Constraint>,
+    pub range: Option<VersionConstraint>,
     pub start: Option<Start>,
 }
 
@@ -42,11 +42,13 @@ pub(super) enum StartError {
 impl Start {
     /// Decodes the installed bundle.
     pub(super) fn read(installed: &InstalledExtension) -> Result<Self, StartError> {
-        let exact = match &installed.release {
-            None => VersionRelease::legacy(&installed.version).map_err(StartError::SplitRelease),
-            Some(release) => VersionRelease::explicit(&installed.version, release)
-                .map_err(StartError::ParseRelease),
-        }?;
+        let exact =
+            match &installed.release {
+                None => VersionRelease::parse_legacy(&installed.version)
+                    .map_err(StartError::SplitRelease),
+                Some(release) => VersionRelease::parse(&installed.version, release)
+                    .map_err(StartError::ParseRelease),
+            }?;
         let version = parse_strict(&installed.version).map_err(StartError::ParseVersion)?;
         Ok(Self { name: installed.name.clone(), version, exact })
     }

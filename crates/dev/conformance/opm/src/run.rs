@@ -9,7 +9,7 @@ use super::working_folder::{self, Archives, WorkingFolder};
 use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
-use mainstay_opm::{self as opm, Io};
+use mainstay_opm::{self as opm, CommandIo};
 use mainstay_registry::{RegistryIndex, Served, grpc};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,7 +9,7 @@ use mainstay_bundle::render::{
     RegistryV1Bundle, RenderError, RenderSettings, RenderStage, ServiceCa,
 };
 use mainstay_bundle::{BundleFolder, Limits};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use serde_json::{Map, Value};
 
 /// Arguments of `render`.
@@ -245,14 +245,14 @@ impl RenderOptions {
 
 fn text_of(file: &str, io: &CatalogCommandIo<'_>) -> Result<Vec<u8>, CommandFailure> {
     std::fs::read(io.folder.join(file)).map_err(|error| {
-        let cause = Cause::new(reason(&error)).at(Place::file(file));
+        let cause = Cause::new(reason(&error)).at(FileLocation::file(file));
         CommandFailure::usage(cause.remedy("name a file with YAML or JSON"))
     })
 }
 
 fn deployment_config(file: &str, text: &[u8]) -> Result<Value, CommandFailure> {
     mainstay_yaml::one(text, &mainstay_yaml::Options::default()).map_err(|error| {
-        let place = Place::at(file, error.line, error.column);
+        let place = FileLocation::at(file, error.line, error.column);
         CommandFailure::usage(
             Cause::new(escape_controls(&error.fault.to_string()))
                 .at(place)

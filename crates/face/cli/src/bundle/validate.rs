@@ -132,7 +132,7 @@ pub(super) fn validate_folder(argument: &str, path: &Path) -> Vec<Finding> {
 /// Checks that a folder exists; returns its path.
 pub(super) fn folder(io: &CatalogCommandIo<'_>, argument: &str) -> Result<PathBuf, CommandFailure> {
     let refuse = |why: String| {
-        let cause = Cause::new(why).at(Place::file(argument));
+        let cause = Cause::new(why).at(FileLocation::file(argument));
         Err(CommandFailure::usage(cause.remedy("name the folder of a bundle")))
     };
     if argument.is_empty() {

@@ -27,7 +27,7 @@ pub(super) async fn run(
     let opened = open(io, argument)?;
     if opened.is_bundle {
         let cause = Cause::new("the folder holds a bundle, not a catalog")
-            .at(Place::file(escape_controls(argument)));
+            .at(FileLocation::file(escape_controls(argument)));
         return Err(CommandFailure::usage(cause.remedy(format!(
             "build its image with: mainstay bundle build {}",
             escape_controls(argument)

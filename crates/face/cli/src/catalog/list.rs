@@ -4,7 +4,7 @@ use super::{CatalogCommandIo, Format, escape_controls, open::open};
 use crate::{exit::CommandFailure, report::columns};
 use clap::{Args, ValueEnum};
 use mainstay_catalog::{Bundle, Channel, KeptContent, Package};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use serde_json::{Value, json};
 
 /// Arguments of `list`.

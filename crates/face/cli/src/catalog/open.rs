@@ -4,7 +4,7 @@ use super::CatalogCommandIo;
 use crate::{config::reason, exit::CommandFailure};
 use mainstay_bundle::BundleFolder;
 use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::{path::PathBuf, sync::Arc};
 
 /// A folder that exists.
@@ -37,10 +37,12 @@ impl OpenedFolder {
         }
         let options = LoadOptions { keep, ..LoadOptions::default() };
         Catalog::load_from(&FolderSource::new(&self.path), &options).map_err(|error| {
-            let cause =
-                Cause::new("the catalog cannot be used").at(Place::file(&self.argument)).remedy(
-                    format!("see all problems with: mainstay catalog validate {}", self.argument),
-                );
+            let cause = Cause::new("the catalog cannot be used")
+                .at(FileLocation::file(&self.argument))
+                .remedy(format!(
+                    "see all problems with: mainstay catalog validate {}",
+                    self.argument
+                ));
             cause.because(Cause::new(super::escape_controls(&error.headline()))).into()
         })
     }
@@ -55,7 +57,7 @@ pub(crate) fn open(
     argument: &str,
 ) -> Result<OpenedFolder, CommandFailure> {
     let refuse = |why: String| {
-        let cause = Cause::new(why).at(Place::file(argument));
+        let cause = Cause::new(why).at(FileLocation::file(argument));
         Err(CommandFailure::usage(cause.remedy("name the folder of a catalog or a bundle")))
     };
     if argument.is_empty() {

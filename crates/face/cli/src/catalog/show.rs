@@ -9,7 +9,7 @@ use super::{
 use crate::{exit::CommandFailure, report::columns};
 use clap::Args;
 use mainstay_catalog::{BlobError, Bundle, BundleApi, KeptContent, Package};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_gocompat::quote;
 use mainstay_updates::{Graph, InstalledBundle};
 use mainstay_version::parse_strict;
@@ -60,7 +60,7 @@ pub(super) fn run(
                         arguments.path, package.name
                     );
                     CommandFailure::usage(
-                        Cause::new(message).at(Place::file(&arguments.path)).remedy(see),
+                        Cause::new(message).at(FileLocation::file(&arguments.path)).remedy(see),
                     )
                 })?,
             };

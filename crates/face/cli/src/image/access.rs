@@ -93,7 +93,9 @@ pub(crate) struct StoreFolder {
 }
 
 fn unreadable(path: &Path, why: &str, remedy: &str) -> CommandFailure {
-    CommandFailure::usage(Cause::new(escape_controls(why)).at(Place::file(path)).remedy(remedy))
+    CommandFailure::usage(
+        Cause::new(escape_controls(why)).at(FileLocation::file(path)).remedy(remedy),
+    )
 }
 
 fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, CommandFailure> {
@@ -214,7 +216,7 @@ impl Mirrors {
             let options = mainstay_yaml::Options::default();
             for document in mainstay_yaml::documents(&bytes, &options) {
                 let value = document.map_err(|error| {
-                    let place = Place::at(file.as_path(), error.line, error.column);
+                    let place = FileLocation::at(file.as_path(), error.line, error.column);
                     CommandFailure::usage(
                         Cause::new(escape_controls(&error.fault.to_string()))
                             .at(place)

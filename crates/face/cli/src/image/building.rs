@@ -14,7 +14,7 @@ use crate::{
     validation::{self, Finding},
 };
 use clap::Args;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_image::{platform::Platform, store::ImageStore};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@
 use super::failure;
 use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
 use mainstay_bundle::{Bundle, BundleFolder, FileKind, FileTree};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_image::{
     build::{self, LayerWriter},
     manifest::{Descriptor, ImageConfig},
@@ -75,7 +75,7 @@ pub fn bundle(
     let bundle = Bundle::read(folder).map_err(|error| {
         let problem = error.problem();
         let file = format!("{}/{}", shown.trim_end_matches('/'), problem.file);
-        let cause = Cause::new(escape_controls(&problem.message)).at(Place::file(file));
+        let cause = Cause::new(escape_controls(&problem.message)).at(FileLocation::file(file));
         CommandFailure::from(
             Cause::new("no image can be made of the bundle")
                 .because(cause.remedy(problem.remedy.to_string())),
@@ -128,7 +128,7 @@ pub fn catalog(
     let refused = |why: String| {
         let cause = Cause::new("no image can be made of the catalog");
         CommandFailure::from(
-            cause.because(Cause::new(escape_controls(&why)).at(Place::file(shown))),
+            cause.because(Cause::new(escape_controls(&why)).at(FileLocation::file(shown))),
         )
     };
     let catalog_files = mainstay_catalog::catalog_files(
@@ -256,7 +256,8 @@ fn assemble(
     let refused = |error| failure::store(what, &error);
     let mut layer = LayerWriter::new(store).map_err(refused)?;
     for (name, path) in files {
-        let unread = |why: String| CommandFailure::from(Cause::new(why).at(Place::file(path)));
+        let unread =
+            |why: String| CommandFailure::from(Cause::new(why).at(FileLocation::file(path)));
         let (file, size) = open(path).map_err(|error| unread(reason(&error)))?;
         if size > MAX_FILE_BYTES {
             return Err(unread(format!("the file is longer than {MAX_FILE_BYTES} bytes")));

@@ -2,7 +2,7 @@
 
 use mainstay_cause::Cause;
 use mainstay_gocompat::quote;
-use mainstay_version::{ParseError, Version, parse_tolerant};
+use mainstay_version::{ParseVersionError, Version, parse_tolerant};
 use mainstay_whatif::{FolderOverride, ParseChangeError, PriorityOverride, WhatIfChange};
 use std::str::FromStr;
 

@@ -5,7 +5,7 @@ use super::input;
 use crate::catalog::escape_controls;
 use crate::config::reason;
 use crate::exit::CommandFailure;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_resolver::CatalogKey;
 use mainstay_whatif::{
     AssembleError, ChangeError, ChangeTargetError, ContentRepair, ExtensionError, FailedExtension,
@@ -51,7 +51,7 @@ fn folder(error: &FolderError) -> CommandFailure {
         FolderError::Open { .. } => error.to_string(),
     };
     let remedy = "name the folder of a file-based catalog";
-    CommandFailure::usage(Cause::new(why).at(Place::file(error.folder())).remedy(remedy))
+    CommandFailure::usage(Cause::new(why).at(FileLocation::file(error.folder())).remedy(remedy))
 }
 
 /// Catalogs that cannot be assembled.
@@ -269,7 +269,10 @@ pub(super) fn extension(failed: &FailedExtension) -> Cause {
 
 /// A file that cannot be written.
 pub(super) fn universe_not_written(file: &Path, why: String) -> CommandFailure {
-    Cause::new("the universe cannot be saved").at(Place::file(file)).because(Cause::new(why)).into()
+    Cause::new("the universe cannot be saved")
+        .at(FileLocation::file(file))
+        .because(Cause::new(why))
+        .into()
 }
 
 /// A published catalog of a universe that is missing.

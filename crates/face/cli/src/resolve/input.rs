@@ -3,7 +3,7 @@
 use super::CommandIo;
 use crate::config::reason;
 use crate::exit::CommandFailure;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

@@ -6,7 +6,7 @@ use super::{CommandIo, ResolveArguments, answer, contradictions, failure, input,
 use crate::catalog::Format;
 use crate::config::published_catalogs;
 use crate::exit::{CommandFailure, ExitStatus};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_resolver::CatalogKey;
 use mainstay_resolver::fixture::{self, CatalogData, Fixture, FixtureError, RealCatalog};
 use mainstay_whatif::{
@@ -119,7 +119,7 @@ fn content(
 
 /// The cause of an error in a universe, with its place in the file.
 fn refusal(argument: &str, text: &str, error: FixtureError) -> Cause {
-    let mut place: Place = input::place_of(argument);
+    let mut place: FileLocation = input::place_of(argument);
     let known = (error.line > 0).then_some((error.line, error.column));
     if let Some((line, column)) = known.or_else(|| fixture::locate(text, &error.field)) {
         (place.line, place.column) = (line, column);

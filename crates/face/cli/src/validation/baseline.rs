@@ -7,7 +7,7 @@
 use super::{Finding, Validated};
 use crate::{catalog::CatalogCommandIo, config::reason, exit::CommandFailure};
 use mainstay_catalog::Severity;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_formats::edit_distance::nearest;
 use mainstay_gocompat::quote;
 use mainstay_yaml::PathStep;
@@ -93,7 +93,7 @@ impl Baseline {
     /// The file cannot be read, or is no baseline.
     pub(super) fn read(argument: &str, io: &CatalogCommandIo<'_>) -> Result<Self, CommandFailure> {
         let refuse = |why: String, remedy: &str| {
-            CommandFailure::usage(Cause::new(why).at(Place::file(argument)).remedy(remedy))
+            CommandFailure::usage(Cause::new(why).at(FileLocation::file(argument)).remedy(remedy))
         };
         let mut bytes = Vec::new();
         fs::File::open(io.folder.join(argument))
@@ -209,7 +209,7 @@ impl Baseline {
         fs::write(&path, text).map_err(|error| {
             let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
             CommandFailure::from(
-                cause.at(Place::file(argument)).remedy("name a file in a folder of yours"),
+                cause.at(FileLocation::file(argument)).remedy("name a file in a folder of yours"),
             )
         })
     }
@@ -220,7 +220,9 @@ fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, CommandFailure> {
     let remedy =
         "write `findings`, a list with rule, file and message, or let --write-baseline do it";
     let refuse = |why: String, line: usize| {
-        CommandFailure::usage(Cause::new(why).at(Place::at(argument, line, 0)).remedy(remedy))
+        CommandFailure::usage(
+            Cause::new(why).at(FileLocation::at(argument, line, 0)).remedy(remedy),
+        )
     };
     let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
         .map_err(|error| refuse(error.fault.to_string(), error.line))?;

@@ -6,7 +6,7 @@
 //! be installed is refused with the reason.
 
 use mainstay_catalog::{Bundle, BundleApi, Catalog, Channel, LoadOptions, Package};
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_object::Object;
 use mainstay_resolver::{
     CatalogContent, CatalogKey, CatalogView, ExistingCsv, OperatorGroup, ResolutionInput, Snapshot,

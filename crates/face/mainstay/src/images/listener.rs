@@ -7,7 +7,7 @@
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use mainstay_image::serve::{RegistryBody, RegistryHandler, denied};
-use mainstay_port::Received;
+use mainstay_port::TrackedBody;
 use mainstay_port::plain::{self, Limits};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -34,7 +34,10 @@ pub(super) async fn serve(
     plain::serve(listener, LIMITS, stop, respond).await;
 }
 
-async fn respond(registry: RegistryHandler, request: Request<Received>) -> Response<RegistryBody> {
+async fn respond(
+    registry: RegistryHandler,
+    request: Request<TrackedBody>,
+) -> Response<RegistryBody> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
     let Some(host) = host.filter(|host| is_this_machine(host)) else {

@@ -123,7 +123,7 @@ pub(crate) async fn open(
 
 /// A store in a folder that only this user can read: images pulled with a secret stay private.
 fn private_store(folder: &Path) -> Result<ImageStore, Cause> {
-    mainstay_files::claim_inner(folder).map_err(|error| io(&error))?;
+    mainstay_files::claim_private_folder(folder).map_err(|error| io(&error))?;
     ImageStore::open(folder).map_err(|error| chain(&error))
 }
 

@@ -6,8 +6,8 @@ use super::super::pull::ImagePuller;
 use super::super::reference::{self, RegistryAccess};
 use super::super::tool::Tool;
 use super::error::{FetchError, InvalidBundle};
-use mainstay_bundle::validate::{Settings, content, format};
-use mainstay_bundle::{Folder, Limits};
+use mainstay_bundle::validate::{ValidatorSettings, check_format, check_manifests};
+use mainstay_bundle::{BundleFolder, Limits};
 use std::path::Path;
 
 pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
@@ -26,7 +26,7 @@ pub(super) async fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
     fetch(call.io, &builder, &name, &root, access).await.map_err(Failure::usage)?;
     let message = "Unpacked image layers, validating bundle image format & contents";
     log::write(call.io, Level::Info, message, &fields);
-    let mut settings = Settings::default();
+    let mut settings = ValidatorSettings::default();
     if let Some(path) = (call.io.environment)("OPERATOR_BUNDLE_CATEGORIES") {
         settings.categories_from(&call.io.resolve_path(&path));
     }
@@ -60,14 +60,18 @@ pub(super) fn validate_format(root: &Path) -> Result<(), InvalidBundle> {
 
 /// The format errors of a bundle, sorted. `path` is its folder in messages.
 pub(crate) fn find_format_errors(root: &Path, path: &str) -> Vec<String> {
-    format(&Folder::new(root), path, &Limits::default())
+    check_format(&BundleFolder::new(root), path, &Limits::default())
 }
 
 /// Validates the content of a bundle. With `hub`, the OperatorHub validator runs, too.
-pub(super) fn validate_content(root: &Path, hub: Option<&Settings>) -> Result<(), InvalidBundle> {
+pub(super) fn validate_content(
+    root: &Path,
+    hub: Option<&ValidatorSettings>,
+) -> Result<(), InvalidBundle> {
     let manifests = root.join("manifests");
     let manifests = manifests.to_string_lossy();
-    let found = content(&Folder::new(root), "manifests", &manifests, &Limits::default(), hub);
+    let found =
+        check_manifests(&BundleFolder::new(root), "manifests", &manifests, &Limits::default(), hub);
     join_errors(found)
 }
 

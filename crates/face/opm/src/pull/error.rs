@@ -47,7 +47,7 @@ pub(crate) enum OpenError {
     TempDir(#[from] TempDirError),
     /// The store cannot be opened.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
     /// The client cannot be created.
     #[error(transparent)]
     Client(#[from] RegistryError),

@@ -74,7 +74,7 @@ async fn serve(
         return Err(ServeError::NoFile { file: file.to_owned() });
     }
     let catalog = database::read(io, &path)?.check().map_err(ServeError::Catalog)?;
-    if let Some(message) = mainstay_registry::refusal(&catalog) {
+    if let Some(message) = mainstay_registry::unserved_reason(&catalog) {
         return Err(ServeError::Refused { message });
     }
     listen(io, catalog, &[("database", file), ("port", port)], timeout).await
@@ -107,13 +107,13 @@ async fn listen(
     let open = format!("Keeping server open for {timeout} seconds");
     log::write(io, Level::Info, &open, fields);
     let parse_timeout = parse_timeout(timeout)?;
-    let contents = Arc::new(Shelf::default());
+    let contents = Arc::new(ServedCatalogs::default());
     let served = contents.add("database");
-    served.put(Arc::new(Index::new(catalog, io.clock.now().into())));
+    served.put(Arc::new(RegistryIndex::new(catalog, io.clock.now().into())));
     let stop = CancellationToken::new();
     let mut serving = tokio::spawn(server::serve(
         listener,
-        Api::new(Arc::clone(&contents)),
+        CatalogHttpApi::new(Arc::clone(&contents)),
         grpc::service_until(served, stop.clone()),
         Limits::default(),
         None,

@@ -3,7 +3,7 @@
 use super::super::call::CommandIo;
 use super::super::{go, tool};
 use super::result::ValidationResult;
-use mainstay_bundle::validate::printed;
+use mainstay_bundle::validate::format_go_value;
 use serde_json::Value;
 
 /// A program has no result. The texts are upstream's.

@@ -29,7 +29,7 @@ pub(super) enum MetadataError {
         /// The file.
         path: String,
         /// The error.
-        source: DocumentError,
+        source: FirstDocumentError,
     },
     /// No file has annotations.
     #[error("metadata not found in {folder}")]
@@ -69,7 +69,7 @@ fn read(io: &CommandIo<'_>, path: &str) -> Result<Option<Annotations>, MetadataE
     }
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(PathError::of("read", path))?;
-    sdk_annotations(&bytes)
+    read_sdk_annotations(&bytes)
         .map(Some)
         .map_err(|source| MetadataError::Parse { path: path.to_owned(), source })
 }

@@ -2,7 +2,7 @@
 
 use super::super::call::CommandIo;
 use super::super::log::{self, Level};
-use mainstay_bundle::validate::{Findings, older_words};
+use mainstay_bundle::validate::{ManifestResult, to_older_messages};
 use mainstay_gocompat::json::{Html, text_of_bytes};
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ impl ValidationResult {
     }
 
     /// Adds the findings of a validator, warnings first.
-    pub(super) fn add(&mut self, found: &Findings) {
+    pub(super) fn add(&mut self, found: &ManifestResult) {
         for warning in &found.warnings {
             self.warning(to_older_messages(&warning.text()));
         }

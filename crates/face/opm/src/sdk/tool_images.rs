@@ -2,7 +2,7 @@
 
 use super::super::call::CommandIo;
 use super::super::tool;
-use mainstay_bundle::validate::Images;
+use mainstay_bundle::validate::ImageInspector;
 use std::error::Error;
 
 /// Reads image manifests with a container tool.
@@ -25,7 +25,7 @@ struct ToolError {
     output: String,
 }
 
-impl Images for ToolImages<'_, '_> {
+impl ImageInspector for ToolImages<'_, '_> {
     fn manifest(&mut self, image: &str) -> Result<String, Box<dyn Error>> {
         self.run_tool(&["pull", image])?;
         Ok(self.run_tool(&["manifest", "inspect", image])?)

@@ -182,8 +182,8 @@ impl ValidationRun {
         let annotations = metadata::find(io, folder)?;
         let manifests = annotations.get(MANIFESTS).map_or("manifests", String::as_str);
         let manifests = go::join(folder, &go::clean(manifests));
-        let tree = Folder::new(io.resolve_path(&manifests));
-        let reading = Reading::new(&tree, &limits);
+        let tree = BundleFolder::new(io.resolve_path(&manifests));
+        let reading = BundleReader::new(&tree, &limits);
         let media = reading.media_type("", &manifests)?;
         let loaded = reading.load("", &manifests, self.settings.library);
         if let Some(message) = loaded.refusal {
@@ -225,7 +225,7 @@ impl ValidationRun {
 
     /// Runs the default validators. Findings about other objects join those with the name of the
     /// ClusterServiceVersion, if there are any.
-    fn content(&self, subject: &Subject, media: &str) -> Vec<Findings> {
+    fn content(&self, subject: &LoadedBundle, media: &str) -> Vec<ManifestResult> {
         if media == "helm" {
             return Vec::new();
         }

@@ -59,7 +59,7 @@ pub(in super::super) enum CacheError {
         /// The file of the digest.
         path: String,
         /// The error.
-        source: ContentError,
+        source: BlobError,
     },
 }
 
@@ -162,7 +162,7 @@ impl CacheFolder {
 }
 
 /// Upstream's digest: 64-bit FNV-1a over all blobs as JSON, one line each.
-fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, ContentError> {
+fn digest(blobs: impl Iterator<Item = Blob>) -> Result<String, BlobError> {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for blob in blobs {

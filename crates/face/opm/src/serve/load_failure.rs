@@ -79,28 +79,30 @@ pub(super) fn explain_load_error(settings: &Settings, error: LoadError) -> LoadF
         Ok(_) => {}
     }
     let package = |name: &str, source| LoadFailure::Package { package: name.to_owned(), source };
-    let declared = match Declared::read(&Folder::new(&settings.folder), &LoadOptions::default()) {
-        Ok(declared) => declared,
-        Err(error) => {
-            // Upstream first checks that each document is a blob, and its fields with its package.
-            let message = error.upstream();
-            let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
-            let typed = OF_PACKAGES.iter().any(|words| message.starts_with(words));
-            return match of {
-                _ if message.starts_with("object '")
-                    && message.ends_with("is missing root schema field") =>
-                {
-                    LoadFailure::NoSchema
-                }
-                Some(blob) if typed => {
-                    let of =
-                        if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
-                    package(of, error.clone())
-                }
-                _ => LoadFailure::Catalog(error),
-            };
-        }
-    };
+    let declared =
+        match CatalogDocuments::read(&FolderSource::new(&settings.folder), &LoadOptions::default())
+        {
+            Ok(declared) => declared,
+            Err(error) => {
+                // Upstream first checks that each document is a blob, and its fields with its package.
+                let message = error.upstream();
+                let of = error.problems.iter().find_map(|problem| problem.blob.as_ref());
+                let typed = OF_PACKAGES.iter().any(|words| message.starts_with(words));
+                return match of {
+                    _ if message.starts_with("object '")
+                        && message.ends_with("is missing root schema field") =>
+                    {
+                        LoadFailure::NoSchema
+                    }
+                    Some(blob) if typed => {
+                        let of =
+                            if &*blob.schema == "olm.package" { &blob.name } else { &blob.package };
+                        package(of, error.clone())
+                    }
+                    _ => LoadFailure::Catalog(error),
+                };
+            }
+        };
     if let Some(cache) = settings.cache.as_ref().filter(|_| settings.enforce)
         && let Err(error) = cache.check(declared.blobs())
     {
@@ -109,7 +111,7 @@ pub(super) fn explain_load_error(settings: &Settings, error: LoadError) -> LoadF
     }
     let mut packages = BTreeMap::<_, Vec<_>>::new();
     for blob in declared.blobs() {
-        if let Some(message) = mainstay_registry::refusal_of(&blob) {
+        if let Some(message) = mainstay_registry::unserved_blob_reason(&blob) {
             return Unservable { message }.into();
         }
         let name = if &**blob.schema() == "olm.package" { blob.name() } else { blob.package() };

@@ -187,7 +187,7 @@ impl Settings {
     }
 
     /// The check of the first catalog.
-    fn judge(&self) -> Judge {
+    fn judge(&self) -> CatalogValidator {
         let cache = self.cache.clone().filter(|_| self.enforce);
         Arc::new(move |catalog| {
             if let Some(cache) = &cache {
@@ -212,13 +212,13 @@ impl Settings {
 
 /// Checks that upstream would serve a valid catalog.
 fn check_servable(catalog: &Catalog) -> Result<(), Refusal> {
-    let refusal = mainstay_registry::refusal(catalog);
+    let refusal = mainstay_registry::unserved_reason(catalog);
     refusal.map_or(Ok(()), |message| Err(load_failure::Unservable { message }.into()))
 }
 
 /// An event while a catalog is served.
 enum ServeEvent {
-    Loaded(Outcome),
+    Loaded(ReloadOutcome),
     WatchFailed(String),
     Request(String),
 }
@@ -227,7 +227,7 @@ async fn listen(io: &mut CommandIo<'_>, settings: &Settings) -> Result<(), Serve
     let signals = |kind| signal(kind).map_err(ServeError::Signals);
     let mut interrupt = signals(SignalKind::interrupt())?;
     let mut terminate = signals(SignalKind::terminate())?;
-    let contents = Arc::new(Shelf::default());
+    let contents = Arc::new(ServedCatalogs::default());
     let served = contents.add(&settings.name());
     let (sender, mut events) = mpsc::channel(256);
     let stop = CancellationToken::new();
@@ -240,7 +240,7 @@ async fn listen(io: &mut CommandIo<'_>, settings: &Settings) -> Result<(), Serve
                 listener.local_addr().map(|address| address.port().to_string()).unwrap_or_default();
             let task = tokio::spawn(server::serve(
                 listener,
-                Api::new(Arc::clone(&contents)),
+                CatalogHttpApi::new(Arc::clone(&contents)),
                 grpc::service_until(Arc::clone(&served), stop.clone()),
                 Limits::default(),
                 settings.debug.then(|| log_requests(sender.clone())),
@@ -251,14 +251,14 @@ async fn listen(io: &mut CommandIo<'_>, settings: &Settings) -> Result<(), Serve
         Err(error) => (Err(ServeError::Listen(error)), None),
     };
 
-    let reload_source = Source {
+    let reload_source = FolderSource {
         folder: settings.folder.clone(),
         options: LoadOptions::default(),
         clock: io.clock,
         judge: Arc::new(check_servable),
     };
     // Only the first catalog must match the cache folder.
-    let check_and_serve = Source { judge: settings.judge(), ..reload_source.clone() };
+    let check_and_serve = FolderSource { judge: settings.judge(), ..reload_source.clone() };
     let report_watch_failure =
         |why: &str| drop(sender.try_send(ServeEvent::WatchFailed(why.to_owned())));
     let load = || async {
@@ -310,7 +310,7 @@ async fn wait_for_end(serving: &mut Option<JoinHandle<()>>) -> ServeError {
 }
 
 /// Reports every request; drops reports when the channel is full.
-fn log_requests(sender: mpsc::Sender<ServeEvent>) -> Hear {
+fn log_requests(sender: mpsc::Sender<ServeEvent>) -> AccessListener {
     Arc::new(move |answer| {
         let line = format!(
             "{} {} {} for {}",
@@ -327,20 +327,20 @@ fn log_requests(sender: mpsc::Sender<ServeEvent>) -> Hear {
 fn check_first_load(
     io: &CommandIo<'_>,
     settings: &Settings,
-    outcome: Outcome,
+    outcome: ReloadOutcome,
 ) -> Result<(), ServeError> {
     match outcome {
-        Outcome::New(_) | Outcome::Same(_) => Ok(()),
-        Outcome::Bad(error) => {
+        ReloadOutcome::New(_) | ReloadOutcome::Same(_) => Ok(()),
+        ReloadOutcome::Bad(error) => {
             Err(settings.refusal(io, &load_failure::explain_load_error(settings, error)))
         }
-        Outcome::Refused(error) => Err(settings.refusal(io, &*error)),
-        Outcome::Lost(reason) => Err(ServeError::Unread { reason }),
+        ReloadOutcome::Refused(error) => Err(settings.refusal(io, &*error)),
+        ReloadOutcome::Lost(reason) => Err(ServeError::Unread { reason }),
     }
 }
 
 /// Logs the result of a later load.
-fn log_reload(io: &mut CommandIo<'_>, settings: &Settings, outcome: &Outcome) {
+fn log_reload(io: &mut CommandIo<'_>, settings: &Settings, outcome: &ReloadOutcome) {
     let configs = ("configs", settings.typed.as_str());
     let why = match outcome {
         ReloadOutcome::Same(_) => return,

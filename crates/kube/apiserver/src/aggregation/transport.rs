@@ -18,7 +18,7 @@ use mainstay_http::Body;
 use mainstay_object::{Object, Reason, Status};
 use mainstay_outbound::dial::dial;
 use mainstay_outbound::{CaBundle, ServiceEndpoint, resolve_service as resolve};
-use mainstay_tls::Anybody;
+use mainstay_tls::AnyCertificate;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde_json::json;
@@ -285,7 +285,7 @@ fn tls_config(server: &ApiServer, remote: &Remote) -> Result<Arc<ClientConfig>, 
     let builder = if remote.insecure {
         mainstay_tls::builder_with_verifier(AnyCertificate)
     } else {
-        mainstay_tls::judged(CaBundle::new(&remote.ca)?)
+        mainstay_tls::builder_with_verifier(CaBundle::new(&remote.ca)?)
     };
     let builder = builder?;
     let mut config = match server.aggregation.front_proxy.get() {

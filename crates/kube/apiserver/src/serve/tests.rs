@@ -257,13 +257,13 @@ async fn an_idle_connection_ends_only_while_unauthenticated() {
         "an unauthenticated connection without a request ends"
     );
     assert!(wait(&requests, true).await.is_err(), "an authenticated connection may be idle");
-    let open = requests.begin_request(&Seat::default());
+    let open = requests.begin_request(&ConnectionHandle::default());
     assert!(wait(&requests, false).await.is_err(), "a connection with an open request stays");
     drop(open);
     let other_requests = requests.clone();
     let active = tokio::spawn(async move {
         for _ in 0..9 {
-            drop(other_requests.begin_request(&Seat::default()));
+            drop(other_requests.begin_request(&ConnectionHandle::default()));
             sleep(IDLE / 3).await;
         }
     });
@@ -284,7 +284,7 @@ async fn a_connection_future_is_below_one_kibibyte() {
     let acceptor = TlsAcceptor::from(pki.server_config().unwrap());
     let (limits, shutdown) = (Limits::default(), CancellationToken::new());
     let port = ConnectionContext { acceptor, limits, shutdown, service };
-    let connection = port.connection(stream, address, Seat::default());
+    let connection = port.connection(stream, address, ConnectionHandle::default());
     assert!(size_of_val(&connection) < 1024, "{}", size_of_val(&connection));
 }
 

@@ -18,14 +18,14 @@ use tokio::time::{Sleep, sleep};
 #[derive(Debug)]
 pub(super) struct TimeoutStream<S> {
     stream: S,
-    seat: Seat,
+    seat: ConnectionHandle,
     timeout: Duration,
     /// The timer while the client reads nothing.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> TimeoutStream<S> {
-    pub(super) const fn new(stream: S, seat: Seat, timeout: Duration) -> Self {
+    pub(super) const fn new(stream: S, seat: ConnectionHandle, timeout: Duration) -> Self {
         Self { stream, seat, timeout, timer: None }
     }
 
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_disconnected_and_a_slow_one_is_not() {
         let (server_end, mut client_end) = tokio::io::duplex(10);
-        let mut stream = TimeoutStream::new(server_end, Seat::default(), TIMEOUT);
+        let mut stream = TimeoutStream::new(server_end, ConnectionHandle::default(), TIMEOUT);
         let write = async { stream.write_all(&[0; 40]).await };
         let read = async {
             for _ in 0..3 {

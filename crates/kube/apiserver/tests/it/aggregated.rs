@@ -248,7 +248,7 @@ async fn echo() -> (u16, Pki, CancellationToken) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let echo_service =
-        tower::service_fn(|mut request: Request<mainstay_port::Received>| async move {
+        tower::service_fn(|mut request: Request<mainstay_port::TrackedBody>| async move {
             let mut response = Response::new(Full::new(Bytes::from_static(b"{\"resources\":[]}")));
             if request.headers().get("upgrade").is_some_and(|to| to == "shout/1") {
                 *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

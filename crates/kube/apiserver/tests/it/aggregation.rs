@@ -224,19 +224,20 @@ async fn an_aggregated_server_receives_the_identity_of_the_client() {
     let pki = Pki::ephemeral(&clock, &["things.default.svc".to_owned()]).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let echo_service = tower::service_fn(|request: Request<mainstay_port::Received>| async move {
-        let text = |name: &str| {
-            let value = request.headers().get(name).and_then(|value| value.to_str().ok());
-            value.unwrap_or_default().to_owned()
-        };
-        let peer = request.extensions().get::<Peer>().unwrap();
-        let response = json!({
-            "path": request.uri().path(), "user": text("x-remote-user"), "host": text("host"),
-            "proved": peer.certificate.is_some(), "resources": [],
+    let echo_service =
+        tower::service_fn(|request: Request<mainstay_port::TrackedBody>| async move {
+            let text = |name: &str| {
+                let value = request.headers().get(name).and_then(|value| value.to_str().ok());
+                value.unwrap_or_default().to_owned()
+            };
+            let peer = request.extensions().get::<Peer>().unwrap();
+            let response = json!({
+                "path": request.uri().path(), "user": text("x-remote-user"), "host": text("host"),
+                "proved": peer.certificate.is_some(), "resources": [],
+            });
+            let body = Full::new(Bytes::from(response.to_string()));
+            Ok::<_, std::convert::Infallible>(Response::new(body))
         });
-        let body = Full::new(Bytes::from(response.to_string()));
-        Ok::<_, std::convert::Infallible>(Response::new(body))
-    });
     let stop = CancellationToken::new();
     let tls = pki.server_config().unwrap();
     tokio::spawn(serve::serve(listener, tls, serve::Limits::default(), stop.clone(), echo_service));

@@ -416,7 +416,9 @@ impl<'v> Walk<'v> {
             (JsonForm::Time | JsonForm::MicroTime, other) => {
                 return Err(Abort(self.mismatch(json_kind(other), "string", other)));
             }
-            (JsonForm::Quantity, _) => return self.end(mainstay_quantity::Malformed::Format),
+            (JsonForm::Quantity, _) => {
+                return self.end(mainstay_quantity::ParseQuantityError::Format);
+            }
             (JsonForm::Object | JsonForm::FreeObject, other) => {
                 self.refuse(other, &definition.go_name());
             }

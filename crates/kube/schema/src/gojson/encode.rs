@@ -4,7 +4,7 @@
 
 use super::field_in_any_case;
 use crate::builtin::{FieldDefinition, FieldType, JsonForm, OmitRule, TypeDefinition};
-use mainstay_gocompat::json::{self, Html, Numbers, Writer};
+use mainstay_gocompat::json::{self, Html, JsonWriter, Numbers};
 use serde_json::Value;
 
 /// How keys are matched with the names of fields.
@@ -104,7 +104,7 @@ impl Encoder {
 
     /// A value without a known type.
     fn raw_value(&mut self, value: &Value) {
-        Writer::compact(&mut self.out, Html::Escaped, Numbers::Object).value(value);
+        JsonWriter::compact(&mut self.out, Html::Escaped, Numbers::Object).value(value);
     }
 
     fn value(&mut self, ty: &FieldType, value: Option<&Value>) {

@@ -157,7 +157,7 @@ pub enum UnmarshalError {
     Time(#[from] TimeError),
     /// A value is no quantity.
     #[error(transparent)]
-    Quantity(#[from] Malformed),
+    Quantity(#[from] ParseQuantityError),
     /// A field needs a schema or a boolean.
     #[error("boolean or JSON schema expected")]
     NoSchema,

@@ -3,7 +3,7 @@
 use crate::library::args::{compare_opaque, exactly, opaque, str, wrap};
 use crate::library::{FunctionLibrary, Overload};
 use crate::types::Type;
-use crate::value::{Error, Opaque, Outcome, Value, WorkBudget};
+use crate::value::{Error, Opaque, Value, ValueResult, WorkBudget};
 use mainstay_version::{ParseVersionError, Version, parse_strict};
 use std::any::Any;
 use std::borrow::Cow;

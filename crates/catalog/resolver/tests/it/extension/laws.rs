@@ -5,7 +5,7 @@ use super::scenario::{
     Scenario, Source,
 };
 use mainstay_resolver::extension::{self, ExtensionChange, ExtensionFailureKind, ExtensionFix};
-use mainstay_version::{Constraint, Range, VersionRelease, parse_strict};
+use mainstay_version::{Range, VersionConstraint, VersionRelease, parse_strict};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};

@@ -21,7 +21,7 @@ use crate::exit::CommandFailure;
 use clap::{Args, ValueEnum};
 use lanes::{Installed, Lanes};
 use mainstay_catalog::KeptContent;
-use mainstay_cause::{Cause, Place};
+use mainstay_cause::{Cause, FileLocation};
 use mainstay_gocompat::quote;
 use mainstay_updates::Graph;
 use mainstay_version::parse_strict;
@@ -79,7 +79,9 @@ pub(super) fn run(
     };
     let refuse = |what: &str, name: &str| {
         let message = format!("package {} has no {what} {}", quote(&package.name), quote(name));
-        CommandFailure::usage(Cause::new(message).at(Place::file(&arguments.path)).remedy(remedy()))
+        CommandFailure::usage(
+            Cause::new(message).at(FileLocation::file(&arguments.path)).remedy(remedy()),
+        )
     };
     let graph = Graph::of(package);
     if let Some(unknown) = arguments.channels.iter().find(|name| graph.channel(name).is_none()) {

@@ -36,7 +36,7 @@ use mainstay_http::Body;
 use mainstay_http::query::Query;
 use mainstay_object::{NamespacedName, Reason, Status, known};
 use mainstay_packages::PackageApi;
-use mainstay_port::Received;
+use mainstay_port::TrackedBody;
 use parking_lot::Mutex;
 use rustls::pki_types::UnixTime;
 use std::convert::Infallible;
