@@ -187,7 +187,7 @@ pub(super) fn repairs(
             }
         }
         ExtensionFailureKind::Version | ExtensionFailureKind::Dependency => {
-            search.next_best(refusal)
+            search.next_best(refusal);
         }
         ExtensionFailureKind::NotFound => {
             for considered in &refusal.considered {

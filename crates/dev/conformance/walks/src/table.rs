@@ -202,7 +202,7 @@ fn remarks(item: &PackageUnderTest, walk: &Walk) -> Vec<String> {
         PackageWalkEnd::Completed => {}
         PackageWalkEnd::Stuck(why) => all.push(reason(item, walk, why)),
         PackageWalkEnd::Unreadable(why) => {
-            all.push(format!("none of its bundles can be read: {}", truncate(why)))
+            all.push(format!("none of its bundles can be read: {}", truncate(why)));
         }
     }
     if let Some(path) = &walk.upgrade_path {

@@ -121,7 +121,7 @@ impl<'a> FieldManager<'a> {
 
     fn record_create(&self, object: &mut Object, sent: Option<&Value>) {
         self.in_version(object, |object| {
-            self.with_write(|write| write.set_on_create(object, sent))
+            self.with_write(|write| write.set_on_create(object, sent));
         });
     }
 
