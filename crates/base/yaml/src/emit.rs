@@ -5,7 +5,7 @@
 //! have line breaks, and are folded beyond column 80. These are the rules of upstream's emitter, so
 //! output is the same byte for byte.
 
-use crate::scalar::{go_float64, stays_text};
+use crate::scalar::{go_float64, is_plain_text};
 use memchr::{memchr, memchr2, memchr3_iter};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
@@ -119,7 +119,7 @@ impl Emitter {
         let styles = PossibleStyles::for_text(text);
         let preferred = if memchr(b'\n', text.as_bytes()).is_some() {
             Style::Literal
-        } else if stays_text(text) && !(key && text == "<<") {
+        } else if is_plain_text(text) && !(key && text == "<<") {
             Style::Plain
         } else {
             Style::Double

@@ -244,7 +244,7 @@ pub(crate) fn go_float64(number: f64) -> String {
 
 /// Whether a text stays text as a plain scalar, also for readers that know dates and numbers of
 /// base 60.
-pub(crate) fn stays_text(text: &str) -> bool {
+pub(crate) fn is_plain_text(text: &str) -> bool {
     !text.is_empty() && implicit(text) == Scalar::Text && !is_timestamp(text) && !is_base60(text)
 }
 

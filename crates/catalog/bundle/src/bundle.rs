@@ -9,7 +9,7 @@ use crate::{
     types,
 };
 use mainstay_schema::builtin;
-use mainstay_schema::gojson::{self, Step};
+use mainstay_schema::gojson::{self, ValuePathStep};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -242,8 +242,8 @@ pub(crate) fn check_owned(manifests: &[Manifest], csv: CsvManifest<'_>) -> Resul
     let missing = missing.filter(|_| !mainstay_fault::is_on("owned-definitions-may-be-missing"));
     let Some(missing) = missing else { return Ok(()) };
     let found: Vec<String> = provided.iter().map(|key| format!("{key}:{{}}")).collect();
-    let path =
-        ["spec", "customresourcedefinitions", "owned"].map(|name| Step::Field(name.to_owned()));
+    let path = ["spec", "customresourcedefinitions", "owned"]
+        .map(|name| ValuePathStep::Field(name.to_owned()));
     Err(csv.manifest().error(
         format!("couldn't find {missing} in bundle. found: map[{}]", found.join(" ")),
         &path,

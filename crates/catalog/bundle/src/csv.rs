@@ -2,7 +2,7 @@
 
 use crate::{error::BundleError, go_field, manifest::Manifest, types};
 use mainstay_gocompat::values::json_kind;
-use mainstay_schema::gojson::{self, DeclaredType, Step};
+use mainstay_schema::gojson::{self, DeclaredType, ValuePathStep};
 use serde_json::{Map, Value};
 
 /// An API by group, version, kind and plural. The order is that in which Go prints maps of them.
@@ -106,7 +106,7 @@ impl<'b> CsvManifest<'b> {
                     "json: cannot unmarshal {} into Go value of type map[string]*json.RawMessage",
                     json_kind(other)
                 ),
-                &[Step::Field("spec".to_owned())],
+                &[ValuePathStep::Field("spec".to_owned())],
                 "write spec as a mapping",
             )),
         }
@@ -143,7 +143,10 @@ impl<'b> CsvManifest<'b> {
             Some(Value::Number(number)) => Ok(mainstay_gocompat::values::number_as_text(number)),
             Some(_) => Err(self.manifest.error(
                 "release field must be a string or number",
-                &[Step::Field("spec".to_owned()), Step::Field("release".to_owned())],
+                &[
+                    ValuePathStep::Field("spec".to_owned()),
+                    ValuePathStep::Field("release".to_owned()),
+                ],
                 "write the release as a text",
             )),
         }
@@ -175,8 +178,8 @@ impl<'b> CsvManifest<'b> {
     pub(crate) fn custom_resource_key(self, definition: &Value) -> Result<ApiKey, BundleError> {
         let name = go_field::text(definition, "name");
         let Some((plural, group)) = name.split_once('.') else {
-            let path =
-                ["spec", "customresourcedefinitions"].map(|name| Step::Field(name.to_owned()));
+            let path = ["spec", "customresourcedefinitions"]
+                .map(|name| ValuePathStep::Field(name.to_owned()));
             return Err(self.manifest.error(
                 format!("couldn't parse plural.group from crd name: {name}"),
                 &path,

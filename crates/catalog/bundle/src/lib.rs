@@ -51,7 +51,7 @@ pub use declare::{BundleImage, DeclaredBundle, DeclaredProperty};
 pub use decode_error::{FirstDocumentError, FromUnstructuredError, ObjectError, TypeError};
 pub use error::{BundleError, BundleProblem};
 pub use image_template::{ImageTemplate, ImageTemplateError};
-pub use mainstay_schema::builtin::{ParseReleaseError, ParseTextError};
+pub use mainstay_schema::builtin::{KubernetesReleaseError, ParseTextError};
 pub use manifest::Manifest;
 pub use metadata::{Annotations, BundleProperty};
 pub use migrate::csv_metadata;

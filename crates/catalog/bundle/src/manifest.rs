@@ -2,7 +2,7 @@
 
 use crate::error::{BundleError, BundleProblem};
 use mainstay_gocompat::json::{Html, Numbers};
-use mainstay_schema::gojson::{Mismatch, Step};
+use mainstay_schema::gojson::{Mismatch, ValuePathStep};
 use serde_json::Value;
 use std::{
     borrow::Cow,
@@ -88,18 +88,18 @@ impl Manifest {
     }
 
     /// The line of a part of the object, or of its nearest parent that exists.
-    pub(crate) fn line_of(&self, path: &[Step]) -> Option<usize> {
+    pub(crate) fn line_of(&self, path: &[ValuePathStep]) -> Option<usize> {
         self.lines_of(std::iter::once(path)).pop().flatten()
     }
 
     /// As [`Manifest::line_of`] for many parts, in one pass over the text.
     pub(crate) fn lines_of<'p>(
         &self,
-        paths: impl ExactSizeIterator<Item = &'p [Step]>,
+        paths: impl ExactSizeIterator<Item = &'p [ValuePathStep]>,
     ) -> Vec<Option<usize>> {
-        let step = |step: &'p Step| match step {
-            Step::Field(name) => mainstay_yaml::PathStep::Field(name),
-            Step::Item(at) => mainstay_yaml::PathStep::Item(*at),
+        let step = |step: &'p ValuePathStep| match step {
+            ValuePathStep::Field(name) => mainstay_yaml::PathStep::Field(name),
+            ValuePathStep::Item(at) => mainstay_yaml::PathStep::Item(*at),
         };
         let count = paths.len();
         if count == 0 {
@@ -129,7 +129,7 @@ impl Manifest {
     pub(crate) fn error(
         &self,
         message: impl Into<String>,
-        path: &[Step],
+        path: &[ValuePathStep],
         remedy: impl Into<Cow<'static, str>>,
     ) -> BundleError {
         let message = message.into();
@@ -140,8 +140,8 @@ impl Manifest {
 
     /// The error for a value that does not have its Go type, below `prefix`.
     pub(crate) fn type_error(&self, prefix: &[&str], mismatch: &Mismatch) -> BundleError {
-        let mut path: Vec<Step> =
-            prefix.iter().map(|name| Step::Field((*name).to_owned())).collect();
+        let mut path: Vec<ValuePathStep> =
+            prefix.iter().map(|name| ValuePathStep::Field((*name).to_owned())).collect();
         path.extend_from_slice(&mismatch.path);
         self.error(mismatch.reason.to_string(), &path, "write a value of the type in the message")
     }

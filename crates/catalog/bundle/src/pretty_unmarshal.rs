@@ -2,7 +2,7 @@
 //! behind the value that does not have its type.
 
 use mainstay_gocompat::json::{Html, Numbers};
-use mainstay_schema::gojson::{Mismatch, Step, TypeError};
+use mainstay_schema::gojson::{Mismatch, TypeError, ValuePathStep};
 use serde_json::Value;
 
 /// The message with the text and the arrow. `json` is `value` as compact JSON.
@@ -33,7 +33,7 @@ pub(crate) fn format_mismatch(json: &str, value: &Value, mismatch: &Mismatch) ->
 }
 
 /// The offset in the compact text of the end of a value; with `opens`, of the byte after its first.
-fn offset(value: &Value, path: &[Step], opens: bool) -> Option<usize> {
+fn offset(value: &Value, path: &[ValuePathStep], opens: bool) -> Option<usize> {
     let mut before = 0;
     let mut value = value;
     let length =
@@ -46,14 +46,14 @@ fn offset(value: &Value, path: &[Step], opens: bool) -> Option<usize> {
     for step in path {
         before += 1;
         match (value, step) {
-            (Value::Object(fields), Step::Field(name)) => {
+            (Value::Object(fields), ValuePathStep::Field(name)) => {
                 for (key, other) in fields.iter().take_while(|(key, _)| *key != name) {
                     before += name_length(key) + length(other) + 1;
                 }
                 before += name_length(name);
                 value = fields.get(name)?;
             }
-            (Value::Array(items), Step::Item(at)) => {
+            (Value::Array(items), ValuePathStep::Item(at)) => {
                 before += items.iter().take(*at).map(|item| length(item) + 1).sum::<usize>();
                 value = items.get(*at)?;
             }

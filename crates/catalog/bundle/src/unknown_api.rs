@@ -18,7 +18,7 @@ use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, BuiltinKind};
-use mainstay_schema::gojson::Step;
+use mainstay_schema::gojson::ValuePathStep;
 
 /// The `apiVersion` of a ClusterServiceVersion.
 const CSV_API_VERSION: &str = "operators.coreos.com/v1alpha1";
@@ -66,7 +66,7 @@ fn check_manifest(manifest: &Manifest) -> Option<UnknownApi> {
         "CustomResourceDefinition" => return None,
         _ => check_builtin(manifest)?,
     };
-    let line = manifest.line_of(&[Step::Field("apiVersion".to_owned())]);
+    let line = manifest.line_of(&[ValuePathStep::Field("apiVersion".to_owned())]);
     let mut problem = manifest.problem(message, format!("write apiVersion: {remedy}"));
     problem.line = line.or(problem.line);
     Some(UnknownApi { level, problem })

@@ -22,7 +22,7 @@ use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
 use mainstay_object::Gvk;
 use mainstay_schema::builtin::{self, FieldType, TypeDefinition};
-use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, Step};
+use mainstay_schema::gojson::{DeclaredStruct, DeclaredType, ValuePathStep};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -157,7 +157,7 @@ fn problems(
     });
     let unlisted = found.len().saturating_sub(MAX_LISTED);
     found.truncate(MAX_LISTED);
-    let paths: Vec<Vec<Step>> = found.iter().map(Unknown::steps).collect();
+    let paths: Vec<Vec<ValuePathStep>> = found.iter().map(Unknown::steps).collect();
     let lines = manifest.lines_of(paths.iter().map(Vec::as_slice));
     let source = SourceLines::new(manifest.source());
     let mut listed: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -236,13 +236,13 @@ struct Unknown<'v> {
 
 impl Unknown<'_> {
     /// The steps to the field itself.
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<ValuePathStep> {
         let step = |passed: &PathStep<'_>| match *passed {
-            PathStep::Field(name) => Step::Field(name.to_owned()),
-            PathStep::Item(at) => Step::Item(at),
+            PathStep::Field(name) => ValuePathStep::Field(name.to_owned()),
+            PathStep::Item(at) => ValuePathStep::Item(at),
         };
         let steps = self.path.iter().map(step);
-        steps.chain([Step::Field(self.name.to_owned())]).collect()
+        steps.chain([ValuePathStep::Field(self.name.to_owned())]).collect()
     }
 
     /// The path to the object that has the field, as text.

@@ -567,7 +567,7 @@ pub(crate) fn locate_parts(
     locate_paths(file, lines, bytes, line, &paths)
 }
 
-/// As [`spots`], for paths with any field names.
+/// As [`locate_parts`], for paths with any field names.
 pub(crate) fn locate_paths(
     file: &[u8],
     lines: &mut LineCounter,

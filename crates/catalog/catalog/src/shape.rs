@@ -243,9 +243,9 @@ pub(crate) fn check_fields(
 impl From<Box<Mismatch>> for ShapeError {
     fn from(mismatch: Box<Mismatch>) -> Self {
         let mut names = mismatch.fields.into_iter();
-        let part = |step: &gojson::Step| match step {
-            gojson::Step::Field(_) => names.next().map(PathPart::Field),
-            gojson::Step::Item(index) => Some(PathPart::Item(*index)),
+        let part = |step: &gojson::ValuePathStep| match step {
+            gojson::ValuePathStep::Field(_) => names.next().map(PathPart::Field),
+            gojson::ValuePathStep::Item(index) => Some(PathPart::Item(*index)),
         };
         // A value below a key of a map is located by the field of the map.
         let path = mismatch.path.iter().map_while(part).collect();

@@ -75,7 +75,7 @@ impl RegistryIndex {
     }
 
     /// The entry at a position of the list by channel, package and name.
-    pub fn listed(&self, position: usize) -> Option<ChannelMember<'_>> {
+    pub fn member_at(&self, position: usize) -> Option<ChannelMember<'_>> {
         let position = *self.tables().listing.get(position)?;
         self.standing_at(position)
     }

@@ -5,7 +5,7 @@
 //!                                                                     └─► HTTP catalog API
 //! ```
 //!
-//! A [`ServedCatalog`] catalog exists before its content: an early request gets an error, and a reload
+//! A [`ServedCatalog`] exists before its content: an early request gets an error, and a reload
 //! swaps one pointer. Readers keep the index they began with until they are done.
 
 pub mod client;
@@ -18,7 +18,7 @@ mod served;
 pub mod server;
 
 pub use index::{ChannelMember, RegistryIndex};
-pub use served::{Served, ServedCatalog, ServedCatalogs};
+pub use served::{ServedCatalog, ServedCatalogs, ServedState};
 
 use mainstay_catalog::{Blob, BlobError, Bundle, Catalog, Package};
 use serde_json::Value;

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 /// The state of a served catalog.
 #[derive(Clone, Debug, Default)]
-pub struct ServedCatalog {
+pub struct ServedState {
     /// The served content: the last valid one. `None` until something is loaded.
     pub index: Option<Arc<RegistryIndex>>,
     /// Why newer content is not served, in one line.
@@ -16,13 +16,13 @@ pub struct ServedCatalog {
 
 /// A named catalog that is being served. Reading it never waits, not even for a reload.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServedCatalog {
     name: Arc<str>,
-    state: ArcSwap<ServedCatalog>,
+    state: ArcSwap<ServedState>,
     changes: watch::Sender<u64>,
 }
 
-impl Served {
+impl ServedCatalog {
     /// A catalog without content.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), state: ArcSwap::default(), changes: watch::Sender::new(0) }
@@ -34,7 +34,7 @@ impl Served {
     }
 
     /// Its current state.
-    pub fn state(&self) -> Arc<ServedCatalog> {
+    pub fn state(&self) -> Arc<ServedState> {
         self.state.load_full()
     }
 
@@ -45,13 +45,13 @@ impl Served {
 
     /// Replaces the content.
     pub fn put(&self, index: Arc<RegistryIndex>) {
-        self.swap(ServedCatalog { index: Some(index), problem: None });
+        self.swap(ServedState { index: Some(index), problem: None });
     }
 
     /// Keeps the current content and records why newer content is not served.
     pub fn fail(&self, problem: impl Into<Arc<str>>) {
         let index = self.index();
-        self.swap(ServedCatalog { index, problem: Some(problem.into()) });
+        self.swap(ServedState { index, problem: Some(problem.into()) });
     }
 
     /// Receives every change from now on: the number grows with each.
@@ -59,7 +59,7 @@ impl Served {
         self.changes.subscribe()
     }
 
-    fn swap(&self, state: ServedCatalog) {
+    fn swap(&self, state: ServedState) {
         self.state.store(Arc::new(state));
         self.changes.send_modify(|number| *number += 1);
     }
@@ -68,23 +68,23 @@ impl Served {
 /// The set of all catalogs that a server serves.
 #[derive(Debug, Default)]
 pub struct ServedCatalogs {
-    served: ArcSwap<BTreeMap<Arc<str>, Arc<Served>>>,
+    served: ArcSwap<BTreeMap<Arc<str>, Arc<ServedCatalog>>>,
 }
 
 impl ServedCatalogs {
     /// The catalog of that name.
-    pub fn get(&self, name: &str) -> Option<Arc<Served>> {
+    pub fn get(&self, name: &str) -> Option<Arc<ServedCatalog>> {
         self.served.load().get(name).cloned()
     }
 
     /// All catalogs, by name.
-    pub fn all(&self) -> Vec<Arc<Served>> {
+    pub fn all(&self) -> Vec<Arc<ServedCatalog>> {
         self.served.load().values().cloned().collect()
     }
 
     /// The catalog of that name; added without content if it was absent.
-    pub fn add(&self, name: &str) -> Arc<Served> {
-        let fresh = Arc::new(Served::new(name));
+    pub fn add(&self, name: &str) -> Arc<ServedCatalog> {
+        let fresh = Arc::new(ServedCatalog::new(name));
         self.served.rcu(|all| {
             let mut all = BTreeMap::clone(all);
             all.entry(Arc::clone(fresh.name())).or_insert_with(|| Arc::clone(&fresh));
@@ -94,7 +94,7 @@ impl ServedCatalogs {
     }
 
     /// Removes a catalog. Readers that hold it may continue.
-    pub fn remove(&self, name: &str) -> Option<Arc<Served>> {
+    pub fn remove(&self, name: &str) -> Option<Arc<ServedCatalog>> {
         let mut removed = None;
         self.served.rcu(|all| {
             let mut all = BTreeMap::clone(all);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_recorded_and_notifies_watchers() {
-        let served = Served::new("a");
+        let served = ServedCatalog::new("a");
         let mut changes = served.changes();
         served.fail("no folder");
         assert!(changes.has_changed().is_ok_and(|changed| changed));

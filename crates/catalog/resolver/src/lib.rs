@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use mainstay_resolver::{
-//!     BundleFacts, CatalogKey, CatalogView, Content, EntryFacts, OperatorGroup, SnapshotBuilder,
+//!     BundleFacts, CatalogKey, CatalogContent, CatalogView, EntryFacts, OperatorGroup, SnapshotBuilder,
 //!     Subscription, ResolutionInput, resolve,
 //! };
 //!
@@ -26,7 +26,7 @@
 //!     catalogs: vec![CatalogView {
 //!         key: kitchen.clone(),
 //!         priority: 0,
-//!         content: Content::Ready(&snapshot),
+//!         content: CatalogContent::Ready(&snapshot),
 //!     }],
 //!     subscriptions: vec![Subscription {
 //!         name: "mine".to_owned(),
@@ -77,7 +77,7 @@
 //! find repairs. An input that is made to be hard costs at most seconds and some hundred megabytes,
 //! and never gets a wrong answer.
 //!
-//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`universe`] reads inputs from
+//! [`extension`] resolves ClusterExtensions by the rules of OLM v1. [`fixture`] reads inputs from
 //! JSON and writes outcomes, for tests and reports.
 //!
 //! What this crate does not do: create InstallPlans, check RBAC or install modes, or any I/O.

@@ -15,21 +15,25 @@
 //! ```
 //!
 //! ```
-//! use mainstay_updates::{Edges, Graph, Installed, Semantics};
+//! use mainstay_updates::{EntryEdges, Graph, InstalledBundle, Semantics};
 //!
-//! let edges = Edges { replaces: Some("etcd.v0.9.0"), skips: &["etcd.v0.9.1"], ..Edges::default() };
+//! let edges = EntryEdges {
+//!     replaces: Some("etcd.v0.9.0"),
+//!     skips: &["etcd.v0.9.1"],
+//!     ..EntryEdges::default()
+//! };
 //! let graph = Graph::builder("etcd")
 //!     .bundle("etcd.v0.9.0", "0.9.0")
 //!     .bundle("etcd.v0.9.1", "0.9.1")
 //!     .bundle("etcd.v0.9.2", "0.9.2")
-//!     .entry("stable", "etcd.v0.9.0", Edges::default())
-//!     .entry("stable", "etcd.v0.9.1", Edges::default())
+//!     .entry("stable", "etcd.v0.9.0", EntryEdges::default())
+//!     .entry("stable", "etcd.v0.9.1", EntryEdges::default())
 //!     .entry("stable", "etcd.v0.9.2", edges)
 //!     .finish();
 //! let view = graph.view(Semantics::Classic, &["stable"])?;
-//! let next = view.next(&Installed::new("etcd.v0.9.1", None));
+//! let next = view.next(&InstalledBundle::new("etcd.v0.9.1", None));
 //! assert_eq!(next.map(|step| &*step.bundle.name), Some("etcd.v0.9.2"));
-//! # Ok::<(), mainstay_updates::NoOrder>(())
+//! # Ok::<(), mainstay_updates::UnorderedChannel>(())
 //! ```
 //!
 //! # The two rules

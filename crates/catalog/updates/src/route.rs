@@ -270,7 +270,7 @@ impl<'g> GraphView<'g> {
             return PathEnd::Kept { instead_of, why };
         }
         never_chosen_index
-            .first_covering(installed, self.known(installed))
+            .first_covering(installed, self.position_of(installed))
             .map_or(PathEnd::Uncovered, PathEnd::Never)
     }
 }

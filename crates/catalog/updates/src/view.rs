@@ -283,7 +283,7 @@ impl<'g> GraphView<'g> {
     /// covers it, or if the best one is the bundle itself. That happens if its own `skipRange`
     /// holds its version (OLM classic), or if it is better than its successors (extensions).
     pub fn next(&self, installed: &InstalledBundle<'_>) -> Option<UpdateStep<'g>> {
-        let rank = match self.known(installed) {
+        let rank = match self.position_of(installed) {
             Some(place) => self.choice[place],
             None => self.covering(self.origin(installed), None, &mut 0),
         }?;
@@ -301,7 +301,7 @@ impl<'g> GraphView<'g> {
     pub(crate) fn best_other(&self, installed: &InstalledBundle<'_>) -> Option<UpdateStep<'g>> {
         let is_other = |rank: &u32| *self.ranks[*rank as usize].entry.name != *installed.name;
         let from = self.origin(installed);
-        let rank = if let Some(place) = self.known(installed) {
+        let rank = if let Some(place) = self.position_of(installed) {
             let first =
                 std::iter::successors(from.best_named(None), |&rank| from.best_named(Some(rank)));
             let by_range = self.by_range[place].into_iter().flatten();
@@ -315,7 +315,7 @@ impl<'g> GraphView<'g> {
     }
 
     /// The place of the installed bundle in the graph, if the graph has it with the same version.
-    pub(crate) fn known(&self, installed: &InstalledBundle<'_>) -> Option<usize> {
+    pub(crate) fn position_of(&self, installed: &InstalledBundle<'_>) -> Option<usize> {
         let place = self.graph.place_of(installed.name)?;
         let bundle = &self.graph.bundles[place];
         let is_same =

@@ -12,7 +12,7 @@ use mainstay_auth::Identity;
 use mainstay_auth::authz::{Attributes, Authorizer};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_store::{Change, Expect, Key, Options, Store};
+use mainstay_store::{Change, Key, Options, Precondition, Store};
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Duration;
@@ -142,6 +142,8 @@ async fn put(store: &Store, plural: &str, name: &str, value: Value) -> Result<()
     let mut object = Object::from_value(value)?;
     object.set(&["metadata", "name"], name.into());
     let key = Key::new(format!("{GROUP}/{plural}"), "", name);
-    store.commit(Change::Put { key, object: &object, expect: Expect::Any, guard: None }).await?;
+    store
+        .commit(Change::Put { key, object: &object, expect: Precondition::Any, guard: None })
+        .await?;
     Ok(())
 }

@@ -129,7 +129,7 @@ fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Option<Record<'a>> {
 mod tests {
     use super::*;
     use mainstay_object::Object;
-    use mainstay_store::{Change, Expect, Options, Store};
+    use mainstay_store::{Change, Options, Precondition, Store};
 
     #[tokio::test]
     async fn redb_engine_reads_what_it_wrote() {
@@ -144,11 +144,12 @@ mod tests {
                 Object::from_value(serde_json::json!({"metadata": {"labels": {"x": name}}}));
             let object = object.unwrap();
             let key = Key::new("things", "ns", name);
-            let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+            let change =
+                Change::Put { key, object: &object, expect: Precondition::Absent, guard: None };
             store.commit(change).await.unwrap();
         }
         let key = Key::new("things", "ns", "a");
-        store.commit(Change::Delete { key, expect: Expect::Any }).await.unwrap();
+        store.commit(Change::Delete { key, expect: Precondition::Any }).await.unwrap();
         store.close().await.unwrap();
         let (store, recovery) = open();
         assert_eq!((recovery.revision, recovery.objects), (4, 1));

@@ -6,7 +6,7 @@ use crate::table::{Cell, Report, Table, percentile};
 use anyhow::{Context, Result};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_store::{Change, Expect, Key, Options, Store};
+use mainstay_store::{Change, Key, Options, Precondition, Store};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,7 @@ async fn fill(clock: &Clock, store: &Store, clients: usize, objects: usize) -> R
 async fn create(store: &Store, index: usize) -> Result<()> {
     let object = config_map(index);
     let key = Key::new("configmaps", object.namespace(), object.name());
-    let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+    let change = Change::Put { key, object: &object, expect: Precondition::Absent, guard: None };
     store.commit(change).await?;
     Ok(())
 }

@@ -126,5 +126,5 @@ pub(crate) async fn run(
         return Ok(());
     }
     print!("{}", report.total());
-    report.verdict()
+    report.check()
 }

@@ -25,7 +25,7 @@ pub use fault_injection::{InjectedFault, ObservedRequest};
 use mainstay_apiserver::{ApiServer, ApiServerConfig, VersionInfo};
 pub use mainstay_auth::Identity;
 use mainstay_auth::pki::Pki;
-use mainstay_client::{Cluster, Error, ListParams, Selection, WatchEvent};
+use mainstay_client::{Cluster, Error, ObjectList, Selection, WatchEvent};
 use mainstay_clock::{Clock, processor_time};
 use mainstay_object::{NamespacedName, Object, Resource};
 use mainstay_store::Store;
@@ -358,10 +358,10 @@ async fn list_and_watch<T>(
     objects: &mut Objects,
     observe: &mut (impl FnMut(&Objects) -> ControlFlow<T> + Send),
 ) -> ControlFlow<T> {
-    let params = ListParams {
+    let params = ObjectList {
         labels: selection.labels.clone(),
         fields: selection.fields.clone(),
-        ..ListParams::default()
+        ..ObjectList::default()
     };
     let namespace = selection.namespace.as_deref();
     let list = match cluster.list(&selection.resource, namespace, &params).await {

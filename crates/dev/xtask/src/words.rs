@@ -196,7 +196,9 @@ fn inspect(file: &str, text: &str, rules: &Rules, found: &mut Findings, types: &
             if declares && let Some((finding, instead)) = rules.refusal(name) {
                 found.note(finding, place(&format!("{name}; write {instead}")));
             }
-            let is_type = matches!(before, "struct" | "enum" | "union" | "trait");
+            // Generated code has the names of its source.
+            let is_type = !file.contains("/generated/")
+                && matches!(before, "struct" | "enum" | "union" | "trait");
             if is_type
                 && content.starts_with("pub ")
                 && let Some((owner, _)) = owner

@@ -16,7 +16,7 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_removal::{
     DeletionStep, InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, PlanItem,
     UninstallPlan, UninstallRequest, bundle_config_maps, find_operator, operator_crds,
@@ -31,12 +31,12 @@ use std::time::Duration;
 /// Kinds whose objects have the labels of the CSV that owns them. All are cluster-scoped: in a
 /// namespace, any user who may write objects may also write labels.
 const LABELLED_KINDS: [Resource; 11] = [
-    known::CLUSTER_ROLE,
-    known::CLUSTER_ROLE_BINDING,
-    known::VALIDATING_WEBHOOK_CONFIGURATION,
-    known::MUTATING_WEBHOOK_CONFIGURATION,
-    known::API_SERVICE,
-    known::PRIORITY_CLASS,
+    builtin::CLUSTER_ROLE,
+    builtin::CLUSTER_ROLE_BINDING,
+    builtin::VALIDATING_WEBHOOK_CONFIGURATION,
+    builtin::MUTATING_WEBHOOK_CONFIGURATION,
+    builtin::API_SERVICE,
+    builtin::PRIORITY_CLASS,
     Resource::cluster("console.openshift.io", "v1", "ConsoleYAMLSample", "consoleyamlsamples"),
     Resource::cluster("console.openshift.io", "v1", "ConsoleQuickStart", "consolequickstarts"),
     Resource::cluster("console.openshift.io", "v1", "ConsoleCLIDownload", "consoleclidownloads"),
@@ -52,15 +52,15 @@ const SYSTEM_NAMESPACE: &str = "kube-system";
 const OWNED_KINDS: [(Resource, bool); 13] = [
     // First, because other objects name it as owner.
     (OPERATOR_CONDITION, false),
-    (known::DEPLOYMENT, false),
-    (known::SERVICE_ACCOUNT, false),
-    (known::ROLE, false),
-    (known::ROLE_BINDING, false),
-    (known::SERVICE, false),
-    (known::SECRET, true),
-    (known::CONFIG_MAP, true),
-    (known::POD_DISRUPTION_BUDGET, false),
-    (known::NETWORK_POLICY, false),
+    (builtin::DEPLOYMENT, false),
+    (builtin::SERVICE_ACCOUNT, false),
+    (builtin::ROLE, false),
+    (builtin::ROLE_BINDING, false),
+    (builtin::SERVICE, false),
+    (builtin::SECRET, true),
+    (builtin::CONFIG_MAP, true),
+    (builtin::POD_DISRUPTION_BUDGET, false),
+    (builtin::NETWORK_POLICY, false),
     (
         Resource::namespaced("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"),
         false,
@@ -191,7 +191,7 @@ async fn plan_removal(
     if find_operator(&objects, request).is_err() {
         // CRDs are many, so they are only listed when no other object of the operator is left.
         objects.definitions =
-            list_known(cluster, &known::CUSTOM_RESOURCE_DEFINITION, None, None).await?;
+            list_known(cluster, &builtin::CUSTOM_RESOURCE_DEFINITION, None, None).await?;
     }
     // If the cluster does not serve ClusterServiceVersions, that is the error, not the name.
     let target = find_operator(&objects, request).map_err(|error| {
@@ -208,9 +208,11 @@ async fn plan_removal(
                 parts.owned.extend(found.into_iter().map(|object| (kind.clone(), object)));
             }
             let bindings =
-                list_known(cluster, &known::ROLE_BINDING, Some(SYSTEM_NAMESPACE), Some(&labels))
+                list_known(cluster, &builtin::ROLE_BINDING, Some(SYSTEM_NAMESPACE), Some(&labels))
                     .await?;
-            parts.owned.extend(bindings.into_iter().map(|binding| (known::ROLE_BINDING, binding)));
+            parts
+                .owned
+                .extend(bindings.into_iter().map(|binding| (builtin::ROLE_BINDING, binding)));
         }
     }
     find_owned(cluster, &objects, &target, &mut parts).await?;
@@ -223,7 +225,7 @@ async fn plan_removal(
         parts.operator = cluster.get(&OPERATOR, None, &name).await?;
     }
     for name in operator_crds(&target, parts.operator.as_ref()) {
-        let found = cluster.get(&known::CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
+        let found = cluster.get(&builtin::CUSTOM_RESOURCE_DEFINITION, None, &name).await?;
         let Some(definition) = found else { continue };
         let mut definition = OperatorCrd { definition, objects: Vec::new() };
         if let Some(kind) = definition.resource() {
@@ -233,7 +235,7 @@ async fn plan_removal(
     }
     for map in bundle_config_maps(&objects, &target) {
         parts.unpacked.extend(
-            cluster.get(&known::CONFIG_MAP, Some(map.namespace.as_ref()), &map.name).await?,
+            cluster.get(&builtin::CONFIG_MAP, Some(map.namespace.as_ref()), &map.name).await?,
         );
     }
     if !parts.unpacked.is_empty() {

@@ -20,7 +20,7 @@ use mainstay_explain::{
     CLUSTER_WIDE_KINDS, ClusterObjects, ExplainedKind, ExplainedObject, Explanation, HiddenKind,
     NAMESPACE_KINDS, explain, namespaces_of_events,
 };
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_resolver::fixture::cause_json;
 use mainstay_yaml::{Options, documents};
 use serde_json::{Value, json};
@@ -209,7 +209,7 @@ async fn list_objects(cluster: &impl ClusterHandle, namespace: &str) -> Result<L
     }
     let namespaces = namespaces_of_events(&listing.objects).into_iter().map(str::to_owned);
     for namespace in namespaces.collect::<Vec<_>>() {
-        match cluster.list(&known::EVENT, Some(&namespace), None).await {
+        match cluster.list(&builtin::EVENT, Some(&namespace), None).await {
             Ok(events) => listing.objects.extend(events),
             // The status has the failure; only its cause in the events stays unknown.
             Err(ClusterReadError::Forbidden(_) | ClusterReadError::UnknownKind(_)) => {}

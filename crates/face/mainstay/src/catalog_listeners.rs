@@ -15,7 +15,7 @@ use mainstay_client::Cluster;
 use mainstay_object::NamespacedName;
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{Served, ServedCatalogs, grpc};
+use mainstay_registry::{ServedCatalog, ServedCatalogs, grpc};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -45,7 +45,7 @@ struct CatalogListener {
     /// The catalog's name in paths.
     name: String,
     address: SocketAddr,
-    content: Arc<Served>,
+    content: Arc<ServedCatalog>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }

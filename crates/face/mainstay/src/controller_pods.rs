@@ -20,7 +20,7 @@ use mainstay_cause::Cause;
 use mainstay_client::{Cluster, DeleteOptions};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_object::known::DEPLOYMENT;
+use mainstay_object::builtin::DEPLOYMENT;
 use mainstay_streams::{ConnectError, ContainerLog, InProcessPod, LogLine, PodConnection};
 use serde_json::json;
 use std::convert::Infallible;

@@ -201,7 +201,7 @@ impl Embedded {
 
         let service = server.service(Identity::admin());
         let cluster = Cluster::new(kube::Client::new(service, "default"))
-            .named(concat!("mainstay/", env!("CARGO_PKG_VERSION")));
+            .with_user_agent(concat!("mainstay/", env!("CARGO_PKG_VERSION")));
         let credentials = ClusterCredentials::new(&pki, authenticator, clock).map_err(|error| {
             Cause::new("the cluster's authority cannot sign").because(chain(&error))
         })?;

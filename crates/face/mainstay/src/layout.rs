@@ -8,8 +8,8 @@ use mainstay_api::names;
 use mainstay_api::resources::{CATALOG_SOURCE, OLM_CONFIG, OPERATOR_GROUP};
 use mainstay_cause::Cause;
 use mainstay_cli::args::Profile;
-use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
-use mainstay_object::known::{self, API_SERVICE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
+use mainstay_object::builtin::{self, API_SERVICE, CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SERVICE};
 use mainstay_object::{Object, Resource};
 use serde_json::{Value, json};
 
@@ -25,12 +25,12 @@ const EMBEDDED: &str = "mainstay-up";
 /// work beside them. The Lease needs no renewal: the controllers run as long as the API server does.
 pub(crate) async fn apply_embedded_lease(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
     let lease = manifest(json!({
-        "apiVersion": known::LEASE.api_version(),
-        "kind": known::LEASE.kind,
+        "apiVersion": builtin::LEASE.api_version(),
+        "kind": builtin::LEASE.kind,
         "metadata": {"name": LEASE, "namespace": profile.manager_namespace()},
         "spec": {"holderIdentity": EMBEDDED, "leaseDurationSeconds": i32::MAX},
     }));
-    apply(cluster, &known::LEASE, &lease).await.map(drop)
+    apply(cluster, &builtin::LEASE, &lease).await.map(drop)
 }
 
 /// The Leases, in any namespace, of controllers that run in the API server's process.
@@ -38,8 +38,8 @@ pub(crate) async fn apply_embedded_lease(cluster: &Cluster, profile: Profile) ->
 /// # Errors
 /// The Leases cannot be listed.
 pub(crate) async fn embedded_leases(cluster: &Cluster) -> mainstay_client::Result<Vec<Object>> {
-    let params = ListParams::fields(format!("metadata.name={LEASE}"));
-    let mut leases = cluster.list(&known::LEASE, None, &params).await?.items;
+    let params = ObjectList::fields(format!("metadata.name={LEASE}"));
+    let mut leases = cluster.list(&builtin::LEASE, None, &params).await?.items;
     leases.retain(|lease| lease.str(&["spec", "holderIdentity"]) == Some(EMBEDDED));
     Ok(leases)
 }
@@ -54,7 +54,7 @@ pub(crate) async fn delete_embedded_leases(cluster: &Cluster) -> Result<(), Caus
         let options = DeleteOptions::uid(lease.uid());
         let namespace = Some(lease.namespace());
         let deleted =
-            cluster.ensure_deleted(&known::LEASE, namespace, lease.name(), &options).await;
+            cluster.ensure_deleted(&builtin::LEASE, namespace, lease.name(), &options).await;
         deleted.map_err(|error| refused(&error))?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use mainstay_cli::args::Profile;
 use mainstay_cli::defaults::DefaultCatalogs;
 use mainstay_client::{Cluster, Error};
 use mainstay_object::Object;
-use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT};
+use mainstay_object::builtin::{CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT};
 use serde_json::{Value, json};
 
 /// Name, image, display name and priority of OpenShift's default CatalogSources.

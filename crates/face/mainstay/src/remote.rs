@@ -10,7 +10,7 @@ use mainstay_cause::Cause;
 use mainstay_cli::cluster::{ClusterArguments, ClusterHandle, ClusterReadError};
 use mainstay_cli::config::{kubeconfig_variable, own_kubeconfig};
 use mainstay_cli::exit::CommandFailure;
-use mainstay_client::{Cluster, DeleteOptions, ListParams, Selection, WatchEvent};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
 use mainstay_resolver::fixture::CatalogData;
@@ -75,7 +75,7 @@ impl RemoteCluster {
         &self,
         kind: &Resource,
         namespace: Option<&str>,
-        params: &ListParams,
+        params: &ObjectList,
     ) -> Result<Vec<Object>, RequestError> {
         let list = self.in_time(self.cluster.list_pages(kind, namespace, params)).await?;
         Ok(list.items)
@@ -172,7 +172,7 @@ fn install_tls_provider() {
 fn client(selector: &ClusterSelector<'_>, config: Config) -> Result<Cluster, CommandFailure> {
     let client = kube::Client::try_from(config)
         .map_err(|error| CommandFailure::usage(unusable_kubeconfig(selector, chain(&error))))?;
-    Ok(Cluster::new(client).named(selector.name))
+    Ok(Cluster::new(client).with_user_agent(selector.name))
 }
 
 /// Why a request has no result.
@@ -241,7 +241,7 @@ impl ClusterHandle for RemoteCluster {
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> Result<Vec<Object>, ClusterReadError> {
-        let params = labels.map_or_else(ListParams::default, ListParams::labels);
+        let params = labels.map_or_else(ObjectList::default, ObjectList::labels);
         let objects = self.list_pages(kind, namespace, &params).await;
         objects.map_err(|why| self.read_error(kind, namespace, &why))
     }
@@ -297,7 +297,7 @@ impl ClusterHandle for RemoteCluster {
     }
 
     async fn namespaces(&self) -> Option<Vec<String>> {
-        let items = self.list_pages(&NAMESPACE, None, &ListParams::default()).await.ok()?;
+        let items = self.list_pages(&NAMESPACE, None, &ObjectList::default()).await.ok()?;
         Some(items.iter().map(|item| item.name().to_owned()).collect())
     }
 

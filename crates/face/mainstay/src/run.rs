@@ -24,11 +24,11 @@ use mainstay_classic::{
 use mainstay_cli::config::{PodImages, RunSettings};
 use mainstay_cli::exit::CommandFailure;
 use mainstay_cli::report::{ProgressReport, milliseconds};
-use mainstay_client::{Cluster, Election, ListParams, Term};
+use mainstay_client::{Cluster, Election, LeaseTerm, ObjectList};
 use mainstay_clock::Clock;
 use mainstay_controller::RunningSubsystems;
 use mainstay_images::ImageSources;
-use mainstay_object::{NamespacedName, known};
+use mainstay_object::{NamespacedName, builtin};
 use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -117,8 +117,8 @@ pub(crate) async fn run(
             report.say(format!("waiting     {holder} works; this one takes over when it ends"));
             health.set(HealthState::Waiting);
         };
-        let work = |term: Term| {
-            let (run, cluster, images) = (&run, term.over(&cluster), images.clone());
+        let work = |term: LeaseTerm| {
+            let (run, cluster, images) = (&run, term.fenced(&cluster), images.clone());
             let selected = &selected;
             let surroundings = surroundings.clone();
             let (health, report, packages_server) = (&health, &report, &packages_server);
@@ -312,8 +312,8 @@ fn catalog_pods_with_images(run: &RunSettings) -> CatalogPods {
 /// if the nodes cannot be listed.
 async fn has_simulated_nodes(cluster: &Cluster) -> bool {
     const RUNTIME: [&str; 3] = ["status", "nodeInfo", "containerRuntimeVersion"];
-    let first_node = ListParams { limit: 1, ..ListParams::default() };
-    let list = async { cluster.list(&known::NODE, None, &first_node).await };
+    let first_node = ObjectList { limit: 1, ..ObjectList::default() };
+    let list = async { cluster.list(&builtin::NODE, None, &first_node).await };
     let Ok(Ok(nodes)) = tokio::time::timeout(TIMEOUT, list).await else { return false };
     let runtime = nodes.items.first().and_then(|node| node.str(&RUNTIME));
     runtime.is_some_and(|runtime| runtime.starts_with("simulated://"))
@@ -321,14 +321,14 @@ async fn has_simulated_nodes(cluster: &Cluster) -> bool {
 
 /// Refuses to run beside Operator Lifecycle Manager: each would revert the changes of the other.
 async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
-    let params = ListParams::labels("app in (olm-operator, catalog-operator)");
+    let params = ObjectList::labels("app in (olm-operator, catalog-operator)");
     let unknown = |why: Cause, remedy: &str| {
         Cause::new("it cannot be seen whether Operator Lifecycle Manager runs on the cluster")
             .because(why)
             .remedy(remedy)
     };
     let elsewhere = "see whether the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
-    let list = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
+    let list = async { cluster.list(&builtin::DEPLOYMENT, None, &params).await };
     let deployments = match tokio::time::timeout(TIMEOUT, list).await {
         Ok(Ok(deployments)) => deployments,
         Ok(Err(error)) => {

@@ -9,7 +9,7 @@ use mainstay_cause::Cause;
 use mainstay_cli::args::ManifestsArguments;
 use mainstay_client::Cluster;
 use mainstay_controller::SubsystemInfo;
-use mainstay_object::known::CLUSTER_ROLE;
+use mainstay_object::builtin::CLUSTER_ROLE;
 use serde_json::{Value, json};
 
 /// Every subsystem.

@@ -1,7 +1,7 @@
 //! Waiting for a state of an object with a watch.
 
 use mainstay_cause::Cause;
-use mainstay_client::{Cluster, ListParams, Selection, WatchEvent};
+use mainstay_client::{Cluster, ObjectList, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn watch_until<T>(
     matches: &mut impl FnMut(&Object) -> Option<T>,
 ) -> Result<T, mainstay_client::Error> {
     loop {
-        let list = cluster.list(resource, Some(namespace), &ListParams::default()).await?;
+        let list = cluster.list(resource, Some(namespace), &ObjectList::default()).await?;
         for object in list.items {
             if let Some(value) = matches(&object) {
                 return Ok(value);
@@ -81,7 +81,7 @@ pub(crate) async fn wait_until_deleted(
 ) -> Result<(), Cause> {
     let watching = async {
         loop {
-            let params = ListParams::fields(format!("metadata.name={name}"));
+            let params = ObjectList::fields(format!("metadata.name={name}"));
             let list = cluster.list(resource, Some(namespace), &params).await?;
             if list.items.is_empty() {
                 return Ok::<(), mainstay_client::Error>(());

@@ -75,7 +75,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
         &self.line[self.column..]
     }
 
-    fn wrong(&self, column: usize, kind: QuoteErrorKind) -> CsvError {
+    fn quote_error(&self, column: usize, kind: QuoteErrorKind) -> CsvError {
         CsvError::Quote { first: self.first, line: self.row, column: column + 1, kind }
     }
 
@@ -87,7 +87,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
             None => (rest.strip_suffix('\n').unwrap_or(rest), false),
         };
         if let Some(at) = field.find('"') {
-            return Err(self.wrong(self.column + at, QuoteErrorKind::Bare));
+            return Err(self.quote_error(self.column + at, QuoteErrorKind::Bare));
         }
         self.column += field.len() + usize::from(more);
         Ok((field.to_owned(), more))
@@ -104,7 +104,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
                 self.column += rest.len();
                 match self.lines.next() {
                     Some((line, row)) => (self.line, self.row, self.column) = (line, row, 0),
-                    None => return Err(self.wrong(self.column, QuoteErrorKind::Quoted)),
+                    None => return Err(self.quote_error(self.column, QuoteErrorKind::Quoted)),
                 }
                 continue;
             };
@@ -120,7 +120,7 @@ impl<'a, L: Iterator<Item = (&'a str, usize)>> Reader<'a, L> {
                     return Ok((field, true));
                 }
                 [] | [b'\n'] => return Ok((field, false)),
-                _ => return Err(self.wrong(self.column - 1, QuoteErrorKind::Quoted)),
+                _ => return Err(self.quote_error(self.column - 1, QuoteErrorKind::Quoted)),
             }
         }
     }

@@ -6,7 +6,7 @@ use mainstay_clock::Clock;
 use mainstay_kinds::allocator::Allocator;
 use mainstay_kinds::{Context, KindRegistry, KindRow, WriteTarget};
 use mainstay_object::{Gvk, Object, Objects, Status};
-use mainstay_store::{Change, Expect, Key, Store};
+use mainstay_store::{Change, Key, Precondition, Store};
 use mainstay_validation::for_kind;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ fn allocator(services: &[Object]) -> Arc<Allocator> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for service in services {
         let key = Key::new("services", service.namespace(), service.name());
-        let put = Change::Put { key, object: service, expect: Expect::Absent, guard: None };
+        let put = Change::Put { key, object: service, expect: Precondition::Absent, guard: None };
         runtime.block_on(store.commit(put)).unwrap();
     }
     Allocator::new(store, clock)

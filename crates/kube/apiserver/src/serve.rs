@@ -8,7 +8,7 @@
 //!
 //! * Handshakes and request heads have deadlines, and heads have a maximum size.
 //! * A connection or stream whose client does not read its responses is closed.
-//! * Clients share the connections ([`mainstay_port::Room`]).
+//! * Clients share the connections ([`mainstay_port::ConnectionLimit`]).
 //! * An idle HTTP/2 connection ends.
 //! * A client that does not speak TLS gets a plain-text error.
 //!
@@ -68,7 +68,7 @@ pub struct Limits {
     pub handshake: Duration,
     /// Timeout of a request head, and how long an idle HTTP/1.1 connection stays open.
     pub head: Duration,
-    /// Bytes of a request head. [`Room`] bounds the heads of all unauthenticated connections
+    /// Bytes of a request head. [`ConnectionLimit`] bounds the heads of all unauthenticated connections
     /// together.
     pub head_size: usize,
     /// Headers of an HTTP/1.1 request.

@@ -253,7 +253,7 @@ impl<T: PartialEq + Send + Sync + 'static> Cache<T> {
     /// Returns once the cache has everything up to a revision: that of an object *of this
     /// selection* that was just written. (The revision of another object may only arrive with the
     /// next bookmark, a minute later.) Waits for as long as the server is unavailable.
-    pub async fn seen(&self, resource_version: &str) {
+    pub async fn wait_for_revision(&self, resource_version: &str) {
         // A revision that is not a number cannot be compared, and no known server sends one.
         if let Ok(revision) = resource_version.parse() {
             self.reached(revision).await;

@@ -3,7 +3,7 @@
 use crate::delete::DeleteOptions;
 use crate::lease::Fence;
 use crate::request::{self, Target, media};
-use crate::watch::{Selection, Watch};
+use crate::watch::{ObjectWatch, Selection};
 use crate::{Error, Result, apply};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
@@ -35,7 +35,7 @@ const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 
 /// The parameters of a list.
 #[derive(Clone, Debug, Default)]
-pub struct ListParams {
+pub struct ObjectList {
     /// Label selector in query form; empty for all.
     pub labels: String,
     /// Field selector in query form; empty for all.
@@ -48,7 +48,7 @@ pub struct ListParams {
     pub metadata_only: bool,
 }
 
-impl ListParams {
+impl ObjectList {
     /// Objects with labels that match a selector in query form.
     pub fn labels(selector: impl Into<String>) -> Self {
         Self { labels: selector.into(), ..Self::default() }
@@ -140,7 +140,7 @@ impl Cluster {
     ///
     /// An agent with characters that a header cannot contain is ignored.
     #[must_use]
-    pub fn named(mut self, agent: &str) -> Self {
+    pub fn with_user_agent(mut self, agent: &str) -> Self {
         self.agent = HeaderValue::from_str(agent).ok();
         self
     }
@@ -157,7 +157,7 @@ impl Cluster {
     ///
     /// # Errors
     /// A name that a header cannot contain is not the name of a ServiceAccount.
-    pub fn acting_for(mut self, namespace: &str, account: &str) -> Result<Self> {
+    pub fn impersonating(mut self, namespace: &str, account: &str) -> Result<Self> {
         let user = format!("system:serviceaccount:{namespace}:{account}");
         let user =
             HeaderValue::from_str(&user).map_err(|source| Error::Transport(Box::new(source)))?;
@@ -225,7 +225,7 @@ impl Cluster {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        params: &ListParams,
+        params: &ObjectList,
     ) -> Result<List> {
         let target = params.onto(Target::new(resource.collection_path(namespace)));
         let accept = if params.metadata_only { media::METADATA_LIST } else { media::JSON };
@@ -252,7 +252,7 @@ impl Cluster {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        params: &ListParams,
+        params: &ObjectList,
     ) -> Result<List> {
         let mut params = params.clone();
         if params.limit == 0 {
@@ -461,7 +461,7 @@ impl Cluster {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        params: &ListParams,
+        params: &ObjectList,
         options: &DeleteOptions,
     ) -> Result<()> {
         let target = params.onto(Target::new(resource.collection_path(namespace)));
@@ -473,7 +473,11 @@ impl Cluster {
 
     /// Watches changes after a revision: that of a list, or of the last event. The server ends the
     /// stream after some minutes; continue from the last revision. [`crate::Cache`] does all that.
-    pub async fn watch(&self, selection: &Selection, resource_version: &str) -> Result<Watch> {
+    pub async fn watch(
+        &self,
+        selection: &Selection,
+        resource_version: &str,
+    ) -> Result<ObjectWatch> {
         let target =
             Target::new(selection.resource.collection_path(selection.namespace.as_deref()))
                 .pair("watch", "true")
@@ -487,7 +491,7 @@ impl Cluster {
         // A compressed stream would delay events.
         request.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let response = request::send(&self.client, request).await?;
-        Ok(Watch::new(response.into_body()))
+        Ok(ObjectWatch::new(response.into_body()))
     }
 
     /// The resource that currently serves a kind; none if no such kind is served.

@@ -10,7 +10,7 @@
 
 use crate::{Cluster, Error, Patch, Result};
 use mainstay_clock::Clock;
-use mainstay_object::{Object, fnv, known};
+use mainstay_object::{Object, builtin, fnv};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use std::sync::Arc;
@@ -219,7 +219,7 @@ impl Writer {
                 }
                 None => json!({"count": count, "lastTimestamp": now}),
             });
-            match self.cluster.patch(&known::EVENT, Some(namespace), name, &patch).await {
+            match self.cluster.patch(&builtin::EVENT, Some(namespace), name, &patch).await {
                 Ok(_) => return Ok((name.clone(), count)),
                 // The event expired or was deleted: start a new one.
                 Err(error) if error.is_not_found() => {}
@@ -240,7 +240,7 @@ impl Writer {
         if !about.field.is_empty() {
             reference["fieldPath"] = about.field.clone().into();
         }
-        let mut event = Object::new(&known::EVENT.gvk(), &name);
+        let mut event = Object::new(&builtin::EVENT.gvk(), &name);
         event.set(&["metadata", "namespace"], namespace.into());
         event.set(&["involvedObject"], reference);
         event.set(&["type"], note.kind.as_str().into());
@@ -262,7 +262,7 @@ impl Writer {
             event.set(&["lastTimestamp"], now.into());
             event.set(&["count"], 1.into());
         }
-        self.cluster.create(&known::EVENT, &event).await?;
+        self.cluster.create(&builtin::EVENT, &event).await?;
         Ok((name, 1))
     }
 }

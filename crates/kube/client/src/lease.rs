@@ -13,13 +13,13 @@
 //!
 //! A holder counts its term from before its request, and other candidates count from after the
 //! response: so the holder is always the first to consider the term over. A cluster from
-//! [`Term::over`] writes nothing after that moment, even if the whole process was suspended and its
+//! [`LeaseTerm::over`] writes nothing after that moment, even if the whole process was suspended and its
 //! work was not cancelled yet.
 
 use crate::cluster::{Cluster, Patch};
 use crate::error::Result;
 use mainstay_clock::Clock;
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The durations of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct LeaseTimings {
     /// How long a silent holder counts as working (`leaseDuration`).
     pub lease: Duration,
     /// The holder ends its work after so long without a renewal (`renewDeadline`).
@@ -37,7 +37,7 @@ pub struct Terms {
     pub retry: Duration,
 }
 
-impl Default for Terms {
+impl Default for LeaseTimings {
     /// The defaults of Kubernetes components.
     fn default() -> Self {
         Self {
@@ -55,17 +55,17 @@ pub struct Election {
     key: NamespacedName,
     identity: String,
     clock: Clock,
-    terms: Terms,
+    terms: LeaseTimings,
 }
 
 /// The term of a candidate that holds the Lease. Clones share the term.
 #[derive(Clone, Debug)]
-pub struct Term {
+pub struct LeaseTerm {
     stop: CancellationToken,
     fence: Fence,
 }
 
-impl Term {
+impl LeaseTerm {
     /// Returns when the work has to end.
     pub async fn cancelled(&self) {
         self.stop.cancelled().await;
@@ -84,7 +84,7 @@ impl Term {
     /// The same cluster for writes in this term: a later write fails with [`crate::Error::Over`]
     /// and is not sent.
     #[must_use]
-    pub fn over(&self, cluster: &Cluster) -> Cluster {
+    pub fn fenced(&self, cluster: &Cluster) -> Cluster {
         cluster.clone().with_fence(self.fence.clone())
     }
 }
@@ -130,12 +130,12 @@ impl Election {
     /// A candidate with an identity, which must be unique among running candidates. A candidate
     /// that ends without releasing the Lease and returns with the same identity continues at once.
     pub fn new(cluster: Cluster, key: NamespacedName, identity: String, clock: Clock) -> Self {
-        Self { cluster, key, identity, clock, terms: Terms::default() }
+        Self { cluster, key, identity, clock, terms: LeaseTimings::default() }
     }
 
     /// The same election with other durations.
     #[must_use]
-    pub fn with_terms(mut self, terms: Terms) -> Self {
+    pub fn with_terms(mut self, terms: LeaseTimings) -> Self {
         self.terms = terms;
         self
     }
@@ -152,7 +152,7 @@ impl Election {
         &self,
         stop: &CancellationToken,
         waits: impl Fn(&str),
-        mut work: impl FnMut(Term) -> Fut,
+        mut work: impl FnMut(LeaseTerm) -> Fut,
     ) -> std::result::Result<(), E> {
         loop {
             let Some(since) = stop.run_until_cancelled(self.acquire(&waits)).await else {
@@ -162,7 +162,7 @@ impl Election {
             };
             let fence = Fence { clock: self.clock, until: Arc::default() };
             fence.set(since + self.terms.renew);
-            let term = Term { stop: stop.child_token(), fence };
+            let term = LeaseTerm { stop: stop.child_token(), fence };
             let keeping = async {
                 self.renew_until_lost(&term, since).await;
                 term.stop.cancel();
@@ -215,7 +215,7 @@ impl Election {
     }
 
     /// Renews the Lease until the term ends, or it is lost.
-    async fn renew_until_lost(&self, term: &Term, since: Duration) {
+    async fn renew_until_lost(&self, term: &LeaseTerm, since: Duration) {
         let mut observation = Observation::default();
         let mut renewed = since;
         loop {
@@ -252,7 +252,7 @@ impl Election {
 
     /// Acquires or renews the Lease unless another candidate holds it.
     async fn try_acquire(&self, observation: &mut Observation) -> Result<Attempt> {
-        let lease = &known::LEASE;
+        let lease = &builtin::LEASE;
         let namespace = Some(&*self.key.namespace);
         let now = self.clock.now_micro();
         let mut spec = json!({
@@ -296,7 +296,7 @@ impl Election {
     }
 
     async fn release(&self) {
-        let lease = &known::LEASE;
+        let lease = &builtin::LEASE;
         let found = self.cluster.find(lease, Some(&self.key.namespace), &self.key.name).await;
         let Ok(Some(live)) = found else { return };
         if live.str(&["spec", "holderIdentity"]) == Some(&*self.identity) {
@@ -313,6 +313,6 @@ impl Election {
         });
         let namespace = Some(&*self.key.namespace);
         let patch = Patch::Merge(body);
-        self.cluster.patch(&known::LEASE, namespace, &self.key.name, &patch).await.map(drop)
+        self.cluster.patch(&builtin::LEASE, namespace, &self.key.name, &patch).await.map(drop)
     }
 }

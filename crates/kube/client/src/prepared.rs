@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 /// An encoded body. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct EncodedBody {
     media: &'static str,
     bytes: Bytes,
 }
 
-impl Prepared {
+impl EncodedBody {
     /// An object for creation. Without a namespace it can be created in any.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Prepared {
 /// The fields that are read from the response to a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Written {
+pub struct WriteResponse {
     /// The uid.
     pub uid: String,
     /// The revision.
@@ -46,7 +46,7 @@ pub struct Written {
 
 #[derive(Deserialize)]
 struct WrittenResponse {
-    metadata: Written,
+    metadata: WriteResponse,
 }
 
 impl Cluster {
@@ -58,8 +58,8 @@ impl Cluster {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        object: &Prepared,
-    ) -> Result<Written> {
+        object: &EncodedBody,
+    ) -> Result<WriteResponse> {
         self.send(Method::POST, Target::new(resource.collection_path(namespace)), object).await
     }
 
@@ -74,8 +74,8 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
         subresource: Option<&str>,
-        patch: &Prepared,
-    ) -> Result<Written> {
+        patch: &EncodedBody,
+    ) -> Result<WriteResponse> {
         let mut target = Target::new(resource.object_path(namespace, name));
         if let Some(part) = subresource {
             target = target.segment(part);
@@ -83,7 +83,12 @@ impl Cluster {
         self.send(Method::PATCH, target, patch).await
     }
 
-    async fn send(&self, method: Method, target: Target, body: &Prepared) -> Result<Written> {
+    async fn send(
+        &self,
+        method: Method,
+        target: Target,
+        body: &EncodedBody,
+    ) -> Result<WriteResponse> {
         let body = (body.media, body.bytes.clone());
         let response = self.write_raw(method, &target, media::METADATA, body).await?;
         Ok(request::decode::<WrittenResponse>(response).await?.metadata)

@@ -4,8 +4,8 @@
 //! own.
 
 use crate::backoff::now;
-use crate::watch::{SERVER_TIMEOUT, Watch, WatchEvent};
-use crate::{Backoff, Cluster, Error, ListParams, Selection};
+use crate::watch::{ObjectWatch, SERVER_TIMEOUT, WatchEvent};
+use crate::{Backoff, Cluster, Error, ObjectList, Selection};
 use mainstay_object::{NamespacedName, Object};
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,12 +102,12 @@ impl Reflector {
     /// revision is that of the first page.
     async fn relist(&self) -> Result<String, Interrupted> {
         let selection = &self.selection;
-        let mut params = ListParams {
+        let mut params = ObjectList {
             labels: selection.labels.clone(),
             fields: selection.fields.clone(),
             metadata_only: selection.metadata_only,
             limit: PAGE,
-            ..ListParams::default()
+            ..ObjectList::default()
         };
         let mut listing = self.target.begin_list();
         let mut revision = None;
@@ -138,7 +138,7 @@ impl Reflector {
         mut revision: String,
         backoff: &mut Backoff,
     ) -> Result<String, Interrupted> {
-        let mut watch: Watch = match self.cluster.watch(&self.selection, &revision).await {
+        let mut watch: ObjectWatch = match self.cluster.watch(&self.selection, &revision).await {
             Ok(watch) => watch,
             Err(error) => return Err((Some(revision), error)),
         };

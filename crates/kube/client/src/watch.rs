@@ -89,7 +89,7 @@ struct Raw<'a> {
 }
 
 /// A watch in progress. Dropping it ends it.
-pub struct Watch {
+pub struct ObjectWatch {
     body: Body,
     /// The bytes after the last newline.
     rest: BytesMut,
@@ -97,7 +97,7 @@ pub struct Watch {
     lines: Bytes,
 }
 
-impl Watch {
+impl ObjectWatch {
     pub(crate) fn new(body: Body) -> Self {
         Self { body, rest: BytesMut::new(), lines: Bytes::new() }
     }
@@ -165,11 +165,11 @@ fn decode(line: &[u8]) -> Result<WatchEvent> {
 mod tests {
     use super::*;
 
-    fn watch() -> Watch {
-        Watch::new(Body::empty())
+    fn watch() -> ObjectWatch {
+        ObjectWatch::new(Body::empty())
     }
 
-    fn lines(watch: &mut Watch) -> Vec<String> {
+    fn lines(watch: &mut ObjectWatch) -> Vec<String> {
         std::iter::from_fn(|| watch.take_line())
             .map(|line| String::from_utf8(line.to_vec()).unwrap())
             .collect()

@@ -12,7 +12,7 @@
 
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_store::{EventKind, Key, Store, Watch};
+use mainstay_store::{EventKind, Key, Store, WatchCursor};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -63,7 +63,7 @@ pub struct Allocator {
 #[derive(Default)]
 struct Allocations {
     /// The events since the last update; none before the index is built.
-    watch: Option<Watch>,
+    watch: Option<WatchCursor>,
     /// The allocations of each Service.
     services: HashMap<Key, Vec<Allocatable>>,
     /// The number of Services with an item: one, unless a writer bypassed the allocator.

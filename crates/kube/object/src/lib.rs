@@ -17,10 +17,10 @@ mod objects;
 mod resource;
 mod status;
 
+pub mod builtin;
 pub mod duration;
 mod errors;
 pub mod fnv;
-pub mod known;
 pub mod metadata;
 pub mod selector;
 pub mod size;

@@ -29,7 +29,7 @@ pub struct CompileError {
 
 /// A compiled expression.
 #[derive(Debug)]
-pub struct CompiledExpression {
+pub struct PolicyExpression {
     /// The program.
     pub program: Program,
     /// The type that it returns, as far as the checker knows.
@@ -43,7 +43,7 @@ impl ExpressionScope {
         text: &str,
         returns: ReturnType,
         authorizer: bool,
-    ) -> Result<CompiledExpression, CompileError> {
+    ) -> Result<PolicyExpression, CompileError> {
         let checked = self.env(authorizer).compile(text).map_err(|issues| CompileError {
             detail: format!("compilation failed: {issues}"),
             internal: false,
@@ -56,7 +56,7 @@ impl ExpressionScope {
             detail: format!("program instantiation failed: {error}"),
             internal: true,
         })?;
-        Ok(CompiledExpression { program, output })
+        Ok(PolicyExpression { program, output })
     }
 
     /// Compiles the expression of a variable and declares the variable: as `dyn` if compilation fails.
@@ -64,7 +64,7 @@ impl ExpressionScope {
         &self,
         name: &str,
         text: &str,
-    ) -> Result<CompiledExpression, CompileError> {
+    ) -> Result<PolicyExpression, CompileError> {
         let compiled = self.compile(text, ReturnType::Any, true);
         self.declare(name, compiled.as_ref().map_or(&Type::Dyn, |compiled| &compiled.output));
         compiled

@@ -7,7 +7,7 @@
 //!
 //! Rules and texts: apiserver's `pkg/admission/plugin/cel/activation.go` and `composition.go`.
 
-use super::compile::{CompileError, CompiledExpression, ReturnType};
+use super::compile::{CompileError, PolicyExpression, ReturnType};
 use super::declarations::{
     AUTHORIZER, ExpressionScope, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, REQUEST, REQUEST_RESOURCE,
     VARIABLES,
@@ -66,7 +66,7 @@ pub struct PolicyVariable {
 }
 
 impl Expression {
-    fn from_compiled(text: &str, compiled: Result<CompiledExpression, CompileError>) -> Self {
+    fn from_compiled(text: &str, compiled: Result<PolicyExpression, CompileError>) -> Self {
         Self { text: text.into(), compiled: compiled.map(|compiled| compiled.program) }
     }
 

@@ -16,5 +16,5 @@ pub mod type_checking;
 mod types;
 pub mod validator;
 
-pub use compile::{CompileError, CompiledExpression, ReturnType};
+pub use compile::{CompileError, PolicyExpression, ReturnType};
 pub use declarations::ExpressionScope;

@@ -14,23 +14,23 @@ pub enum Change<'a> {
         /// The object. Its `metadata.resourceVersion` is ignored and filled in at commit.
         object: &'a Object,
         /// The expected current state at the key.
-        expect: Expect,
+        expect: Precondition,
         /// A further precondition.
-        guard: Option<Guard>,
+        guard: Option<NamespaceGuard>,
     },
     /// Remove an object.
     Delete {
         /// The key of the object.
         key: Key,
-        /// The expected current state at the key; [`Expect::Any`] still requires an object.
-        expect: Expect,
+        /// The expected current state at the key; [`Precondition::Any`] still requires an object.
+        expect: Precondition,
     },
 }
 
 /// The expected state at the key of a change: its precondition. The writer checks it when it
 /// decides the change, so nothing can come between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum Precondition {
     /// No object: the change is a creation.
     Absent,
     /// The object at exactly this revision.
@@ -41,12 +41,12 @@ pub enum Expect {
 
 /// An object that must exist and must not be terminating: the namespace of a new object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guard {
+pub struct NamespaceGuard {
     /// The object that must be alive, such as `namespaces default`.
     pub alive: Key,
 }
 
-impl Guard {
+impl NamespaceGuard {
     /// Requires that the namespace of this name exists and is not being deleted.
     pub fn namespace(name: impl Into<Arc<str>>) -> Self {
         Self { alive: Key::cluster(NAMESPACES, name) }
@@ -60,7 +60,7 @@ pub(crate) const NAMESPACES: &str = "namespaces";
 /// says otherwise.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CommitError {
-    /// [`Expect::Absent`] was required and an object exists.
+    /// [`Precondition::Absent`] was required and an object exists.
     #[error("{} already exists", .current.key)]
     AlreadyExists {
         /// The stored object.
@@ -81,7 +81,7 @@ pub enum CommitError {
     #[error("{} {}", .guard.alive, if .terminating.is_some() { "is being terminated" } else { "does not exist" })]
     GuardFailed {
         /// The guard.
-        guard: Guard,
+        guard: NamespaceGuard,
         /// The guarded object if it exists: then it is terminating.
         terminating: Option<Arc<Stored>>,
     },

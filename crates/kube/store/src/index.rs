@@ -173,7 +173,7 @@ impl Index {
         more
     }
 
-    pub(crate) fn keep_view(&mut self, list: &List, now: Duration, options: &Options) {
+    pub(crate) fn keep_view(&mut self, list: &ListSnapshot, now: Duration, options: &Options) {
         let is_same_view = |kept_view: &KeptView| {
             kept_view.revision == list.revision && kept_view.resource == list.resource
         };
@@ -236,14 +236,14 @@ impl fmt::Debug for View {
 /// Taking one costs the same for ten objects and for a million. It keeps its objects in memory, so
 /// do not hold it longer than a response takes.
 #[derive(Clone)]
-pub struct List {
+pub struct ListSnapshot {
     resource: Arc<str>,
     revision: u64,
     namespace: Option<Box<str>>,
     objects: OrdSet<Entry>,
 }
 
-impl List {
+impl ListSnapshot {
     /// The revision of the view: the list's `metadata.resourceVersion`, from which a watch
     /// continues without a gap.
     pub const fn revision(&self) -> u64 {
@@ -295,21 +295,26 @@ impl List {
     }
 }
 
-impl fmt::Debug for List {
+impl fmt::Debug for ListSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} @{}", self.len(), self.resource, self.revision)
     }
 }
 
 impl Index {
-    pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> List {
+    pub(crate) fn list(&self, resource: &str, namespace: Option<&str>) -> ListSnapshot {
         let (resource, objects) = match self.resource_states.get(resource) {
             Some(resource_state) => {
                 (Arc::clone(&resource_state.topic.resource), resource_state.objects.clone())
             }
             None => (resource.into(), OrdSet::new()),
         };
-        List { resource, revision: self.revision, namespace: namespace.map(Into::into), objects }
+        ListSnapshot {
+            resource,
+            revision: self.revision,
+            namespace: namespace.map(Into::into),
+            objects,
+        }
     }
 
     /// The list at a past revision, with the changes that must be undone to get there.
@@ -318,7 +323,7 @@ impl Index {
         resource: &str,
         namespace: Option<&str>,
         revision: u64,
-    ) -> Result<(List, Vec<Arc<Event>>), Expired> {
+    ) -> Result<(ListSnapshot, Vec<Arc<Event>>), Expired> {
         let mut list = self.list(resource, namespace);
         list.revision = revision;
         let is_same_view = |kept_view: &&KeptView| {
@@ -340,7 +345,7 @@ impl Index {
     }
 }
 
-impl List {
+impl ListSnapshot {
     /// Undoes changes, newest first.
     pub(crate) fn undo(&mut self, events: &[Arc<Event>]) {
         for event in events {

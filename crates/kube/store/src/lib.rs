@@ -33,17 +33,17 @@ mod text;
 mod watch;
 mod writer;
 
-pub use commit::{Change, CommitError, Expect, Guard};
+pub use commit::{Change, CommitError, NamespaceGuard, Precondition};
 pub use engine::{
     Damage, Engine, EngineError, Loader, Lost, OpenError, Probe, Record, Recovery, Repair, Torn,
 };
 pub use event::{Event, EventKind, watch_frame};
-pub use index::{List, View};
+pub use index::{ListSnapshot, View};
 pub use key::Key;
 pub use options::{Batch, History, Options, Views};
 pub use store::Store;
 pub use stored::Stored;
-pub use watch::{Watch, WatchError};
+pub use watch::{WatchCursor, WatchError};
 
 pub(crate) use stored::Labels;
 pub(crate) use text::{Pool, Text};

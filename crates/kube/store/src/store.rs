@@ -7,8 +7,8 @@ use crate::engine::memory::Memory;
 use crate::index::Shared;
 use crate::writer::{Message, Request, Writer};
 use crate::{
-    Change, CommitError, Engine, EngineError, Expired, Key, List, Loader, OpenError, Options,
-    Recovery, Repair, Stored, Watch,
+    Change, CommitError, Engine, EngineError, Expired, Key, ListSnapshot, Loader, OpenError,
+    Options, Recovery, Repair, Stored, WatchCursor,
 };
 use mainstay_object::{Object, Objects};
 use parking_lot::Mutex;
@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// The current objects of a resource, in one namespace or in all.
-    pub fn list(&self, resource: &str, namespace: Option<&str>) -> List {
+    pub fn list(&self, resource: &str, namespace: Option<&str>) -> ListSnapshot {
         self.inner.shared.index.read().list(resource, namespace)
     }
 
@@ -122,7 +122,7 @@ impl Store {
         resource: &str,
         namespace: Option<&str>,
         revision: u64,
-    ) -> Result<List, Expired> {
+    ) -> Result<ListSnapshot, Expired> {
         let found = self.inner.shared.index.read().list_at(resource, namespace, revision);
         let (mut list, undo) = found?;
         list.undo(&undo);
@@ -133,7 +133,7 @@ impl Store {
     ///
     /// The view is kept for [`Views::max_age`](crate::Views::max_age) from now, unless
     /// [`Views::max_count`](crate::Views::max_count) younger ones displace it.
-    pub fn keep(&self, list: &List) {
+    pub fn keep(&self, list: &ListSnapshot) {
         let Shared { index, options, .. } = &*self.inner.shared;
         index.write().keep_view(list, options.clock.elapsed(), options);
     }
@@ -230,11 +230,11 @@ impl Store {
         self.inner.shared.options.max_object_bytes
     }
 
-    /// Watches the changes of a resource after a revision, normally that of a [`List`].
+    /// Watches the changes of a resource after a revision, normally that of a [`ListSnapshot`].
     ///
     /// A future revision is accepted: the watch then begins there.
-    pub fn watch(&self, resource: &str, from_revision: u64) -> Result<Watch, Expired> {
-        Watch::start(&self.inner.shared, resource, from_revision)
+    pub fn watch(&self, resource: &str, from_revision: u64) -> Result<WatchCursor, Expired> {
+        WatchCursor::start(&self.inner.shared, resource, from_revision)
     }
 
     /// Closes the store: queued writes are finished, later ones are refused with

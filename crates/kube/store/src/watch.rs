@@ -20,7 +20,7 @@ pub enum WatchError {
 /// A cursor into the events of one resource, without a buffer: a thousand watches of one resource
 /// read the same events in place. A watch ends when the store is closed or its last handle is
 /// dropped.
-pub struct Watch {
+pub struct WatchCursor {
     shared: Arc<Shared>,
     topic: Arc<Topic>,
     wakeup: watch::Receiver<()>,
@@ -30,7 +30,7 @@ pub struct Watch {
     position: u64,
 }
 
-impl Watch {
+impl WatchCursor {
     /// A watch of the changes after `from`.
     pub(crate) fn start(shared: &Arc<Shared>, resource: &str, from: u64) -> Result<Self, Expired> {
         let topic = shared.topic(resource);
@@ -112,7 +112,7 @@ impl Watch {
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for WatchCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "watch of {} after {}", self.topic.resource, self.position)
     }

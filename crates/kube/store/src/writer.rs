@@ -10,7 +10,10 @@
 
 use crate::draft::Draft;
 use crate::index::{Index, Shared};
-use crate::{CommitError, Engine, EngineError, Event, EventKind, Expect, Guard, Key, Pool, Stored};
+use crate::{
+    CommitError, Engine, EngineError, Event, EventKind, Key, NamespaceGuard, Pool, Precondition,
+    Stored,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -37,8 +40,8 @@ pub(crate) struct Request {
     pub(crate) key: Key,
     /// The new object; none for a deletion.
     pub(crate) draft: Option<Draft>,
-    pub(crate) expect: Expect,
-    pub(crate) guard: Option<Guard>,
+    pub(crate) expect: Precondition,
+    pub(crate) guard: Option<NamespaceGuard>,
     pub(crate) answer: Answer,
 }
 
@@ -83,8 +86,8 @@ impl Staged {
         pool: &mut Pool,
         key: Key,
         draft: Option<&Draft>,
-        expect: Expect,
-        guard: Option<Guard>,
+        expect: Precondition,
+        guard: Option<NamespaceGuard>,
         max_object_bytes: usize,
     ) -> Outcome {
         // The guard comes first: in a terminating namespace nothing else matters.
@@ -96,11 +99,11 @@ impl Staged {
         }
         let current = self.current(index, &key);
         match (expect, &current) {
-            (Expect::Absent, Some(current)) => {
+            (Precondition::Absent, Some(current)) => {
                 return Err(CommitError::AlreadyExists { current: Arc::clone(current) });
             }
-            (Expect::Revision(_), None) => return Err(CommitError::Missing(key)),
-            (Expect::Revision(expected), Some(current)) if current.revision != expected => {
+            (Precondition::Revision(_), None) => return Err(CommitError::Missing(key)),
+            (Precondition::Revision(expected), Some(current)) if current.revision != expected => {
                 return Err(CommitError::Stale { current: Arc::clone(current), expected });
             }
             _ => {}

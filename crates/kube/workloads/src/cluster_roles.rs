@@ -8,7 +8,7 @@ use crate::Started;
 use crate::common::Context;
 use mainstay_client::{Action, Cache, Controller, Error, Reconciler, Selection};
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 
@@ -66,7 +66,7 @@ pub(crate) fn start(context: &Context, started: &mut Started) {
     let queue = controller.queue();
     // Only the selectors know which ClusterRoles depend on which, so each change reconciles all
     // aggregated ClusterRoles.
-    let roles = Cache::builder(Selection::all(known::CLUSTER_ROLE), |role| Some(View::of(role)))
+    let roles = Cache::builder(Selection::all(builtin::CLUSTER_ROLE), |role| Some(View::of(role)))
         .subscribe(move |_| queue.add(ALL))
         .start(&context.cluster, context.stop.clone());
     let controller = controller.reads(&roles);
@@ -88,13 +88,13 @@ impl Reconciler for Reconcile {
         let all: Vec<(&str, &View)> =
             roles.iter().map(|(key, view)| (key.name.as_ref(), &**view)).collect();
         for (name, uid, rules) in decide(&all) {
-            let mut object = Object::new(&known::CLUSTER_ROLE.gvk(), name);
+            let mut object = Object::new(&builtin::CLUSTER_ROLE.gvk(), name);
             // A ClusterRole that was deleted meanwhile must not come back with the rules it had.
             object.set(&["metadata", "uid"], uid.into());
             if !rules.is_empty() {
                 object.set(&["rules"], rules.into());
             }
-            match self.context.cluster.apply(&known::CLUSTER_ROLE, &object, MANAGER).await {
+            match self.context.cluster.apply(&builtin::CLUSTER_ROLE, &object, MANAGER).await {
                 Ok(_) => {}
                 // The ClusterRole changed or was deleted meanwhile: that event brings the key back.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}

@@ -18,7 +18,7 @@ pub(crate) struct Context {
 impl Context {
     /// The same context with another user agent.
     pub(crate) fn with_user_agent(&self, agent: &str) -> Self {
-        Self { cluster: self.cluster.clone().named(agent), ..self.clone() }
+        Self { cluster: self.cluster.clone().with_user_agent(agent), ..self.clone() }
     }
 
     /// The same context for a controller that reports events under its own component name.

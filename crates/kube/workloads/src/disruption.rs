@@ -10,7 +10,7 @@ use crate::workload::requeue_after;
 use jiff::Timestamp;
 use mainstay_client::{Action, Controller, Error, Reconciler, conditions};
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -117,7 +117,7 @@ impl Reconciler for Budgets {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let resource = &known::POD_DISRUPTION_BUDGET;
+        let resource = &builtin::POD_DISRUPTION_BUDGET;
         let cluster = &self.context.cluster;
         let Some(live) = cluster.find(resource, key.namespace(), &key.name).await? else {
             return Ok(Action::Done);

@@ -104,7 +104,7 @@ pub struct Workloads {
 impl Workloads {
     /// Starts all controllers. Must be called inside a tokio runtime.
     pub fn start(cluster: Cluster, options: Options) -> Self {
-        let cluster = cluster.named("kube-controller-manager");
+        let cluster = cluster.with_user_agent("kube-controller-manager");
         let stop = CancellationToken::new();
         let context = Context {
             recorder: Recorder::start(&cluster, "mainstay-workloads", options.clock, stop.clone()),

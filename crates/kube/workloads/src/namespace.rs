@@ -10,10 +10,10 @@ use crate::collector::Collector;
 use crate::common::Context;
 use mainstay_client::conditions::{self, Condition};
 use mainstay_client::{
-    Action, Cache, Controller, DeleteOptions, Error, ListParams, Propagation, Queue, Reconciler,
+    Action, Cache, Controller, DeleteOptions, Error, ObjectList, Propagation, Queue, Reconciler,
     Selection,
 };
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub(crate) fn start(
     let controller = Controller::new("namespaces");
     let queue = controller.queue();
     let subscriber_queue = queue.clone();
-    let namespaces = Cache::builder(Selection::all(known::NAMESPACE), |namespace| {
+    let namespaces = Cache::builder(Selection::all(builtin::NAMESPACE), |namespace| {
         let finalizer =
             namespace.array(&["spec", "finalizers"]).iter().any(|finalizer| finalizer == FINALIZER);
         Some((namespace.is_terminating(), finalizer))
@@ -52,9 +52,9 @@ pub(crate) fn start(
             subscriber_queue.add(key);
         }
     });
-    let accounts = defaults(context, &known::SERVICE_ACCOUNT, "default", &queue);
-    let certificates =
-        root_ca.map(|pem| (pem.to_owned(), defaults(context, &known::CONFIG_MAP, ROOT_CA, &queue)));
+    let accounts = defaults(context, &builtin::SERVICE_ACCOUNT, "default", &queue);
+    let certificates = root_ca
+        .map(|pem| (pem.to_owned(), defaults(context, &builtin::CONFIG_MAP, ROOT_CA, &queue)));
     let mut controller = controller.reads(&namespaces).reads(&accounts);
     if let Some((_, cache)) = &certificates {
         controller = controller.reads(cache);
@@ -110,18 +110,18 @@ impl Reconcile {
     async fn create_defaults(&self, namespace: &str) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
         if self.accounts.get(&NamespacedName::new(namespace, "default")).is_none() {
-            let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "default");
+            let mut account = Object::new(&builtin::SERVICE_ACCOUNT.gvk(), "default");
             account.set(&["metadata", "namespace"], namespace.into());
-            ignore_existing(cluster.create(&known::SERVICE_ACCOUNT, &account).await)?;
+            ignore_existing(cluster.create(&builtin::SERVICE_ACCOUNT, &account).await)?;
         }
         if let Some((pem, cache)) = &self.certificates {
             let present = cache.get(&NamespacedName::new(namespace, ROOT_CA));
             if present.as_deref().and_then(Option::as_deref) != Some(pem) {
-                let mut map = Object::new(&known::CONFIG_MAP.gvk(), ROOT_CA);
+                let mut map = Object::new(&builtin::CONFIG_MAP.gvk(), ROOT_CA);
                 map.set(&["metadata", "namespace"], namespace.into());
                 map.set_annotation("kubernetes.io/description", ROOT_CA_NOTE);
                 map.set(&["data", "ca.crt"], pem.clone().into());
-                cluster.ensure(&known::CONFIG_MAP, &map).await?;
+                cluster.ensure(&builtin::CONFIG_MAP, &map).await?;
             }
         }
         Ok(Action::Done)
@@ -129,7 +129,7 @@ impl Reconcile {
 
     async fn delete_contents(&self, name: &str) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
-        let live = cluster.get(&known::NAMESPACE, None, name).await?;
+        let live = cluster.get(&builtin::NAMESPACE, None, name).await?;
         if !live.is_terminating() {
             return Ok(Action::Done);
         }
@@ -166,9 +166,9 @@ impl Reconcile {
         let mut status = live.get(&["status"]).cloned().unwrap_or_else(|| json!({}));
         status["phase"] = "Terminating".into();
         status["conditions"] = Value::Array(list);
-        self.context.write_status(&known::NAMESPACE, &live, status).await?;
+        self.context.write_status(&builtin::NAMESPACE, &live, status).await?;
         if contents.is_empty() {
-            let mut done = cluster.get(&known::NAMESPACE, None, name).await?;
+            let mut done = cluster.get(&builtin::NAMESPACE, None, name).await?;
             let finalizers: Vec<Value> = done
                 .array(&["spec", "finalizers"])
                 .iter()
@@ -176,7 +176,7 @@ impl Reconcile {
                 .cloned()
                 .collect();
             done.set(&["spec", "finalizers"], Value::Array(finalizers));
-            cluster.update_subresource(&known::NAMESPACE, "finalize", &done).await?;
+            cluster.update_subresource(&builtin::NAMESPACE, "finalize", &done).await?;
             return Ok(Action::Done);
         }
         if contents.failures.is_empty() {
@@ -195,7 +195,7 @@ impl Reconcile {
         contents: &mut NamespaceContents,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        let metadata = ListParams { metadata_only: true, ..ListParams::default() };
+        let metadata = ObjectList { metadata_only: true, ..ObjectList::default() };
         let mut objects = cluster.list_pages(resource, Some(namespace), &metadata).await?.items;
         if objects.is_empty() {
             return Ok(());
@@ -203,7 +203,7 @@ impl Reconcile {
         let options = DeleteOptions::default().propagation(Propagation::Background);
         if objects.iter().any(|object| !object.is_terminating()) {
             if as_collection {
-                let all = ListParams::default();
+                let all = ObjectList::default();
                 cluster.delete_collection(resource, Some(namespace), &all, &options).await?;
             } else {
                 for object in objects.iter().filter(|object| !object.is_terminating()) {
@@ -360,9 +360,9 @@ mod tests {
         let mut contents = NamespaceContents { complete: true, ..NamespaceContents::default() };
         assert!(contents.is_empty());
         let finalizer = Object::from_value(json!({"metadata": {"finalizers": ["a/b"]}})).unwrap();
-        contents.count(&known::POD, &[finalizer.clone(), finalizer]);
-        contents.count(&known::DEPLOYMENT, &[Object::default()]);
-        contents.count(&known::SECRET, &[]);
+        contents.count(&builtin::POD, &[finalizer.clone(), finalizer]);
+        contents.count(&builtin::DEPLOYMENT, &[Object::default()]);
+        contents.count(&builtin::SECRET, &[]);
         assert!(!contents.is_empty());
         let messages: Vec<String> = contents
             .conditions()

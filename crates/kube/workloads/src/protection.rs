@@ -9,8 +9,8 @@
 use crate::Started;
 use crate::common::{Context, is_object_gone};
 use crate::views::{Phase, PodView, Views};
-use mainstay_client::{Action, Cache, Controller, Error, ListParams, Patch, Reconciler, Selection};
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_client::{Action, Cache, Controller, Error, ObjectList, Patch, Reconciler, Selection};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let controller = Controller::new("claims");
     let queue = controller.queue();
     let subscriber_queue = queue.clone();
-    let claims = Cache::builder(Selection::all(known::PERSISTENT_VOLUME_CLAIM), |claim| {
+    let claims = Cache::builder(Selection::all(builtin::PERSISTENT_VOLUME_CLAIM), |claim| {
         awaits_finalizer(claim, CLAIM).then_some(())
     })
     .subscribe(move |change| {
@@ -51,7 +51,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
 
     let controller = Controller::new("volumes");
     let queue = controller.queue();
-    let volumes = Cache::builder(Selection::all(known::PERSISTENT_VOLUME), |volume| {
+    let volumes = Cache::builder(Selection::all(builtin::PERSISTENT_VOLUME), |volume| {
         let is_bound = volume.str(&["status", "phase"]) == Some("Bound");
         (awaits_finalizer(volume, VOLUME) && !is_bound).then_some(())
     })
@@ -79,7 +79,7 @@ fn start_classes(context: &Context, started: &mut Started) {
         }
     })
     .start(&context.cluster, context.stop.clone());
-    let users = [known::PERSISTENT_VOLUME_CLAIM, known::PERSISTENT_VOLUME].map(|kind| {
+    let users = [builtin::PERSISTENT_VOLUME_CLAIM, builtin::PERSISTENT_VOLUME].map(|kind| {
         let queue = controller.queue();
         Cache::builder(Selection::all(kind), |user| {
             Some(classes_of(user)).filter(|names| !names.is_empty())
@@ -168,7 +168,7 @@ impl Reconciler for Claims {
             return Ok(Action::Done);
         }
         let cluster = &self.context.cluster;
-        let (kind, namespace) = (&known::PERSISTENT_VOLUME_CLAIM, Some(&*key.namespace));
+        let (kind, namespace) = (&builtin::PERSISTENT_VOLUME_CLAIM, Some(&*key.namespace));
         let Some(claim) = cluster.find(kind, namespace, &key.name).await? else {
             return Ok(Action::Done);
         };
@@ -176,7 +176,7 @@ impl Reconciler for Claims {
             return Ok(Action::Done);
         }
         // A cache may lag behind the latest Pod, so the Pods are listed live.
-        let pods = cluster.list_pages(&known::POD, namespace, &ListParams::default()).await?;
+        let pods = cluster.list_pages(&builtin::POD, namespace, &ObjectList::default()).await?;
         if pods.items.iter().any(|pod| uses(pod, &key.name)) {
             return Ok(Action::Done);
         }
@@ -195,7 +195,7 @@ impl Reconciler for Volumes {
     type Error = Error;
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
-        let kind = &known::PERSISTENT_VOLUME;
+        let kind = &builtin::PERSISTENT_VOLUME;
         let Some(volume) = self.context.cluster.find(kind, None, &key.name).await? else {
             return Ok(Action::Done);
         };
@@ -248,7 +248,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(classes_of(&claim), ["fast", "slow", "fast"].map(Arc::from));
-        assert!(classes_of(&Object::new(&known::PERSISTENT_VOLUME.gvk(), "v")).is_empty());
+        assert!(classes_of(&Object::new(&builtin::PERSISTENT_VOLUME.gvk(), "v")).is_empty());
     }
 
     #[test]

@@ -14,9 +14,9 @@ use crate::collector::Collector;
 use crate::common::Context;
 use crate::views::{Phase, PodView, Views};
 use mainstay_client::{
-    Action, ApiResource, Cache, Controller, Error, ListParams, Queue, Reconciler, Selection,
+    Action, ApiResource, Cache, Controller, Error, ObjectList, Queue, Reconciler, Selection,
 };
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use mainstay_quota::{Amounts, CountedKind, is_current, total};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -44,7 +44,7 @@ pub(crate) fn start(
     let controller = Controller::new("quotas");
     let queue = controller.queue();
     let subscriber_queue = queue.clone();
-    let quotas = Cache::builder(Selection::all(known::RESOURCE_QUOTA), |quota| {
+    let quotas = Cache::builder(Selection::all(builtin::RESOURCE_QUOTA), |quota| {
         let part = |path: &[&str]| Amounts::read(quota.get(path));
         let (hard, used) = (part(&["spec", "hard"]), part(&["status", "used"]));
         let counted = hard == part(&["status", "hard"]);
@@ -69,7 +69,7 @@ pub(crate) fn start(
         }
     });
     // An update of a Service may free node ports.
-    let services = Cache::builder(Selection::all(known::SERVICE), |service| {
+    let services = Cache::builder(Selection::all(builtin::SERVICE), |service| {
         let ports = service.array(&["spec", "ports"]).len();
         Some((service.str(&["spec", "type"]).unwrap_or_default().to_owned(), ports))
     })
@@ -148,7 +148,8 @@ impl Reconciler for Reconcile {
         }
         let cluster = &self.context.cluster;
         let namespace = Some(&*key.namespace);
-        let Some(quota) = cluster.find(&known::RESOURCE_QUOTA, namespace, &key.name).await? else {
+        let Some(quota) = cluster.find(&builtin::RESOURCE_QUOTA, namespace, &key.name).await?
+        else {
             return Ok(Action::Done);
         };
         let used = self.count(&quota).await?;
@@ -166,7 +167,7 @@ impl Reconciler for Reconcile {
         }
         let hard = quota.get(&["spec", "hard"]).cloned().unwrap_or_else(|| json!({}));
         let status = json!({"hard": hard, "used": used.to_value()});
-        self.context.write_status(&known::RESOURCE_QUOTA, &quota, status).await?;
+        self.context.write_status(&builtin::RESOURCE_QUOTA, &quota, status).await?;
         Ok(Action::After(RESYNC_PERIOD))
     }
 }
@@ -182,9 +183,9 @@ impl Reconcile {
         for (group, plural) in counted_kinds {
             let Some(api) = self.kind(group, plural).await? else { continue };
             let kind = CountedKind::of(group, plural);
-            let params = ListParams {
+            let params = ObjectList {
                 metadata_only: matches!(kind, CountedKind::Other { .. }),
-                ..ListParams::default()
+                ..ObjectList::default()
             };
             let namespace = Some(quota.namespace());
             let list = self.context.cluster.list_pages(&api.resource, namespace, &params).await?;

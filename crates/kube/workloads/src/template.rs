@@ -1,7 +1,7 @@
 //! Pods from templates, and the hashes that identify templates.
 
 use crate::common::controller_reference_value;
-use mainstay_object::{Object, fnv, known};
+use mainstay_object::{Object, builtin, fnv};
 use serde_json::{Map, Value, json};
 
 /// The label that identifies the template of a Deployment's ReplicaSet.
@@ -36,7 +36,7 @@ pub(crate) fn name_hash(fingerprint: u64, collisions: i64) -> String {
 
 /// The Pod of a template, owned by `owner`, without a name.
 pub(crate) fn pod(owner: &Object, template: &Value) -> Object {
-    let mut pod = Object::new(&known::POD.gvk(), "");
+    let mut pod = Object::new(&builtin::POD.gvk(), "");
     let mut metadata = Map::new();
     metadata.insert("namespace".to_owned(), owner.namespace().into());
     for field in ["labels", "annotations", "finalizers"] {

@@ -6,9 +6,9 @@ use crate::certificates::base64;
 use crate::common::Context;
 use crate::credentials::Credentials;
 use mainstay_client::{
-    Action, Cache, Controller, DeleteOptions, Error, ListParams, Reconciler, Selection,
+    Action, Cache, Controller, DeleteOptions, Error, ObjectList, Reconciler, Selection,
 };
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn start(
     let queue = controller.queue();
     let index = |view: &View| vec![Arc::clone(&view.account)];
     let secrets =
-        Cache::builder(Selection::all(known::SECRET).fields(format!("type={TYPE}")), |secret| {
+        Cache::builder(Selection::all(builtin::SECRET).fields(format!("type={TYPE}")), |secret| {
             let account = secret.annotation(ACCOUNT).filter(|name| !name.is_empty())?;
             Some(View {
                 account: format!("{}/{account}", secret.namespace()).into(),
@@ -45,7 +45,7 @@ pub(crate) fn start(
         .subscribe(move |change| queue.add(change.key.clone()))
         .start(&context.cluster, context.stop.clone());
     let (queue, of_account) = (controller.queue(), secrets.clone());
-    let accounts = Cache::builder(Selection::all(known::SERVICE_ACCOUNT), |account| {
+    let accounts = Cache::builder(Selection::all(builtin::SERVICE_ACCOUNT), |account| {
         Some(Arc::<str>::from(account.uid()))
     })
     .subscribe(move |change| {
@@ -78,7 +78,7 @@ impl Reconciler for Reconcile {
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
         let namespace = Some(&*key.namespace);
-        let Some(secret) = cluster.find(&known::SECRET, namespace, &key.name).await? else {
+        let Some(secret) = cluster.find(&builtin::SECRET, namespace, &key.name).await? else {
             // A ServiceAccount lists only existing Secrets.
             self.remove_from_accounts(key).await?;
             return Ok(Action::Done);
@@ -87,17 +87,17 @@ impl Reconciler for Reconcile {
         if name.is_empty() || secret.is_terminating() {
             return Ok(Action::Done);
         }
-        let account = cluster.find(&known::SERVICE_ACCOUNT, namespace, name).await?;
+        let account = cluster.find(&builtin::SERVICE_ACCOUNT, namespace, name).await?;
         let wanted = secret.annotation(UID).unwrap_or_default();
         let account = account.filter(|account| wanted.is_empty() || account.uid() == wanted);
         let Some(account) = account else {
             let options = DeleteOptions::uid(secret.uid());
-            cluster.ensure_deleted(&known::SECRET, namespace, &key.name, &options).await?;
+            cluster.ensure_deleted(&builtin::SECRET, namespace, &key.name, &options).await?;
             return Ok(Action::Done);
         };
         let token = || self.keys.token(&account, &key.name);
         if let Some(fill_secret) = fill_secret(&secret, &account, self.root_ca.as_deref(), token) {
-            match cluster.update(&known::SECRET, &fill_secret).await {
+            match cluster.update(&builtin::SECRET, &fill_secret).await {
                 // Another client wrote first: that event brings the key back.
                 Err(error) if error.is_conflict() || error.is_not_found() => {}
                 other => drop(other?),
@@ -112,7 +112,8 @@ impl Reconcile {
     async fn remove_from_accounts(&self, secret: &NamespacedName) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let namespace = Some(&*secret.namespace);
-        let all = cluster.list(&known::SERVICE_ACCOUNT, namespace, &ListParams::default()).await?;
+        let all =
+            cluster.list(&builtin::SERVICE_ACCOUNT, namespace, &ObjectList::default()).await?;
         for mut account in all.items {
             let is = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(&*secret.name);
             let list = account.array(&["secrets"]);
@@ -121,7 +122,7 @@ impl Reconcile {
             }
             let remaining: Vec<Value> = list.iter().filter(|one| !is(one)).cloned().collect();
             account.set(&["secrets"], remaining.into());
-            match cluster.update(&known::SERVICE_ACCOUNT, &account).await {
+            match cluster.update(&builtin::SERVICE_ACCOUNT, &account).await {
                 Err(error) if error.is_not_found() => {}
                 other => drop(other?),
             }

@@ -2,7 +2,7 @@
 
 use crate::resources;
 use flate2::read::DeflateDecoder;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::json;
 use std::io::Read;
 
@@ -65,7 +65,7 @@ pub fn cluster_roles() -> Vec<Object> {
     ]
     .into_iter()
     .map(|(name, into, rules)| {
-        let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), name);
+        let mut role = Object::new(&builtin::CLUSTER_ROLE.gvk(), name);
         for default in into {
             let label = format!("rbac.authorization.k8s.io/aggregate-to-{default}");
             role.set_label(&label, "true");

@@ -26,9 +26,7 @@ use mainstay_catalog::Catalog;
 use mainstay_client::Backoff;
 use mainstay_image::registry::{Dialer, RegistryStream};
 use mainstay_object::NamespacedName;
-use mainstay_registry::client::{
-    self, Address, ReadCatalogError, RegistryConnection, RegistryError,
-};
+use mainstay_registry::client::{self, Address, ReadCatalogError, RegistryConnection, RpcError};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -315,4 +313,4 @@ pub(crate) const LIST_ERROR_PREFIX: &str = "failed to list bundles: ";
 /// A registry cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("{LIST_ERROR_PREFIX}{0}")]
-struct ConnectionError(RegistryError);
+struct ConnectionError(RpcError);

@@ -6,7 +6,7 @@ use crate::store::CatalogStore;
 use mainstay_api::{CatalogSource, names, resources};
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{OwnerReference, known};
+use mainstay_object::{OwnerReference, builtin};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,15 +53,15 @@ impl CatalogCaches {
                 CatalogSource::from_object(object).ok()
             })),
             pods: runs.then(|| {
-                let selection = all(known::POD).labels(names::CATALOG_SOURCE);
+                let selection = all(builtin::POD).labels(names::CATALOG_SOURCE);
                 set.start(Cache::builder(selection, |pod| Some(CatalogPod::of(pod))))
             }),
             services: runs.then(|| {
-                let selection = all(known::SERVICE).labels(names::SERVICE_SPEC_HASH);
+                let selection = all(builtin::SERVICE).labels(names::SERVICE_SPEC_HASH);
                 set.start(Cache::builder(selection, |service| Some(OwnedSpec::of(service))))
             }),
             policies: runs.then(|| {
-                let selection = all(known::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
+                let selection = all(builtin::NETWORK_POLICY).labels(names::CATALOG_SOURCE);
                 set.start(Cache::builder(selection, |policy| Some(OwnedSpec::of(policy))))
             }),
         }

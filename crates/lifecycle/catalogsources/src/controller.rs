@@ -10,7 +10,7 @@ use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{
     Controllers, KeyQueue, ReconcileError as _, WithOperation as _, decision, either_side, patch,
 };
-use mainstay_object::{NamespacedName, OwnerReference, known};
+use mainstay_object::{NamespacedName, OwnerReference, builtin};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::collections::HashMap;
@@ -164,7 +164,7 @@ impl Controller {
             && !(map.labelled && map.owners.contains(&source.metadata.uid))
         {
             let name = &source.spec.config_map;
-            let found = cluster.find(&known::CONFIG_MAP, key.namespace(), name).await;
+            let found = cluster.find(&builtin::CONFIG_MAP, key.namespace(), name).await;
             let found = found.during("reading the ConfigMap of a catalog")?;
             if let Some(mut patch) =
                 found.as_ref().and_then(|config_map| pods::ownership_patch(source, config_map))
@@ -174,7 +174,7 @@ impl Controller {
                 patch["metadata"]["resourceVersion"] = json!(version);
                 let patch = Patch::Merge(patch);
                 cluster
-                    .patch(&known::CONFIG_MAP, key.namespace(), name, &patch)
+                    .patch(&builtin::CONFIG_MAP, key.namespace(), name, &patch)
                     .await
                     .during("writing the owner of a ConfigMap")?;
             }
@@ -196,7 +196,7 @@ impl Controller {
         for (resource, object) in &objects.prerequisites {
             let what = "error ensuring what a catalog needs";
             let mut object = object.clone();
-            if *resource == known::SERVICE_ACCOUNT {
+            if *resource == builtin::SERVICE_ACCOUNT {
                 // Some clusters add pull secrets of their own.
                 let found = cluster.find(resource, key.namespace(), object.name()).await;
                 pods::merge_pull_secrets(&mut object, found.during(what)?.as_ref());
@@ -214,16 +214,16 @@ impl Controller {
             let mut options = DeleteOptions::uid(catalog_pod.uid.as_str());
             options.grace_period_seconds = Some(i64::from(!catalog_pod.ended));
             let deleted =
-                cluster.ensure_deleted(&known::POD, key.namespace(), &pod.name, &options).await;
+                cluster.ensure_deleted(&builtin::POD, key.namespace(), &pod.name, &options).await;
             deleted.during("error deleting old pod")?;
         }
         if create {
-            let created = cluster.create(&known::POD, &objects.pod).await;
+            let created = cluster.create(&builtin::POD, &objects.pod).await;
             let created = created.during("error creating new pod")?;
             // The next reconciliation must see the new Pod.
-            cache.seen(created.resource_version()).await;
+            cache.wait_for_revision(created.resource_version()).await;
         }
-        let service = cluster.ensure(&known::SERVICE, &objects.service).await;
+        let service = cluster.ensure(&builtin::SERVICE, &objects.service).await;
         service.during("error ensuring service")?;
         Ok(())
     }

@@ -14,10 +14,10 @@ use crate::pods;
 use crate::store::{self, CatalogStore, SourceState};
 use jiff::Timestamp;
 use mainstay_api::{CatalogSource, Time, names};
-use mainstay_client::{Backoff, Cluster, DeleteOptions, ListParams, Patch};
+use mainstay_client::{Backoff, Cluster, DeleteOptions, ObjectList, Patch};
 use mainstay_formats::duration;
 use mainstay_images::{PullError, PulledImage, Puller, Requester};
-use mainstay_object::{NamespacedName, known};
+use mainstay_object::{NamespacedName, builtin};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::sync::Arc;
@@ -268,8 +268,8 @@ async fn delete_outdated_pods(
     found: &PulledImage,
     known: Option<&String>,
 ) -> mainstay_client::Result<()> {
-    let (pod, namespace) = (&known::POD, key.namespace());
-    let params = ListParams::labels(format!("{}={}", names::CATALOG_SOURCE, key.name));
+    let (pod, namespace) = (&builtin::POD, key.namespace());
+    let params = ObjectList::labels(format!("{}={}", names::CATALOG_SOURCE, key.name));
     let pods = cluster.list(pod, namespace, &params).await?.items;
     let running = || pods.iter().filter(|pod| !pod.is_terminating());
     let is_outdated = match known {

@@ -15,7 +15,7 @@ use crate::store::CatalogStore;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_images::{ImageContentError, PullError, Requester, blocking};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -194,7 +194,7 @@ impl ClusterEndpoints {
             ClusterAddress::Pod(_) => None,
             ClusterAddress::Service(key) => {
                 let notify = Arc::clone(&changed);
-                let selection = Selection::all(known::SERVICE)
+                let selection = Selection::all(builtin::SERVICE)
                     .namespace(&*key.namespace)
                     .fields(format!("metadata.name={}", key.name));
                 let cache = Cache::builder(selection, |service| Some(Service::of(service)))
@@ -229,11 +229,11 @@ impl ClusterEndpoints {
                 let selector: Vec<String> =
                     service.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let selector = selector.join(",");
-                let selection = Selection::all(known::POD).namespace(&*key.namespace);
+                let selection = Selection::all(builtin::POD).namespace(&*key.namespace);
                 (selection.labels(&*selector), selector, target.clone())
             }
             (ClusterAddress::Pod(ip), _) => {
-                let selection = Selection::all(known::POD).fields(format!("status.podIP={ip}"));
+                let selection = Selection::all(builtin::POD).fields(format!("status.podIP={ip}"));
                 (selection, String::new(), Value::from(self.port))
             }
             (ClusterAddress::Service(_), None) => return None,
@@ -278,14 +278,14 @@ impl CatalogStore {
             PodReadEnd::Unreadable(format!("{LIST_ERROR_PREFIX}the Pod {name}: {error}"))
         };
         let cluster = &endpoints.cluster.clone();
-        let live = match cluster.find(&known::POD, Some(&name.namespace), &name.name).await {
+        let live = match cluster.find(&builtin::POD, Some(&name.namespace), &name.name).await {
             Ok(Some(live)) if live.uid() == pod.uid => live,
             // Another Pod has the name by now; its watch event follows.
             Ok(_) => return PodReadEnd::Ended,
             Err(error) => return unread(error.into()),
         };
         let node = live.str(&["spec", "nodeName"]).unwrap_or_default();
-        match cluster.find(&known::NODE, None, node).await {
+        match cluster.find(&builtin::NODE, None, node).await {
             Ok(node) if node.as_ref().and_then(|node| node.label(SIMULATED)) == Some("false") => {
                 return PodReadEnd::NotSimulated;
             }
@@ -324,7 +324,7 @@ impl CatalogStore {
         let namespace = pod.namespace();
         let account = pod.str(&["spec", "serviceAccountName"]).unwrap_or("default");
         let find = async |cluster: &Cluster, namespace: &str, name: &str| {
-            let found = cluster.find(&known::CONFIG_MAP, Some(namespace), name).await;
+            let found = cluster.find(&builtin::CONFIG_MAP, Some(namespace), name).await;
             found?.ok_or_else(|| PodError::NoConfigMap {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
@@ -338,7 +338,7 @@ impl CatalogStore {
                 let map = if *of.namespace == *namespace {
                     find(cluster, namespace, &of.name).await?
                 } else {
-                    let program = cluster.clone().acting_for(namespace, account);
+                    let program = cluster.clone().impersonating(namespace, account);
                     find(&program?, &of.namespace, &of.name).await?
                 };
                 let data: BTreeMap<String, String> = map.part(&["data"]).unwrap_or_default();

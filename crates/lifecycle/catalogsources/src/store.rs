@@ -21,7 +21,7 @@ use mainstay_files::Durability;
 use mainstay_image::registry::Proxies;
 use mainstay_images::Puller;
 use mainstay_object::NamespacedName;
-use mainstay_registry::{RegistryIndex, Served, reload};
+use mainstay_registry::{RegistryIndex, ServedCatalog, reload};
 use mainstay_resolver::Snapshot;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub struct FolderCatalog {
 #[derive(Clone, Debug)]
 pub struct ServedAt {
     /// The served content, which the store updates.
-    pub content: Arc<Served>,
+    pub content: Arc<ServedCatalog>,
     /// The address of the registry API, for the status of the CatalogSource.
     pub address: Arc<str>,
 }
@@ -141,7 +141,7 @@ struct Inner {
     /// The catalogs in folders.
     folders: BTreeSet<NamespacedName>,
     /// The endpoints of catalogs in images and ConfigMaps.
-    endpoints: RwLock<BTreeMap<NamespacedName, Arc<Served>>>,
+    endpoints: RwLock<BTreeMap<NamespacedName, Arc<ServedCatalog>>>,
     puller: Option<Puller>,
     serve: Option<Arc<dyn RegistryEndpoints>>,
     cluster: Option<Cluster>,
@@ -372,7 +372,12 @@ impl CatalogStore {
         });
     }
 
-    async fn run_folder(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
+    async fn run_folder(
+        &self,
+        key: &NamespacedName,
+        folder: &Path,
+        served: Option<&ServedCatalog>,
+    ) {
         let on_watch_error = |error: &str| {
             tracing::warn!(%key, folder = %folder.display(), error, "changes of this catalog are noticed late");
         };
@@ -382,7 +387,12 @@ impl CatalogStore {
         .await;
     }
 
-    async fn load_folder(&self, key: &NamespacedName, folder: &Path, served: Option<&Served>) {
+    async fn load_folder(
+        &self,
+        key: &NamespacedName,
+        folder: &Path,
+        served: Option<&ServedCatalog>,
+    ) {
         let (folder, copy, name) = (folder.to_owned(), self.copy_path(key), key.clone());
         let is_served = served.is_some();
         let first = self.state(key).is_none_or(|state| state.content.is_none());
@@ -407,7 +417,7 @@ impl CatalogStore {
         &self,
         key: &NamespacedName,
         mut new: SourceState,
-        served: Option<&Served>,
+        served: Option<&ServedCatalog>,
     ) {
         let endpoint = self.inner.endpoints.read().get(key).cloned();
         let served = served.or(endpoint.as_deref());
@@ -571,7 +581,7 @@ pub(crate) fn content(catalog: Arc<Catalog>, modified: SystemTime) -> Arc<Source
 }
 
 /// Publishes the content and the failure at the endpoint.
-fn publish_content(served: &Served, state: &SourceState) {
+fn publish_content(served: &ServedCatalog, state: &SourceState) {
     if let Some(content) = &state.content {
         served.put(Arc::clone(&content.index));
     }

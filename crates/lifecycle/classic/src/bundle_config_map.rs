@@ -25,7 +25,7 @@ use mainstay_image::{
     compress,
     tar::{self, TarError},
 };
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use mainstay_yaml::Options;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -77,7 +77,7 @@ pub(crate) fn reference(manifest: &str) -> Option<Reference> {
         return None;
     }
     let found: Reference = serde_json::from_str(manifest).ok()?;
-    (found.kind == *known::CONFIG_MAP.kind && !found.name.is_empty()).then_some(found)
+    (found.kind == *builtin::CONFIG_MAP.kind && !found.name.is_empty()).then_some(found)
 }
 
 /// The name of all objects that unpack a bundle: the start of the SHA-256 of its image.
@@ -221,7 +221,7 @@ fn config_map(
     owner: Option<Value>,
     objects: &[Object],
 ) -> io::Result<Object> {
-    let mut map = Object::new(&known::CONFIG_MAP.gvk(), name);
+    let mut map = Object::new(&builtin::CONFIG_MAP.gvk(), name);
     map.set(&["metadata", "namespace"], (*catalog.namespace).into());
     map.set_label(names::MANAGED, names::MANAGED_VALUE);
     if let Some(owner) = owner {
@@ -294,7 +294,7 @@ async fn store_bundle(
     let csv = objects.iter().find(|object| object.kind() == kind);
     let text = |path: &[&str]| csv.and_then(|csv| csv.str(path)).unwrap_or_default().to_owned();
     let reference = Reference {
-        kind: known::CONFIG_MAP.kind.to_string(),
+        kind: builtin::CONFIG_MAP.kind.to_string(),
         name: name.clone(),
         namespace: catalog.namespace.to_string(),
         catalog_source_name: catalog.name.to_string(),
@@ -339,9 +339,9 @@ fn bundle_objects(steps: &[&mut Step]) -> Result<Vec<Object>, Error> {
 async fn ensure_config_map(cluster: &Cluster, mut wanted: Object) -> Result<(), Error> {
     let operation = "keeping a bundle in a ConfigMap";
     let (namespace, name) = (wanted.namespace().to_owned(), wanted.name().to_owned());
-    let found = cluster.find(&known::CONFIG_MAP, Some(&namespace), &name).await;
+    let found = cluster.find(&builtin::CONFIG_MAP, Some(&namespace), &name).await;
     let Some(found) = found.during(operation)? else {
-        cluster.create(&known::CONFIG_MAP, &wanted).await.during(operation)?;
+        cluster.create(&builtin::CONFIG_MAP, &wanted).await.during(operation)?;
         return Ok(());
     };
     let texts = |map: &Object| Some(canonical_texts(&objects(map).ok()?));
@@ -350,7 +350,7 @@ async fn ensure_config_map(cluster: &Cluster, mut wanted: Object) -> Result<(), 
         return Ok(());
     }
     wanted.set(&["metadata", "resourceVersion"], found.resource_version().into());
-    cluster.update(&known::CONFIG_MAP, &wanted).await.during(operation)?;
+    cluster.update(&builtin::CONFIG_MAP, &wanted).await.during(operation)?;
     Ok(())
 }
 
@@ -390,7 +390,7 @@ pub(crate) async fn with_manifests<'a>(
         };
         if !steps_by_reference.contains_key(&reference) {
             let location = (Some(&*reference.namespace), &*reference.name);
-            let map = cluster.get(&known::CONFIG_MAP, location.0, location.1).await;
+            let map = cluster.get(&builtin::CONFIG_MAP, location.0, location.1).await;
             let map = map.map_err(|error| MissingManifest {
                 source: Some(error),
                 ..missing("it cannot be read".to_owned())

@@ -14,7 +14,7 @@ pub(crate) fn register(controllers: &mut Controllers<Context>) {
     let caches = &context.caches;
     let namespaces = caches.namespaces.clone();
     let catalog_context = CatalogContext {
-        cluster: context.cluster.clone().named(CATALOG_OPERATOR),
+        cluster: context.cluster.clone().with_user_agent(CATALOG_OPERATOR),
         clock: context.clock,
         recorder: context.recorder.clone(),
         store: context.store.clone(),

@@ -13,7 +13,7 @@ use mainstay_api::{OperatorCondition, OperatorGroup, Subscription, names, resour
 use mainstay_catalogsources::{CatalogCaches, CatalogMode, CatalogStore};
 use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::{NamespacedName, known};
+use mainstay_object::{NamespacedName, builtin};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) const CATALOG_OPERATOR: &str = "catalog";
 impl Context {
     /// The same context with requests of the catalog operator.
     pub(crate) fn as_catalog_operator(&self) -> Arc<Self> {
-        let cluster = self.cluster.clone().named(CATALOG_OPERATOR);
+        let cluster = self.cluster.clone().with_user_agent(CATALOG_OPERATOR);
         Arc::new(Self { cluster, ..self.clone() })
     }
 }
@@ -116,28 +116,28 @@ impl Caches {
             operator_groups: set.start(Cache::builder(all(resources::OPERATOR_GROUP), |object| {
                 OperatorGroup::from_object(object).ok()
             })),
-            namespaces: set.start(Cache::builder(all(known::NAMESPACE), |object| {
+            namespaces: set.start(Cache::builder(all(builtin::NAMESPACE), |object| {
                 Some(fields::Namespace::of(object))
             })),
-            crds: set.start(Cache::builder(all(known::CUSTOM_RESOURCE_DEFINITION), |object| {
+            crds: set.start(Cache::builder(all(builtin::CUSTOM_RESOURCE_DEFINITION), |object| {
                 Some(fields::Crd::of(object))
             })),
-            service_accounts: set.start(Cache::builder(all(known::SERVICE_ACCOUNT), |object| {
+            service_accounts: set.start(Cache::builder(all(builtin::SERVICE_ACCOUNT), |object| {
                 Some(fields::ServiceAccount::of(object))
             })),
             roles: set
-                .start(Cache::builder(all(known::ROLE), |object| Some(fields::Role::of(object)))),
+                .start(Cache::builder(all(builtin::ROLE), |object| Some(fields::Role::of(object)))),
             role_bindings: set.start(
-                Cache::builder(all(known::ROLE_BINDING), |object| {
+                Cache::builder(all(builtin::ROLE_BINDING), |object| {
                     Some(fields::Binding::of(object))
                 })
                 .index(|binding| binding.subject_names.clone()),
             ),
-            cluster_roles: set.start(Cache::builder(all(known::CLUSTER_ROLE), |object| {
+            cluster_roles: set.start(Cache::builder(all(builtin::CLUSTER_ROLE), |object| {
                 Some(fields::Role::of(object))
             })),
             cluster_role_bindings: set.start(
-                Cache::builder(all(known::CLUSTER_ROLE_BINDING), |object| {
+                Cache::builder(all(builtin::CLUSTER_ROLE_BINDING), |object| {
                     Some(fields::Binding::of(object))
                 })
                 .index(|binding| binding.subject_names.clone()),
@@ -146,20 +146,21 @@ impl Caches {
                 .start(Cache::builder(all(resources::OPERATOR_CONDITION), |object| {
                     OperatorCondition::from_object(object).ok()
                 })),
-            deployments: set.start(Cache::builder(managed(known::DEPLOYMENT), |object| {
+            deployments: set.start(Cache::builder(managed(builtin::DEPLOYMENT), |object| {
                 Some(fields::Deployment::of(object))
             })),
-            certificates: set.start(Cache::builder(managed(known::SECRET), CertificateSecret::of)),
-            services: set.start(Cache::builder(managed(known::SERVICE), Service::of)),
-            api_services: set.start(Cache::builder(all(known::API_SERVICE), |object| {
+            certificates: set
+                .start(Cache::builder(managed(builtin::SECRET), CertificateSecret::of)),
+            services: set.start(Cache::builder(managed(builtin::SERVICE), Service::of)),
+            api_services: set.start(Cache::builder(all(builtin::API_SERVICE), |object| {
                 Some(ApiService::of(object))
             })),
             validating_webhooks: set.start(Cache::builder(
-                all(known::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
+                all(builtin::VALIDATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 WebhookConfiguration::of,
             )),
             mutating_webhooks: set.start(Cache::builder(
-                all(known::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
+                all(builtin::MUTATING_WEBHOOK_CONFIGURATION).labels(names::WEBHOOK_HASH),
                 WebhookConfiguration::of,
             )),
         }

@@ -6,7 +6,7 @@
 use crate::context::Context;
 use crate::error::Error;
 use mainstay_api::{CsvReason, names, resources};
-use mainstay_client::{Prepared, Written};
+use mainstay_client::{EncodedBody, WriteResponse};
 use mainstay_controller::WithOperation as _;
 use mainstay_object::{NamespacedName, Object};
 use serde_json::{Map, Value, json};
@@ -162,7 +162,7 @@ pub(crate) async fn ensure(
     if let Some(copy) = context.caches.copied_csvs.get(&at).filter(|copy| ours(&copy.from)) {
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
-    let copy = Prepared::object(&CopyTemplate::of(original).object(original));
+    let copy = EncodedBody::object(&CopyTemplate::of(original).object(original));
     let copy = copy.during("writing a version as JSON")?;
     let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
     if let Some(made) = written_or_gone(made).during("making a copy of a version")? {
@@ -179,8 +179,8 @@ pub(crate) async fn ensure(
 /// The written object; none if the copied CSV or its namespace is gone, or another object has the
 /// name.
 pub(crate) fn written_or_gone(
-    done: mainstay_client::Result<Written>,
-) -> mainstay_client::Result<Option<Written>> {
+    done: mainstay_client::Result<WriteResponse>,
+) -> mainstay_client::Result<Option<WriteResponse>> {
     match done {
         Err(error)
             if error.is_not_found()

@@ -147,25 +147,28 @@ impl Classic {
             protected,
             defaults,
         } = options;
-        let asks = cluster.clone().named(CATALOG_OPERATOR);
+        let asks = cluster.clone().with_user_agent(CATALOG_OPERATOR);
         let puller = images.map(|images| Puller::new(images, asks));
         let mode = pods.mode;
         let store_options = StoreOptions {
             puller: puller.clone(),
             serve,
-            cluster: Some(cluster.clone().named(CATALOG_OPERATOR)),
+            cluster: Some(cluster.clone().with_user_agent(CATALOG_OPERATOR)),
             pods,
             proxies: surroundings.registries,
             stop: stop.clone(),
         };
         let bundles = Bundles::new(puller, clock, stop.clone());
         if mode == CatalogMode::Pods {
-            bundles.unpack_by_jobs(&cluster.clone().named(CATALOG_OPERATOR), &store_options.pods);
+            bundles.unpack_by_jobs(
+                &cluster.clone().with_user_agent(CATALOG_OPERATOR),
+                &store_options.pods,
+            );
         }
         let store = CatalogStore::new(&catalogs, cache, clock, store_options);
         let mut caches = CacheSet::new(cluster.clone(), stop.clone());
         let context = Arc::new(Context {
-            cluster: cluster.clone().named(OPERATOR),
+            cluster: cluster.clone().with_user_agent(OPERATOR),
             clock,
             recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
             store: store.clone(),

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::proxy;
 use mainstay_client::{Action, Cache, Patch, Reconciler, Selection};
 use mainstay_controller::{Controllers, WithOperation as _};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde_json::json;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -61,7 +61,7 @@ pub(crate) fn register(
         Some(config_map.str(&["data", KEY]).is_some_and(|text| text == wanted.text()))
     };
     let mut builder = controllers.add("trusted_certificates");
-    let selection = Selection::all(known::CONFIG_MAP).labels(LABEL);
+    let selection = Selection::all(builtin::CONFIG_MAP).labels(LABEL);
     let config_maps: InjectedConfigMaps = builder.cache(Cache::builder(selection, is_filled));
     let all = config_maps.clone();
     builder
@@ -99,7 +99,7 @@ impl Controller {
         }
         let patch = Patch::Merge(json!({"data": {KEY: self.trusted.text()}}));
         let cluster = &self.context.cluster;
-        match cluster.patch(&known::CONFIG_MAP, key.namespace(), &key.name, &patch).await {
+        match cluster.patch(&builtin::CONFIG_MAP, key.namespace(), &key.name, &patch).await {
             Err(error) if !error.is_not_found() => Err(error)
                 .during("putting trusted certificates into a ConfigMap")
                 .map_err(Error::from),

@@ -28,7 +28,7 @@ use mainstay_api::resources::{
     SUBSCRIPTION,
 };
 use mainstay_cause::Cause;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -42,8 +42,8 @@ pub const NAMESPACE_KINDS: [Resource; 6] = [
     INSTALL_PLAN,
     CLUSTER_SERVICE_VERSION,
     OPERATOR_CONDITION,
-    known::DEPLOYMENT,
-    known::POD,
+    builtin::DEPLOYMENT,
+    builtin::POD,
 ];
 
 /// The namespaces of unreachable CatalogSources, whose Events say why their registry does not respond.

@@ -3,7 +3,7 @@
 use super::error::error_line;
 use super::{LocalImageError, PullError, Puller, Requester, UnreadablePolicy, blocking};
 use base64::Engine as _;
-use mainstay_client::ListParams;
+use mainstay_client::ObjectList;
 use mainstay_image::credentials::Keyring;
 use mainstay_image::fetch::Fetcher;
 use mainstay_image::manifest::{Descriptor, ImageConfig, ImageDocument, ImageManifest};
@@ -14,7 +14,7 @@ use mainstay_image::registry::{
     ImageClient, ImageSelection, RegistryError, RetryListener, Security,
 };
 use mainstay_image::store::ImageStore;
-use mainstay_object::{Gvk, Object, known};
+use mainstay_object::{Gvk, Object, builtin};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -148,7 +148,8 @@ impl Puller {
         };
         let mut names = requester.secrets.clone();
         for account in [requester.name.as_str(), "default"] {
-            let found = self.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), account).await;
+            let found =
+                self.cluster.find(&builtin::SERVICE_ACCOUNT, Some(namespace), account).await;
             let found = found.map_err(|error| read_error("service account", account, &error))?;
             let secrets = found.as_ref().map(|account| account.array(&["imagePullSecrets"]));
             let secret_names =
@@ -160,7 +161,7 @@ impl Puller {
             if read_names.contains(&name) {
                 continue;
             }
-            let found = self.cluster.find(&known::SECRET, Some(namespace), &name).await;
+            let found = self.cluster.find(&builtin::SECRET, Some(namespace), &name).await;
             match found.map_err(|error| read_error("pull secret", &name, &error))? {
                 None => missing.push(name.clone()),
                 Some(secret) => {
@@ -190,7 +191,7 @@ impl Puller {
             let Some(resource) = resource.map_err(|error| read_error(kind, &error))? else {
                 continue;
             };
-            let list = self.cluster.list(&resource, None, &ListParams::default()).await;
+            let list = self.cluster.list(&resource, None, &ObjectList::default()).await;
             let list = list.map_err(|error| read_error(kind, &error))?;
             for object in list.items {
                 let mut value = object.to_value();

@@ -4,7 +4,7 @@
 //! A finished plan needs them no more; a plan in progress would fail without them.
 
 use crate::{InstalledOperator, OperatorObjects, OperatorParts, UninstallPlan, item, step};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn referenced_config_maps(plan: &Object) -> BTreeSet<NamespacedName> {
             manifest.len() < MAX_REFERENCE_BYTES && manifest.contains("\"catalogSourceName\"")
         })
         .filter_map(|manifest| serde_json::from_str::<Reference>(manifest).ok())
-        .filter(|reference| reference.kind == *known::CONFIG_MAP.kind)
+        .filter(|reference| reference.kind == *builtin::CONFIG_MAP.kind)
         .map(|reference| NamespacedName::new(reference.namespace, reference.name))
         .collect()
 }
@@ -82,7 +82,7 @@ pub(crate) fn add(
             removal.retained.push(item(config_map, why, Some(remedy)));
             continue;
         }
-        removal.steps.push(step(&known::CONFIG_MAP, config_map));
+        removal.steps.push(step(&builtin::CONFIG_MAP, config_map));
         removal.deleted.push(item(config_map, "manifests that its plans refer to", None));
     }
 }

@@ -22,7 +22,7 @@ mod target;
 use mainstay_api::Operator;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_cause::Cause;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -179,7 +179,7 @@ pub fn operator_crds(target: &InstalledOperator, operator: Option<&Object>) -> B
         .unwrap_or_default();
     let crds = refs
         .into_iter()
-        .filter(|component| component.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind);
+        .filter(|component| component.kind == *builtin::CUSTOM_RESOURCE_DEFINITION.kind);
     target.definitions.iter().cloned().chain(crds.map(|component| component.name)).collect()
 }
 
@@ -227,7 +227,7 @@ pub fn plan_uninstall(
     parts::add_install_plans(objects, target, &mut plan);
     if request.definitions {
         for crd in &parts.definitions {
-            plan.steps.push(step(&known::CUSTOM_RESOURCE_DEFINITION, &crd.definition));
+            plan.steps.push(step(&builtin::CUSTOM_RESOURCE_DEFINITION, &crd.definition));
         }
     }
     parts::add_owned(parts, &mut plan);

@@ -7,10 +7,10 @@ use crate::{
 use mainstay_api::resources::{INSTALL_PLAN, OPERATOR};
 use mainstay_api::{Operator, names};
 use mainstay_cause::Cause;
-use mainstay_object::{Object, Resource, Scope, known};
+use mainstay_object::{Object, Resource, Scope, builtin};
 use std::collections::BTreeSet;
 
-const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: &Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
 
 /// The resource that a CustomResourceDefinition defines, in its storage version if that is served.
 pub(crate) fn crd_resource(crd: &Object) -> Option<Resource> {

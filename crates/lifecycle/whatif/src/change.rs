@@ -428,7 +428,7 @@ fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeEr
         (!is_subscribed, view.map(|view| -view.priority), key.clone(), entry.channel().to_owned())
     };
     let found = entries
-        .named(bundle)
+        .of_bundle(bundle)
         .min_by_key(|(key, entry)| rank(key, *entry))
         .map(|(key, entry)| (key.clone(), entry));
     let (catalog, entry) = found.ok_or_else(|| {
@@ -437,7 +437,7 @@ fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeEr
     })?;
     let package = entry.package();
     let is_of_package =
-        |name: &str| entries.named(name).any(|(_, entry)| entry.package() == package);
+        |name: &str| entries.of_bundle(name).any(|(_, entry)| entry.package() == package);
     let csv = walk::installed(&entries, &catalog, bundle, String::new());
     world.csvs.retain(|csv| csv.copied || !is_of_package(&csv.name));
     world.csvs.push(csv);
@@ -453,7 +453,7 @@ fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeEr
 /// The package that a bundle belongs to.
 fn package_of(world: &ResolutionInput<'_>, bundle: &str) -> Option<String> {
     let entries = Entries::of(world);
-    entries.named(bundle).next().map(|(_, entry)| entry.package().to_owned())
+    entries.of_bundle(bundle).next().map(|(_, entry)| entry.package().to_owned())
 }
 
 fn prohibit(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
@@ -461,7 +461,7 @@ fn prohibit(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeErr
     let is_package = entries.of_package(name).next().is_some();
     let (what, kind) = if is_package {
         (Prohibited::Package(name.to_owned()), "package")
-    } else if entries.named(name).next().is_some() {
+    } else if entries.of_bundle(name).next().is_some() {
         (Prohibited::Bundle(name.to_owned()), "bundle")
     } else {
         let nearest = nearest(name, entries.packages().into_iter().chain(entries.bundles()));

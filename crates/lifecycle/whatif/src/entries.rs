@@ -41,14 +41,17 @@ impl<'a> Entries<'a> {
     }
 
     /// The entries of a bundle in every catalog.
-    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = (&CatalogKey, EntryView<'a>)> {
+    pub(crate) fn of_bundle(
+        &self,
+        name: &str,
+    ) -> impl Iterator<Item = (&CatalogKey, EntryView<'a>)> {
         let found = self.names.get(name).map_or(&[][..], Vec::as_slice);
         found.iter().map(|(at, entry)| (&self.catalogs[*at], *entry))
     }
 
     /// The entry of a bundle in a catalog.
     pub(crate) fn at(&self, catalog: &CatalogKey, name: &str) -> Option<EntryView<'a>> {
-        self.named(name).find(|(key, _)| *key == catalog).map(|(_, entry)| entry)
+        self.of_bundle(name).find(|(key, _)| *key == catalog).map(|(_, entry)| entry)
     }
 
     /// The entries of a package, in every catalog.

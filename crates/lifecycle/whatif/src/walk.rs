@@ -297,7 +297,7 @@ fn installed_operators(world: &ResolutionInput<'_>, entries: &Entries<'_>) -> Ve
             continue;
         }
         let first = subscriptions.first();
-        let entry = entries.named(&csv.name).next();
+        let entry = entries.of_bundle(&csv.name).next();
         let package = match first {
             Some(subscription) => subscription.package.clone(),
             None => entry.map(|(_, entry)| entry.package().to_owned()).unwrap_or_default(),
@@ -371,7 +371,7 @@ fn needed_by(
     let mut found = BTreeMap::new();
     let others = outcome.resolved.iter().filter(|other| other.name != chosen.name);
     let others = others.filter_map(|other| entries.at(&other.catalog, &other.name));
-    let existing = world.csvs.iter().filter_map(|csv| entries.named(&csv.name).next());
+    let existing = world.csvs.iter().filter_map(|csv| entries.of_bundle(&csv.name).next());
     for entry in others.chain(existing.map(|(_, entry)| entry)) {
         if let Some(words) = entries::requirement(entry, target) {
             found.insert(entry.name().to_owned(), words);

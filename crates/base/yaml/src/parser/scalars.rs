@@ -18,7 +18,7 @@ struct Gap<'t> {
 impl Gap<'_> {
     /// Appends the folded gap: a single line break becomes a blank, and of several the first is
     /// dropped.
-    fn fold(self, text: &mut String) {
+    fn append_folded(self, text: &mut String) {
         match self.first {
             None => text.push_str(self.blanks),
             Some("\n") if self.breaks_after.is_empty() => text.push(' '),
@@ -82,7 +82,7 @@ impl<'t> Scanner<'t> {
                 word += 1;
             }
             if word > self.at {
-                std::mem::take(&mut gap).fold(&mut text);
+                std::mem::take(&mut gap).append_folded(&mut text);
                 text.push_str(self.pass_to(word));
                 end = self.mark;
                 crossed_line = false;
@@ -164,7 +164,7 @@ impl<'t> Scanner<'t> {
                 self.pass(1);
                 return Ok(text);
             }
-            self.gap(gap, None)?.fold(&mut text);
+            self.gap(gap, None)?.append_folded(&mut text);
         }
     }
 

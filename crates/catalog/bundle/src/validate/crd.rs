@@ -9,7 +9,7 @@ use crate::go_field;
 use mainstay_formats::names;
 use mainstay_object::{FieldError, FieldErrorKind, FieldPath, Object};
 use mainstay_schema::crd;
-use mainstay_schema::gojson::Step;
+use mainstay_schema::gojson::ValuePathStep;
 use serde_json::{Map, Value, json};
 
 /// Validates the CRDs of a bundle, v1 first.
@@ -165,15 +165,15 @@ fn versions(object: &Object) -> String {
 }
 
 /// The steps of a path such as `spec.versions[0].name`.
-fn steps(field: &str) -> Vec<Step> {
+fn steps(field: &str) -> Vec<ValuePathStep> {
     let mut steps = Vec::new();
     for part in field.split('.') {
         let (name, rest) = part.split_once('[').unwrap_or((part, ""));
-        steps.push(Step::Field(name.to_owned()));
+        steps.push(ValuePathStep::Field(name.to_owned()));
         for at in rest.split(['[', ']']).filter(|at| !at.is_empty()) {
             match at.parse() {
-                Ok(at) => steps.push(Step::Item(at)),
-                Err(_) => steps.push(Step::Field(at.to_owned())),
+                Ok(at) => steps.push(ValuePathStep::Item(at)),
+                Err(_) => steps.push(ValuePathStep::Field(at.to_owned())),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Findings of validators: upstream's errors and warnings, with location and remedy.
 
-use mainstay_schema::gojson::Step;
+use mainstay_schema::gojson::ValuePathStep;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -61,7 +61,7 @@ pub struct ValidationFinding {
 pub(crate) struct ObjectPath {
     /// The index of the manifest; none for the bundle as a whole.
     pub(crate) manifest: Option<usize>,
-    pub(crate) path: Vec<Step>,
+    pub(crate) path: Vec<ValuePathStep>,
 }
 
 impl ValidationFinding {
@@ -91,7 +91,7 @@ impl ValidationFinding {
         self
     }
 
-    pub(crate) fn at(mut self, manifest: usize, path: &[Step]) -> Self {
+    pub(crate) fn at(mut self, manifest: usize, path: &[ValuePathStep]) -> Self {
         self.object_path = ObjectPath { manifest: Some(manifest), path: path.to_vec() };
         self
     }
@@ -163,13 +163,13 @@ impl ManifestResult {
 }
 
 /// A path of field names.
-pub(crate) fn field_path(names: &[&str]) -> Vec<Step> {
-    names.iter().map(|name| Step::Field((*name).to_owned())).collect()
+pub(crate) fn field_path(names: &[&str]) -> Vec<ValuePathStep> {
+    names.iter().map(|name| ValuePathStep::Field((*name).to_owned())).collect()
 }
 
 /// The path to an item of a list.
-pub(crate) fn item_path(names: &[&str], at: usize) -> Vec<Step> {
+pub(crate) fn item_path(names: &[&str], at: usize) -> Vec<ValuePathStep> {
     let mut path = field_path(names);
-    path.push(Step::Item(at));
+    path.push(ValuePathStep::Item(at));
     path
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::go_field;
 use mainstay_gocompat::quote;
-use mainstay_schema::gojson::Step;
+use mainstay_schema::gojson::ValuePathStep;
 use std::collections::BTreeSet;
 
 const FAILED: &str = "ValidationFailed";
@@ -42,7 +42,7 @@ pub(crate) fn validate(subject: &LoadedBundle) -> ManifestResult {
             );
             let mut location = item_path(&["spec", "install", "spec", "deployments"], number);
             location.extend(field_path(&["spec", "template", "spec", "containers"]));
-            location.push(Step::Item(at));
+            location.push(ValuePathStep::Item(at));
             let remedy = "write resources.requests with cpu and memory";
             found.add(doubt(detail).at(csv, &location).with_remedy(remedy));
         }

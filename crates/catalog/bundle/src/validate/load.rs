@@ -22,7 +22,7 @@ use crate::{
 };
 use mainstay_formats::edit_distance;
 use mainstay_gocompat::quote;
-use mainstay_schema::gojson::{DeclaredType, Step};
+use mainstay_schema::gojson::{DeclaredType, ValuePathStep};
 use serde_json::Value;
 use std::{borrow::Cow, rc::Rc, sync::Arc};
 
@@ -518,7 +518,7 @@ impl<'r, 't> Loader<'r, 't> {
             faults.clear();
             faults.push(format!("unsupported CRD version {api_version} for {file}"));
             let message = format!("the apiVersion {} is not supported", quote(api_version));
-            let line = manifest.line_of(&[Step::Field("apiVersion".to_owned())]);
+            let line = manifest.line_of(&[ValuePathStep::Field("apiVersion".to_owned())]);
             let remedy = "write apiextensions.k8s.io/v1";
             self.problem(manifest.file(), line, message, remedy);
             return None;

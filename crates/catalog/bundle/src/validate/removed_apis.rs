@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{go_field, manifest::Manifest};
 use mainstay_gocompat::quote;
-use mainstay_schema::gojson::Step;
+use mainstay_schema::gojson::ValuePathStep;
 use mainstay_version::{Version, parse_tolerant};
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt::Write};
@@ -18,11 +18,17 @@ use std::{collections::BTreeMap, fmt::Write};
 #[derive(Default)]
 pub(crate) struct Uses {
     names: BTreeMap<String, Vec<String>>,
-    first: Option<(usize, Vec<Step>)>,
+    first: Option<(usize, Vec<ValuePathStep>)>,
 }
 
 impl Uses {
-    fn add(&mut self, kind: &str, name: impl Into<String>, manifest: usize, path: &[Step]) {
+    fn add(
+        &mut self,
+        kind: &str,
+        name: impl Into<String>,
+        manifest: usize,
+        path: &[ValuePathStep],
+    ) {
         self.names.entry(kind.to_owned()).or_default().push(name.into());
         self.first.get_or_insert_with(|| (manifest, path.to_vec()));
     }
@@ -169,7 +175,7 @@ fn removed_in_25(subject: &LoadedBundle, library: LibraryVersion) -> (Uses, Uses
                             );
                             let mut path =
                                 field_path(&["spec", "customresourcedefinitions", field]);
-                            path.push(Step::Item(i));
+                            path.push(ValuePathStep::Item(i));
                             uses.add(kind, name, at, &path);
                         }
                     }
@@ -199,7 +205,7 @@ fn removed_in_25(subject: &LoadedBundle, library: LibraryVersion) -> (Uses, Uses
                         "ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.{title}[{i}].Rules[{j}]"
                     );
                     let mut path = field_path(&["spec", "install", "spec", field]);
-                    path.push(Step::Item(i));
+                    path.push(ValuePathStep::Item(i));
                     possible.add(resource, name, csv, &path);
                 }
             }

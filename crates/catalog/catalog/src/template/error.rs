@@ -30,7 +30,7 @@ pub enum TemplateDecodeError {
 
 /// A document does not have the Go type that upstream decodes it into.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UnmarshalError {
+pub enum TemplateUnmarshalError {
     /// The document is empty.
     #[error("unexpected end of JSON input")]
     Nothing,
@@ -68,7 +68,7 @@ pub enum TemplateKindError {
     Decode(#[from] TemplateDecodeError),
     /// The first document is not an object with a schema.
     #[error("unmarshalling template schema: {0}")]
-    Unmarshal(#[from] UnmarshalError),
+    Unmarshal(#[from] TemplateUnmarshalError),
     /// The schema is missing.
     #[error("template input missing required 'schema' field")]
     NoSchema,
@@ -88,7 +88,7 @@ pub enum TemplateReadError {
     Decode(#[from] TemplateDecodeError),
     /// The document does not have the type of the template.
     #[error("unmarshalling template: {0}")]
-    Unmarshal(#[from] UnmarshalError),
+    Unmarshal(#[from] TemplateUnmarshalError),
     /// The template is of another kind, or of none.
     #[error("template has unknown schema ({}), should be {}", quote(found), quote(wanted.schema()))]
     Schema {
@@ -124,7 +124,7 @@ pub enum SemverError {
     RepeatedKeys(Vec<RepeatedKey>),
     /// The document does not have the type of the template.
     #[error("error unmarshaling JSON: while decoding JSON: {0}")]
-    Unmarshal(#[from] UnmarshalError),
+    Unmarshal(#[from] TemplateUnmarshalError),
     /// The template has another schema.
     #[error("readFile: input file has unknown schema, should be {}", quote(TemplateKind::Semver.schema()))]
     Schema,

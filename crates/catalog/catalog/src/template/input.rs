@@ -1,6 +1,8 @@
 //! Reading of template documents.
 
-use super::{DeclareError, TemplateDecodeError, TemplateKind, TemplateReadError, UnmarshalError};
+use super::{
+    DeclareError, TemplateDecodeError, TemplateKind, TemplateReadError, TemplateUnmarshalError,
+};
 use crate::{
     declared::CatalogDocuments, document_error, go_format, load::LoadOptions, read, shape, syntax,
 };
@@ -58,10 +60,10 @@ impl Template {
         let html = read.format == DocumentFormat::Yaml;
         let mut fields = match read.value {
             Value::Object(fields) => fields,
-            Value::Null => return Err(UnmarshalError::Nothing.into()),
+            Value::Null => return Err(TemplateUnmarshalError::Nothing.into()),
             other => {
                 let (found, expected) = (json_kind(&other), shape.spelled);
-                return Err(UnmarshalError::NoObject { found, expected }.into());
+                return Err(TemplateUnmarshalError::NoObject { found, expected }.into());
             }
         };
         let no_document = |item: &Value| {
@@ -76,13 +78,13 @@ impl Template {
                 Value::Array(items) => {
                     let mut all = items.iter().filter(|item| !item.is_null());
                     if let Some(error) = all.find_map(no_document) {
-                        return Err(UnmarshalError::Entry(error).into());
+                        return Err(TemplateUnmarshalError::Entry(error).into());
                     }
                     entries = items;
                 }
                 other => {
                     let (found, shape) = (json_kind(&other), shape.name);
-                    wrong.get_or_insert(UnmarshalError::NoList { found, shape });
+                    wrong.get_or_insert(TemplateUnmarshalError::NoList { found, shape });
                 }
             }
         }

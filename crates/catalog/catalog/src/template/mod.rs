@@ -20,7 +20,7 @@ pub use convert::convert;
 pub use error::{
     BundleReleaseError, DeclareError, SemverError, SubstitutesError, SubstitutionError,
     SubstitutionRole, TemplateConvertError, TemplateDecodeError, TemplateError, TemplateKindError,
-    TemplateReadError, UnmarshalError, VersionsError,
+    TemplateReadError, TemplateUnmarshalError, VersionsError,
 };
 
 use crate::{Rendition, content::BlobOrigin, shape};
@@ -83,13 +83,13 @@ impl TemplateKind {
     pub fn of(text: &[u8]) -> Result<Self, TemplateKindError> {
         let fields = match input::first(text)?.value {
             Value::Object(fields) => fields,
-            Value::Null => return Err(UnmarshalError::Nothing.into()),
+            Value::Null => return Err(TemplateUnmarshalError::Nothing.into()),
             other => {
                 let (found, expected) = (json_kind(&other), HEAD.spelled);
-                return Err(UnmarshalError::NoObject { found, expected }.into());
+                return Err(TemplateUnmarshalError::NoObject { found, expected }.into());
             }
         };
-        shape::check_fields(&fields, &HEAD, false).map_err(UnmarshalError::Shape)?;
+        shape::check_fields(&fields, &HEAD, false).map_err(TemplateUnmarshalError::Shape)?;
         match input::text(&fields, "schema") {
             "" => Err(TemplateKindError::NoSchema),
             schema => Self::ALL

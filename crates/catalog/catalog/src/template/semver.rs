@@ -6,8 +6,8 @@
 //! major version.
 
 use super::{
-    ImageBundle, SemverError, TemplateDecodeError, TemplateError, TemplateKind, UnmarshalError,
-    VersionsError,
+    ImageBundle, SemverError, TemplateDecodeError, TemplateError, TemplateKind,
+    TemplateUnmarshalError, VersionsError,
 };
 use crate::{
     CatalogDocuments, Rendition,
@@ -119,10 +119,10 @@ impl Template {
             Value::Null => Map::new(),
             other => {
                 let (found, expected) = (values::json_kind(&other), SHAPE.spelled);
-                return Err(UnmarshalError::NoObject { found, expected }.into());
+                return Err(TemplateUnmarshalError::NoObject { found, expected }.into());
             }
         };
-        shape::check_fields(&fields, &SHAPE, true).map_err(UnmarshalError::Shape)?;
+        shape::check_fields(&fields, &SHAPE, true).map_err(TemplateUnmarshalError::Shape)?;
         if super::input::text(&fields, "schema") != TemplateKind::Semver.schema() {
             return Err(SemverError::Schema);
         }

@@ -256,12 +256,12 @@ impl Inner {
         secret: Option<&RegistrySecret>,
     ) -> Result<(Response<Incoming>, String), SendError> {
         let mut url = call.url.clone();
-        let home: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
+        let home: Uri = url.parse().map_err(|_| answer_error(&url, "the URL is invalid"))?;
         self.transport.prepare(&home).await.map_err(SendError::Final)?;
         // Uploads may have a URL on another host, which gets no credentials.
         let registry = repository.is_at(&url);
         for _ in 0..=MAX_REDIRECTS {
-            let uri: Uri = url.parse().map_err(|_| wrong(&url, "the URL is invalid"))?;
+            let uri: Uri = url.parse().map_err(|_| answer_error(&url, "the URL is invalid"))?;
             let mut request = Request::builder().method(&call.method).uri(&uri);
             for (name, value) in &call.headers {
                 request = request.header(name, value);
@@ -272,7 +272,7 @@ impl Inner {
                 && authority(&uri) == authority(&home)
             {
                 let mut value = HeaderValue::from_str(secret.reveal()).map_err(|_| {
-                    wrong(&url, "the credentials have characters that a header cannot have")
+                    answer_error(&url, "the credentials have characters that a header cannot have")
                 })?;
                 value.set_sensitive(true);
                 request = request.header(header::AUTHORIZATION, value);
@@ -285,14 +285,14 @@ impl Inner {
             let body = call.payload.body(Arc::clone(&sent), Arc::clone(&self.settings.progress));
             let body = body.map_err(SendError::Final)?;
             let request =
-                request.body(body).map_err(|_| wrong(&url, "the request cannot be made"))?;
+                request.body(body).map_err(|_| answer_error(&url, "the request cannot be made"))?;
             let answer = self.send_once(request, repository.security, &url, &sent).await?;
             if !answer.status().is_redirection() {
                 return Ok((answer, url));
             }
             let location = answer.headers().get(header::LOCATION);
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-                return Err(wrong(&url, "the redirect has no Location"));
+                return Err(answer_error(&url, "the redirect has no Location"));
             };
             let target = follow(&url, location).map_err(SendError::Final)?;
             if !matches!(call.method, Method::GET | Method::HEAD) {
@@ -547,7 +547,7 @@ enum SendError {
     Retry(RegistryError),
 }
 
-fn wrong(url: &str, why: &str) -> SendError {
+fn answer_error(url: &str, why: &str) -> SendError {
     SendError::Final(RegistryError::Answer { url: display_url(url), why: why.to_owned() })
 }
 

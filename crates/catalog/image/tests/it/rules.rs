@@ -185,7 +185,7 @@ fn fetcher(net: &Net, store: ImageStore, rules: &str, policy: SignaturePolicy) -
 }
 
 /// Adds the registry `good.test` with the image `org/a:b`.
-fn good(net: &Net, folder: &std::path::Path) -> (ImageStore, Descriptor) {
+fn add_registry_with_image(net: &Net, folder: &std::path::Path) -> (ImageStore, Descriptor) {
     let theirs = ImageStore::open(folder.join("theirs")).unwrap();
     let image = sample(&theirs, "text");
     theirs.set(&"good.test/org/a:b".parse().unwrap(), &image).unwrap();
@@ -204,7 +204,7 @@ const MIRRORS: &str = "[[registry]]\nlocation = \"far.test\"\nblocked = true\n\
 async fn next_source_is_tried_when_one_does_not_have_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let net = Net::default();
-    let (_, image) = good(&net, folder.path());
+    let (_, image) = add_registry_with_image(&net, folder.path());
     net.host("empty.test", 80, None, |_| answer(404, &[], ""));
     let store = ImageStore::open(folder.path().join("ours")).unwrap();
     let fetcher = fetcher(&net, store.clone(), MIRRORS, SignaturePolicy::accept_anything());
@@ -223,7 +223,7 @@ async fn next_source_is_tried_when_one_does_not_have_the_image() {
 async fn image_is_stored_only_if_the_policy_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let net = Net::default();
-    let (theirs, image) = good(&net, folder.path());
+    let (theirs, image) = add_registry_with_image(&net, folder.path());
     net.host("empty.test", 80, None, |_| answer(404, &[], ""));
     let store = ImageStore::open(folder.path().join("ours")).unwrap();
     let reference: ImageReference = "far.test/org/a:b".parse().unwrap();

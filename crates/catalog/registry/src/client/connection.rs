@@ -1,6 +1,6 @@
 //! One client connection to a registry.
 
-use super::RegistryError;
+use super::RpcError;
 use crate::grpc::api::{
     Bundle, GetPackageRequest, ListBundlesRequest, Package, registry_client::RegistryClient,
 };
@@ -40,14 +40,14 @@ pub struct Address {
 }
 
 impl FromStr for Address {
-    type Err = RegistryError;
+    type Err = RpcError;
 
     /// Parses `host:port`, `[::1]:port`, and either after `dns:///` or `passthrough:///`.
-    fn from_str(text: &str) -> Result<Self, RegistryError> {
+    fn from_str(text: &str) -> Result<Self, RpcError> {
         let bare =
             ["dns:///", "passthrough:///"].iter().find_map(|prefix| text.strip_prefix(prefix));
         let bare = bare.unwrap_or(text);
-        let invalid = |why: &str| RegistryError::dial("", &format!("address {bare}: {why}"));
+        let invalid = |why: &str| RpcError::dial("", &format!("address {bare}: {why}"));
         let missing = || invalid("missing port in address");
         let (host, port) = if let Some(rest) = bare.strip_prefix('[') {
             let (host, rest) =
@@ -86,15 +86,15 @@ impl Address {
     }
 
     /// Connects to the first address of the host that accepts.
-    async fn dial(&self) -> Result<TcpStream, RegistryError> {
+    async fn dial(&self) -> Result<TcpStream, RpcError> {
         let host = if self.host.is_empty() { "localhost" } else { &self.host };
-        let unknown = || RegistryError::dial("", &format!("lookup {host}: no such host"));
+        let unknown = || RpcError::dial("", &format!("lookup {host}: no such host"));
         let found = tokio::net::lookup_host((host, self.port)).await.map_err(|_| unknown())?;
         let mut fault = unknown();
         for to in found {
             match TcpStream::connect(to).await {
                 Ok(stream) => return Ok(stream),
-                Err(error) => fault = RegistryError::refused(&to.to_string(), &error),
+                Err(error) => fault = RpcError::refused(&to.to_string(), &error),
             }
         }
         Err(fault)
@@ -144,9 +144,9 @@ impl RegistryConnection {
     ///
     /// # Errors
     /// If the connection fails.
-    pub async fn open(address: &Address, time_limit: Duration) -> Result<Self, RegistryError> {
+    pub async fn open(address: &Address, time_limit: Duration) -> Result<Self, RpcError> {
         let stream = timeout(time_limit, address.dial()).await;
-        let stream = stream.map_err(|_| RegistryError::dial(&address.text, "i/o timeout"))??;
+        let stream = stream.map_err(|_| RpcError::dial(&address.text, "i/o timeout"))??;
         prepare(&stream);
         Self::connect_over(address, stream, time_limit).await
     }
@@ -159,13 +159,13 @@ impl RegistryConnection {
         address: &Address,
         way: impl Future<Output = io::Result<S>>,
         time_limit: Duration,
-    ) -> Result<Self, RegistryError>
+    ) -> Result<Self, RpcError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         match timeout(time_limit, way).await {
-            Err(_) => Err(RegistryError::dial(&address.text, "i/o timeout")),
-            Ok(Err(error)) => Err(RegistryError::dial(&address.text, &error.to_string())),
+            Err(_) => Err(RpcError::dial(&address.text, "i/o timeout")),
+            Ok(Err(error)) => Err(RpcError::dial(&address.text, &error.to_string())),
             Ok(Ok(stream)) => Self::connect_over(address, stream, time_limit).await,
         }
     }
@@ -174,7 +174,7 @@ impl RegistryConnection {
         address: &Address,
         stream: S,
         time_limit: Duration,
-    ) -> Result<Self, RegistryError>
+    ) -> Result<Self, RpcError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -182,9 +182,8 @@ impl RegistryConnection {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .handshake(TokioIo::new(stream));
-        let connected =
-            timeout(time_limit, connecting).await.map_err(|_| RegistryError::timed_out())?;
-        let (sender, connection) = connected.map_err(|error| RegistryError::handshake(&error))?;
+        let connected = timeout(time_limit, connecting).await.map_err(|_| RpcError::timed_out())?;
+        let (sender, connection) = connected.map_err(|error| RpcError::handshake(&error))?;
         let (ended, stop) = (CancellationToken::new(), CancellationToken::new());
         let (done, stopped) = (ended.clone(), stop.clone());
         tokio::spawn(async move {
@@ -194,8 +193,7 @@ impl RegistryConnection {
             done.cancel();
         });
         let origin = format!("http://{address}").parse::<Uri>();
-        let origin =
-            origin.map_err(|error| RegistryError::dial(&address.text, &error.to_string()))?;
+        let origin = origin.map_err(|error| RpcError::dial(&address.text, &error.to_string()))?;
         let registry = RegistryClient::with_origin(Sender(sender.clone()), origin.clone())
             .max_decoding_message_size(MOST_BYTES);
         let health = HealthClient::with_origin(Sender(sender), origin);
@@ -206,24 +204,20 @@ impl RegistryConnection {
     async fn await_response<T>(
         &self,
         answer: impl Future<Output = Result<T, tonic::Status>>,
-    ) -> Result<T, RegistryError> {
+    ) -> Result<T, RpcError> {
         let answer = self.ended.run_until_cancelled(timeout(self.time_limit, answer));
         match answer.await {
-            None => Err(RegistryError::ended()),
-            Some(Err(_)) => Err(RegistryError::timed_out()),
+            None => Err(RpcError::ended()),
+            Some(Err(_)) => Err(RpcError::timed_out()),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(status))) => {
                 // Transport errors arrive before the end of the connection is known.
                 let own = std::error::Error::source(&status).is_some();
                 if !own {
-                    return Err(RegistryError::from_status(&status));
+                    return Err(RpcError::from_status(&status));
                 }
                 let over = timeout(Duration::from_millis(50), self.ended.cancelled()).await;
-                Err(if over.is_ok() {
-                    RegistryError::ended()
-                } else {
-                    RegistryError::handshake(&status)
-                })
+                Err(if over.is_ok() { RpcError::ended() } else { RpcError::handshake(&status) })
             }
         }
     }
@@ -237,7 +231,7 @@ impl RegistryConnection {
     ///
     /// # Errors
     /// If the registry refuses the list or the connection fails.
-    pub async fn bundles(&self) -> Result<Bundles<'_>, RegistryError> {
+    pub async fn bundles(&self) -> Result<Bundles<'_>, RpcError> {
         let mut client = self.registry.clone();
         let stream =
             self.await_response(client.list_bundles(ListBundlesRequest {})).await?.into_inner();
@@ -248,7 +242,7 @@ impl RegistryConnection {
     ///
     /// # Errors
     /// If the registry refuses the call or the connection fails.
-    pub async fn package(&self, name: &str) -> Result<Package, RegistryError> {
+    pub async fn package(&self, name: &str) -> Result<Package, RpcError> {
         let mut client = self.registry.clone();
         let request = GetPackageRequest { name: name.to_owned() };
         Ok(self.await_response(client.get_package(request)).await?.into_inner())
@@ -260,7 +254,7 @@ impl RegistryConnection {
         let mut client = self.health.clone();
         let watch_call = client.watch(HealthCheckRequest::default());
         let watch_call = timeout(WATCH.min(self.time_limit), self.await_response(watch_call)).await;
-        let stream = watch_call.unwrap_or_else(|_| Err(RegistryError::timed_out()));
+        let stream = watch_call.unwrap_or_else(|_| Err(RpcError::timed_out()));
         let mut watch = RegistryWatch {
             connection: self,
             stream: stream.ok().map(tonic::Response::into_inner),
@@ -284,13 +278,11 @@ impl Bundles<'_> {
     ///
     /// # Errors
     /// If the stream or the connection fails.
-    pub async fn next(&mut self) -> Result<Option<Bundle>, RegistryError> {
+    pub async fn next(&mut self) -> Result<Option<Bundle>, RpcError> {
         let next = self.connection.await_response(self.stream.message()).await?;
         self.count += usize::from(next.is_some());
         if self.count > MOST_MESSAGES {
-            return Err(RegistryError::too_large(format!(
-                "it lists more than {MOST_MESSAGES} entries"
-            )));
+            return Err(RpcError::too_large(format!("it lists more than {MOST_MESSAGES} entries")));
         }
         Ok(next)
     }
@@ -349,7 +341,7 @@ mod tests {
             ("http://cat:1", Err("too many colons in address")),
             ("c at:1", Err("invalid host")),
         ] {
-            let read: Result<Address, RegistryError> = text.parse();
+            let read: Result<Address, RpcError> = text.parse();
             match (read, wanted) {
                 (Ok(address), Ok(wanted)) => assert_eq!((&*address.host, address.port), wanted),
                 (Err(fault), Err(why)) => assert!(fault.text().contains(why), "{text}: {fault}"),

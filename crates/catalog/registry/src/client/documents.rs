@@ -1,6 +1,6 @@
 //! Reading a registry as file-based catalog documents: the inverse of `grpc::message`.
 
-use super::{RegistryConnection, RegistryError};
+use super::{RegistryConnection, RpcError};
 use crate::grpc::api::{Bundle, Dependency, Package};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::{StreamExt as _, stream};
@@ -20,7 +20,7 @@ const QUEUED_DOCUMENTS: usize = 64;
 pub enum ReadCatalogError {
     /// The request failed.
     #[error(transparent)]
-    Fault(#[from] RegistryError),
+    Fault(#[from] RpcError),
     /// The content of the registry is not a valid catalog.
     #[error("what the registry tells is no sound catalog: {}", .0.headline())]
     Unsound(LoadError),

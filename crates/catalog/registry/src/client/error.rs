@@ -5,13 +5,13 @@ use tonic::{Code, Status};
 
 /// The error of a request to a registry, in the words of Go's gRPC client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegistryError {
+pub struct RpcError {
     code: &'static str,
     text: String,
     answered: bool,
 }
 
-impl RegistryError {
+impl RpcError {
     /// Whether the registry answered: it runs and refuses.
     pub const fn is_from_server(&self) -> bool {
         self.answered
@@ -74,13 +74,13 @@ impl RegistryError {
     }
 }
 
-impl fmt::Display for RegistryError {
+impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rpc error: code = {} desc = {}", self.code, self.text)
     }
 }
 
-impl std::error::Error for RegistryError {}
+impl std::error::Error for RpcError {}
 
 /// The system's text for an error, without its number.
 fn errno(error: &io::Error) -> String {

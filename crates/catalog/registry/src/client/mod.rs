@@ -19,4 +19,4 @@ mod error;
 
 pub use connection::{Address, RegistryConnection, prepare};
 pub use documents::{DocumentCollector, ReadCatalogError};
-pub use error::RegistryError;
+pub use error::RpcError;

@@ -6,7 +6,7 @@
 //! The status is the same for all services, whatever name a probe sends: all of them depend on the
 //! same content, and upstream ignores the name, too.
 
-use crate::{RegistryIndex, Served};
+use crate::{RegistryIndex, ServedCatalog};
 use futures::{
     StreamExt,
     stream::{self, BoxStream},
@@ -22,7 +22,7 @@ use tonic_health::pb::{
 /// Reports whether a catalog is served.
 #[derive(Clone, Debug)]
 pub(super) struct Health {
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<ServedCatalog>,
     /// The server is shutting down.
     pub(super) stop: CancellationToken,
 }

@@ -41,7 +41,7 @@ pub use service::{Grpc, service, service_until};
 pub(crate) use experimental::{refusal, refusal_of};
 pub(crate) use message::{csv, too_many};
 
-use crate::{RegistryIndex, Served};
+use crate::{RegistryIndex, ServedCatalog};
 use std::sync::Arc;
 use tonic::Status;
 
@@ -49,7 +49,7 @@ use tonic::Status;
 pub const DESCRIPTION: &[u8] = include_bytes!("generated/api.bin");
 
 /// The index, or the status if nothing is loaded.
-fn content(served: &Served) -> Result<Arc<RegistryIndex>, Status> {
+fn content(served: &ServedCatalog) -> Result<Arc<RegistryIndex>, Status> {
     let state = served.state();
     if let Some(index) = &state.index {
         return Ok(Arc::clone(index));

@@ -5,7 +5,7 @@ use super::{
     content,
     message::{self, BundleParts},
 };
-use crate::{RegistryIndex, Served, index::ChannelMember};
+use crate::{RegistryIndex, ServedCatalog, index::ChannelMember};
 use futures::stream::{self, BoxStream};
 use mainstay_catalog::{BundleApi, Channel, Package};
 use mainstay_gocompat::quote;
@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 
 /// Implements the API on the content at the moment of each call.
 #[derive(Clone, Debug)]
-pub(super) struct RegistryService(pub(super) Arc<Served>);
+pub(super) struct RegistryService(pub(super) Arc<ServedCatalog>);
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 type Streamed<T> = Result<Response<Stream<T>>, Status>;
@@ -236,7 +236,7 @@ impl Registry for RegistryService {
     async fn list_bundles(&self, _: Request<api::ListBundlesRequest>) -> Streamed<api::Bundle> {
         let index = content(&self.0)?;
         Ok(stream_lazily(index, |index, position| {
-            Some(message::bundle(&index.listed(position)?, BundleParts::EdgesAndContent))
+            Some(message::bundle(&index.member_at(position)?, BundleParts::EdgesAndContent))
         }))
     }
 }

@@ -8,7 +8,7 @@ use super::{
     health::Health,
     registry::RegistryService,
 };
-use crate::Served;
+use crate::ServedCatalog;
 use bytes::Bytes;
 use http::{Request, Response};
 use mainstay_gocompat::quote;
@@ -66,13 +66,13 @@ pub struct Grpc {
 
 /// The gRPC API of a catalog, which may have no content yet: until then calls return `UNAVAILABLE`,
 /// and health is `NOT_SERVING`.
-pub fn service(served: Arc<Served>) -> Grpc {
+pub fn service(served: Arc<ServedCatalog>) -> Grpc {
     service_until(served, CancellationToken::new())
 }
 
 /// Like [`service`], for a server that shuts down when `stop` is cancelled. From then on health is
 /// `NOT_SERVING`; health watches receive that and end. Other calls are served as before.
-pub fn service_until(served: Arc<Served>, stop: CancellationToken) -> Grpc {
+pub fn service_until(served: Arc<ServedCatalog>, stop: CancellationToken) -> Grpc {
     let answers = RegistryService(Arc::clone(&served));
     let registry = RegistryServer::new(answers.clone()).max_decoding_message_size(REQUEST_BYTES);
     let experimental =
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_method_of_the_descriptor_has_a_route() {
-        let grpc = service(Arc::new(Served::new("a")));
+        let grpc = service(Arc::new(ServedCatalog::new("a")));
         let mut methods = 0;
         for set in [
             DESCRIPTION,
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn unknown_methods_have_upstreams_errors() {
-        let grpc = service(Arc::new(Served::new("a")));
+        let grpc = service(Arc::new(ServedCatalog::new("a")));
         for (path, words) in [
             ("/api.Registry/Nothing", "unknown method Nothing for service api.Registry"),
             ("/api.Nothing/ListPackages", "unknown service api.Nothing"),

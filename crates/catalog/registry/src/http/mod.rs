@@ -22,7 +22,7 @@ mod range;
 
 pub use body::{BodyError, CatalogBody};
 
-use crate::{RegistryIndex, Served, ServedCatalogs};
+use crate::{RegistryIndex, ServedCatalog, ServedCatalogs};
 use body::{Blobs, Download};
 use conditional::Precondition;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -184,7 +184,7 @@ fn route(path: &str) -> Option<(&str, Resource)> {
     (!name.is_empty()).then_some((name, resource))
 }
 
-fn not_ready(served: &Served) -> Response<CatalogBody> {
+fn not_ready(served: &ServedCatalog) -> Response<CatalogBody> {
     let name = served.name();
     match &served.state().problem {
         None => {

@@ -26,7 +26,7 @@ use tonic_reflection::pb::v1::{
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CallResult {
+pub struct RpcCallResult {
     /// The status code by its protocol name: `OK`, `UNKNOWN`, `INVALID_ARGUMENT` …
     pub code: &'static str,
     /// The status message.
@@ -37,7 +37,7 @@ pub struct CallResult {
 
 /// A call cannot be made.
 #[derive(Debug, thiserror::Error)]
-pub enum CallError {
+pub enum RpcCallError {
     /// The method does not exist.
     #[error("there is no rpc {rpc}")]
     UnknownRpc {
@@ -71,7 +71,7 @@ pub async fn call<C>(
     rpc: &str,
     request: &Value,
     metadata: &[(&str, &str)],
-) -> Result<CallResult, CallError>
+) -> Result<RpcCallResult, RpcCallError>
 where
     C: GrpcService<Body> + Clone + Send,
     C::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -174,23 +174,23 @@ where
             let path = PathAndQuery::try_from(field("path"))?;
             let mut client = Grpc::new(channel);
             if let Err(error) = client.ready().await {
-                return Err(CallError::Connect(error.into()));
+                return Err(RpcCallError::Connect(error.into()));
             }
             let codec = tonic_prost::ProstCodec::<(), HealthCheckResponse>::default();
             one(client.unary(Request::new(()), path, codec).await)
         }
-        other => return Err(CallError::UnknownRpc { rpc: other.to_owned() }),
+        other => return Err(RpcCallError::UnknownRpc { rpc: other.to_owned() }),
     })
 }
 
-fn one<T: ToJson>(response: Result<Response<T>, Status>) -> CallResult {
+fn one<T: ToJson>(response: Result<Response<T>, Status>) -> RpcCallResult {
     match response {
         Ok(response) => ended(vec![response.get_ref().to_json()], None),
         Err(status) => ended(Vec::new(), Some(&status)),
     }
 }
 
-async fn stream<T: ToJson>(response: Result<Response<Streaming<T>>, Status>) -> CallResult {
+async fn stream<T: ToJson>(response: Result<Response<Streaming<T>>, Status>) -> RpcCallResult {
     let mut messages = Vec::new();
     match response {
         Ok(response) => {
@@ -207,7 +207,7 @@ async fn stream<T: ToJson>(response: Result<Response<Streaming<T>>, Status>) -> 
     }
 }
 
-async fn first<T: ToJson>(response: Result<Response<Streaming<T>>, Status>) -> CallResult {
+async fn first<T: ToJson>(response: Result<Response<Streaming<T>>, Status>) -> RpcCallResult {
     let next = match response {
         Ok(response) => response.into_inner().message().await,
         Err(status) => Err(status),
@@ -224,7 +224,7 @@ async fn services(
         Response<Streaming<tonic_reflection::pb::v1::ServerReflectionResponse>>,
         Status,
     >,
-) -> CallResult {
+) -> RpcCallResult {
     let mut names = Vec::new();
     match response {
         Ok(response) => {
@@ -245,12 +245,12 @@ async fn services(
     }
 }
 
-fn ended(messages: Vec<Value>, status: Option<&Status>) -> CallResult {
+fn ended(messages: Vec<Value>, status: Option<&Status>) -> RpcCallResult {
     match status {
-        None => CallResult { code: "OK", message: String::new(), messages },
+        None => RpcCallResult { code: "OK", message: String::new(), messages },
         Some(status) => {
             let message = status.message().to_owned();
-            CallResult { code: name(status.code()), message, messages }
+            RpcCallResult { code: name(status.code()), message, messages }
         }
     }
 }

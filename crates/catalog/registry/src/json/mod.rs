@@ -6,7 +6,7 @@
 
 mod call;
 
-pub use call::{CallError, CallResult, call};
+pub use call::{RpcCallError, RpcCallResult, call};
 
 use crate::grpc::api;
 use prost_types::{Struct, value::Kind};

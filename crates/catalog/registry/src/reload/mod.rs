@@ -9,7 +9,7 @@
 
 mod watch;
 
-use crate::{RegistryIndex, Served};
+use crate::{RegistryIndex, ServedCatalog};
 use mainstay_catalog::{Catalog, LoadError, LoadOptions};
 use mainstay_clock::Clock;
 use std::{
@@ -90,7 +90,7 @@ pub enum ReloadOutcome {
     New(Arc<RegistryIndex>),
     /// The content is unchanged.
     Same(Arc<RegistryIndex>),
-    /// The catalog is valid, but [`FolderSource::judge`] refuses it.
+    /// The catalog is valid, but [`WatchedFolder::judge`] refuses it.
     Refused(Refusal),
     /// The folder is invalid; the old content is still served.
     Bad(LoadError),
@@ -106,7 +106,7 @@ pub type CatalogValidator = Arc<dyn Fn(&Catalog) -> Result<(), Refusal> + Send +
 
 /// A folder that is served.
 #[derive(Clone)]
-pub struct FolderSource {
+pub struct WatchedFolder {
     /// The folder.
     pub folder: PathBuf,
     /// The options for reading it.
@@ -117,9 +117,9 @@ pub struct FolderSource {
     pub judge: CatalogValidator,
 }
 
-impl FolderSource {
+impl WatchedFolder {
     /// Reads the folder once and serves its content if that is valid.
-    pub async fn load(&self, served: &Served) -> ReloadOutcome {
+    pub async fn load(&self, served: &ServedCatalog) -> ReloadOutcome {
         let Self { folder, options, judge, .. } = self.clone();
         let before = served.index();
         let modified = modified(SystemTime::from(self.clock.now()), before.as_deref());

@@ -1,7 +1,7 @@
 //! Test catalogs.
 
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_registry::{RegistryIndex, Served, ServedCatalogs};
+use mainstay_registry::{RegistryIndex, ServedCatalog, ServedCatalogs};
 use std::{
     fmt::Write,
     path::Path,
@@ -104,7 +104,7 @@ fn then() -> SystemTime {
 }
 
 /// Three served catalogs: `small` with content, one that is loading, and one that is broken.
-pub(crate) fn shelf() -> Arc<ServedCatalogs> {
+pub(crate) fn served_catalogs() -> Arc<ServedCatalogs> {
     let shelf = ServedCatalogs::default();
     shelf.add("small").put(index(SMALL));
     shelf.add("loading");
@@ -113,7 +113,7 @@ pub(crate) fn shelf() -> Arc<ServedCatalogs> {
 }
 
 /// A catalog whose download has that many bundles of that many bytes.
-pub(crate) fn big(bundles: usize, bytes: usize) -> Arc<Served> {
+pub(crate) fn big(bundles: usize, bytes: usize) -> Arc<ServedCatalog> {
     let mut text = "schema: olm.package\nname: big\ndefaultChannel: c\n---\n".to_owned();
     text += "schema: olm.channel\npackage: big\nname: c\nentries:\n";
     let name = |index| format!("big.v1.0.{index}");
@@ -133,7 +133,7 @@ pub(crate) fn big(bundles: usize, bytes: usize) -> Arc<Served> {
             "padding. ".repeat(bytes / 9),
         );
     }
-    let served = Served::new("big");
+    let served = ServedCatalog::new("big");
     served.put(index(&[("big.yaml", &text)]));
     Arc::new(served)
 }

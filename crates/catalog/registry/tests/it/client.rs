@@ -3,7 +3,7 @@
 use crate::catalogs::{SMALL, index};
 use mainstay_catalog::Catalog;
 use mainstay_registry::{
-    Served, ServedCatalogs,
+    ServedCatalog, ServedCatalogs,
     client::{Address, RegistryConnection},
     grpc::service_until,
     http::CatalogHttpApi,
@@ -13,10 +13,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct RegistryServer {
-    served: Arc<Served>,
+    served: Arc<ServedCatalog>,
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -26,7 +26,7 @@ impl RegistryServer {
     async fn new(files: &[(&str, &str)]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let served = Arc::new(Served::new("mine"));
+        let served = Arc::new(ServedCatalog::new("mine"));
         served.put(index(files));
         let stop = CancellationToken::new();
         let grpc = service_until(Arc::clone(&served), stop.clone());
@@ -38,7 +38,7 @@ impl RegistryServer {
 
     async fn connect(&self) -> RegistryConnection {
         let address: Address = self.address.to_string().parse().unwrap();
-        RegistryConnection::open(&address, PATIENCE).await.unwrap()
+        RegistryConnection::open(&address, TIMEOUT).await.unwrap()
     }
 }
 
@@ -140,7 +140,7 @@ async fn a_connection_reports_new_content_and_its_own_end() {
     while watch.changed().await {}
     registry.serving.await.unwrap();
     let address: Address = registry.address.to_string().parse().unwrap();
-    let fault = RegistryConnection::open(&address, PATIENCE).await.unwrap_err();
+    let fault = RegistryConnection::open(&address, TIMEOUT).await.unwrap_err();
     assert_eq!(
         fault.to_string(),
         format!(
@@ -155,21 +155,21 @@ async fn a_server_without_the_registry_api_differs_from_an_unreachable_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     let hangs_up = tokio::spawn(async move { listener.accept().await.map(drop) });
-    let fault = match RegistryConnection::open(&address, PATIENCE).await {
+    let fault = match RegistryConnection::open(&address, TIMEOUT).await {
         Ok(connection) => connection.catalog().await.unwrap_err().to_string(),
         Err(fault) => fault.to_string(),
     };
     hangs_up.await.unwrap().unwrap();
     assert!(fault.starts_with("rpc error: code = Unavailable desc = "), "{fault}");
 
-    let served = Arc::new(Served::new("empty"));
+    let served = Arc::new(ServedCatalog::new("empty"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Address = listener.local_addr().unwrap().to_string().parse().unwrap();
     let stop = CancellationToken::new();
     let grpc = service_until(served, stop.clone());
     let http = CatalogHttpApi::new(Arc::new(ServedCatalogs::default()));
     let serving = tokio::spawn(serve(listener, http, grpc, Limits::default(), None, stop.clone()));
-    let connection = RegistryConnection::open(&address, PATIENCE).await.unwrap();
+    let connection = RegistryConnection::open(&address, TIMEOUT).await.unwrap();
     let fault = connection.catalog().await.unwrap_err().to_string();
     assert_eq!(
         fault,

@@ -1,6 +1,6 @@
 //! The HTTP catalog API, without a socket.
 
-use crate::catalogs::{SMALL, THEN, big, index, shelf};
+use crate::catalogs::{SMALL, THEN, big, index, served_catalogs};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -58,7 +58,7 @@ fn names(text: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn all_is_every_blob_on_a_line_in_the_order_of_the_files() {
-    let answer = get(&CatalogHttpApi::new(shelf()), ALL).await;
+    let answer = get(&CatalogHttpApi::new(served_catalogs()), ALL).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), "application/jsonl");
     assert_eq!(answer.header("content-length"), answer.body.len().to_string());
@@ -88,7 +88,7 @@ async fn all_is_every_blob_on_a_line_in_the_order_of_the_files() {
 
 #[tokio::test]
 async fn metas_are_the_blobs_that_match_every_parameter() {
-    let api = CatalogHttpApi::new(shelf());
+    let api = CatalogHttpApi::new(served_catalogs());
     let all = get(&api, ALL).await;
     for (query, found) in [
         ("?schema=olm.package", &["package kiwi", "package plum"][..]),
@@ -120,7 +120,7 @@ async fn metas_are_the_blobs_that_match_every_parameter() {
 
 #[tokio::test]
 async fn invalid_requests_have_upstreams_errors() {
-    let api = CatalogHttpApi::new(shelf());
+    let api = CatalogHttpApi::new(served_catalogs());
     for (method, uri, status, text) in [
         ("GET", "/", 404, "404 page not found"),
         ("GET", "/catalogs/", 404, "404 page not found"),
@@ -170,7 +170,7 @@ async fn invalid_requests_have_upstreams_errors() {
 
 #[tokio::test]
 async fn head_has_the_headers_of_get() {
-    let api = CatalogHttpApi::new(shelf());
+    let api = CatalogHttpApi::new(served_catalogs());
     for uri in [ALL, METAS, &format!("{METAS}?package=kiwi"), &format!("{METAS}?name=none")] {
         for encoding in ["identity", "gzip"] {
             let asked = [("accept-encoding", encoding)];
@@ -184,7 +184,7 @@ async fn head_has_the_headers_of_get() {
 
 #[tokio::test]
 async fn a_client_with_current_content_gets_304() {
-    let api = CatalogHttpApi::new(shelf());
+    let api = CatalogHttpApi::new(served_catalogs());
     let tag = get(&api, ALL).await.header("etag").to_owned();
     for uri in [ALL, METAS, &format!("{METAS}?schema=olm.bundle")] {
         for (name, value, status) in [
@@ -223,7 +223,7 @@ async fn the_etag_changes_with_the_catalog_and_not_with_its_files() {
 
 #[tokio::test]
 async fn gzip_is_used_for_long_bodies_on_request() {
-    let shelf = shelf();
+    let shelf = served_catalogs();
     shelf.add("big").put(big(3, 900).index().unwrap());
     let api = CatalogHttpApi::new(shelf);
     let uri = "/catalogs/big/api/v1/all";
@@ -241,7 +241,7 @@ async fn gzip_is_used_for_long_bodies_on_request() {
 
 #[tokio::test]
 async fn concatenated_ranges_equal_the_whole() {
-    let api = CatalogHttpApi::new(shelf());
+    let api = CatalogHttpApi::new(served_catalogs());
     let all = get(&api, ALL).await;
     let size = all.body.len();
     let part = async |range: &str, more: &[(&str, &str)]| {
@@ -302,7 +302,7 @@ async fn long_and_short_blobs_are_complete() {
 
 #[tokio::test]
 async fn concurrent_downloads_are_bounded_and_keep_their_content() {
-    let shelf = shelf();
+    let shelf = served_catalogs();
     let api = CatalogHttpApi::new(Arc::clone(&shelf)).with_downloads(1);
     let request = Request::get(ALL).body(()).unwrap();
     let first = api.answer(&request);

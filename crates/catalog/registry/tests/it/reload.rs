@@ -4,14 +4,14 @@ use crate::catalogs::{SMALL, folder, write};
 use mainstay_catalog::LoadOptions;
 use mainstay_clock::Clock;
 use mainstay_registry::{
-    Served,
-    reload::{FolderSource, ReloadOutcome, follow},
+    ServedCatalog,
+    reload::{ReloadOutcome, WatchedFolder, follow},
 };
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
-fn source(folder: &Path) -> FolderSource {
-    FolderSource {
+fn source(folder: &Path) -> WatchedFolder {
+    WatchedFolder {
         folder: folder.into(),
         options: LoadOptions::default(),
         clock: Clock::system(),
@@ -22,7 +22,7 @@ fn source(folder: &Path) -> FolderSource {
 #[tokio::test]
 async fn an_invalid_catalog_is_reported_and_the_last_valid_one_served() {
     let folder = folder(SMALL);
-    let (served, source) = (Served::new("c"), source(folder.path()));
+    let (served, source) = (ServedCatalog::new("c"), source(folder.path()));
     let ReloadOutcome::New(first) = source.load(&served).await else { panic!("the first is new") };
     assert!(matches!(source.load(&served).await, ReloadOutcome::Same(_)));
 
@@ -52,12 +52,12 @@ async fn an_invalid_catalog_is_reported_and_the_last_valid_one_served() {
 #[tokio::test]
 async fn a_valid_catalog_may_still_be_refused() {
     let folder = folder(&SMALL[..1]);
-    let served = Served::new("c");
+    let served = ServedCatalog::new("c");
     let most_one = |catalog: &mainstay_catalog::Catalog| match catalog.packages().len() {
         0 | 1 => Ok(()),
         more => Err(format!("{more} packages").into()),
     };
-    let source = FolderSource { judge: Arc::new(most_one), ..source(folder.path()) };
+    let source = WatchedFolder { judge: Arc::new(most_one), ..source(folder.path()) };
     assert!(matches!(source.load(&served).await, ReloadOutcome::New(_)));
     write(folder.path(), &SMALL[1..]);
     let ReloadOutcome::Refused(why) = source.load(&served).await else { panic!("that is refused") };
@@ -71,7 +71,7 @@ async fn a_valid_catalog_may_still_be_refused() {
 async fn a_missing_folder_is_served_when_it_appears() {
     let around = tempfile::tempdir().unwrap();
     let place = around.path().join("catalog");
-    let served = Arc::new(Served::new("c"));
+    let served = Arc::new(ServedCatalog::new("c"));
     let (outcome_sender, mut outcomes) = mpsc::unbounded_channel();
     let following = tokio::spawn({
         let (served, source, place) = (Arc::clone(&served), source(&place), place.clone());

@@ -1,6 +1,6 @@
 //! The server's port: API selection, limits, shutdown.
 
-use crate::catalogs::{big, shelf};
+use crate::catalogs::{big, served_catalogs};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -76,7 +76,7 @@ impl Port {
 
 #[tokio::test]
 async fn the_content_type_selects_the_api() {
-    let port = Port::open(shelf(), Limits::default()).await;
+    let port = Port::open(served_catalogs(), Limits::default()).await;
     let ask = async |path: &str, kind: &str| {
         let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{kind}\r\n");
         port.exchange(&head).await
@@ -101,7 +101,7 @@ async fn the_content_type_selects_the_api() {
 
 #[tokio::test]
 async fn a_response_to_a_request_with_a_body_closes_the_connection() {
-    let port = Port::open(shelf(), Limits::default()).await;
+    let port = Port::open(served_catalogs(), Limits::default()).await;
     let head = "POST /catalogs/small/api/v1/metas HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n";
     let answer = port.exchange(head).await;
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
@@ -111,7 +111,7 @@ async fn a_response_to_a_request_with_a_body_closes_the_connection() {
 
 #[tokio::test]
 async fn oversized_request_heads_are_refused() {
-    let port = Port::open(shelf(), Limits::default()).await;
+    let port = Port::open(served_catalogs(), Limits::default()).await;
     let long = "x".repeat(40_000);
     let mut stream = port.connect().await;
     let head = format!("GET / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n\r\n");
@@ -162,7 +162,7 @@ async fn connections_are_dropped_after_the_grace_period() {
 
 #[tokio::test]
 async fn a_new_connection_replaces_the_longest_idle_one() {
-    let port = Port::open(shelf(), Limits { connections: 1, ..Limits::default() }).await;
+    let port = Port::open(served_catalogs(), Limits { connections: 1, ..Limits::default() }).await;
     let mut first = port.connect().await;
     first.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut answer = [0; 12];

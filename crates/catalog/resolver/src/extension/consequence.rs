@@ -1,8 +1,8 @@
 //! Failure consequences: what a controller does when the resolution of an extension fails.
 
+use super::bundle_match::Start;
 use super::pick::ExtensionFailure;
 use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
-use super::verdict::Start;
 use mainstay_version::VersionConstraint;
 
 /// The consequence of a failure.

@@ -1,11 +1,11 @@
 //! Extension failure explanations: the cause tree and the repairs of a failed resolution.
 
+use super::bundle_match::{BundleMatch, UnmetCriteria, follows_edges};
 use super::pick::{
     CatalogEvaluation, CatalogResult, ExtensionFailure, ExtensionFailureKind, Refusal,
 };
 use super::repair::repairs;
 use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
-use super::verdict::{BundleMatch, UnmetCriteria, follows_edges};
 use mainstay_cause::Cause;
 use mainstay_version::VersionConstraint;
 use std::collections::BTreeMap;

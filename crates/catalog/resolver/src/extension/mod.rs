@@ -1,7 +1,7 @@
 //! ClusterExtension resolution of OLM v1: which bundle an extension gets.
 //!
-//! [`resolve`] is a pure function of a [`ExtensionRequest`] (`spec.source.catalog`), the [`InstalledExtension`]
-//! bundle, and the [`InputCatalog`]s of the cluster. The order of catalogs, labels, bundles and entries
+//! [`resolve`] is a pure function of an [`ExtensionRequest`] (`spec.source.catalog`), the
+//! [`InstalledExtension`], and the [`InputCatalog`]s of the cluster. The order of catalogs, labels, bundles and entries
 //! does not change a byte of the result.
 //!
 //! ```text
@@ -21,26 +21,29 @@
 //! * An unreadable catalog is an error only if it could change the result. It cannot if the bundle
 //!   is not deprecated and comes from a catalog of higher priority.
 //!
-//! A [`ResolutionFailure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs,
-//! why each bundle does not fit, and [`SuggestedFix`]s, each of which was tried.
+//! An [`ExtensionFailure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs,
+//! why each bundle does not fit, and [`ExtensionFix`]es, each of which was tried.
 //!
 //! ```
-//! use mainstay_resolver::extension::{self, Bundle, Catalog, Content, Offer, Request};
-//! use mainstay_updates::{Edges, Graph};
+//! use mainstay_resolver::extension::{
+//!     self, ExtensionRequest, InputCatalog, InputCatalogContent, PackageBundle, PackageContent,
+//! };
+//! use mainstay_updates::{EntryEdges, Graph};
 //!
 //! let versions = ["1.0.0", "1.1.0"];
 //! let mut graph = Graph::builder("argocd");
 //! for version in versions {
-//!     graph = graph.entry("stable", &format!("argocd.v{version}"), Edges::default());
+//!     graph = graph.entry("stable", &format!("argocd.v{version}"), EntryEdges::default());
 //! }
-//! let bundle = |version: &str| Bundle {
+//! let bundle = |version: &str| PackageBundle {
 //!     name: format!("argocd.v{version}").into(),
 //!     version: version.into(),
-//!     ..Bundle::default()
+//!     ..PackageBundle::default()
 //! };
-//! let offer = Offer::new(graph.finish(), versions.map(bundle));
-//! let catalogs = [Catalog::new("community", Content::Offer(Some(&offer)))];
-//! let mut request = Request { package: "argocd".to_owned(), ..Request::default() };
+//! let content = PackageContent::new(graph.finish(), versions.map(bundle));
+//! let catalogs = [InputCatalog::new("community", InputCatalogContent::Offer(Some(&content)))];
+//! let mut request =
+//!     ExtensionRequest { package: "argocd".to_owned(), ..ExtensionRequest::default() };
 //!
 //! let choice = extension::resolve(&request, None, &catalogs).unwrap();
 //! assert_eq!(&*choice.bundle, "argocd.v1.1.0");
@@ -54,6 +57,7 @@
 //!
 //! [`Cause`]: mainstay_cause::Cause
 
+mod bundle_match;
 mod consequence;
 mod explain;
 mod offer;
@@ -62,8 +66,8 @@ mod repair;
 mod request;
 mod route;
 mod texts;
-mod verdict;
 
+pub use bundle_match::{BundleMatch, UnmetCriteria};
 pub use consequence::{Consequence, consequence};
 pub use offer::{PackageBundle, PackageContent, PackageDeprecation, VersionError};
 pub use pick::{
@@ -75,4 +79,3 @@ pub use request::{
     ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension, NAME_LABEL,
     UpgradePolicy,
 };
-pub use verdict::{BundleMatch, UnmetCriteria};

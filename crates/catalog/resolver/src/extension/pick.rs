@@ -1,9 +1,9 @@
 //! Bundle choice: evaluates all catalogs, and chooses the best bundle among theirs.
 
+use super::bundle_match::{BundleMatch, ParsedRequest, Start, evaluate, follows_edges};
 use super::offer::{PackageContent, PackageDeprecation};
 use super::repair::ExtensionFix;
 use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension};
-use super::verdict::{BundleMatch, ParsedRequest, Start, evaluate, follows_edges};
 use super::{explain, texts};
 use mainstay_cause::Cause;
 use mainstay_version::VersionConstraint;

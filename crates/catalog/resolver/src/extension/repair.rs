@@ -1,6 +1,7 @@
 //! Extension repairs: changes of a ClusterExtension or of catalogs after which resolution finds a
 //! bundle. Each repair has been tried.
 
+use super::bundle_match::{BundleMatch, UnmetCriteria, follows_edges, pin};
 use super::offer::PackageContent;
 use super::pick::{CatalogEvaluation, ExtensionFailureKind, Refusal, attempt, offer_of};
 use super::request::{
@@ -8,7 +9,6 @@ use super::request::{
     UpgradePolicy,
 };
 use super::route::{Route, route};
-use super::verdict::{BundleMatch, UnmetCriteria, follows_edges, pin};
 use mainstay_version::VersionRelease;
 use serde_json::json;
 use std::borrow::Cow;

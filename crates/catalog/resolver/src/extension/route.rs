@@ -1,8 +1,8 @@
 //! Update route: several updates that lead into a requested range.
 
+use super::bundle_match::{Start, entries, pin};
 use super::offer::PackageContent;
 use super::request::{ExtensionRequest, InstalledExtension};
-use super::verdict::{Start, entries, pin};
 use mainstay_version::VersionRelease;
 use mainstay_version::{Version, VersionConstraint};
 use std::collections::{HashMap, HashSet, VecDeque};

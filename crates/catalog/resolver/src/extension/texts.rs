@@ -1,8 +1,8 @@
 //! Message texts of upstream's extension resolver.
 
+use super::bundle_match::StartError;
 use super::offer::VersionError;
 use super::request::{ExtensionRequest, InstalledExtension};
-use super::verdict::StartError;
 use mainstay_gocompat::quote;
 use std::fmt::Write as _;
 

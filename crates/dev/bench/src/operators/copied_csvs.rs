@@ -7,7 +7,7 @@ use crate::table::Table;
 use anyhow::Result;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_client::{Cache, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ pub(super) async fn run(arguments: &Arguments, table: &mut Table) -> Result<()> 
     let before = cluster.usage()?;
     let namespaces = Cache::start(
         cluster.test_cluster.cluster(),
-        Selection::all(known::NAMESPACE),
+        Selection::all(builtin::NAMESPACE),
         |_| Some(()),
         stop.clone(),
     );

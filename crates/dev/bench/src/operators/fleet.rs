@@ -10,8 +10,8 @@ use crate::table::{Cell, Report, Table};
 use anyhow::{Context, Result};
 use futures::{StreamExt as _, TryStreamExt as _};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP, SUBSCRIPTION};
-use mainstay_client::{Cache, Cluster, ListParams, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{Cache, Cluster, ObjectList, Selection};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -197,7 +197,7 @@ impl Fleet {
         let clock = self.api_server.api.clock;
         self.with_timeout("the controllers are there", async {
             // The controllers create the CustomResourceDefinitions.
-            while self.cluster.list(&OPERATOR_GROUP, None, &ListParams::default()).await.is_err() {
+            while self.cluster.list(&OPERATOR_GROUP, None, &ObjectList::default()).await.is_err() {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
@@ -218,7 +218,7 @@ impl Fleet {
 
         self.create_namespaces("few", namespaces).await?;
         self.create(
-            &known::NAMESPACE,
+            &builtin::NAMESPACE,
             &json!({
                 "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE},
             }),
@@ -239,7 +239,7 @@ impl Fleet {
         let copies = Cache::start(&self.cluster, selection, is_copied, stop.clone());
         let all = Cache::start(
             &self.cluster,
-            Selection::all(known::NAMESPACE),
+            Selection::all(builtin::NAMESPACE),
             |_| Some(()),
             stop.clone(),
         );
@@ -326,7 +326,7 @@ impl Fleet {
 
     /// The number of PackageManifests; none if they are not served.
     async fn packages(&self) -> Option<usize> {
-        let list = self.cluster.list(&PACKAGE_MANIFEST, None, &ListParams::default()).await;
+        let list = self.cluster.list(&PACKAGE_MANIFEST, None, &ObjectList::default()).await;
         list.ok().map(|list| list.items.len())
     }
 
@@ -407,6 +407,6 @@ impl Fleet {
                 "metadata": {"name": format!("{prefix}-{number}")},
             })
         });
-        self.create_all(&known::NAMESPACE, names.collect()).await
+        self.create_all(&builtin::NAMESPACE, names.collect()).await
     }
 }

@@ -18,7 +18,7 @@ use anyhow::Result;
 use counted_cluster::{ControllerUsage, CountedCluster};
 use futures::future::join_all;
 use mainstay_api::resources::{INSTALL_PLAN, SUBSCRIPTION};
-use mainstay_client::{ListParams, Patch, Selection};
+use mainstay_client::{ObjectList, Patch, Selection};
 use mainstay_object::Object;
 use serde_json::json;
 use std::path::Path;
@@ -345,7 +345,7 @@ async fn measure_large_catalogs(arguments: &Arguments, table: &mut Table) -> Res
     let took = cluster.wait_until_idle().await.saturating_sub(start);
     let (with, most) = own_memory()?;
     let plans =
-        cluster.test_cluster.cluster().list(&INSTALL_PLAN, None, &ListParams::default()).await?;
+        cluster.test_cluster.cluster().list(&INSTALL_PLAN, None, &ObjectList::default()).await?;
     anyhow::ensure!(plans.items.len() == count, "{} plans for {count}", plans.items.len());
     let usage = cluster.usage()?.since(before);
     let (more, most) = (with.saturating_sub(without), most.saturating_sub(without));

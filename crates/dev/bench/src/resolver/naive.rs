@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How the reference compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ReferenceComparison {
     /// The same result.
     Same,
     /// Another result.
@@ -25,12 +25,12 @@ pub(super) fn solve(
     world: &ResolutionInput<'_>,
     outcome: &Resolution,
     arguments: &Arguments,
-) -> (Verdict, Duration) {
+) -> (ReferenceComparison, Duration) {
     let (made, time) = median_time(arguments.rounds.min(3), || try_all(world, arguments.limit));
     let verdict = match made {
-        Err(Stopped::TooLong) => Verdict::GivenUp,
-        Err(Stopped::Broken(_)) if outcome.failures.is_empty() => Verdict::Other,
-        Err(Stopped::Broken(_)) => Verdict::Broken,
+        Err(Stopped::TooLong) => ReferenceComparison::GivenUp,
+        Err(Stopped::Broken(_)) if outcome.failures.is_empty() => ReferenceComparison::Other,
+        Err(Stopped::Broken(_)) => ReferenceComparison::Broken,
         Ok(answer) => {
             let blocked = outcome.failures.iter().flat_map(|failure| &failure.subscriptions);
             let blocked: BTreeSet<&String> = blocked.collect();
@@ -41,9 +41,9 @@ pub(super) fn solve(
             ours.parts.clear();
             ours.installs.iter_mut().for_each(|install| install.part = 0);
             if blocked.into_iter().eq(&answer.blocked) && ours == answer.outcome {
-                Verdict::Same
+                ReferenceComparison::Same
             } else {
-                Verdict::Other
+                ReferenceComparison::Other
             }
         }
     };

@@ -3,7 +3,7 @@
 
 use super::Arguments;
 use super::measure::{Ratios, Times, median_time};
-use super::naive::{self, Verdict};
+use super::naive::{self, ReferenceComparison};
 use super::published::Published;
 use crate::figure::Figure;
 use crate::table::{Cell, Report, Table};
@@ -35,7 +35,7 @@ struct Row {
     ours: Duration,
     original: Duration,
     failures: usize,
-    naive: Option<(Verdict, Duration)>,
+    naive: Option<(ReferenceComparison, Duration)>,
 }
 
 /// The folders, in the order of the recording's description.
@@ -92,7 +92,7 @@ pub(super) fn measure(
         beside_original.row(folder, &title, original_cells(&rows));
         beside_naive.row(folder, &title, naive_cells(&rows));
         for row in &rows {
-            if let Some((Verdict::Other, _)) = row.naive {
+            if let Some((ReferenceComparison::Other, _)) = row.naive {
                 different.push(row.id.clone());
             }
             every.row(&row.id, &row.id, every_cells(row));
@@ -162,24 +162,24 @@ fn original_cells(rows: &[Row]) -> Vec<Cell> {
 }
 
 fn naive_cells(rows: &[Row]) -> Vec<Cell> {
-    let count = |wanted: Verdict| {
+    let count = |wanted: ReferenceComparison| {
         let same = |row: &&Row| row.naive.as_ref().is_some_and(|outcome| outcome.0 == wanted);
         Figure::number(rows.iter().filter(same).count()).into()
     };
     let (mut ended, mut given_up) = (Ratios::default(), Ratios::default());
     for row in rows {
         match row.naive {
-            Some((Verdict::GivenUp, time)) => given_up.note(time, row.ours),
+            Some((ReferenceComparison::GivenUp, time)) => given_up.note(time, row.ours),
             Some((_, time)) => ended.note(time, row.ours),
             None => None,
         };
     }
     vec![
         Figure::number(rows.len()).into(),
-        count(Verdict::Same),
-        count(Verdict::Other),
-        count(Verdict::Broken),
-        count(Verdict::GivenUp),
+        count(ReferenceComparison::Same),
+        count(ReferenceComparison::Other),
+        count(ReferenceComparison::Broken),
+        count(ReferenceComparison::GivenUp),
         ended.mean().map(Figure::times).into(),
         given_up.mean().map(Figure::times).into(),
     ]
@@ -193,7 +193,7 @@ fn every_cells(row: &Row) -> Vec<Cell> {
         original.ratio_to(ours).into(),
         Figure::number(row.failures).into(),
         match row.naive {
-            Some((Verdict::GivenUp, time)) => {
+            Some((ReferenceComparison::GivenUp, time)) => {
                 format!("given up after {}", Figure::time(time)).into()
             }
             Some((_, time)) => Figure::time(time).into(),

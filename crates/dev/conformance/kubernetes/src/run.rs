@@ -105,7 +105,7 @@ impl Run<'_> {
                 (ScenarioStep::Received(name), _) => self.received(name, steps),
                 (ScenarioStep::Settle, _) => {
                     steps.push(Value::Null);
-                    self.settle().await;
+                    self.wait_for_configuration().await;
                     Ok(())
                 }
                 (ScenarioStep::Kubectl(step), Mode::Live(kubectl)) => {
@@ -167,7 +167,7 @@ impl Run<'_> {
 
     /// The embedded server applies its configuration before it responds. The original reads it a
     /// moment later, without a signal.
-    async fn settle(&self) {
+    async fn wait_for_configuration(&self) {
         if !self.server.is_embedded() {
             tokio::time::sleep(CONFIGURATION_DELAY).await;
         }

@@ -13,11 +13,11 @@ use mainstay_api::resources;
 use mainstay_apiserver::NativeGroup;
 use mainstay_auth::Identity;
 use mainstay_classic::{CatalogMode, CatalogPods, Classic, Options, Timeouts};
-use mainstay_client::{Cluster, ListParams};
+use mainstay_client::{Cluster, ObjectList};
 use mainstay_controller::Subsystem as _;
 use mainstay_exposition::Page;
 use mainstay_http::Body;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_packages::{PackageApi, ResponseBody, SERVICE};
 use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ metadata: {name: global-operators, namespace: operators}
         let cluster = &cluster_of_case.cluster;
         cluster.apply(mainstay_packages::registration(CATALOG_NAMESPACE)).await;
         let name = format!("{}.{}", mainstay_packages::VERSION, mainstay_packages::GROUP);
-        cluster.wait_for_condition(&known::API_SERVICE, None, &name, "Available").await;
+        cluster.wait_for_condition(&builtin::API_SERVICE, None, &name, "Available").await;
         Ok(cluster_of_case)
     }
 
@@ -335,7 +335,7 @@ metadata: {name: global-operators, namespace: operators}
             if !recorded || !api.preferred || !api.can("list") {
                 continue;
             }
-            all.extend(self.cluster().list(resource, None, &ListParams::default()).await?.items);
+            all.extend(self.cluster().list(resource, None, &ObjectList::default()).await?.items);
         }
         Ok(all)
     }
@@ -355,13 +355,13 @@ metadata: {name: global-operators, namespace: operators}
 
     /// All events.
     pub(super) async fn events(&self) -> anyhow::Result<Vec<Object>> {
-        let events = known::EVENT;
-        Ok(self.cluster().list(&events, None, &ListParams::default()).await?.items)
+        let events = builtin::EVENT;
+        Ok(self.cluster().list(&events, None, &ObjectList::default()).await?.items)
     }
 
     /// All InstallPlans, in order of their creation.
     pub(super) async fn plans(&self) -> anyhow::Result<Vec<Object>> {
-        let params = ListParams::default();
+        let params = ObjectList::default();
         let mut plans = self.cluster().list(&resources::INSTALL_PLAN, None, &params).await?.items;
         plans.sort_by_key(|plan| {
             let generation = plan.i64(&["spec", "generation"]).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! not.
 
 use anyhow::{Context, bail};
-use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
 use mainstay_object::{Object, Resource};
 use serde_json::{Map, Value, json};
 
@@ -236,7 +236,7 @@ async fn delete(
     if !line.all && line.selector.is_empty() {
         bail!("delete what?");
     }
-    let params = ListParams::labels(line.selector.clone());
+    let params = ObjectList::labels(line.selector.clone());
     let list = cluster.list(resource, namespace, &params).await?;
     for item in list.items {
         let namespace = namespace.map(|_| item.namespace());

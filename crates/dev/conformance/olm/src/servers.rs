@@ -4,7 +4,7 @@ use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{RegistryIndex, Served, ServedCatalogs, grpc};
+use mainstay_registry::{RegistryIndex, ServedCatalog, ServedCatalogs, grpc};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const MAIN: &str = "cat";
 pub(super) struct Servers(BTreeMap<String, Server>);
 
 struct Server {
-    served: Arc<Served>,
+    served: Arc<ServedCatalog>,
     /// The catalog that it serves; empty before the first one.
     text: String,
     address: SocketAddr,
@@ -62,7 +62,7 @@ impl Servers {
             }
             let listener = TcpListener::bind("127.0.0.1:0").await.context("take a port")?;
             let server = Server {
-                served: Arc::new(Served::new(name)),
+                served: Arc::new(ServedCatalog::new(name)),
                 text: String::new(),
                 address: listener.local_addr()?,
                 reserved: Some(listener),

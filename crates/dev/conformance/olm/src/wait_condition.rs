@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 use mainstay_api::{names, resources};
-use mainstay_client::{Cluster, ListParams};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{Cluster, ObjectList};
+use mainstay_object::{Object, Resource, builtin};
 
 /// The resource of PackageManifests.
 const PACKAGE_MANIFEST: Resource = Resource::namespaced(
@@ -116,7 +116,7 @@ async fn list_in_namespaces(
     resource: &Resource,
     namespaces: &[String],
 ) -> anyhow::Result<Vec<Object>> {
-    let mut items = cluster.list(resource, None, &ListParams::default()).await?.items;
+    let mut items = cluster.list(resource, None, &ObjectList::default()).await?.items;
     items.retain(|object| {
         object.namespace().is_empty() || namespaces.iter().any(|n| n == object.namespace())
     });
@@ -151,7 +151,7 @@ async fn holds(
             cluster.find(&PACKAGE_MANIFEST, Some(namespace), name).await?.is_some()
         }
         WaitCondition::DeprecationShown => {
-            let all = cluster.list(&PACKAGE_MANIFEST, None, &ListParams::default()).await?.items;
+            let all = cluster.list(&PACKAGE_MANIFEST, None, &ObjectList::default()).await?.items;
             all.iter().any(|package| package.get(&["status", "deprecation"]).is_some())
         }
         WaitCondition::CatalogReady(name) => {
@@ -193,7 +193,7 @@ async fn holds(
             })
         }
         WaitCondition::Deleted { kind, name } if kind == "Namespace" => {
-            !list_in_namespaces(cluster, &known::NAMESPACE, namespaces)
+            !list_in_namespaces(cluster, &builtin::NAMESPACE, namespaces)
                 .await?
                 .iter()
                 .any(|namespace| namespace.name() == name)

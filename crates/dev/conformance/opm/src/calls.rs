@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use mainstay_registry::grpc::Grpc;
-use mainstay_registry::json::{CallResult, call};
+use mainstay_registry::json::{RpcCallResult, call};
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ pub async fn replay(recording: &str, grpc: &Grpc) -> anyhow::Result<Vec<(String,
 }
 
 /// The difference between a recorded response and ours.
-fn compare(rpc: &str, expected: &Value, answer: CallResult) -> Option<String> {
+fn compare(rpc: &str, expected: &Value, answer: RpcCallResult) -> Option<String> {
     let (code, message) = (&expected["code"], expected["message"].as_str().unwrap_or_default());
     if code != answer.code || message != answer.message {
         return Some(format!(

@@ -10,7 +10,7 @@ use anyhow::Context;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_clock::Clock;
 use mainstay_opm::{self as opm, CommandIo};
-use mainstay_registry::{RegistryIndex, Served, grpc};
+use mainstay_registry::{RegistryIndex, ServedCatalog, grpc};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -193,7 +193,7 @@ fn run_row(case: &Case, row: &Row, archives: &Archives) -> anyhow::Result<(Strin
 fn replay_calls(case: &Case, archives: &Archives) -> anyhow::Result<Vec<(String, Vec<String>)>> {
     let folder = WorkingFolder::of(case, archives)?;
     let catalog = Catalog::load(&folder.root.join("input"), &LoadOptions::default())?;
-    let served = Arc::new(Served::new("recorded"));
+    let served = Arc::new(ServedCatalog::new("recorded"));
     served.put(Arc::new(RegistryIndex::new(catalog, SystemTime::UNIX_EPOCH)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let recording = case.calls.as_deref().unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::leftovers::ALLOWED_CHANGES;
 use anyhow::bail;
 use futures::StreamExt;
-use mainstay_client::{Cluster, ListParams};
+use mainstay_client::{Cluster, ObjectList};
 use mainstay_object::{Object, Resource};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +165,7 @@ async fn list(
 ) -> anyhow::Result<(Resource, Vec<Object>)> {
     let mut refused = None;
     for resource in versions {
-        match cluster.list_pages(&resource, None, &ListParams::default()).await {
+        match cluster.list_pages(&resource, None, &ObjectList::default()).await {
             Ok(list) => return Ok((resource, list.items)),
             // The CustomResourceDefinition was just deleted.
             Err(error) if error.is_not_found() => return Ok((resource, Vec::new())),
@@ -211,7 +211,7 @@ fn difference(path: &str, old: &Value, new: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_object::known;
+    use mainstay_object::builtin;
     use serde_json::json;
 
     fn dump(objects: &[Value]) -> Dump {
@@ -224,7 +224,7 @@ mod tests {
                 namespace: object.namespace().to_owned(),
                 name: object.name().to_owned(),
             };
-            dump.objects.insert(id, (known::CONFIG_MAP, object));
+            dump.objects.insert(id, (builtin::CONFIG_MAP, object));
         }
         dump
     }

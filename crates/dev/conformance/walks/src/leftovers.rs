@@ -4,7 +4,7 @@ use super::UninstallReport;
 use super::dump::{Dump, ObjectId};
 use mainstay_api::names;
 use mainstay_api::resources::{OPERATOR, OPERATOR_GROUP};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use std::collections::BTreeSet;
 
 /// The name of the exception that not every server needs.
@@ -33,7 +33,7 @@ struct RemainingCrds {
 const ALLOWED_LEFTOVERS: &[AllowedLeftover] = &[
     AllowedLeftover {
         name: "CRD",
-        matches: |id, _, _| id.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind,
+        matches: |id, _, _| id.kind == *builtin::CUSTOM_RESOURCE_DEFINITION.kind,
         why: "the deletion of a CRD would delete the custom resources that users created",
     },
     AllowedLeftover {
@@ -44,7 +44,7 @@ const ALLOWED_LEFTOVERS: &[AllowedLeftover] = &[
     AllowedLeftover {
         name: "ClusterRole",
         matches: |id, object, remaining| {
-            id.kind == *known::CLUSTER_ROLE.kind
+            id.kind == *builtin::CLUSTER_ROLE.kind
                 && object
                     .owner_references()
                     .iter()
@@ -63,7 +63,7 @@ const ALLOWED_LEFTOVERS: &[AllowedLeftover] = &[
             let service =
                 object.get(&["spec", "service"]).is_some_and(|service| !service.is_null());
             let group = object.str(&["spec", "group"]).unwrap_or_default();
-            id.kind == *known::API_SERVICE.kind
+            id.kind == *builtin::API_SERVICE.kind
                 && !service
                 && remaining.kinds.iter().any(|(_, of)| of == group)
         },
@@ -156,7 +156,7 @@ pub(super) fn change_reasons() -> impl Iterator<Item = (&'static str, &'static s
 pub(super) fn check_leftovers(before: &Dump, after: &Dump, report: &mut UninstallReport) {
     let mut remaining = RemainingCrds::default();
     for (id, _, object) in after.not_in(before) {
-        if id.kind == *known::CUSTOM_RESOURCE_DEFINITION.kind {
+        if id.kind == *builtin::CUSTOM_RESOURCE_DEFINITION.kind {
             let text = |path: &[&str]| object.str(path).unwrap_or_default().to_owned();
             remaining.kinds.insert((text(&["spec", "names", "kind"]), text(&["spec", "group"])));
             remaining.uids.insert(object.uid().to_owned());
@@ -196,7 +196,7 @@ pub(super) fn is_derived(id: &ObjectId, object: &Object) -> bool {
     const DERIVED_KINDS: [&str; 5] =
         ["Pod", "ReplicaSet", "Endpoints", "EndpointSlice", "IPAddress"];
     let copied_csv = object.label(names::COPIED_FROM).is_some();
-    let local_api_service = id.kind == *known::API_SERVICE.kind
+    let local_api_service = id.kind == *builtin::API_SERVICE.kind
         && object.get(&["spec", "service"]).is_none_or(serde_json::Value::is_null);
     copied_csv || local_api_service || DERIVED_KINDS.contains(&&*id.kind)
 }

@@ -6,9 +6,9 @@ use super::walk_cluster::{CATALOG_NAMESPACE, ExistingCluster, NAME, NAMESPACE, W
 use super::{PackageWalkEnd, Walk};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_classic::FOLDER_ADDRESS;
-use mainstay_client::{Cluster, ListParams, Patch, Selection, WatchEvent};
+use mainstay_client::{Cluster, ObjectList, Patch, Selection, WatchEvent};
 use mainstay_clock::Clock;
-use mainstay_object::known::DEPLOYMENT;
+use mainstay_object::builtin::DEPLOYMENT;
 use mainstay_object::{Object, Resource};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -291,7 +291,7 @@ async fn record_installed_csvs(
     cluster: &Cluster,
     installed_csvs: Arc<Mutex<Vec<String>>>,
 ) -> anyhow::Result<tokio::task::JoinHandle<()>> {
-    let list = cluster.list(&SUBSCRIPTION, Some(NAMESPACE), &ListParams::default()).await?;
+    let list = cluster.list(&SUBSCRIPTION, Some(NAMESPACE), &ObjectList::default()).await?;
     let selection = Selection::all(SUBSCRIPTION).namespace(NAMESPACE);
     let mut watch = cluster.watch(&selection, &list.resource_version).await?;
     Ok(tokio::spawn(async move {

@@ -9,7 +9,7 @@ use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
-use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList};
 use mainstay_clock::Clock;
 use mainstay_object::{Object, Resource};
 use mainstay_removal::DeletionStep;
@@ -153,7 +153,7 @@ impl ClusterHandle for DirectClusterHandle {
         namespace: Option<&str>,
         labels: Option<&str>,
     ) -> Result<Vec<Object>, ClusterReadError> {
-        let params = labels.map_or_else(ListParams::default, ListParams::labels);
+        let params = labels.map_or_else(ObjectList::default, ObjectList::labels);
         let list = self.0.list_pages(kind, namespace, &params).await;
         list.map(|list| list.items).map_err(|error| read_error(&error))
     }

@@ -5,8 +5,8 @@ use super::dump::Dump;
 use super::uninstall::Uninstaller;
 use anyhow::{Context, bail};
 use mainstay_classic::{Classic, FolderCatalog, Options, Timeouts};
-use mainstay_client::{Cluster, ListParams, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{Cluster, ObjectList, Patch};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ impl WalkCluster {
 
     /// The objects of a kind in the package's namespace.
     pub(super) async fn list(&self, resource: &Resource) -> anyhow::Result<Vec<Object>> {
-        Ok(self.api.list(resource, Some(NAMESPACE), &ListParams::default()).await?.items)
+        Ok(self.api.list(resource, Some(NAMESPACE), &ObjectList::default()).await?.items)
     }
 
     /// Applies an object.
@@ -192,7 +192,7 @@ impl WalkCluster {
             own.test.shutdown().await;
             return Ok(());
         }
-        delete(&self.api, &known::NAMESPACE, NAMESPACE).await
+        delete(&self.api, &builtin::NAMESPACE, NAMESPACE).await
     }
 }
 
@@ -297,7 +297,7 @@ async fn ensure_common_crds(cluster: &Cluster, item: &PackageUnderTest) -> anyho
         let (group, _, kind, plural) = found;
         if item.provides_kind(group, kind) {
             let name = format!("{plural}.{group}");
-            delete(cluster, &known::CUSTOM_RESOURCE_DEFINITION, &name).await?;
+            delete(cluster, &builtin::CUSTOM_RESOURCE_DEFINITION, &name).await?;
         } else {
             apply(cluster, crd(found)).await?;
         }
@@ -313,15 +313,15 @@ fn unsettled(one: &Dump, other: &Dump) -> anyhow::Result<Dump> {
 
 /// Gives all nodes the role labels and disk space that operators may request.
 async fn prepare_nodes(cluster: &Cluster) -> anyhow::Result<()> {
-    for node in cluster.list(&known::NODE, None, &ListParams::default()).await?.items {
+    for node in cluster.list(&builtin::NODE, None, &ObjectList::default()).await?.items {
         let labels = NODE_ROLES.map(|role| (format!("node-role.kubernetes.io/{role}"), json!("")));
         let labels: serde_json::Map<String, Value> = labels.into_iter().collect();
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-        cluster.patch(&known::NODE, None, node.name(), &patch).await?;
+        cluster.patch(&builtin::NODE, None, node.name(), &patch).await?;
         if node.get(&["status", "allocatable", DISK_RESOURCE]).is_none() {
             let more = json!({DISK_RESOURCE: "100Gi"});
             let patch = Patch::Merge(json!({"status": {"capacity": more, "allocatable": more}}));
-            cluster.patch_status(&known::NODE, None, node.name(), &patch).await?;
+            cluster.patch_status(&builtin::NODE, None, node.name(), &patch).await?;
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Tests of the garbage collector.
 
 use crate::helpers::{config_map, deployment, owned_config_map};
-use mainstay_client::{DeleteOptions, ListParams, Patch, Propagation};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Propagation};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 
@@ -22,9 +22,9 @@ async fn chain(cluster: &TestCluster, blocks: bool) -> Vec<Object> {
 async fn transitive_dependents_are_deleted_after_their_owner() {
     let cluster = TestCluster::start().await;
     chain(&cluster, false).await;
-    delete(&cluster, &known::CONFIG_MAP, "root", Propagation::Background).await;
+    delete(&cluster, &builtin::CONFIG_MAP, "root", Propagation::Background).await;
     for name in ["root", "middle", "leaf"] {
-        cluster.wait_gone(&known::CONFIG_MAP, Some("default"), name).await;
+        cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), name).await;
     }
 }
 
@@ -34,15 +34,15 @@ async fn foreground_deletion_deletes_the_owner_last() {
     chain(&cluster, true).await;
     let api = cluster.cluster();
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["test.io/hold"]}}));
-    api.patch(&known::CONFIG_MAP, Some("default"), "leaf", &hold).await.unwrap();
-    delete(&cluster, &known::CONFIG_MAP, "root", Propagation::Foreground).await;
-    cluster.wait_for(&known::CONFIG_MAP, Some("default"), "leaf", Object::is_terminating).await;
-    let root = api.get(&known::CONFIG_MAP, Some("default"), "root").await.unwrap();
+    api.patch(&builtin::CONFIG_MAP, Some("default"), "leaf", &hold).await.unwrap();
+    delete(&cluster, &builtin::CONFIG_MAP, "root", Propagation::Foreground).await;
+    cluster.wait_for(&builtin::CONFIG_MAP, Some("default"), "leaf", Object::is_terminating).await;
+    let root = api.get(&builtin::CONFIG_MAP, Some("default"), "root").await.unwrap();
     assert_eq!(root.finalizers().collect::<Vec<_>>(), ["foregroundDeletion"]);
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    api.patch(&known::CONFIG_MAP, Some("default"), "leaf", &release).await.unwrap();
-    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "root").await;
-    assert!(api.find(&known::CONFIG_MAP, Some("default"), "middle").await.unwrap().is_none());
+    api.patch(&builtin::CONFIG_MAP, Some("default"), "leaf", &release).await.unwrap();
+    cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), "root").await;
+    assert!(api.find(&builtin::CONFIG_MAP, Some("default"), "middle").await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -58,12 +58,12 @@ async fn owners_in_a_cycle_are_deleted_together() {
             "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name(), "uid": owner.uid(),
             "controller": true, "blockOwnerDeletion": true,
         }]}}));
-        let (api, kind) = (cluster.cluster(), &known::CONFIG_MAP);
+        let (api, kind) = (cluster.cluster(), &builtin::CONFIG_MAP);
         api.patch(kind, Some("default"), object.name(), &patch).await.unwrap();
     }
-    delete(&cluster, &known::CONFIG_MAP, "a", Propagation::Foreground).await;
+    delete(&cluster, &builtin::CONFIG_MAP, "a", Propagation::Foreground).await;
     for name in ["a", "b", "c"] {
-        cluster.wait_gone(&known::CONFIG_MAP, Some("default"), name).await;
+        cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), name).await;
     }
 }
 
@@ -71,18 +71,18 @@ async fn owners_in_a_cycle_are_deleted_together() {
 async fn orphans_stay_and_are_adopted_by_the_next_owner() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
-    cluster.wait_for_condition(&known::DEPLOYMENT, Some("default"), "web", "Available").await;
+    cluster.wait_for_condition(&builtin::DEPLOYMENT, Some("default"), "web", "Available").await;
     let api = cluster.cluster();
     let sets =
-        api.list(&known::REPLICA_SET, Some("default"), &ListParams::default()).await.unwrap();
+        api.list(&builtin::REPLICA_SET, Some("default"), &ObjectList::default()).await.unwrap();
     let set = sets.items[0].name().to_owned();
-    delete(&cluster, &known::DEPLOYMENT, "web", Propagation::Orphan).await;
-    cluster.wait_gone(&known::DEPLOYMENT, Some("default"), "web").await;
-    let orphan = api.get(&known::REPLICA_SET, Some("default"), &set).await.unwrap();
+    delete(&cluster, &builtin::DEPLOYMENT, "web", Propagation::Orphan).await;
+    cluster.wait_gone(&builtin::DEPLOYMENT, Some("default"), "web").await;
+    let orphan = api.get(&builtin::REPLICA_SET, Some("default"), &set).await.unwrap();
     assert_eq!(orphan.owner_references(), []);
     let web = cluster.apply_yaml(&deployment("web", 1, "a")).await.remove(0);
     cluster
-        .wait_for(&known::REPLICA_SET, Some("default"), &set, |replica_set| {
+        .wait_for(&builtin::REPLICA_SET, Some("default"), &set, |replica_set| {
             replica_set.controller_owner().is_some_and(|owner| owner.uid == web.uid())
         })
         .await;
@@ -107,10 +107,10 @@ async fn a_second_owner_keeps_an_object_and_a_wrong_uid_does_not() {
         json!([reference(&owners[0], owners[0].uid()), reference(&owners[1], owners[1].uid())]);
     cluster.apply(child("kept", both)).await;
     cluster.apply(child("impostor", json!([reference(&owners[0], "another-uid")]))).await;
-    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "impostor").await;
-    delete(&cluster, &known::CONFIG_MAP, "a", Propagation::Background).await;
+    cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), "impostor").await;
+    delete(&cluster, &builtin::CONFIG_MAP, "a", Propagation::Background).await;
     cluster
-        .wait_for(&known::CONFIG_MAP, Some("default"), "kept", |config_map| {
+        .wait_for(&builtin::CONFIG_MAP, Some("default"), "kept", |config_map| {
             config_map.owner_references().len() == 1 && config_map.owner_references()[0].name == "b"
         })
         .await;
@@ -134,7 +134,7 @@ spec:
 ",
         )
         .await;
-    let crd = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crd = &builtin::CUSTOM_RESOURCE_DEFINITION;
     cluster.wait_for_condition(crd, None, "things.test.io", "Established").await;
     let thing = cluster
         .apply_yaml("{apiVersion: test.io/v1, kind: Thing, metadata: {name: owner}}")
@@ -147,7 +147,7 @@ spec:
     cluster.apply_yaml(&child).await;
     let things = Resource::namespaced("test.io", "v1", "Thing", "things");
     delete(&cluster, &things, "owner", Propagation::Background).await;
-    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "child").await;
+    cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), "child").await;
 
     // The same when the CustomResourceDefinition is deleted.
     let thing = cluster
@@ -161,7 +161,7 @@ spec:
         .await;
     let options = DeleteOptions::default();
     cluster.cluster().delete(crd, None, "things.test.io", &options).await.unwrap();
-    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "child").await;
+    cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), "child").await;
 }
 
 #[tokio::test]
@@ -178,9 +178,9 @@ async fn owner_of_an_unserved_kind_keeps_its_dependents() {
     let kept = cluster.apply(child("kept", unserved)).await;
     let absent = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "u2"});
     cluster.apply(child("orphan", absent)).await;
-    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "orphan").await;
+    cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), "orphan").await;
     let api = cluster.cluster();
-    let live = api.get(&known::CONFIG_MAP, Some("default"), "kept").await.unwrap();
+    let live = api.get(&builtin::CONFIG_MAP, Some("default"), "kept").await.unwrap();
     assert_eq!(live.uid(), kept.uid());
 }
 
@@ -200,8 +200,8 @@ async fn owner_reference_with_misspelt_kind_is_resolved_by_uid() {
     // The collector processes objects in order: once a later one is deleted, it has checked the
     // earlier ones.
     cluster.apply(child("impostor", "ConfigMap", "another-uid")).await;
-    cluster.wait_gone(&known::CONFIG_MAP, Some("default"), "impostor").await;
+    cluster.wait_gone(&builtin::CONFIG_MAP, Some("default"), "impostor").await;
     let api = cluster.cluster();
-    let live = api.get(&known::CONFIG_MAP, Some("default"), "kept").await.unwrap();
+    let live = api.get(&builtin::CONFIG_MAP, Some("default"), "kept").await.unwrap();
     assert_eq!(live.uid(), kept.uid());
 }

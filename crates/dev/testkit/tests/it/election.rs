@@ -1,8 +1,8 @@
 //! Tests of leader election.
 
-use mainstay_client::{Election, Patch, Term, Terms};
+use mainstay_client::{Election, LeaseTerm, LeaseTimings, Patch};
 use mainstay_clock::Clock;
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-const QUICK: Terms = Terms {
+const QUICK: LeaseTimings = LeaseTimings {
     lease: Duration::from_secs(1),
     renew: Duration::from_millis(600),
     retry: Duration::from_millis(30),
@@ -27,7 +27,7 @@ impl Candidate {
     fn start(
         cluster: &TestCluster,
         name: &'static str,
-        terms: Terms,
+        terms: LeaseTimings,
         events: &UnboundedSender<String>,
     ) -> Self {
         let key = NamespacedName::new("default", "work");
@@ -38,7 +38,7 @@ impl Candidate {
         let until = stop.clone();
         let task = tokio::spawn(async move {
             let waits = |holder: &str| events.send(format!("{name} waits for {holder}")).unwrap();
-            let work = |term: Term| {
+            let work = |term: LeaseTerm| {
                 let events = &events;
                 async move {
                     events.send(format!("{name} begins")).unwrap();
@@ -64,7 +64,7 @@ async fn expect_event(received: &mut UnboundedReceiver<String>, words: &str) {
 }
 
 async fn lease(cluster: &TestCluster) -> Object {
-    cluster.cluster().get(&known::LEASE, Some("default"), "work").await.unwrap()
+    cluster.cluster().get(&builtin::LEASE, Some("default"), "work").await.unwrap()
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn leader_without_lease_stops_and_expired_holder_is_replaced() {
     let a = Candidate::start(&cluster, "a", QUICK, &events);
     expect_event(&mut received, "a begins").await;
     let taken = Patch::Merge(json!({"spec": {"holderIdentity": "x", "leaseDurationSeconds": 1}}));
-    cluster.cluster().patch(&known::LEASE, Some("default"), "work", &taken).await.unwrap();
+    cluster.cluster().patch(&builtin::LEASE, Some("default"), "work", &taken).await.unwrap();
     expect_event(&mut received, "a ends").await;
     expect_event(&mut received, "a waits for x").await;
     // The other candidate sends nothing.
@@ -104,7 +104,7 @@ async fn leader_without_lease_stops_and_expired_holder_is_replaced() {
 async fn restarted_leader_reacquires_its_lease_at_once() {
     let cluster = TestCluster::bare().await;
     let (events, mut received) = unbounded_channel();
-    let hour = Terms { lease: Duration::from_hours(1), ..QUICK };
+    let hour = LeaseTimings { lease: Duration::from_hours(1), ..QUICK };
     let a = Candidate::start(&cluster, "a", hour, &events);
     expect_event(&mut received, "a begins").await;
     a.task.abort();

@@ -1,6 +1,6 @@
 //! Objects and lists that several tests use.
 
-use mainstay_client::ListParams;
+use mainstay_client::ObjectList;
 use mainstay_object::{Object, Resource};
 use mainstay_testkit::TestCluster;
 
@@ -10,7 +10,7 @@ pub(crate) async fn list_by_label(
     resource: &Resource,
     labels: &str,
 ) -> Vec<Object> {
-    let params = ListParams::labels(labels);
+    let params = ObjectList::labels(labels);
     cluster.cluster().list(resource, Some("default"), &params).await.unwrap().items
 }
 

@@ -2,7 +2,7 @@
 
 use crate::helpers::{deployment, list_by_label};
 use mainstay_client::{Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 
@@ -29,16 +29,16 @@ fn rollout_is_complete(deployment: &Object) -> bool {
 async fn a_deployment_becomes_available_through_one_replica_set() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 3, "a")).await;
-    let web = cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", is_available(3)).await;
+    let web = cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), "web", is_available(3)).await;
     assert_eq!(web.condition("Available"), Some("True"));
     assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some("1"));
 
-    let sets = list_by_label(&cluster, &known::REPLICA_SET, "").await;
+    let sets = list_by_label(&cluster, &builtin::REPLICA_SET, "").await;
     assert_eq!(sets.len(), 1);
     let hash = sets[0].label("pod-template-hash").unwrap();
     assert_eq!(sets[0].name(), format!("web-{hash}"));
     assert_eq!(sets[0].controller_owner().unwrap().uid, web.uid());
-    let pods = list_by_label(&cluster, &known::POD, "app=web").await;
+    let pods = list_by_label(&cluster, &builtin::POD, "app=web").await;
     let mut addresses: Vec<&str> =
         pods.iter().map(|pod| pod.str(&["status", "podIP"]).unwrap()).collect();
     addresses.sort_unstable();
@@ -54,15 +54,16 @@ async fn a_deployment_becomes_available_through_one_replica_set() {
 #[tokio::test]
 async fn a_new_template_replaces_the_old_pods_and_coming_back_reuses_the_old_set() {
     let cluster = TestCluster::start().await;
-    let wait = || cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", rollout_is_complete);
+    let wait =
+        || cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), "web", rollout_is_complete);
     cluster.apply_yaml(&deployment("web", 2, "one")).await;
     wait().await;
     for (image, revision, sets) in [("two", "2", 2), ("one", "3", 2), ("three", "4", 3)] {
         cluster.apply_yaml(&deployment("web", 2, image)).await;
         let web = wait().await;
         assert_eq!(web.annotation("deployment.kubernetes.io/revision"), Some(revision));
-        assert_eq!(list_by_label(&cluster, &known::REPLICA_SET, "").await.len(), sets);
-        let images: Vec<String> = list_by_label(&cluster, &known::POD, "")
+        assert_eq!(list_by_label(&cluster, &builtin::REPLICA_SET, "").await.len(), sets);
+        let images: Vec<String> = list_by_label(&cluster, &builtin::POD, "")
             .await
             .iter()
             .filter(|pod| !pod.is_terminating())
@@ -79,9 +80,9 @@ async fn scaling_follows_in_both_directions() {
     for replicas in [20_u32, 4, 0, 2] {
         let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
         let api = cluster.cluster();
-        api.patch(&known::DEPLOYMENT, Some("default"), "web", &patch).await.unwrap();
+        api.patch(&builtin::DEPLOYMENT, Some("default"), "web", &patch).await.unwrap();
         cluster
-            .wait_for(&known::DEPLOYMENT, Some("default"), "web", is_available(replicas.into()))
+            .wait_for(&builtin::DEPLOYMENT, Some("default"), "web", is_available(replicas.into()))
             .await;
     }
 }
@@ -90,14 +91,14 @@ async fn scaling_follows_in_both_directions() {
 async fn deleted_pod_is_replaced() {
     let cluster = TestCluster::start().await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", rollout_is_complete).await;
-    let lost = list_by_label(&cluster, &known::POD, "").await.remove(0);
+    cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), "web", rollout_is_complete).await;
+    let lost = list_by_label(&cluster, &builtin::POD, "").await.remove(0);
     let options = mainstay_client::DeleteOptions::uid(lost.uid());
-    cluster.cluster().delete(&known::POD, Some("default"), lost.name(), &options).await.unwrap();
-    let pods = Selection::all(known::POD).namespace("default");
+    cluster.cluster().delete(&builtin::POD, Some("default"), lost.name(), &options).await.unwrap();
+    let pods = Selection::all(builtin::POD).namespace("default");
     let ready = |pod: &Object| pod.uid() != lost.uid() && pod.condition("Ready") == Some("True");
     cluster.wait_for_all(pods, |pods| matches!(pods, [pod] if ready(pod))).await;
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", is_available(1)).await;
+    cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), "web", is_available(1)).await;
 }
 
 #[tokio::test]
@@ -115,15 +116,15 @@ async fn simulated_pod_behaviour_shows_in_deployment_status() {
         );
         cluster.apply(object).await;
         let object = cluster
-            .wait_for(&known::DEPLOYMENT, Some("default"), name, |deployment| {
+            .wait_for(&builtin::DEPLOYMENT, Some("default"), name, |deployment| {
                 deployment.i64(&["status", "replicas"]) == Some(1)
             })
             .await;
         assert_eq!(object.condition("Available"), Some("False"), "{name}");
-        let pod = list_by_label(&cluster, &known::POD, &format!("app={name}")).await.remove(0);
+        let pod = list_by_label(&cluster, &builtin::POD, &format!("app={name}")).await.remove(0);
         let api = cluster.cluster();
         let pod = cluster
-            .wait_for(&known::POD, Some("default"), pod.name(), |pod| {
+            .wait_for(&builtin::POD, Some("default"), pod.name(), |pod| {
                 pod.array(&["status", "containerStatuses"]).len() == 1
             })
             .await;
@@ -131,8 +132,8 @@ async fn simulated_pod_behaviour_shows_in_deployment_status() {
         // Without the annotation the pod recovers.
         let patch =
             Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": null}}}));
-        api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
-        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, is_available(1)).await;
+        api.patch(&builtin::POD, Some("default"), pod.name(), &patch).await.unwrap();
+        cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), name, is_available(1)).await;
     }
 }
 
@@ -143,9 +144,9 @@ async fn idle_cluster_is_not_written() {
     cluster
         .apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}]}}")
         .await;
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", rollout_is_complete).await;
+    cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), "web", rollout_is_complete).await;
     cluster
-        .wait_for(&known::ENDPOINTS, Some("default"), "web", |endpoints| {
+        .wait_for(&builtin::ENDPOINTS, Some("default"), "web", |endpoints| {
             endpoints
                 .array(&["subsets"])
                 .first()
@@ -156,16 +157,16 @@ async fn idle_cluster_is_not_written() {
     // A second Deployment passes through every queue after the remaining work of the first.
     let fence = async |name: &str| {
         cluster.apply_yaml(&deployment(name, 1, "a")).await;
-        cluster.wait_for(&known::DEPLOYMENT, Some("default"), name, rollout_is_complete).await;
+        cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), name, rollout_is_complete).await;
     };
     let objects = async || {
         let mut all = Vec::new();
         for resource in [
-            known::REPLICA_SET,
-            known::POD,
-            known::ENDPOINTS,
-            known::ENDPOINT_SLICE,
-            known::SERVICE,
+            builtin::REPLICA_SET,
+            builtin::POD,
+            builtin::ENDPOINTS,
+            builtin::ENDPOINT_SLICE,
+            builtin::SERVICE,
         ] {
             let objects = list_by_label(&cluster, &resource, "").await;
             all.extend(objects.into_iter().filter(|object| object.name().starts_with("web")));
@@ -177,10 +178,10 @@ async fn idle_cluster_is_not_written() {
     // Reconciling everything again must change nothing.
     let touch = Patch::Merge(json!({"metadata": {"labels": {"looked-at": "again"}}}));
     let api = cluster.cluster();
-    let web = api.patch(&known::DEPLOYMENT, Some("default"), "web", &touch).await.unwrap();
+    let web = api.patch(&builtin::DEPLOYMENT, Some("default"), "web", &touch).await.unwrap();
     fence("second").await;
     assert_eq!(objects().await, before);
-    let after = api.get(&known::DEPLOYMENT, Some("default"), "web").await.unwrap();
+    let after = api.get(&builtin::DEPLOYMENT, Some("default"), "web").await.unwrap();
     assert_eq!(after.resource_version(), web.resource_version());
 }
 

@@ -2,9 +2,9 @@
 
 use crate::helpers::{deployment, list_by_label};
 use jiff::SignedDuration;
-use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_clock::{Clock, RECHECK_INTERVAL};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_testkit::{TestCluster, TestClusterSettings};
 use serde_json::json;
 use std::time::Duration;
@@ -29,11 +29,11 @@ spec:
         )
     };
     cluster.apply_yaml(&job("good", "")).await;
-    let good = cluster.wait_for_condition(&known::JOB, Some("default"), "good", "Complete").await;
+    let good = cluster.wait_for_condition(&builtin::JOB, Some("default"), "good", "Complete").await;
     assert_eq!(good.i64(&["status", "succeeded"]), Some(3));
     assert!(good.str(&["status", "completionTime"]).is_some());
     cluster.apply_yaml(&job("bad", "mainstay.dev/simulate: crash")).await;
-    let bad = cluster.wait_for_condition(&known::JOB, Some("default"), "bad", "Failed").await;
+    let bad = cluster.wait_for_condition(&builtin::JOB, Some("default"), "bad", "Failed").await;
     let conditions = bad.array(&["status", "conditions"]);
     let failed = mainstay_client::conditions::find(conditions, "Failed").unwrap();
     assert_eq!(failed["reason"], "BackoffLimitExceeded");
@@ -56,16 +56,16 @@ spec:
         )
         .await;
     cluster
-        .wait_for(&known::JOB, Some("default"), "runs", |job| {
+        .wait_for(&builtin::JOB, Some("default"), "runs", |job| {
             job.i64(&["status", "ready"]) == Some(1)
         })
         .await;
-    let pod = list_by_label(&cluster, &known::POD, "app=runs").await.remove(0);
+    let pod = list_by_label(&cluster, &builtin::POD, "app=runs").await.remove(0);
     assert_eq!(pod.finalizers().collect::<Vec<_>>(), ["batch.kubernetes.io/job-tracking"]);
     let background = DeleteOptions::default().propagation(mainstay_client::Propagation::Background);
     let api = cluster.cluster();
-    api.delete(&known::JOB, Some("default"), "runs", &background).await.unwrap();
-    cluster.wait_gone(&known::POD, Some("default"), pod.name()).await;
+    api.delete(&builtin::JOB, Some("default"), "runs", &background).await.unwrap();
+    cluster.wait_gone(&builtin::POD, Some("default"), pod.name()).await;
 }
 
 #[tokio::test]
@@ -87,14 +87,16 @@ spec:
         )
         .await;
     let ready = |controller: &Object| controller.i64(&["status", "readyReplicas"]) == Some(2);
-    let resource = &known::REPLICATION_CONTROLLER;
+    let resource = &builtin::REPLICATION_CONTROLLER;
     cluster.wait_for(resource, Some("default"), "old", ready).await;
-    let pod = list_by_label(&cluster, &known::POD, "app=old").await.remove(0);
+    let pod = list_by_label(&cluster, &builtin::POD, "app=old").await.remove(0);
     let patch = Patch::Merge(json!({"metadata": {"labels": {"app": "stranger"}}}));
     let api = cluster.cluster();
-    api.patch(&known::POD, Some("default"), pod.name(), &patch).await.unwrap();
+    api.patch(&builtin::POD, Some("default"), pod.name(), &patch).await.unwrap();
     cluster
-        .wait_for(&known::POD, Some("default"), pod.name(), |pod| pod.controller_owner().is_none())
+        .wait_for(&builtin::POD, Some("default"), pod.name(), |pod| {
+            pod.controller_owner().is_none()
+        })
         .await;
     cluster.wait_for(resource, Some("default"), "old", ready).await;
 }
@@ -129,22 +131,22 @@ spec:
         )
         .await;
     cluster
-        .wait_for(&known::STATEFUL_SET, Some("default"), "db", |stateful_set| {
+        .wait_for(&builtin::STATEFUL_SET, Some("default"), "db", |stateful_set| {
             stateful_set.i64(&["status", "readyReplicas"]) == Some(3)
         })
         .await;
     cluster
-        .wait_for(&known::DAEMON_SET, Some("default"), "agent", |daemon_set| {
+        .wait_for(&builtin::DAEMON_SET, Some("default"), "agent", |daemon_set| {
             daemon_set.i64(&["status", "numberAvailable"]) == Some(3)
         })
         .await;
-    let names: Vec<String> = list_by_label(&cluster, &known::POD, "app=db")
+    let names: Vec<String> = list_by_label(&cluster, &builtin::POD, "app=db")
         .await
         .iter()
         .map(|pod| pod.name().to_owned())
         .collect();
     assert_eq!(names, ["db-0", "db-1", "db-2"]);
-    let mut nodes: Vec<String> = list_by_label(&cluster, &known::POD, "app=agent")
+    let mut nodes: Vec<String> = list_by_label(&cluster, &builtin::POD, "app=agent")
         .await
         .iter()
         .map(|pod| pod.str(&["spec", "nodeName"]).unwrap().to_owned())
@@ -167,17 +169,17 @@ async fn a_service_lists_ready_pods_and_drops_others() {
             addresses.map_or(0, Vec::len) == count
         }
     };
-    let endpoints = cluster.wait_for(&known::ENDPOINTS, Some("default"), "web", ready(2)).await;
+    let endpoints = cluster.wait_for(&builtin::ENDPOINTS, Some("default"), "web", ready(2)).await;
     assert_eq!(endpoints.array(&["subsets"])[0]["ports"][0]["port"], 8080);
     let labels = "kubernetes.io/service-name=web";
-    let slices = list_by_label(&cluster, &known::ENDPOINT_SLICE, labels).await;
+    let slices = list_by_label(&cluster, &builtin::ENDPOINT_SLICE, labels).await;
     assert_eq!(slices.len(), 1);
     let name = endpoints.array(&["subsets"])[0]["addresses"][0]["targetRef"]["name"].clone();
     let sick =
         Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": "not-ready"}}}));
     let api = cluster.cluster();
-    api.patch(&known::POD, Some("default"), name.as_str().unwrap(), &sick).await.unwrap();
-    cluster.wait_for(&known::ENDPOINTS, Some("default"), "web", ready(1)).await;
+    api.patch(&builtin::POD, Some("default"), name.as_str().unwrap(), &sick).await.unwrap();
+    cluster.wait_for(&builtin::ENDPOINTS, Some("default"), "web", ready(1)).await;
 }
 
 #[tokio::test]
@@ -192,7 +194,7 @@ async fn unschedulable_pod_reports_the_reason_and_is_scheduled_later() {
     // The pod may be created before the nodes, or before they are ready: its reason follows them.
     let why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
     cluster
-        .wait_for(&known::POD, Some("default"), "picky", |pod| {
+        .wait_for(&builtin::POD, Some("default"), "picky", |pod| {
             let conditions = pod.array(&["status", "conditions"]);
             mainstay_client::conditions::find(conditions, "PodScheduled").is_some_and(|condition| {
                 condition["status"] == "False" && condition["message"] == why
@@ -200,8 +202,8 @@ async fn unschedulable_pod_reports_the_reason_and_is_scheduled_later() {
         })
         .await;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"disk": "ssd"}}}));
-    cluster.cluster().patch(&known::NODE, None, "node-2", &patch).await.unwrap();
-    let pod = cluster.wait_for_condition(&known::POD, Some("default"), "picky", "Ready").await;
+    cluster.cluster().patch(&builtin::NODE, None, "node-2", &patch).await.unwrap();
+    let pod = cluster.wait_for_condition(&builtin::POD, Some("default"), "picky", "Ready").await;
     assert_eq!(pod.str(&["spec", "nodeName"]), Some("node-2"));
 }
 
@@ -211,14 +213,14 @@ async fn a_node_that_is_tainted_loses_its_pods_to_another() {
         TestCluster::with(TestClusterSettings { nodes: 2, ..TestClusterSettings::default() }).await;
     cluster.apply_yaml(&deployment("web", 1, "a")).await;
     let web = |deployment: &Object| deployment.i64(&["status", "availableReplicas"]) == Some(1);
-    cluster.wait_for(&known::DEPLOYMENT, Some("default"), "web", web).await;
-    let pod = list_by_label(&cluster, &known::POD, "app=web").await.remove(0);
+    cluster.wait_for(&builtin::DEPLOYMENT, Some("default"), "web", web).await;
+    let pod = list_by_label(&cluster, &builtin::POD, "app=web").await.remove(0);
     let node = pod.str(&["spec", "nodeName"]).unwrap().to_owned();
     let taint = Patch::Merge(json!({"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}}));
-    cluster.cluster().patch(&known::NODE, None, &node, &taint).await.unwrap();
-    cluster.wait_gone(&known::POD, Some("default"), pod.name()).await;
+    cluster.cluster().patch(&builtin::NODE, None, &node, &taint).await.unwrap();
+    cluster.wait_gone(&builtin::POD, Some("default"), pod.name()).await;
     cluster
-        .wait_for_all(mainstay_client::Selection::all(known::POD), |pods| {
+        .wait_for_all(mainstay_client::Selection::all(builtin::POD), |pods| {
             pods.iter().any(|pod| {
                 pod.condition("Ready") == Some("True")
                     && pod.str(&["spec", "nodeName"]) != Some(&node)
@@ -230,9 +232,9 @@ async fn a_node_that_is_tainted_loses_its_pods_to_another() {
         Patch::Merge(json!({"metadata": {"annotations": {"mainstay.dev/simulate": value}}}))
     };
     for (value, ready, taints) in [(Some("not-ready"), "False", 3), (None, "True", 1)] {
-        cluster.cluster().patch(&known::NODE, None, &node, &tell(value)).await.unwrap();
+        cluster.cluster().patch(&builtin::NODE, None, &node, &tell(value)).await.unwrap();
         cluster
-            .wait_for(&known::NODE, None, &node, |node| {
+            .wait_for(&builtin::NODE, None, &node, |node| {
                 node.condition("Ready") == Some(ready)
                     && node.array(&["spec", "taints"]).len() == taints
             })
@@ -248,7 +250,7 @@ async fn pod_disruption_budget_reports_allowed_disruptions() {
         .apply_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
         .await;
     let budget = cluster
-        .wait_for(&known::POD_DISRUPTION_BUDGET, Some("default"), "web", |budget| {
+        .wait_for(&builtin::POD_DISRUPTION_BUDGET, Some("default"), "web", |budget| {
             budget.i64(&["status", "disruptionsAllowed"]) == Some(1)
         })
         .await;
@@ -276,12 +278,12 @@ spec:
         )
         .await;
     let cron = cluster
-        .wait_for(&known::CRON_JOB, Some("default"), "tick", |cron_job| {
+        .wait_for(&builtin::CRON_JOB, Some("default"), "tick", |cron_job| {
             cron_job.str(&["status", "lastSuccessfulTime"]).is_some()
         })
         .await;
     let minute = cluster.clock().now().as_second() / 60;
-    let jobs = list_by_label(&cluster, &known::JOB, "").await;
+    let jobs = list_by_label(&cluster, &builtin::JOB, "").await;
     assert!(jobs.iter().all(|job| job.name() == format!("tick-{minute}")
         || job.name() == format!("tick-{}", minute - 1)));
     assert_eq!(jobs[0].controller_owner().unwrap().uid, cron.uid());
@@ -317,20 +319,20 @@ spec:
         )
         .await;
     let namespace = Some("default");
-    cluster.wait_for_condition(&known::JOB, namespace, "brief", "Complete").await;
+    cluster.wait_for_condition(&builtin::JOB, namespace, "brief", "Complete").await;
     clock_hands.suspend(Duration::from_hours(1));
     tokio::time::sleep(RECHECK_INTERVAL).await;
     cluster
-        .wait_for(&known::CRON_JOB, namespace, "nightly", |cron| {
+        .wait_for(&builtin::CRON_JOB, namespace, "nightly", |cron| {
             cron.str(&["status", "lastScheduleTime"]) == Some("2026-01-02T04:00:00Z")
         })
         .await;
-    cluster.wait_gone(&known::JOB, namespace, "brief").await;
+    cluster.wait_gone(&builtin::JOB, namespace, "brief").await;
     // Set back before the schedule: a started Job is not started again when its time comes again.
     clock_hands.step(SignedDuration::from_mins(-10));
     tokio::time::sleep(Duration::from_mins(20)).await;
     let jobs =
-        cluster.cluster().list(&known::JOB, namespace, &ListParams::default()).await.unwrap();
+        cluster.cluster().list(&builtin::JOB, namespace, &ObjectList::default()).await.unwrap();
     assert_eq!(jobs.items.len(), 1, "{jobs:?}");
 }
 
@@ -378,16 +380,16 @@ spec:
         )
         .await;
     let namespace = Some("default");
-    let failed = cluster.wait_for_condition(&known::JOB, namespace, "fails", "Failed").await;
+    let failed = cluster.wait_for_condition(&builtin::JOB, namespace, "fails", "Failed").await;
     let reason = |job: &Object| {
         let conditions = job.array(&["status", "conditions"]);
         mainstay_client::conditions::find(conditions, "Failed").unwrap()["reason"].clone()
     };
     assert_eq!(reason(&failed), "BackoffLimitExceeded");
-    let late = cluster.wait_for_condition(&known::JOB, namespace, "late", "Failed").await;
+    let late = cluster.wait_for_condition(&builtin::JOB, namespace, "late", "Failed").await;
     assert_eq!(reason(&late), "DeadlineExceeded");
     cluster
-        .wait_for(&known::CRON_JOB, namespace, "often", |cron| {
+        .wait_for(&builtin::CRON_JOB, namespace, "often", |cron| {
             cron.array(&["status", "active"]).len() >= 2
         })
         .await;
@@ -400,14 +402,14 @@ async fn ephemeral_container_of_a_running_pod_runs() {
         .apply_yaml("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: a}]}}")
         .await;
     let running = |pod: &Object| pod.str(&["status", "phase"]) == Some("Running");
-    cluster.wait_for(&known::POD, Some("default"), "p", running).await;
+    cluster.wait_for(&builtin::POD, Some("default"), "p", running).await;
     let api = cluster.cluster();
-    let mut pod = api.get(&known::POD, Some("default"), "p").await.unwrap();
+    let mut pod = api.get(&builtin::POD, Some("default"), "p").await.unwrap();
     let debugger = json!([{"name": "debugger", "image": "d", "targetContainerName": "main"}]);
     pod.set(&["spec", "ephemeralContainers"], debugger);
-    api.update_subresource(&known::POD, "ephemeralcontainers", &pod).await.unwrap();
+    api.update_subresource(&builtin::POD, "ephemeralcontainers", &pod).await.unwrap();
     cluster
-        .wait_for(&known::POD, Some("default"), "p", |pod| {
+        .wait_for(&builtin::POD, Some("default"), "p", |pod| {
             let all = pod.array(&["status", "ephemeralContainerStatuses"]);
             all.first().is_some_and(|status| status["state"].get("running").is_some())
         })
@@ -421,18 +423,18 @@ async fn disrupted_pods_written_by_a_client_stay_until_the_pods_are_deleted() {
     cluster
         .apply_yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}")
         .await;
-    let (budgets, namespace) = (&known::POD_DISRUPTION_BUDGET, Some("default"));
+    let (budgets, namespace) = (&builtin::POD_DISRUPTION_BUDGET, Some("default"));
     let allowed = |count: i64| {
         move |budget: &Object| budget.i64(&["status", "disruptionsAllowed"]) == Some(count)
     };
     cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
-    let pod = list_by_label(&cluster, &known::POD, "app=web").await.remove(0);
+    let pod = list_by_label(&cluster, &builtin::POD, "app=web").await.remove(0);
     let taken = json!({"status": {"disruptedPods": {(pod.name()): cluster.clock().now_rfc3339()}}});
     let api = cluster.cluster();
     api.patch_status(budgets, namespace, "web", &Patch::Merge(taken)).await.unwrap();
     let budget = cluster.wait_for(budgets, namespace, "web", allowed(0)).await;
     assert!(budget.get(&["status", "disruptedPods", pod.name()]).is_some(), "{budget:?}");
-    api.delete(&known::POD, namespace, pod.name(), &DeleteOptions::default()).await.unwrap();
+    api.delete(&builtin::POD, namespace, pod.name(), &DeleteOptions::default()).await.unwrap();
     let budget = cluster.wait_for(budgets, namespace, "web", allowed(1)).await;
     assert!(budget.get(&["status", "disruptedPods"]).is_none(), "{budget:?}");
 }

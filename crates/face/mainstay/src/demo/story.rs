@@ -9,8 +9,8 @@ use mainstay_api::resources::{
 };
 use mainstay_cause::Cause;
 use mainstay_cli::report::{ProgressReport, columns, shell_word};
-use mainstay_client::{Cluster, ListParams, Patch};
-use mainstay_object::known::{DEPLOYMENT, NAMESPACE};
+use mainstay_client::{Cluster, ObjectList, Patch};
+use mainstay_object::builtin::{DEPLOYMENT, NAMESPACE};
 use mainstay_object::{Object, Resource, value_at};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -294,7 +294,7 @@ impl Story<'_> {
         report.command("kubectl get csv -A");
         let list = self
             .cluster
-            .list(&CLUSTER_SERVICE_VERSION, None, &ListParams::default())
+            .list(&CLUSTER_SERVICE_VERSION, None, &ObjectList::default())
             .await
             .map_err(|error| failed("list the versions", &error))?;
         let rows: Vec<Vec<String>> = list

@@ -1,7 +1,7 @@
 //! Catalog content from a registry server over gRPC, with OLM's requests in OLM's order.
 
 use mainstay_cause::Cause;
-use mainstay_registry::client::{RegistryConnection, RegistryError};
+use mainstay_registry::client::{RegistryConnection, RpcError};
 use mainstay_registry::grpc::api::{Bundle, GroupVersionKind};
 use mainstay_resolver::fixture::{
     ApiData, BundleData, CatalogData, ChannelData, EntryData, PackageData, PropertyData,
@@ -29,7 +29,7 @@ pub(super) async fn read(address: &str, timeout: Duration) -> Result<CatalogData
     }
 }
 
-async fn read_catalog(address: &str, timeout: Duration) -> Result<CatalogData, RegistryError> {
+async fn read_catalog(address: &str, timeout: Duration) -> Result<CatalogData, RpcError> {
     let connection = RegistryConnection::open(&address.parse()?, timeout).await?;
     let mut bundles = connection.bundles().await?;
     let mut builder = CatalogBuilder::default();

@@ -10,8 +10,8 @@ use mainstay_api::resources::{
 };
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_client::{Cluster, ListParams, Selection};
-use mainstay_object::known::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
+use mainstay_client::{Cluster, ObjectList, Selection};
+use mainstay_object::builtin::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE};
 use mainstay_object::{Object, Resource};
 use mainstay_testdata::{ran, skipped, unpack};
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ async fn outcomes(
     let mut ends = BTreeMap::new();
     let look = async {
         loop {
-            let all = ListParams::default();
+            let all = ObjectList::default();
             let subscriptions = cluster.list(&SUBSCRIPTION, None, &all).await.expect("a list");
             let csvs = cluster.list(&CLUSTER_SERVICE_VERSION, None, &all).await.expect("a list");
             let mut open = heads.len();
@@ -317,7 +317,7 @@ async fn install(packages: &Packages) -> BTreeMap<String, Result<(), String>> {
     }
     let ends = outcomes(&cluster, &heads).await;
     // The InstallPlans show that every bundle came from an image.
-    let plans = cluster.list(&INSTALL_PLAN, None, &ListParams::default()).await.expect("plans");
+    let plans = cluster.list(&INSTALL_PLAN, None, &ObjectList::default()).await.expect("plans");
     for plan in &plans.items {
         let versions = plan.array(&["spec", "clusterServiceVersionNames"]).len();
         assert_eq!(plan.array(&["status", "bundleLookups"]).len(), versions, "{}", plan.key());

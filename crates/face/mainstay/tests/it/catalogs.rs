@@ -40,7 +40,7 @@ async fn resolves(cluster: &Cluster, name: &str, channel: &str) -> Result<String
         "spec": {"name": "teapot-operator", "channel": channel, "source": "mine", "sourceNamespace": "olm"},
     });
     for (resource, value) in [
-        (mainstay_object::known::NAMESPACE, namespace),
+        (mainstay_object::builtin::NAMESPACE, namespace),
         (mainstay_api::resources::OPERATOR_GROUP, group),
         (SUBSCRIPTION, subscription),
     ] {

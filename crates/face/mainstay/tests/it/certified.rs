@@ -7,8 +7,8 @@
 use crate::harness::{Kubectl, Up, tls_cluster, until};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_catalog::{Bundle, Catalog, LoadOptions, Package};
-use mainstay_client::{Cluster, ListParams};
-use mainstay_object::known::{CLUSTER_ROLE, DEPLOYMENT, NAMESPACE, ROLE, SERVICE_ACCOUNT};
+use mainstay_client::{Cluster, ObjectList};
+use mainstay_object::builtin::{CLUSTER_ROLE, DEPLOYMENT, NAMESPACE, ROLE, SERVICE_ACCOUNT};
 use mainstay_object::{Object, Resource};
 use mainstay_testdata::{ran, unpack};
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ async fn serve(data: &Path) -> (Arc<Catalog>, Cluster, Applier, (Up, tempfile::T
     let kubectl = Kubectl::find(&up.kubeconfig, "applying with kubectl");
     let hands = Applier { kubectl, cluster: cluster.clone() };
     for (kind, plural) in MONITORS {
-        let definition = &mainstay_object::known::CUSTOM_RESOURCE_DEFINITION;
+        let definition = &mainstay_object::builtin::CUSTOM_RESOURCE_DEFINITION;
         hands.apply(definition, monitor(kind, plural)).await;
     }
     (catalog, cluster, hands, (up, folder))
@@ -247,7 +247,7 @@ async fn long_upgrade_paths_reach_the_head_from_an_old_version() {
         // Each upgrade left its InstallPlan, or it was collected: the remaining ones name the path's
         // end.
         let plans = cluster
-            .list(&mainstay_api::resources::INSTALL_PLAN, Some(&namespace), &ListParams::default())
+            .list(&mainstay_api::resources::INSTALL_PLAN, Some(&namespace), &ObjectList::default())
             .await
             .expect("plans");
         let mut walked: Vec<(i64, String)> = plans
@@ -316,7 +316,7 @@ async fn assert_objects_match_csv(cluster: &Cluster, namespace: &str, csv: &Obje
     let owner = format!("olm.owner={}", csv.name());
     for (part, kind) in [("permissions", &ROLE), ("clusterPermissions", &CLUSTER_ROLE)] {
         let scope = kind.is_namespaced().then_some(namespace);
-        let params = ListParams::labels(format!("{owner},olm.owner.namespace={namespace}"));
+        let params = ObjectList::labels(format!("{owner},olm.owner.namespace={namespace}"));
         let live = cluster.list(kind, scope, &params).await.expect("roles");
         let live: Vec<Value> = live
             .items

@@ -1,7 +1,7 @@
 //! The Deployments that represent the controllers of `mainstay up`.
 
 use crate::harness::{Kubectl, Up, tls_cluster, until};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn controller_pods_are_ready_and_serve_metrics_on_olms_ports() {
@@ -15,7 +15,7 @@ async fn controller_pods_are_ready_and_serve_metrics_on_olms_ports() {
             let is_one = pod.label("app") == Some(app) && pod.condition("Ready") == Some("True");
             is_one.then(|| pod.name().to_owned())
         };
-        pods.push(until(&cluster, &known::POD, Some("olm"), ready).await);
+        pods.push(until(&cluster, &builtin::POD, Some("olm"), ready).await);
     }
     if let Some(kubectl) = Kubectl::find(&up.kubeconfig, "metrics of the controllers' pods") {
         for (pod, series) in pods.iter().zip(["csv_count 0", "subscription_count 0"]) {
@@ -35,6 +35,6 @@ async fn controller_pods_are_ready_and_serve_metrics_on_olms_ports() {
     // On a bare cluster the Deployments are gone.
     let up = Up::start(folder.path(), &["--data-dir", &data, "--bare"]);
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let found = cluster.find(&known::DEPLOYMENT, Some("olm"), "olm-operator").await;
+    let found = cluster.find(&builtin::DEPLOYMENT, Some("olm"), "olm-operator").await;
     assert_eq!(found.expect("an answer"), None);
 }

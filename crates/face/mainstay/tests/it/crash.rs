@@ -1,8 +1,10 @@
 //! Crash safety: after a kill at any moment under writes, no acknowledged write is lost.
 
 use crate::harness::{Up, tls_cluster};
-use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch, Selection, Watch, WatchEvent};
-use mainstay_object::known::CONFIG_MAP;
+use mainstay_client::{
+    Cluster, DeleteOptions, ObjectList, ObjectWatch, Patch, Selection, WatchEvent,
+};
+use mainstay_object::builtin::CONFIG_MAP;
 use mainstay_object::{Object, fnv};
 use mainstay_testdata::ran;
 use serde_json::json;
@@ -132,7 +134,7 @@ async fn write(
 async fn check(folder: &Path, data: &str, log: &Arc<Mutex<AcknowledgedWrites>>) {
     let up = Up::start(folder, &["--data-dir", data]);
     let cluster = tls_cluster(&up.kubeconfig).await;
-    let params = ListParams::labels("crash=test");
+    let params = ObjectList::labels("crash=test");
     let list = cluster.list(&CONFIG_MAP, Some("default"), &params).await.expect("a list");
     let found: Objects = list.items.iter().map(entry).collect();
     let mut log = log.lock().await;
@@ -198,7 +200,7 @@ async fn check(folder: &Path, data: &str, log: &Arc<Mutex<AcknowledgedWrites>>) 
 }
 
 /// Applies events to a state until the object `end` appears; `None` if the history is gone.
-async fn replay(mut watch: Watch, mut state: Objects, end: &str) -> Option<Objects> {
+async fn replay(mut watch: ObjectWatch, mut state: Objects, end: &str) -> Option<Objects> {
     loop {
         let event = match watch.next().await.expect("the watch goes on") {
             Ok(event) => event,

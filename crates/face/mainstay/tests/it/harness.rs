@@ -210,7 +210,7 @@ pub(crate) async fn until<T>(
     let look = async {
         loop {
             let list = cluster
-                .list(resource, namespace, &mainstay_client::ListParams::default())
+                .list(resource, namespace, &mainstay_client::ObjectList::default())
                 .await
                 .expect("a list");
             for object in &list.items {

@@ -2,7 +2,7 @@
 //! look-up and a test, one with a CustomResourceDefinition.
 
 use crate::harness::{Up, tls_cluster, until};
-use mainstay_object::known::{
+use mainstay_object::builtin::{
     CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, JOB, NETWORK_POLICY, SECRET,
 };
 use mainstay_object::{Object, Resource};
@@ -104,7 +104,7 @@ async fn two_charts_install_upgrade_and_uninstall() {
 
 /// The objects of a kind in a namespace, without those of every namespace.
 async fn names(cluster: &mainstay_client::Cluster, resource: &Resource) -> Vec<String> {
-    let everything = mainstay_client::ListParams::default();
+    let everything = mainstay_client::ObjectList::default();
     let list = cluster.list(resource, Some("team"), &everything).await.expect("a list");
     let names = list.items.iter().map(|object| object.name().to_owned());
     names.filter(|name| !["kube-root-ca.crt", "default"].contains(&name.as_str())).collect()

@@ -11,9 +11,9 @@ use kube::runtime::events::{Event, EventType, Recorder};
 use kube::runtime::finalizer::{self, Event as Ending};
 use kube::runtime::watcher;
 use kube::{Client, Resource as _, ResourceExt};
-use mainstay_client::{Cluster, ListParams};
+use mainstay_client::{Cluster, ObjectList};
 use mainstay_object::Resource;
-use mainstay_object::known::{CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT};
+use mainstay_object::builtin::{CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, EVENT};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -194,7 +194,7 @@ async fn lamp_lifecycle(client: Client) {
         (map.name() == "desk" && map.str(&["data", "watts"]) == Some("60")).then_some(())
     })
     .await;
-    let events = cluster.list(&EVENT, Some("default"), &ListParams::default()).await;
+    let events = cluster.list(&EVENT, Some("default"), &ObjectList::default()).await;
     let events = events.expect("a list").items;
     let wait_for_watts: Vec<_> =
         events.iter().filter(|event| event.str(&["reason"]) == Some("Lit")).collect();

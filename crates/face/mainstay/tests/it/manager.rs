@@ -3,8 +3,8 @@
 //! events; and its webhooks, on the host.
 
 use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
-use mainstay_client::{Cluster, DeleteOptions, ListParams, Patch};
-use mainstay_object::known::{CONFIG_MAP, DEPLOYMENT, EVENT, LEASE};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList, Patch};
+use mainstay_object::builtin::{CONFIG_MAP, DEPLOYMENT, EVENT, LEASE};
 use mainstay_object::{Object, Resource};
 use mainstay_testdata::{ran, skipped};
 use serde_json::{Value, json};
@@ -346,7 +346,7 @@ async fn site_lifecycle(cluster: &Cluster) {
     let web = cluster.get(&DEPLOYMENT, Some(NAMESPACE), "one").await.expect("the Deployment");
     assert_eq!(web.annotation("theirs"), Some("kept"));
 
-    let events = cluster.list(&EVENT, Some(NAMESPACE), &ListParams::default()).await;
+    let events = cluster.list(&EVENT, Some(NAMESPACE), &ObjectList::default()).await;
     let events = events.expect("a list").items;
     assert!(
         events.iter().any(|event| event.str(&["reason"]) == Some("Written")

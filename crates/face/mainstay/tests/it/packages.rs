@@ -1,7 +1,7 @@
 //! PackageManifests of a running cluster, for users and programs.
 
 use crate::harness::{Kubectl, Up, tls_cluster, until};
-use mainstay_client::{ListParams, Selection, WatchEvent};
+use mainstay_client::{ObjectList, Selection, WatchEvent};
 use mainstay_object::{Object, Resource};
 use std::path::Path;
 
@@ -35,7 +35,7 @@ async fn package_manifests_follow_their_catalog_and_stay_when_it_breaks() {
     let found = until(&cluster, &PACKAGES, Some("default"), kettle).await;
     assert_eq!(found.label("catalog"), Some("mine"));
     let listed =
-        cluster.list(&PACKAGES, Some("default"), &ListParams::default()).await.expect("a list");
+        cluster.list(&PACKAGES, Some("default"), &ObjectList::default()).await.expect("a list");
     let names: Vec<&str> = listed.items.iter().map(Object::name).collect();
     assert_eq!(names, ["kettle-operator", "teapot-operator"]);
     let selection = Selection { namespace: Some("default".to_owned()), ..Selection::all(PACKAGES) };

@@ -2,7 +2,7 @@
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
 use mainstay_api::resources::CATALOG_SOURCE;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json as value};
 use std::process::Output;
 
@@ -64,7 +64,7 @@ fn anvils() -> [(mainstay_object::Resource, Value); 2] {
         "metadata": {"name": "anvils", "namespace": "olm"},
         "spec": {"sourceType": "internal", "configMap": "anvils"},
     });
-    [(known::CONFIG_MAP, map), (CATALOG_SOURCE, source)]
+    [(builtin::CONFIG_MAP, map), (CATALOG_SOURCE, source)]
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use crate::harness::{Up, http_get, mainstay, tls_cluster, until};
 use crate::run_packages::{direct_client, token, token_of};
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_GROUP};
 use mainstay_client::Cluster;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -143,11 +143,11 @@ async fn run_works_as_the_service_account_of_the_printed_manifests() {
     for manifest in manifests {
         let object = Object::from_value(manifest).expect("an object");
         let resource = match object.kind() {
-            "Namespace" => known::NAMESPACE,
-            "ServiceAccount" => known::SERVICE_ACCOUNT,
-            "ClusterRole" => known::CLUSTER_ROLE,
-            "ClusterRoleBinding" => known::CLUSTER_ROLE_BINDING,
-            _ => known::CUSTOM_RESOURCE_DEFINITION,
+            "Namespace" => builtin::NAMESPACE,
+            "ServiceAccount" => builtin::SERVICE_ACCOUNT,
+            "ClusterRole" => builtin::CLUSTER_ROLE,
+            "ClusterRoleBinding" => builtin::CLUSTER_ROLE_BINDING,
+            _ => builtin::CUSTOM_RESOURCE_DEFINITION,
         };
         cluster.apply(&resource, &object, "kubectl").await.expect("it is applied");
     }
@@ -201,7 +201,7 @@ async fn run_refuses_to_work_beside_olm() {
         },
     });
     let rival = Object::from_value(rival).expect("an object");
-    cluster.create(&known::DEPLOYMENT, &rival).await.expect("it is made");
+    cluster.create(&builtin::DEPLOYMENT, &rival).await.expect("it is made");
     let error = refusal(&up.kubeconfig, &folder.path().join("data"));
     for words in [
         "Operator Lifecycle Manager works on this cluster, and only one may",
@@ -309,7 +309,7 @@ async fn metrics_over_tls_are_for_permitted_users() {
         "subjects": [{"kind": "ServiceAccount", "name": "scraper", "namespace": "default"}],
     });
     let role = Object::from_value(role).expect("an object");
-    cluster.create(&known::CLUSTER_ROLE_BINDING, &role).await.expect("it is made");
+    cluster.create(&builtin::CLUSTER_ROLE_BINDING, &role).await.expect("it is made");
     let token = token(&cluster, "scraper").await;
     let ask = |path: &'static str, token: Option<&str>| {
         let asked = direct_client(address, token).client().clone();

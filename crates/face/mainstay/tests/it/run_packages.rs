@@ -3,8 +3,8 @@
 use crate::harness::{Up, own_address, tls_cluster, until, until_gone};
 use crate::packages::catalog;
 use crate::run::Run;
-use mainstay_client::{Cluster, ListParams};
-use mainstay_object::known::{API_SERVICE, SERVICE, SERVICE_ACCOUNT};
+use mainstay_client::{Cluster, ObjectList};
+use mainstay_object::builtin::{API_SERVICE, SERVICE, SERVICE_ACCOUNT};
 use mainstay_object::{Object, Resource};
 use mainstay_testdata::skipped;
 use serde_json::json;
@@ -88,7 +88,7 @@ async fn leader_serves_package_manifests_to_permitted_users() {
     let token = token(&cluster, "jane").await;
     create(
         &cluster,
-        &mainstay_object::known::ROLE_BINDING,
+        &mainstay_object::builtin::ROLE_BINDING,
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": {"name": "jane", "namespace": "default"},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
@@ -97,7 +97,7 @@ async fn leader_serves_package_manifests_to_permitted_users() {
     .await;
     let jane = direct_client(&address, Some(&token));
     let list = |cluster: Cluster, namespace: &'static str| async move {
-        cluster.list(&PACKAGES, Some(namespace), &ListParams::default()).await
+        cluster.list(&PACKAGES, Some(namespace), &ObjectList::default()).await
     };
     assert_eq!(list(jane.clone(), "default").await.expect("a list").items.len(), 1);
     let error = list(jane, "olm").await.expect_err("not there");

@@ -1,7 +1,7 @@
 //! Shared machines: hostile files of other users, and full disks.
 
 use crate::harness::{Up, mainstay, tls_client, tls_cluster};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_testdata::skipped;
 use serde_json::json;
 use std::fs;
@@ -242,17 +242,17 @@ async fn removed_data_folder_refuses_writes_and_fails_readyz() {
         });
         Object::from_value(map).expect("an object")
     };
-    cluster.create(&known::CONFIG_MAP, &map("before")).await.expect("created");
+    cluster.create(&builtin::CONFIG_MAP, &map("before")).await.expect("created");
     assert_eq!(ask("/readyz").await.as_deref(), Ok("ok"));
     fs::remove_dir_all(&data).expect("removed");
-    let refused = cluster.create(&known::CONFIG_MAP, &map("after")).await.expect_err("refused");
+    let refused = cluster.create(&builtin::CONFIG_MAP, &map("after")).await.expect_err("refused");
     let status = refused.status().expect("a status");
     assert_eq!(status.code, 500, "{status:?}");
     assert!(status.message.contains("was removed"), "{}", status.message);
     let red = ask("/readyz").await.expect_err("it is not ready");
     assert!(red.contains("[-]etcd-readiness failed"), "{red}");
     // Existing objects can still be read.
-    cluster.get(&known::CONFIG_MAP, Some("default"), "before").await.expect("read");
+    cluster.get(&builtin::CONFIG_MAP, Some("default"), "before").await.expect("read");
     assert_eq!(ask("/livez").await.as_deref(), Ok("ok"));
 }
 

@@ -114,7 +114,7 @@ fn up_stops_with_open_watches() {
     let up = Up::start(folder.path(), &["--in-memory"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let cluster = runtime.block_on(crate::harness::tls_cluster(&up.kubeconfig));
-    let selection = mainstay_client::Selection::all(mainstay_object::known::POD);
+    let selection = mainstay_client::Selection::all(mainstay_object::builtin::POD);
     let mut watch = runtime.block_on(cluster.watch(&selection, "")).expect("a watch");
     let (well, said) = up.stop("TERM");
     assert!(well && said.ends_with("stopped\n"), "{said}");

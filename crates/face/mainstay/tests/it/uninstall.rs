@@ -2,8 +2,8 @@
 
 use crate::harness::{Up, mainstay, tls_cluster, until};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR, SUBSCRIPTION};
-use mainstay_client::{Cluster, ListParams, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{Cluster, ObjectList, Patch};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -43,7 +43,7 @@ async fn install(cluster: &Cluster) {
 }
 
 async fn list(cluster: &Cluster, kind: &Resource) -> Vec<Object> {
-    cluster.list(kind, None, &ListParams::default()).await.expect("a list").items
+    cluster.list(kind, None, &ObjectList::default()).await.expect("a list").items
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,6 +101,6 @@ async fn uninstall_removes_the_operator_and_operands_only_on_request() {
     assert!(list(&cluster, &OPERATOR).await.is_empty());
     assert!(list(&cluster, &SUBSCRIPTION).await.is_empty());
     assert!(list(&cluster, &CLUSTER_SERVICE_VERSION).await.is_empty());
-    let remaining = list(&cluster, &known::CUSTOM_RESOURCE_DEFINITION).await;
+    let remaining = list(&cluster, &builtin::CUSTOM_RESOURCE_DEFINITION).await;
     assert!(remaining.iter().all(|crd| !crd.name().ends_with(".brew.example.com")));
 }

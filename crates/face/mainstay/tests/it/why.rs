@@ -7,7 +7,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::{Cluster, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -52,7 +52,7 @@ async fn upgrade_with_a_failing_pod_names_the_pod_its_reason_and_a_remedy() {
     let csv = &CLUSTER_SERVICE_VERSION;
     until(&cluster, csv, Some("operators"), phase("Succeeded")).await;
     let old = cluster
-        .list(&known::POD, Some("operators"), &mainstay_client::ListParams::default())
+        .list(&builtin::POD, Some("operators"), &mainstay_client::ObjectList::default())
         .await
         .expect("a list");
     let old = old.items[0].name().to_owned();
@@ -81,7 +81,7 @@ async fn upgrade_with_a_failing_pod_names_the_pod_its_reason_and_a_remedy() {
             let waits = if reason == "ImagePull" { unpulled } else { unscheduled };
             (waits && pod.name() != old && !pod.is_terminating()).then(|| pod.name().to_owned())
         };
-        let new = until(&cluster, &known::POD, Some("operators"), is_new).await;
+        let new = until(&cluster, &builtin::POD, Some("operators"), is_new).await;
         let installing = |csv: &Object| {
             let phase = csv.str(&["status", "phase"]);
             (phase == Some("Installing") || phase == Some("Failed")).then_some(())
@@ -147,7 +147,7 @@ async fn catalog_source_with_an_unserved_address_reports_refused_connections() {
         "spec": {"sourceType": "grpc", "address": address},
     });
     create(&cluster, &CATALOG_SOURCE, source).await;
-    until(&cluster, &known::EVENT, Some("olm"), |event| {
+    until(&cluster, &builtin::EVENT, Some("olm"), |event| {
         (event.str(&["involvedObject", "name"]) == Some("gone")).then_some(())
     })
     .await;
@@ -165,14 +165,14 @@ async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathB
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "viewer", "namespace": namespace},
     });
-    create(cluster, &known::SERVICE_ACCOUNT, account).await;
+    create(cluster, &builtin::SERVICE_ACCOUNT, account).await;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
         "metadata": {"name": "viewer", "namespace": namespace},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": namespace}],
     });
-    create(cluster, &known::ROLE_BINDING, binding).await;
+    create(cluster, &builtin::ROLE_BINDING, binding).await;
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": {
@@ -180,8 +180,8 @@ async fn viewer(cluster: &Cluster, up: &Up, namespace: &str) -> std::path::PathB
             "annotations": {"kubernetes.io/service-account.name": "viewer"},
         },
     });
-    create(cluster, &known::SECRET, secret).await;
-    let token = until(cluster, &known::SECRET, Some(namespace), |secret| {
+    create(cluster, &builtin::SECRET, secret).await;
+    let token = until(cluster, &builtin::SECRET, Some(namespace), |secret| {
         let token = secret.str(&["data", "token"])?;
         base64::engine::general_purpose::STANDARD.decode(token).ok()
     })
@@ -242,7 +242,7 @@ async fn viewer_of_one_namespace_gets_its_causes_and_notes_about_hidden_kinds() 
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "ServiceAccount", "name": "viewer", "namespace": "kitchen"}],
     });
-    create(&cluster, &known::ROLE_BINDING, grant).await;
+    create(&cluster, &builtin::ROLE_BINDING, grant).await;
     let (code, text) = exit_code_and_output(&kubeconfig, &["resolve", "-n", "kitchen"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("teapot-operator.v1.2.0") && !text.contains("not known"), "{text}");

@@ -22,7 +22,7 @@ use cache::CacheError;
 pub(super) use error::ServeError;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::CatalogHttpApi;
-use mainstay_registry::reload::{CatalogValidator, FolderSource, Refusal, ReloadOutcome, follow};
+use mainstay_registry::reload::{CatalogValidator, Refusal, ReloadOutcome, WatchedFolder, follow};
 use mainstay_registry::server::{self, AccessListener, Limits};
 use mainstay_registry::{ServedCatalogs, grpc};
 use std::error::Error;
@@ -251,14 +251,14 @@ async fn listen(io: &mut CommandIo<'_>, settings: &Settings) -> Result<(), Serve
         Err(error) => (Err(ServeError::Listen(error)), None),
     };
 
-    let reload_source = FolderSource {
+    let reload_source = WatchedFolder {
         folder: settings.folder.clone(),
         options: LoadOptions::default(),
         clock: io.clock,
         judge: Arc::new(check_servable),
     };
     // Only the first catalog must match the cache folder.
-    let check_and_serve = FolderSource { judge: settings.judge(), ..reload_source.clone() };
+    let check_and_serve = WatchedFolder { judge: settings.judge(), ..reload_source.clone() };
     let report_watch_failure =
         |why: &str| drop(sender.try_send(ServeEvent::WatchFailed(why.to_owned())));
     let load = || async {

@@ -7,7 +7,7 @@ use mainstay_object::{Gvk, Object};
 use mainstay_policy::matching::MatchCriteria;
 use mainstay_policy::type_checking::param_kind;
 use mainstay_policy::validator::{CompiledPolicy, FailurePolicy};
-use mainstay_store::{List, Store};
+use mainstay_store::{ListSnapshot, Store};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::fmt;
@@ -159,7 +159,11 @@ impl Policies {
     }
 }
 
-fn build_hooks(policies: &List, bindings: &List, previous: &[PolicyHook]) -> Vec<PolicyHook> {
+fn build_hooks(
+    policies: &ListSnapshot,
+    bindings: &ListSnapshot,
+    previous: &[PolicyHook],
+) -> Vec<PolicyHook> {
     let mut bindings: Vec<PolicyBinding> =
         bindings.iter().map(|stored| PolicyBinding::read(&stored.object())).collect();
     bindings.sort_by(|a, b| (&a.policy, &a.name).cmp(&(&b.policy, &b.name)));

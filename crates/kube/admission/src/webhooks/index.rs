@@ -8,7 +8,7 @@ use mainstay_outbound::{ClientConfig, ClientConfigError};
 use mainstay_policy::ExpressionScope;
 use mainstay_policy::matching::MatchCriteria;
 use mainstay_policy::validator::{FailurePolicy, MatchConditions};
-use mainstay_store::{List, Store};
+use mainstay_store::{ListSnapshot, Store};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::fmt;
@@ -140,7 +140,7 @@ impl Webhooks {
     }
 }
 
-fn read_webhooks(configurations: &List) -> Vec<Arc<Webhook>> {
+fn read_webhooks(configurations: &ListSnapshot) -> Vec<Arc<Webhook>> {
     let mut objects: Vec<Object> = configurations.iter().map(|stored| stored.object()).collect();
     objects.sort_by(|a, b| a.name().cmp(b.name()));
     let read = |object: &Object| -> Vec<Arc<Webhook>> {

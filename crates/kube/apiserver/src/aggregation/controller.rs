@@ -7,7 +7,7 @@ use super::remote::{SLICES, STORAGE};
 use crate::handlers::crds;
 use crate::server::ApiServer;
 use mainstay_object::Status;
-use mainstay_store::{Watch, WatchError};
+use mainstay_store::{WatchCursor, WatchError};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
@@ -36,10 +36,10 @@ pub(crate) fn start(server: &Arc<ApiServer>) -> Result<(), Status> {
 }
 
 struct Watches {
-    api_services: Watch,
-    services: Watch,
-    slices: Watch,
-    crds: Watch,
+    api_services: WatchCursor,
+    services: WatchCursor,
+    slices: WatchCursor,
+    crds: WatchCursor,
     backend_added: Arc<Notify>,
 }
 

@@ -12,7 +12,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use mainstay_auth::Identity;
 use mainstay_object::{Object, Status};
-use mainstay_store::{Watch, WatchError};
+use mainstay_store::{WatchCursor, WatchError};
 use mainstay_validation::flow_defaults;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
@@ -49,7 +49,7 @@ pub(crate) async fn start(server: &Arc<ApiServer>) -> Result<(), Status> {
 }
 
 /// Follows changes until the store or the server ends.
-async fn follow(server: Weak<ApiServer>, mut schemas: Watch, mut levels: Watch) {
+async fn follow(server: Weak<ApiServer>, mut schemas: WatchCursor, mut levels: WatchCursor) {
     let mut needs_repair = false;
     loop {
         let batch = tokio::select! {

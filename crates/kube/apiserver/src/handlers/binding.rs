@@ -9,7 +9,7 @@ use super::{decode, meta, response};
 use mainstay_admission::{self as admission, Operation};
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Gvk, Object, Reason, Status};
-use mainstay_store::{Change, CommitError, Expect, Key};
+use mainstay_store::{Change, CommitError, Key, Precondition};
 use serde_json::{Value, json};
 
 /// `pods/binding` and `bindings`: assigns a pod to a node.
@@ -54,7 +54,7 @@ pub(super) async fn bind(request: &Request<'_>, pod: &str) -> Result<ApiResponse
         if options.dry_run {
             return Ok(response::created());
         }
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let change = Change::Put { key: key.clone(), object: &object, expect, guard: None };
         match request.server.store.commit(change).await {
             Ok(_) => return Ok(response::created()),

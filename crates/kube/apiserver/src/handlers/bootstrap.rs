@@ -19,8 +19,8 @@ use mainstay_formats::destination;
 use mainstay_kinds::Context;
 use mainstay_kinds::KindRow;
 use mainstay_kinds::allocator::Reservations;
-use mainstay_object::{Object, Status, known};
-use mainstay_store::{Change, CommitError, EventKind, Expect, Key};
+use mainstay_object::{Object, Status, builtin};
+use mainstay_store::{Change, CommitError, EventKind, Key, Precondition};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,7 +37,9 @@ pub(crate) async fn ensure_namespaces(server: &Arc<ApiServer>) -> Result<(), Sta
     for name in SYSTEM_NAMESPACES {
         let row = row(server, "", "namespaces");
         let created = match row {
-            Ok(row) => ensure(server, &row, Object::new(&known::NAMESPACE.gvk(), name), &[]).await,
+            Ok(row) => {
+                ensure(server, &row, Object::new(&builtin::NAMESPACE.gvk(), name), &[]).await
+            }
             Err(status) => Err(status),
         };
         created.map_err(|status| StartError::CreateNamespace { name: name.to_owned(), status })?;
@@ -71,7 +73,8 @@ pub(crate) async fn create_missing(
     let commits = objects.into_iter().map(|(storage, mut object)| async move {
         meta::stamp(server, &mut object);
         let key = Key::new(storage, object.namespace(), object.name());
-        let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+        let change =
+            Change::Put { key, object: &object, expect: Precondition::Absent, guard: None };
         match server.store.commit(change).await {
             Ok(_) | Err(CommitError::AlreadyExists { .. }) => Ok(()),
             Err(error) => Err(Status::internal(error)),
@@ -226,9 +229,12 @@ async fn ensure_row(
     loop {
         let stored = server.store.get(&key);
         let change = match &stored {
-            None => Some((new_object(server, row, &reservations, wanted.clone())?, Expect::Absent)),
+            None => Some((
+                new_object(server, row, &reservations, wanted.clone())?,
+                Precondition::Absent,
+            )),
             Some(stored) => {
-                let expect = Expect::Revision(stored.revision);
+                let expect = Precondition::Revision(stored.revision);
                 let mut old = forms::stored_form(row, stored);
                 match desired_change(&old, wanted) {
                     DesiredChange::Unchanged => return Ok(()),
@@ -248,7 +254,7 @@ async fn ensure_row(
                 server.store.commit(change).await.map(|_| true)
             }
             (None, Some(stored)) => {
-                let expect = Expect::Revision(stored.revision);
+                let expect = Precondition::Revision(stored.revision);
                 let change = Change::Delete { key: key.clone(), expect };
                 server.store.commit(change).await.map(|_| false)
             }

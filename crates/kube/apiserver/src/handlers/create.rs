@@ -15,7 +15,7 @@ use mainstay_http::response::ApiResponse;
 use mainstay_kinds::KindRow;
 use mainstay_kinds::WriteTarget;
 use mainstay_object::{Object, Status};
-use mainstay_store::{CommitError, Expect};
+use mainstay_store::{CommitError, Precondition};
 
 /// Handles a POST to a collection.
 pub(super) async fn answer(request: &Request<'_>) -> Result<ApiResponse, Status> {
@@ -95,7 +95,9 @@ pub(super) async fn store(
             }
             object.remove(&["metadata", "resourceVersion"]);
         }
-        match write::put_converted(request, key, object, Expect::Absent, options.dry_run).await? {
+        match write::put_converted(request, key, object, Precondition::Absent, options.dry_run)
+            .await?
+        {
             Ok(written) => {
                 let mut response = write_response(request, StatusCode::CREATED, &written)?;
                 response.warnings = warnings;

@@ -18,7 +18,7 @@ use mainstay_http::path::ResourcePath;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::selector::LabelSelector;
 use mainstay_object::{Gvk, Object, Reason, Status};
-use mainstay_store::{Change, CommitError, Expect, List, Stored};
+use mainstay_store::{Change, CommitError, ListSnapshot, Precondition, Stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ async fn set_disruption_condition(
             "lastTransitionTime": since.unwrap_or_else(|| now.clone().into()),
         }));
         pod.set(&["status", "conditions"], conditions.into());
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let change = Change::Put { key: key.clone(), object: &pod, expect, guard: None };
         match server.store.commit(change).await {
             Ok(committed) => {
@@ -143,7 +143,7 @@ async fn consume_budget(request: &Request<'_>, pod: &Object, dry_run: bool) -> R
             return Ok(());
         }
         record_disruption(&mut budget, pod.name(), &server.clock.now_rfc3339());
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let key = stored.key.clone();
         let change = Change::Put { key, object: &budget, expect, guard: None };
         match server.store.commit(change).await {
@@ -174,7 +174,7 @@ pub(crate) fn is_large(server: &ApiServer, path: &ResourcePath) -> bool {
 
 /// The only budget that selects a pod, if there is one.
 async fn budget_of<'a>(
-    budgets: &'a List,
+    budgets: &'a ListSnapshot,
     pod: &Object,
 ) -> Result<Option<(&'a Arc<Stored>, Object, LabelSelector)>, Status> {
     let mut found = None;

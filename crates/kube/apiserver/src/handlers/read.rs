@@ -11,7 +11,7 @@ use mainstay_conversion::webhook as conversion;
 use mainstay_http::query::parse_uint;
 use mainstay_http::response::ApiResponse;
 use mainstay_object::{FieldError, FieldPath, Reason, Status};
-use mainstay_store::{Expired, List, Stored};
+use mainstay_store::{Expired, ListSnapshot, Stored};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn continued_list(
     request: &Request<'_>,
     filter: &Filter,
     token: &ContinueToken,
-) -> Result<List, Expired> {
+) -> Result<ListSnapshot, Expired> {
     let store = &request.server.store;
     let namespace = filter.namespace.as_deref();
     match u64::try_from(token.rv) {
@@ -141,7 +141,7 @@ fn first_list(
     request: &Request<'_>,
     options: &ListOptions<'_>,
     is_single: bool,
-) -> Result<List, Status> {
+) -> Result<ListSnapshot, Status> {
     let store = &request.server.store;
     let (storage, namespace) = (&request.row.storage, options.filter.namespace.as_deref());
     if options.revision.is_empty() {
@@ -185,7 +185,7 @@ struct Page {
 
 impl Page {
     async fn select(
-        list: &List,
+        list: &ListSnapshot,
         after: Option<(&str, &str)>,
         filter: &Filter,
         limit: usize,

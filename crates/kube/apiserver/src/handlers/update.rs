@@ -21,7 +21,7 @@ use mainstay_kinds::KindRow;
 use mainstay_kinds::WriteTarget;
 use mainstay_object::{FieldError, FieldPath, Object, Reason, Status};
 use mainstay_patch::managed;
-use mainstay_store::{Change, CommitError, Expect, Stored};
+use mainstay_store::{Change, CommitError, Precondition, Stored};
 use std::sync::Arc;
 
 /// Handles a PUT.
@@ -166,7 +166,7 @@ pub(super) async fn apply(
         } else if is_unchanged(row, &mut object, &old, &stored) {
             Ok(WriteOutcome::Stored(stored))
         } else {
-            let expect = Expect::Revision(stored.revision);
+            let expect = Precondition::Revision(stored.revision);
             write::put_converted(request, request.key(), object, expect, options.dry_run).await?
         };
         match outcome {
@@ -313,7 +313,7 @@ async fn delete_finished(
     if dry_run {
         return Ok(WriteOutcome::DryRun(object.clone()));
     }
-    let expect = Expect::Revision(stored.revision);
+    let expect = Precondition::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
     let deleted = request.server.store.commit(change).await?;
     removal::after_delete(request.server, &request.row, &deleted);

@@ -25,7 +25,7 @@ use mainstay_http::response::{ApiResponse, Encoding};
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Status};
 use mainstay_printing::{self as printing, TableOptions};
-use mainstay_store::{Event, EventKind, Stored, Watch, WatchError, watch_frame};
+use mainstay_store::{Event, EventKind, Stored, WatchCursor, WatchError, watch_frame};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -174,7 +174,7 @@ enum WatchItem {
 struct WatchStream {
     server: Arc<ApiServer>,
     sent: Arc<WatchCounts>,
-    watch: Watch,
+    watch: WatchCursor,
     filter: Filter,
     encoder: ObjectEncoder,
     pending: VecDeque<WatchItem>,

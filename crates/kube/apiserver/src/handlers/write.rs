@@ -12,7 +12,7 @@ use mainstay_kinds::{KindRow, KindSource};
 use mainstay_kinds::{MetadataChecks, WriteTarget};
 use mainstay_object::{FieldError, FieldErrorKind, Object, PrintedKind, Status};
 use mainstay_schema::crd;
-use mainstay_store::{Change, CommitError, Expect, Guard, Key, Stored};
+use mainstay_store::{Change, CommitError, Key, NamespaceGuard, Precondition, Stored};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -199,7 +199,7 @@ pub(super) async fn put(
     request: &Request<'_>,
     key: Key,
     object: Object,
-    expect: Expect,
+    expect: Precondition,
     dry_run: bool,
 ) -> Result<WriteOutcome, CommitError> {
     let row = &request.row;
@@ -211,8 +211,8 @@ pub(super) async fn put(
         server.store.check_size(&key, &object)?;
         return Ok(WriteOutcome::DryRun(object));
     }
-    let guard = (expect == Expect::Absent && !key.namespace.is_empty())
-        .then(|| Guard::namespace(key.namespace.clone()));
+    let guard = (expect == Precondition::Absent && !key.namespace.is_empty())
+        .then(|| NamespaceGuard::namespace(key.namespace.clone()));
     let change = Change::Put { key, object: &object, expect, guard };
     let commit = request.reservations.begin_commit();
     let outcome = server.store.commit(change).await;
@@ -236,7 +236,7 @@ pub(super) async fn put_converted(
     request: &Request<'_>,
     key: Key,
     object: Object,
-    expect: Expect,
+    expect: Precondition,
     dry_run: bool,
 ) -> Result<Result<WriteOutcome, CommitError>, Status> {
     let (server, row) = (request.server, &request.row);
@@ -257,7 +257,7 @@ pub(super) fn check_namespace_exists(request: &Request<'_>, key: &Key) -> Result
     if key.namespace.is_empty() {
         return Ok(());
     }
-    let guard = Guard::namespace(key.namespace.clone());
+    let guard = NamespaceGuard::namespace(key.namespace.clone());
     match request.server.store.get(&guard.alive) {
         Some(found) if !found.terminating => Ok(()),
         terminating => Err(CommitError::GuardFailed { guard, terminating }),
@@ -265,16 +265,22 @@ pub(super) fn check_namespace_exists(request: &Request<'_>, key: &Key) -> Result
 }
 
 /// The error that the store would return, without a write.
-fn check_dry_run(request: &Request<'_>, key: &Key, expect: Expect) -> Result<(), CommitError> {
+fn check_dry_run(
+    request: &Request<'_>,
+    key: &Key,
+    expect: Precondition,
+) -> Result<(), CommitError> {
     let store = &request.server.store;
     let current = store.get(key);
     match (expect, current) {
-        (Expect::Absent, Some(current)) => Err(CommitError::AlreadyExists { current }),
-        (Expect::Absent, None) => check_namespace_exists(request, key),
-        (Expect::Revision(expected), Some(current)) if current.revision != expected => {
+        (Precondition::Absent, Some(current)) => Err(CommitError::AlreadyExists { current }),
+        (Precondition::Absent, None) => check_namespace_exists(request, key),
+        (Precondition::Revision(expected), Some(current)) if current.revision != expected => {
             Err(CommitError::Stale { current, expected })
         }
-        (Expect::Revision(_) | Expect::Any, None) => Err(CommitError::Missing(key.clone())),
+        (Precondition::Revision(_) | Precondition::Any, None) => {
+            Err(CommitError::Missing(key.clone()))
+        }
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A connection whose client does not read is closed after a timeout ([`TimeoutStream`]). Until
 //! then it holds only its buffers; nothing further is produced. Unread single streams of HTTP/2 end
-//! after the same timeout ([`mainstay_port::Streams`]).
+//! after the same timeout ([`mainstay_port::StreamExecutor`]).
 
 use mainstay_port::ConnectionHandle;
 use std::future::Future;

@@ -7,7 +7,7 @@ use mainstay_auth::Identity;
 use mainstay_auth::authz::{Attributes, Authorizer, Decision};
 use mainstay_clock::Clock;
 use mainstay_object::Object;
-use mainstay_store::{Change, Expect, Key, Options, Store};
+use mainstay_store::{Change, Key, Options, Precondition, Store};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -115,10 +115,10 @@ impl RbacState {
             let mut object = Object::from_value(value.clone()).unwrap();
             object.set(&["metadata", "name"], key.2.clone().into());
             let change =
-                Change::Put { key: place, object: &object, expect: Expect::Any, guard: None };
+                Change::Put { key: place, object: &object, expect: Precondition::Any, guard: None };
             store.commit(change).await
         } else if store.get(&place).is_some() {
-            store.commit(Change::Delete { key: place, expect: Expect::Any }).await
+            store.commit(Change::Delete { key: place, expect: Precondition::Any }).await
         } else {
             return;
         };

@@ -18,7 +18,7 @@ use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_http::Body;
 use mainstay_object::Object;
-use mainstay_store::{Change, Expect, Key};
+use mainstay_store::{Change, Key, Precondition};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -186,7 +186,7 @@ async fn responses_of_in_process_groups_are_compressed() {
 async fn put(api: &Api, storage: &'static str, value: Value) {
     let object = Object::from_value(value).unwrap();
     let key = Key::new(storage, "default", object.name());
-    let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+    let change = Change::Put { key, object: &object, expect: Precondition::Absent, guard: None };
     api.store.commit(change).await.unwrap();
 }
 

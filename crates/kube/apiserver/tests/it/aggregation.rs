@@ -15,7 +15,7 @@ use mainstay_auth::pki::Pki;
 use mainstay_clock::Clock;
 use mainstay_http::Body;
 use mainstay_object::Object;
-use mainstay_store::{Change, Expect, Key};
+use mainstay_store::{Change, Key, Precondition};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -258,7 +258,7 @@ async fn an_aggregated_server_receives_the_identity_of_the_client() {
     }));
     let slice = slice.unwrap();
     let key = Key::new("discovery.k8s.io/endpointslices", "default", "things-1");
-    let change = Change::Put { key, object: &slice, expect: Expect::Absent, guard: None };
+    let change = Change::Put { key, object: &slice, expect: Precondition::Absent, guard: None };
     api.store.commit(change).await.unwrap();
     let mut api_service = service("things");
     api_service["spec"]["insecureSkipTLSVerify"] = false.into();

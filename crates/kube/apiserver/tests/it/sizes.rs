@@ -3,7 +3,7 @@
 use crate::harness::{Api, MAPS, TestResponse, config_map, map};
 use http::Method;
 use mainstay_clock::Clock;
-use mainstay_store::{Change, CommitError, Expect, Key, Options, Store};
+use mainstay_store::{Change, CommitError, Key, Options, Precondition, Store};
 use serde_json::{Value, json};
 
 const LIMIT: usize = 64 << 10;
@@ -183,7 +183,7 @@ async fn in_process_writers_have_the_size_limit_too() {
     let store = Store::in_memory(options(LIMIT));
     let object = mainstay_object::Object::from_value(filled("a", LIMIT)).unwrap();
     let key = Key::new("configmaps", "default", "a");
-    let change = Change::Put { key, object: &object, expect: Expect::Absent, guard: None };
+    let change = Change::Put { key, object: &object, expect: Precondition::Absent, guard: None };
     let refused = store.commit(change).await.unwrap_err();
     assert!(matches!(refused, CommitError::TooLarge { limit: LIMIT, .. }), "{refused}");
 }

@@ -8,7 +8,7 @@ use super::rules::{PolicyRule, RuleFilter, WantedFilter, nullable};
 use super::{Attributes, Decision, GROUP};
 use crate::Identity;
 use mainstay_gocompat::quote;
-use mainstay_store::{Event, EventKind, Expired, Store, Stored, Watch};
+use mainstay_store::{Event, EventKind, Expired, Store, Stored, WatchCursor};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ type RoleKey = (Arc<str>, Arc<str>);
 pub(super) struct Index {
     /// The revision; zero before the first update.
     revision: u64,
-    watches: Vec<(Watch, Kind)>,
+    watches: Vec<(WatchCursor, Kind)>,
     slots: Vec<Slot>,
     free: Vec<usize>,
     role_slots: HashMap<RoleKey, usize>,

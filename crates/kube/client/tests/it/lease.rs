@@ -4,9 +4,9 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use kube::client::Body;
-use mainstay_client::{Cluster, Election, Error, Term, Terms};
+use mainstay_client::{Cluster, Election, Error, LeaseTerm, LeaseTimings};
 use mainstay_clock::Clock;
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-const TERMS: Terms = Terms {
+const TERMS: LeaseTimings = LeaseTimings {
     lease: Duration::from_secs(15),
     renew: Duration::from_secs(10),
     retry: Duration::from_secs(2),
@@ -97,12 +97,12 @@ fn election(server: &Arc<Server>, clock: Clock) -> Election {
 async fn nothing_is_written_after_a_term_even_before_its_cancellation() {
     let server = Arc::new(Server::default());
     let stop = CancellationToken::new();
-    let work = |term: Term| {
+    let work = |term: LeaseTerm| {
         let (server, stop) = (&server, &stop);
         async move {
-            let cluster = term.over(&server.cluster());
-            let object = Object::new(&known::NAMESPACE.gvk(), "a");
-            cluster.create(&known::NAMESPACE, &object).await.unwrap();
+            let cluster = term.fenced(&server.cluster());
+            let object = Object::new(&builtin::NAMESPACE.gvk(), "a");
+            cluster.create(&builtin::NAMESPACE, &object).await.unwrap();
             assert!(!term.is_over());
             // Renewals time out.
             *server.delay.lock() = Duration::from_hours(1);
@@ -110,13 +110,13 @@ async fn nothing_is_written_after_a_term_even_before_its_cancellation() {
             assert!(term.is_over());
             let name = Some("default");
             let refused = [
-                cluster.create(&known::NAMESPACE, &object).await.err(),
-                cluster.update(&known::NAMESPACE, &object).await.err(),
+                cluster.create(&builtin::NAMESPACE, &object).await.err(),
+                cluster.update(&builtin::NAMESPACE, &object).await.err(),
                 cluster
                     .clone()
-                    .named("b")
+                    .with_user_agent("b")
                     .ensure_deleted(
-                        &known::POD,
+                        &builtin::POD,
                         name,
                         "a",
                         &mainstay_client::DeleteOptions::default(),
@@ -128,7 +128,7 @@ async fn nothing_is_written_after_a_term_even_before_its_cancellation() {
                 assert!(matches!(error, Some(Error::Over)), "{error:?}");
             }
             // Reads are always allowed.
-            cluster.find(&known::NAMESPACE, None, "a").await.unwrap();
+            cluster.find(&builtin::NAMESPACE, None, "a").await.unwrap();
             stop.cancel();
             Ok::<_, Infallible>(())
         }
@@ -143,21 +143,21 @@ async fn a_term_ends_during_a_suspend_and_ignores_wall_clock_steps() {
     let server = Arc::new(Server::default());
     let (clock, hands) = Clock::adjustable("2026-01-02T03:04:05Z".parse().unwrap());
     let stop = CancellationToken::new();
-    let work = |term: Term| {
+    let work = |term: LeaseTerm| {
         let (server, stop) = (&server, &stop);
         async move {
-            let cluster = term.over(&server.cluster());
-            let object = Object::new(&known::NAMESPACE.gvk(), "a");
+            let cluster = term.fenced(&server.cluster());
+            let object = Object::new(&builtin::NAMESPACE.gvk(), "a");
             for hours in [5, -10] {
                 hands.step(jiff::SignedDuration::from_hours(hours));
                 assert!(!term.is_over(), "others count by their own clocks");
             }
-            cluster.create(&known::NAMESPACE, &object).await.unwrap();
+            cluster.create(&builtin::NAMESPACE, &object).await.unwrap();
             // No timer has advanced when the machine wakes up, and another candidate took over long
             // ago.
             hands.suspend(TERMS.renew);
             assert!(term.is_over());
-            let refused = cluster.create(&known::NAMESPACE, &object).await;
+            let refused = cluster.create(&builtin::NAMESPACE, &object).await;
             assert!(matches!(refused, Err(Error::Over)), "{refused:?}");
             stop.cancel();
             Ok::<_, Infallible>(())
@@ -172,7 +172,7 @@ async fn a_term_counts_from_before_the_request() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();
     let stop = CancellationToken::new();
-    let work = |term: Term| {
+    let work = |term: LeaseTerm| {
         let (server, stop) = (&server, &stop);
         async move {
             // Other candidates see each renewal this much earlier than the holder gets the
@@ -197,7 +197,7 @@ async fn refused_renewals_end_a_term_like_unanswered_ones() {
     let server = Arc::new(Server::default());
     let clock = Clock::system();
     let stop = CancellationToken::new();
-    let work = |term: Term| {
+    let work = |term: LeaseTerm| {
         let (server, stop) = (&server, &stop);
         async move {
             let held = clock.elapsed();
@@ -218,7 +218,7 @@ async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
     let server = Arc::new(Server::default());
     let stop = CancellationToken::new();
     let terms = Mutex::new(0);
-    let work = |term: Term| {
+    let work = |term: LeaseTerm| {
         let (server, stop, terms) = (&server, &stop, &terms);
         async move {
             *terms.lock() += 1;
@@ -229,8 +229,8 @@ async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
                 tokio::time::advance(TERMS.renew).await;
                 *server.delay.lock() = Duration::ZERO;
             }
-            let object = Object::new(&known::NAMESPACE.gvk(), "a");
-            let created = term.over(&server.cluster()).create(&known::NAMESPACE, &object).await;
+            let object = Object::new(&builtin::NAMESPACE.gvk(), "a");
+            let created = term.fenced(&server.cluster()).create(&builtin::NAMESPACE, &object).await;
             if !first {
                 stop.cancel();
             }
@@ -246,7 +246,7 @@ async fn work_that_fails_after_its_term_is_restarted_in_the_next_term() {
 async fn work_that_fails_within_its_term_ends_the_election() {
     let server = Arc::new(Server::default());
     let stop = CancellationToken::new();
-    let work = |_: Term| async { Err::<(), _>("no") };
+    let work = |_: LeaseTerm| async { Err::<(), _>("no") };
     let ended = election(&server, Clock::system()).lead(&stop, |_| (), work).await;
     assert_eq!(ended, Err("no"));
     // Other candidates need not wait.
@@ -263,7 +263,7 @@ async fn a_late_lease_is_requested_again_before_work_begins() {
         tokio::time::sleep(Duration::from_secs(25)).await;
         *server.delay.lock() = Duration::ZERO;
     };
-    let work = |term: Term| {
+    let work = |term: LeaseTerm| {
         let stop = &stop;
         async move {
             assert!(!term.is_over());

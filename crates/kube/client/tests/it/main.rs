@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
 use mainstay_client::{Cache, Cluster, Selection};
-use mainstay_object::known;
+use mainstay_object::builtin;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -111,7 +111,7 @@ fn event(kind: &str, object: &Value) -> Value {
 fn start(server: &Server) -> (Cache<String>, Arc<Mutex<Vec<String>>>) {
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let notes = Arc::clone(&heard);
-    let cache = Cache::builder(Selection::all(known::CONFIG_MAP), |object| {
+    let cache = Cache::builder(Selection::all(builtin::CONFIG_MAP), |object| {
         object.str(&["data", "v"]).map(ToOwned::to_owned)
     })
     .subscribe(move |change| {
@@ -138,7 +138,7 @@ async fn an_ended_watch_continues_from_its_last_revision() {
         ScriptedResponse::Watch(vec![event("DELETED", &object("a", 10, "2"))], true),
     ]);
     let (cache, heard) = start(&server);
-    cache.seen("10").await;
+    cache.wait_for_revision("10").await;
     assert_eq!(server.requests(), ["list", "watch 5", "watch 6", "watch 9"]);
     assert_eq!(*heard.lock(), ["a ->1", "a 1>2", "b ->1", "a 2>-"]);
 }
@@ -162,7 +162,7 @@ async fn an_expired_watch_relists_and_reports_only_differences() {
         ScriptedResponse::List(30, vec![object("d", 16, "1")]),
     ]);
     let (cache, heard) = start(&server);
-    cache.seen("30").await;
+    cache.wait_for_revision("30").await;
     assert_eq!(server.requests()[..4], ["list", "watch 5", "list", "watch 20"]);
     assert_eq!(
         *heard.lock(),

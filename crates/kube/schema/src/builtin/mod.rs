@@ -16,7 +16,7 @@ pub use table::{
     FieldDefinition, FieldType, JsonForm, ListType, OmitRule, TypeDefinition, TypeReference,
     definition, definition_name,
 };
-pub use text::{ParseReleaseError, ParseTextError, parse_text};
+pub use text::{KubernetesReleaseError, ParseTextError, parse_text};
 
 use mainstay_object::Gvk;
 

@@ -11,12 +11,12 @@ pub enum ParseTextError {
     ParseVersion(#[from] mainstay_version::ParseVersionError),
     /// The text is no release.
     #[error(transparent)]
-    ParseRelease(#[from] ParseReleaseError),
+    ParseRelease(#[from] KubernetesReleaseError),
 }
 
 /// A text is no release: parts of letters, digits and hyphens, separated by dots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParseReleaseError {
+pub enum KubernetesReleaseError {
     /// A part is empty.
     #[error("Prerelease is empty")]
     EmptyPart,
@@ -43,19 +43,19 @@ pub fn parse_text(definition: &TypeDefinition, text: &str) -> Result<(), ParseTe
     Ok(())
 }
 
-fn check_release_part(part: &str) -> Result<(), ParseReleaseError> {
+fn check_release_part(part: &str) -> Result<(), KubernetesReleaseError> {
     let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if part.is_empty() {
-        return Err(ParseReleaseError::EmptyPart);
+        return Err(KubernetesReleaseError::EmptyPart);
     }
     if digits && part.len() > 1 && part.starts_with('0') {
-        return Err(ParseReleaseError::LeadingZeroes(part.to_owned()));
+        return Err(KubernetesReleaseError::LeadingZeroes(part.to_owned()));
     }
     if !part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Err(ParseReleaseError::InvalidCharacters(part.to_owned()));
+        return Err(KubernetesReleaseError::InvalidCharacters(part.to_owned()));
     }
     if digits && part.parse::<u64>().is_err() {
-        return Err(ParseReleaseError::OutOfRange(part.to_owned()));
+        return Err(KubernetesReleaseError::OutOfRange(part.to_owned()));
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub struct Mismatch {
     /// Go's error.
     pub reason: TypeError,
     /// The path of the value.
-    pub path: Vec<Step>,
+    pub path: Vec<ValuePathStep>,
     /// The names of the fields on the path, as their types have them.
     pub fields: Vec<&'static str>,
     /// Whether the error is after the first character of the value (for lists and objects) instead of
@@ -74,7 +74,7 @@ pub enum TypeError {
 
 /// One step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ValuePathStep {
     /// To a field, by the name that it has in the value.
     Field(String),
     /// To an element of a list.
@@ -129,7 +129,7 @@ pub fn check_object(
 /// The error of a type that decodes itself, which ends decoding.
 struct Abort(Box<Mismatch>);
 
-/// A borrowed [`Step`].
+/// A borrowed [`ValuePathStep`].
 #[derive(Clone, Copy)]
 enum StepRef<'v> {
     Field(&'v str),
@@ -191,10 +191,10 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn path(&self) -> Vec<Step> {
+    fn path(&self) -> Vec<ValuePathStep> {
         let step = |step: &StepRef<'v>| match *step {
-            StepRef::Field(name) => Step::Field(name.to_owned()),
-            StepRef::Item(at) => Step::Item(at),
+            StepRef::Field(name) => ValuePathStep::Field(name.to_owned()),
+            StepRef::Item(at) => ValuePathStep::Item(at),
         };
         self.path.iter().map(step).collect()
     }

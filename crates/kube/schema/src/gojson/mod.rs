@@ -17,7 +17,9 @@ mod encode;
 mod yaml;
 
 pub use declared::{DeclaredStruct, DeclaredType};
-pub use decode::{Mismatch, Step, TypeError, check, check_fields, check_object, check_struct};
+pub use decode::{
+    Mismatch, TypeError, ValuePathStep, check, check_fields, check_object, check_struct,
+};
 pub use encode::{NameMatching, encode, encode_fields, encode_list};
 pub use yaml::convert_scalars_to_text;
 

@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use mainstay_store::{
-    CommitError, Engine, EngineError, Event, Expect, Loader, OpenError, Options, Recovery, Store,
+    CommitError, Engine, EngineError, Event, Loader, OpenError, Options, Precondition, Recovery,
+    Store,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -49,10 +50,10 @@ async fn changes_of_one_batch_are_checked_against_each_other() {
     let (created, twice, replaced, stale, deleted, missing, ()) = tokio::join!(
         put_guarded(&store, ("a", "x")),
         put_guarded(&store, ("a", "x")),
-        put(&store, ("a", "x"), "2", Expect::Revision(3)),
-        put(&store, ("a", "x"), "3", Expect::Revision(3)),
-        delete(&store, ("a", "x"), Expect::Revision(4)),
-        delete(&store, ("a", "x"), Expect::Any),
+        put(&store, ("a", "x"), "2", Precondition::Revision(3)),
+        put(&store, ("a", "x"), "3", Precondition::Revision(3)),
+        delete(&store, ("a", "x"), Precondition::Revision(4)),
+        delete(&store, ("a", "x"), Precondition::Any),
         async {
             assert_eq!(store.revision(), 1, "what is not durable is not visible");
             release.send(Ok(())).unwrap();
@@ -85,8 +86,8 @@ async fn a_failed_batch_fails_every_change_that_depends_on_it() {
     let disk_full = || Err(EngineError::Other("the disk is full".into()));
     hold(&store, &sizes).await;
     let (created, exists, ()) = tokio::join!(
-        put(&store, ("a", "x"), "1", Expect::Absent),
-        put(&store, ("a", "x"), "1", Expect::Absent),
+        put(&store, ("a", "x"), "1", Precondition::Absent),
+        put(&store, ("a", "x"), "1", Precondition::Absent),
         async {
             release.send(Ok(())).unwrap();
             release.send(disk_full()).unwrap();
@@ -100,7 +101,7 @@ async fn a_failed_batch_fails_every_change_that_depends_on_it() {
     // Its revisions were not visible and are reused by the next change.
     release.send(Ok(())).unwrap();
     assert_eq!(
-        object_line(&put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap()),
+        object_line(&put(&store, ("a", "y"), "1", Precondition::Absent).await.unwrap()),
         "a/y=1@3"
     );
 }
@@ -110,14 +111,14 @@ async fn callers_of_an_unsaved_change_get_the_error() {
     let (store, _sizes, release) = gated();
     let mut refuses = std::pin::pin!(store.refuses());
     release.send(Ok(())).unwrap();
-    put(&store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    put(&store, ("a", "x"), "1", Precondition::Absent).await.unwrap();
     assert!(futures::poll!(refuses.as_mut()).is_pending(), "this one was saved");
     release.send(Err(EngineError::Other("the disk is full".into()))).unwrap();
-    let refused = put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap_err();
+    let refused = put(&store, ("a", "y"), "1", Precondition::Absent).await.unwrap_err();
     assert_eq!(refuses.await.to_string(), refused.to_string());
     // Later callers get it too, although a change is saved again.
     release.send(Ok(())).unwrap();
-    put(&store, ("a", "z"), "1", Expect::Absent).await.unwrap();
+    put(&store, ("a", "z"), "1", Precondition::Absent).await.unwrap();
     assert!(store.trouble().is_none());
     assert_eq!(store.refuses().await.to_string(), refused.to_string());
 }
@@ -126,7 +127,7 @@ async fn callers_of_an_unsaved_change_get_the_error() {
 async fn a_cancelled_caller_does_not_affect_the_others() {
     let (store, sizes, release) = gated();
     {
-        let (dropped, kept) = (put(&store, ("a", "x"), "1", Expect::Absent), async {
+        let (dropped, kept) = (put(&store, ("a", "x"), "1", Precondition::Absent), async {
             sizes.recv().unwrap();
         });
         tokio::pin!(dropped);
@@ -134,6 +135,6 @@ async fn a_cancelled_caller_does_not_affect_the_others() {
     }
     release.send(Ok(())).unwrap();
     release.send(Ok(())).unwrap();
-    put(&store, ("a", "y"), "1", Expect::Absent).await.unwrap();
+    put(&store, ("a", "y"), "1", Precondition::Absent).await.unwrap();
     assert_eq!(store.list(MAPS, None).len(), 2);
 }

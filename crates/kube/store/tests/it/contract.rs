@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use mainstay_object::selector::LabelSelector;
-use mainstay_store::{CommitError, Expect, Key, Store, WatchError};
+use mainstay_store::{CommitError, Key, Precondition, Store, WatchError};
 use std::sync::Arc;
 
 /// Runs each rule on a store in memory and on one in a folder, which is then opened again.
@@ -59,22 +59,28 @@ async fn preconditions_are_enforced(store: &Store) {
     assert_eq!(store.revision(), 1);
     let refused = |result: Result<_, CommitError>| result.unwrap_err().to_string();
     let missing = "configmaps a/x does not exist";
-    assert_eq!(refused(put(store, at, "1", Expect::Revision(1)).await), missing);
-    assert_eq!(refused(delete(store, at, Expect::Any).await), missing);
-    assert_eq!(refused(delete(store, at, Expect::Revision(7)).await), missing);
-    assert_eq!(object_line(&put(store, at, "1", Expect::Absent).await.unwrap()), "a/x=1@2");
+    assert_eq!(refused(put(store, at, "1", Precondition::Revision(1)).await), missing);
+    assert_eq!(refused(delete(store, at, Precondition::Any).await), missing);
+    assert_eq!(refused(delete(store, at, Precondition::Revision(7)).await), missing);
+    assert_eq!(object_line(&put(store, at, "1", Precondition::Absent).await.unwrap()), "a/x=1@2");
     let exists = "configmaps a/x already exists";
-    assert_eq!(refused(put(store, at, "2", Expect::Absent).await), exists);
+    assert_eq!(refused(put(store, at, "2", Precondition::Absent).await), exists);
     let stale = "configmaps a/x is at revision 2, not 1";
-    assert_eq!(refused(put(store, at, "2", Expect::Revision(1)).await), stale);
-    assert_eq!(refused(delete(store, at, Expect::Revision(1)).await), stale);
+    assert_eq!(refused(put(store, at, "2", Precondition::Revision(1)).await), stale);
+    assert_eq!(refused(delete(store, at, Precondition::Revision(1)).await), stale);
     assert_eq!(store.revision(), 2, "a refusal uses no revision");
-    assert_eq!(object_line(&put(store, at, "2", Expect::Revision(2)).await.unwrap()), "a/x=2@3");
-    assert_eq!(object_line(&put(store, at, "3", Expect::Any).await.unwrap()), "a/x=3@4");
-    assert_eq!(object_line(&delete(store, at, Expect::Revision(4)).await.unwrap()), "a/x=3@5");
+    assert_eq!(
+        object_line(&put(store, at, "2", Precondition::Revision(2)).await.unwrap()),
+        "a/x=2@3"
+    );
+    assert_eq!(object_line(&put(store, at, "3", Precondition::Any).await.unwrap()), "a/x=3@4");
+    assert_eq!(
+        object_line(&delete(store, at, Precondition::Revision(4)).await.unwrap()),
+        "a/x=3@5"
+    );
     assert!(store.get(&key("a", "x")).is_none());
     assert!(store.find(MAPS, "a", "x").is_none());
-    assert_eq!(object_line(&put(store, at, "4", Expect::Absent).await.unwrap()), "a/x=4@6");
+    assert_eq!(object_line(&put(store, at, "4", Precondition::Absent).await.unwrap()), "a/x=4@6");
 }
 
 async fn every_change_has_its_own_revision(store: &Store) {
@@ -84,7 +90,7 @@ async fn every_change_has_its_own_revision(store: &Store) {
         .map(|name| {
             let store = store.clone();
             tokio::spawn(async move {
-                let stored = put(&store, ("a", &name), "1", Expect::Absent).await.unwrap();
+                let stored = put(&store, ("a", &name), "1", Precondition::Absent).await.unwrap();
                 // A committed object is readable.
                 assert!(Arc::ptr_eq(&stored, &store.get(&key("a", &name)).unwrap()));
                 stored.revision
@@ -102,13 +108,13 @@ async fn every_change_has_its_own_revision(store: &Store) {
 
 async fn a_put_of_equal_content_changes_nothing(store: &Store) {
     let at = ("a", "x");
-    let first = put(store, at, "1", Expect::Absent).await.unwrap();
-    let again = put(store, at, "1", Expect::Revision(2)).await.unwrap();
+    let first = put(store, at, "1", Precondition::Absent).await.unwrap();
+    let again = put(store, at, "1", Precondition::Revision(2)).await.unwrap();
     assert!(Arc::ptr_eq(&first, &again));
     assert_eq!(store.revision(), 2);
     // The same text at another revision, and another text of the same length, are changes.
-    put(store, at, "2", Expect::Any).await.unwrap();
-    assert_eq!(put(store, at, "1", Expect::Any).await.unwrap().revision, 4);
+    put(store, at, "2", Precondition::Any).await.unwrap();
+    assert_eq!(put(store, at, "1", Precondition::Any).await.unwrap().revision, 4);
 }
 
 async fn a_missing_or_terminating_namespace_refuses_new_objects(store: &Store) {
@@ -123,13 +129,13 @@ async fn a_missing_or_terminating_namespace_refuses_new_objects(store: &Store) {
     let CommitError::GuardFailed { terminating: Some(guarded), .. } = refused else { panic!() };
     assert!(Arc::ptr_eq(&guarded, &terminating));
     // Existing objects may still be changed and deleted.
-    put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
-    delete(store, ("a", "x"), Expect::Any).await.unwrap();
+    put(store, ("a", "x"), "2", Precondition::Any).await.unwrap();
+    delete(store, ("a", "x"), Precondition::Any).await.unwrap();
 }
 
 async fn a_list_is_ordered_and_does_not_change(store: &Store) {
     for (namespace, name) in [("b", "a"), ("a", "z"), ("a", "b"), ("ab", "c"), ("", "q")] {
-        put(store, (namespace, name), "1", Expect::Absent).await.unwrap();
+        put(store, (namespace, name), "1", Precondition::Absent).await.unwrap();
     }
     let all = store.list(MAPS, None);
     let before = ["/q=1@6", "a/b=1@4", "a/z=1@3", "ab/c=1@5", "b/a=1@2"];
@@ -140,15 +146,15 @@ async fn a_list_is_ordered_and_does_not_change(store: &Store) {
     assert_eq!((one.len(), one.revision(), one.is_empty()), (2, 6, false));
     assert!(store.list(MAPS, Some("nowhere")).is_empty());
     assert!(store.list("nothing", None).is_empty());
-    delete(store, ("a", "b"), Expect::Any).await.unwrap();
-    put(store, ("b", "a"), "2", Expect::Any).await.unwrap();
+    delete(store, ("a", "b"), Precondition::Any).await.unwrap();
+    put(store, ("b", "a"), "2", Precondition::Any).await.unwrap();
     assert_eq!(object_lines(all.iter()), before);
     assert_eq!(store.resources(), [(MAPS.into(), 4)]);
 }
 
 async fn a_list_continues_after_any_key(store: &Store) {
     for (namespace, name) in [("a", "b"), ("a", "d"), ("b", "a"), ("b", "c")] {
-        put(store, (namespace, name), "1", Expect::Absent).await.unwrap();
+        put(store, (namespace, name), "1", Precondition::Absent).await.unwrap();
     }
     let rows: [(Option<&str>, &str, &str, &[&str]); 7] = [
         (None, "", "", &["a/b=1@2", "a/d=1@3", "b/a=1@4", "b/c=1@5"]),
@@ -170,8 +176,8 @@ async fn a_list_continues_after_any_key(store: &Store) {
 }
 
 async fn label_selectors_match_without_parsing(store: &Store) {
-    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
-    put(store, ("a", "y"), "2", Expect::Absent).await.unwrap();
+    put(store, ("a", "x"), "1", Precondition::Absent).await.unwrap();
+    put(store, ("a", "y"), "2", Precondition::Absent).await.unwrap();
     let selected = |text: &str| -> Vec<_> {
         let selector = LabelSelector::parse(text).unwrap();
         let list = store.list(MAPS, None);
@@ -188,11 +194,11 @@ async fn label_selectors_match_without_parsing(store: &Store) {
 
 async fn a_watch_delivers_each_change_once_in_order(store: &Store) {
     let mut watch = store.watch(MAPS, 1).unwrap();
-    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    put(store, ("a", "x"), "1", Precondition::Absent).await.unwrap();
     // A change of another resource advances the revision and is not delivered.
     put_namespace(store, "a", false).await;
-    put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
-    delete(store, ("a", "x"), Expect::Any).await.unwrap();
+    put(store, ("a", "x"), "2", Precondition::Any).await.unwrap();
+    delete(store, ("a", "x"), Precondition::Any).await.unwrap();
     let first = watch.next().await.unwrap();
     assert_eq!(event_line(&first), "ADDED a/x=1@2");
     let rest = watch.next_batch(10).await.unwrap();
@@ -212,9 +218,14 @@ async fn a_watch_continues_from_a_list_without_a_gap(store: &Store) {
     let writer = store.clone();
     let writing = tokio::spawn(async move {
         for number in 0..100 {
-            put(&writer, ("a", &format!("n{}", number % 7)), &number.to_string(), Expect::Any)
-                .await
-                .unwrap();
+            put(
+                &writer,
+                ("a", &format!("n{}", number % 7)),
+                &number.to_string(),
+                Precondition::Any,
+            )
+            .await
+            .unwrap();
         }
     });
     while store.revision() < 50 {
@@ -228,8 +239,8 @@ async fn a_watch_continues_from_a_list_without_a_gap(store: &Store) {
     writing.await.unwrap();
     // A watch from a future revision gets no earlier events.
     let mut watch = store.watch(MAPS, 102).unwrap();
-    put(store, ("a", "x"), "102", Expect::Any).await.unwrap();
-    put(store, ("a", "x"), "103", Expect::Any).await.unwrap();
+    put(store, ("a", "x"), "102", Precondition::Any).await.unwrap();
+    put(store, ("a", "x"), "103", Precondition::Any).await.unwrap();
     assert_eq!(watch.next().await.unwrap().revision, 103);
 }
 
@@ -238,8 +249,8 @@ async fn a_watch_reports_its_position(store: &Store) {
     assert_eq!(watch.position(), 1);
     put_namespace(store, "a", false).await;
     assert_eq!(watch.position(), 2, "nothing waits, so other resources move it on");
-    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
-    put(store, ("a", "x"), "2", Expect::Any).await.unwrap();
+    put(store, ("a", "x"), "1", Precondition::Absent).await.unwrap();
+    put(store, ("a", "x"), "2", Precondition::Any).await.unwrap();
     assert_eq!(watch.position(), 2, "an event waits");
     watch.next().await.unwrap();
     assert_eq!(watch.position(), 3);
@@ -261,7 +272,7 @@ async fn a_too_deep_object_is_refused(store: &Store) {
         let change = mainstay_store::Change::Put {
             key: Key::new(MAPS, "a", name),
             object,
-            expect: Expect::Any,
+            expect: Precondition::Any,
             guard: None,
         };
         store.commit(change)
@@ -272,7 +283,7 @@ async fn a_too_deep_object_is_refused(store: &Store) {
 }
 
 async fn after_close_only_reads_succeed(store: &Store) {
-    put(store, ("a", "x"), "1", Expect::Absent).await.unwrap();
+    put(store, ("a", "x"), "1", Precondition::Absent).await.unwrap();
     let mut watch = store.watch(MAPS, 1).unwrap();
     let waiting = tokio::spawn({
         let mut watch = store.watch(MAPS, 2).unwrap();
@@ -283,7 +294,7 @@ async fn after_close_only_reads_succeed(store: &Store) {
     assert_eq!(waiting.await.unwrap(), WatchError::Closed);
     assert_eq!(event_line(&watch.next().await.unwrap()), "ADDED a/x=1@2");
     assert_eq!(watch.next().await.unwrap_err(), WatchError::Closed);
-    let refused = put(store, ("a", "y"), "1", Expect::Absent).await.unwrap_err();
+    let refused = put(store, ("a", "y"), "1", Precondition::Absent).await.unwrap_err();
     assert_eq!(refused.to_string(), "the store is closed");
     assert_eq!(store.list(MAPS, None).len(), 1);
     store.close().await.unwrap();

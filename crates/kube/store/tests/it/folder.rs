@@ -1,7 +1,7 @@
 //! A store in a real folder.
 
 use crate::support::*;
-use mainstay_store::{Expect, OpenError, Options, Store};
+use mainstay_store::{OpenError, Options, Precondition, Store};
 use std::fs;
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn dropping_a_store_loses_nothing_and_frees_the_folder() {
     for round in 1..20_u64 {
         let store = on_disk(folder.path());
         assert_eq!(store.revision(), round);
-        put(&store, ("a", "x"), &round.to_string(), Expect::Any).await.unwrap();
+        put(&store, ("a", "x"), &round.to_string(), Precondition::Any).await.unwrap();
     }
 }
 
@@ -47,7 +47,7 @@ async fn a_repair_keeps_the_original_files() {
     let folder = tempfile::tempdir().unwrap();
     let store = on_disk(folder.path());
     for name in ["x", "y"] {
-        put(&store, ("a", name), "1", Expect::Absent).await.unwrap();
+        put(&store, ("a", name), "1", Precondition::Absent).await.unwrap();
     }
     store.close().await.unwrap();
     assert_eq!(Store::repair(folder.path()).unwrap().lost, []);
@@ -68,7 +68,7 @@ async fn a_repair_keeps_the_original_files() {
     assert!(!journal.exists());
     let store = on_disk(folder.path());
     assert_eq!(object_lines(store.list(MAPS, None).iter()), ["a/x=1@2"]);
-    assert_eq!(put(&store, ("a", "y"), "2", Expect::Absent).await.unwrap().revision, 5);
+    assert_eq!(put(&store, ("a", "y"), "2", Precondition::Absent).await.unwrap().revision, 5);
 }
 
 #[test]
@@ -96,18 +96,18 @@ async fn a_removed_folder_refuses_writes() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("store");
     let store = on_disk(&folder);
-    put(&store, ("a", "x"), "1", Expect::Any).await.unwrap();
+    put(&store, ("a", "x"), "1", Precondition::Any).await.unwrap();
     store.health().await.unwrap();
     fs::remove_dir_all(&folder).unwrap();
     // Before any write.
     let health = store.health().await.unwrap_err().to_string();
     assert!(health.contains("no changes can be saved") && health.contains("removed"), "{health}");
-    let refused = put(&store, ("a", "x"), "2", Expect::Any).await.unwrap_err().to_string();
+    let refused = put(&store, ("a", "x"), "2", Precondition::Any).await.unwrap_err().to_string();
     assert!(refused.contains("was removed while it was written"), "{refused}");
     assert!(store.health().await.is_err());
     // Another folder at that path is not taken for the old one.
     fs::create_dir(&folder).unwrap();
-    assert!(put(&store, ("a", "y"), "1", Expect::Any).await.is_err());
+    assert!(put(&store, ("a", "y"), "1", Precondition::Any).await.is_err());
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
@@ -117,11 +117,11 @@ async fn a_moved_folder_gets_no_new_journal_at_its_old_path() {
     let (folder, moved) = (parent.path().join("store"), parent.path().join("moved"));
     let options = Options { snapshot_after: 1, ..Options::default() };
     let store = Store::open(&folder, options).unwrap().0;
-    put(&store, ("a", "x"), "1", Expect::Any).await.unwrap();
+    put(&store, ("a", "x"), "1", Precondition::Any).await.unwrap();
     fs::rename(&folder, &moved).unwrap();
     fs::create_dir(&folder).unwrap();
     for round in 0..5 {
-        put(&store, ("a", "x"), &format!("more {round}"), Expect::Any).await.unwrap();
+        put(&store, ("a", "x"), &format!("more {round}"), Precondition::Any).await.unwrap();
     }
     assert!(store.health().await.unwrap_err().to_string().contains("removed"));
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);

@@ -5,7 +5,7 @@
 //! and compares the reports with the folder.
 
 use crate::support::*;
-use mainstay_store::{CommitError, Expect, Options, Store};
+use mainstay_store::{CommitError, Options, Precondition, Store};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -30,8 +30,8 @@ fn outcome(step: u64) -> Option<String> {
 async fn act(store: &Store, writer: u64, step: u64) {
     let name = format!("w{writer}");
     let result = match outcome(step) {
-        Some(text) => put(store, ("a", &name), &text, Expect::Any).await,
-        None => delete(store, ("a", &name), Expect::Any).await,
+        Some(text) => put(store, ("a", &name), &text, Precondition::Any).await,
+        None => delete(store, ("a", &name), Precondition::Any).await,
     };
     match result {
         Ok(_) | Err(CommitError::Missing(_)) => {}

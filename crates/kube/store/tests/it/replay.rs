@@ -1,7 +1,7 @@
 //! For any sequence of changes: the replayed watch log equals the list, from any start.
 
 use crate::support::*;
-use mainstay_store::{EventKind, Expect, Key, Store};
+use mainstay_store::{EventKind, Key, Precondition, Store};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-fn listed(store: &Store, revision: u64) -> Option<State> {
+fn list_state(store: &Store, revision: u64) -> Option<State> {
     let list = store.list_at(MAPS, None, revision).ok()?;
     Some(list.iter().map(|stored| (stored.key.clone(), text_of(stored))).collect())
 }
@@ -57,13 +57,13 @@ async fn run(
             Step::Put { namespace, name, text } => {
                 let (namespace, name) = at(namespace, name);
                 let text = format!("t{text}");
-                put(&store, (&namespace, &name), &text, Expect::Any).await.unwrap();
+                put(&store, (&namespace, &name), &text, Precondition::Any).await.unwrap();
                 state.insert(key(&namespace, &name), text.clone()) != Some(text)
             }
             Step::Delete { namespace, name } => {
                 let (namespace, name) = at(namespace, name);
                 let existed = state.remove(&key(&namespace, &name)).is_some();
-                let result = delete(&store, (&namespace, &name), Expect::Any).await;
+                let result = delete(&store, (&namespace, &name), Precondition::Any).await;
                 assert_eq!(result.is_ok(), existed);
                 existed
             }
@@ -93,11 +93,11 @@ fn check(store: &Store, states: &[State]) -> usize {
     for (at, before) in states.iter().enumerate().skip(1) {
         let revision = at as u64;
         let Ok(mut watch) = store.watch(MAPS, revision) else {
-            assert!(listed(store, revision).is_none());
+            assert!(list_state(store, revision).is_none());
             continue;
         };
         oldest = oldest.min(at);
-        assert_eq!(listed(store, revision).as_ref(), Some(before));
+        assert_eq!(list_state(store, revision).as_ref(), Some(before));
         let mut replayed = before.clone();
         while let Some(event) = watch.try_next().unwrap() {
             let (key, text) = (event.object.key.clone(), text_of(&event.object));
@@ -113,7 +113,7 @@ fn check(store: &Store, states: &[State]) -> usize {
         assert_eq!(replayed, states[newest]);
         assert_eq!(watch.position(), newest as u64);
     }
-    assert_eq!(listed(store, newest as u64).as_ref(), states.last());
+    assert_eq!(list_state(store, newest as u64).as_ref(), states.last());
     oldest
 }
 

@@ -1,7 +1,9 @@
 //! Helpers of the tests.
 
 use mainstay_object::Object;
-use mainstay_store::{Change, CommitError, Event, Expect, Guard, Key, Options, Store, Stored};
+use mainstay_store::{
+    Change, CommitError, Event, Key, NamespaceGuard, Options, Precondition, Store, Stored,
+};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ pub(crate) async fn put(
     store: &Store,
     (namespace, name): (&str, &str),
     text: &str,
-    expect: Expect,
+    expect: Precondition,
 ) -> Result<Arc<Stored>, CommitError> {
     let (key, object) = (key(namespace, name), object(namespace, name, text));
     store.commit(Change::Put { key, object: &object, expect, guard: None }).await
@@ -39,8 +41,8 @@ pub(crate) async fn put_guarded(
     (namespace, name): (&str, &str),
 ) -> Result<Arc<Stored>, CommitError> {
     let (key, object) = (key(namespace, name), object(namespace, name, "guarded"));
-    let guard = Some(Guard::namespace(namespace));
-    store.commit(Change::Put { key, object: &object, expect: Expect::Absent, guard }).await
+    let guard = Some(NamespaceGuard::namespace(namespace));
+    store.commit(Change::Put { key, object: &object, expect: Precondition::Absent, guard }).await
 }
 
 /// Puts a namespace, active or terminating.
@@ -50,14 +52,14 @@ pub(crate) async fn put_namespace(store: &Store, name: &str, terminating: bool) 
         object.set(&["metadata", "deletionTimestamp"], "2026-01-02T03:04:05Z".into());
     }
     let key = Key::cluster("namespaces", name);
-    let change = Change::Put { key, object: &object, expect: Expect::Any, guard: None };
+    let change = Change::Put { key, object: &object, expect: Precondition::Any, guard: None };
     store.commit(change).await.unwrap()
 }
 
 pub(crate) async fn delete(
     store: &Store,
     (namespace, name): (&str, &str),
-    expect: Expect,
+    expect: Precondition,
 ) -> Result<Arc<Stored>, CommitError> {
     store.commit(Change::Delete { key: key(namespace, name), expect }).await
 }

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use mainstay_clock::Clock;
-use mainstay_store::{Expect, Expired, History, Options, Store, Views, WatchError};
+use mainstay_store::{Expired, History, Options, Precondition, Store, Views, WatchError};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn forgetful(clock: Clock) -> Store {
 
 async fn put_all(store: &Store, texts: std::ops::Range<u32>) {
     for text in texts {
-        put(store, ("a", "x"), &text.to_string(), Expect::Any).await.unwrap();
+        put(store, ("a", "x"), &text.to_string(), Precondition::Any).await.unwrap();
     }
 }
 
@@ -37,8 +37,8 @@ async fn a_slow_watch_expires_and_delays_no_other() {
 async fn a_list_at_a_past_revision_is_exact_or_refused() {
     let store = forgetful(Clock::system());
     put_all(&store, 2..4).await;
-    delete(&store, ("a", "x"), Expect::Any).await.unwrap();
-    put(&store, ("b", "y"), "5", Expect::Absent).await.unwrap();
+    delete(&store, ("a", "x"), Precondition::Any).await.unwrap();
+    put(&store, ("b", "y"), "5", Precondition::Absent).await.unwrap();
     let at = |revision| store.list_at(MAPS, None, revision).map(|list| object_lines(list.iter()));
     assert_eq!(at(5).unwrap(), ["b/y=5@5"]);
     assert_eq!(at(4).unwrap(), Vec::<String>::new());

@@ -172,7 +172,7 @@ impl Graph {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainstay_object::known;
+    use mainstay_object::builtin;
     use serde_json::{Value, json};
 
     fn node(uid: &str, owners: &[&str], finalizer: Option<&str>) -> Arc<Node> {
@@ -188,7 +188,7 @@ mod tests {
             object.set(&["metadata", "finalizers"], json!([finalizer]));
             object.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z".into());
         }
-        Arc::new(Node::of(&Arc::new(known::CONFIG_MAP), &object))
+        Arc::new(Node::of(&Arc::new(builtin::CONFIG_MAP), &object))
     }
 
     fn names(items: &[Item]) -> Vec<&str> {

@@ -8,18 +8,19 @@
 //! object live, and the owners that the graph does not know; the deletion carries uid and revision.
 //! Custom kinds come and go with their CRDs. Events are not collected; the server lets them expire.
 
+mod action;
 mod graph;
-mod verdict;
 
 use crate::Started;
 use crate::common::{Context, is_object_gone};
+use action::{CollectorAction, Dependents, Standing, decide};
 use futures::future::{BoxFuture, FutureExt, join_all};
 use graph::{FOREGROUND, Graph, Item, Node, ORPHAN};
 use mainstay_client::{
     Action, ApiResource, Backoff, Cache, Controller, DeleteOptions, Error, Patch, Propagation,
     Queue, Reconciler, Selection,
 };
-use mainstay_object::{Object, OwnerReference, Resource, Scope, Status, known};
+use mainstay_object::{Object, OwnerReference, Resource, Scope, Status, builtin};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -27,7 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use verdict::{Dependents, Standing, Verdict, decide};
 
 type RemovalListener = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -99,7 +99,7 @@ pub(crate) fn start(context: &Context, started: &mut Started) -> Collector {
     });
     let controller = Controller::new("collector");
     let (changes, inbox) = mpsc::unbounded_channel::<KindChange>();
-    let crds = Cache::builder(Selection::all(known::CUSTOM_RESOURCE_DEFINITION), |crd| {
+    let crds = Cache::builder(Selection::all(builtin::CUSTOM_RESOURCE_DEFINITION), |crd| {
         Some(CustomKind::of(crd))
     })
     .subscribe(move |change| {
@@ -315,7 +315,7 @@ impl Reconcile {
         } else {
             Dependents::Some
         };
-        self.apply_verdict(item, dependents).await
+        self.apply_action(item, dependents).await
     }
 
     /// The live object of an item; none if it is gone or another object has its name.
@@ -325,7 +325,7 @@ impl Reconcile {
         Ok(found.filter(|live| live.uid() == &*item.uid))
     }
 
-    async fn apply_verdict(&self, item: &Item, dependents: Dependents) -> Result<(), Error> {
+    async fn apply_action(&self, item: &Item, dependents: Dependents) -> Result<(), Error> {
         let Some(live) = self.live(item).await? else { return Ok(()) };
         if live.is_terminating() {
             return Ok(());
@@ -337,11 +337,11 @@ impl Reconcile {
             owners.push((owner, standing));
         }
         match decide(&live, &owners, dependents) {
-            Verdict::Keep => {}
-            Verdict::DropOwners(dangling_uids) => {
+            CollectorAction::Keep => {}
+            CollectorAction::DropOwners(dangling_uids) => {
                 self.drop_owners(item, &live, &dangling_uids).await?;
             }
-            Verdict::DeleteUnblocked => {
+            CollectorAction::DeleteUnblocked => {
                 self.unblock(item, &live).await?;
                 // Clearing the field gave the object another revision: only its uid is a
                 // precondition.
@@ -352,7 +352,7 @@ impl Reconcile {
                     .delete(&item.resource, namespace, &item.key.name, &options)
                     .await?;
             }
-            Verdict::Delete(propagation) => {
+            CollectorAction::Delete(propagation) => {
                 let options = DeleteOptions::exactly(&live).propagation(propagation);
                 let namespace = item.key.namespace();
                 self.context

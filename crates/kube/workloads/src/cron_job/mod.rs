@@ -14,7 +14,7 @@ use decide::{Named, decide, job_name, reference, set_active};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_client::{Action, DeleteOptions, Error, Propagation};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Map, Value, json};
 
 /// The delay after the scheduled time, as in kube-controller-manager.
@@ -24,7 +24,7 @@ const DELAY: SignedDuration = SignedDuration::from_millis(100);
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let crons =
         CronJobs { context: context.with_component("cronjob-controller"), views: views.clone() };
-    WorkloadController::new("cron-jobs", known::CRON_JOB, &views.cron_jobs)
+    WorkloadController::new("cron-jobs", builtin::CRON_JOB, &views.cron_jobs)
         .owns(&views.jobs)
         .start(crons, context, started);
 }
@@ -53,7 +53,7 @@ impl Workload for CronJobs {
         if let Some(at) = decision.start {
             self.start_job(&cron, at, &mut status).await?;
         }
-        self.context.write_status(&known::CRON_JOB, &cron, Value::Object(status)).await?;
+        self.context.write_status(&builtin::CRON_JOB, &cron, Value::Object(status)).await?;
         let Some(next) = decision.next else { return Ok(Action::Done) };
         let due = next.checked_add(DELAY).unwrap_or(next);
         Ok(Action::At(self.context.clock, due))
@@ -64,7 +64,7 @@ impl CronJobs {
     async fn delete(&self, cron: &Object, (key, job): &Named) -> Result<(), Error> {
         let options = DeleteOptions::uid(job.uid.as_ref()).propagation(Propagation::Background);
         let cluster = &self.context.cluster;
-        cluster.ensure_deleted(&known::JOB, key.namespace(), &key.name, &options).await?;
+        cluster.ensure_deleted(&builtin::JOB, key.namespace(), &key.name, &options).await?;
         self.context.report_normal(cron, "SuccessfulDelete", format!("Deleted job {}", key.name));
         Ok(())
     }
@@ -78,7 +78,7 @@ impl CronJobs {
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         let new_job = job(cron, at);
-        let started = match cluster.create(&known::JOB, &new_job).await {
+        let started = match cluster.create(&builtin::JOB, &new_job).await {
             Ok(started) => {
                 let message = format!("Created job {}", started.name());
                 self.context.report_normal(cron, "SuccessfulCreate", message);
@@ -86,7 +86,7 @@ impl CronJobs {
             }
             Err(error) if error.is_already_exists() => {
                 let namespace = Some(cron.namespace());
-                let existing_job = cluster.get(&known::JOB, namespace, new_job.name()).await?;
+                let existing_job = cluster.get(&builtin::JOB, namespace, new_job.name()).await?;
                 if existing_job.controller_owner().is_none_or(|owner| owner.uid != cron.uid()) {
                     return Ok(());
                 }
@@ -100,7 +100,7 @@ impl CronJobs {
                 return Err(error);
             }
         };
-        self.views.jobs.seen(started.resource_version()).await;
+        self.views.jobs.wait_for_revision(started.resource_version()).await;
         let active_list = status.get("active").and_then(Value::as_array).cloned();
         let mut active = active_list.unwrap_or_default();
         active.push(reference(&started));
@@ -113,7 +113,7 @@ impl CronJobs {
 /// The Job for a scheduled time.
 fn job(cron: &Object, at: Timestamp) -> Object {
     let template = cron.get(&["spec", "jobTemplate"]).cloned().unwrap_or_else(|| json!({}));
-    let mut job = Object::new(&known::JOB.gvk(), &job_name(cron, at));
+    let mut job = Object::new(&builtin::JOB.gvk(), &job_name(cron, at));
     job.set(&["metadata", "namespace"], cron.namespace().into());
     for field in ["labels", "annotations"] {
         if let Some(value) = template.get("metadata").and_then(|metadata| metadata.get(field)) {

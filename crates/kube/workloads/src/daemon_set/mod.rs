@@ -15,7 +15,7 @@ use crate::workload::{Pods, Revisions, Workload, WorkloadController, requeue_aft
 use decide::{FailedPod, Observed};
 use jiff::Timestamp;
 use mainstay_client::{Action, Cache, Error};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -26,10 +26,11 @@ const BACKOFF: (i64, i64) = (1, 15 * 60);
 
 /// Starts the controller of `DaemonSets`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let controller = WorkloadController::new("daemon-sets", known::DAEMON_SET, &views.daemon_sets)
-        .owns(&views.pods)
-        .owns(&views.revisions)
-        .reads(&views.nodes);
+    let controller =
+        WorkloadController::new("daemon-sets", builtin::DAEMON_SET, &views.daemon_sets)
+            .owns(&views.pods)
+            .owns(&views.revisions)
+            .reads(&views.nodes);
     let (queue, all) = (controller.queue(), views.daemon_sets.clone());
     views.nodes.subscribe(move |change| {
         if let (Some(before), Some(after)) = (change.before, change.after)
@@ -97,7 +98,7 @@ impl Workload for DaemonSets {
                 view.labels.get(REVISION_HASH).is_some_and(|hash| live.contains(&hash))
             })
             .await?;
-        self.context.write_status(&known::DAEMON_SET, &set, decision.status).await?;
+        self.context.write_status(&builtin::DAEMON_SET, &set, decision.status).await?;
         outcome.map(|()| requeue_after(self.context.clock, decision.requeue_after))
     }
 }

@@ -18,7 +18,7 @@ use crate::views::{Dependent, ORPHANS, ReplicaSetView, Views, selector};
 use crate::workload::{Workload, WorkloadController, requeue_after};
 use decide::{Decision, Step};
 use mainstay_client::{Action, DeleteOptions, Error, Patch, Propagation};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -36,8 +36,9 @@ pub(crate) type Named = (NamespacedName, Arc<ReplicaSetView>);
 
 /// Starts the controller of Deployments.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
-    let controller = WorkloadController::new("deployments", known::DEPLOYMENT, &views.deployments)
-        .owns(&views.replica_sets);
+    let controller =
+        WorkloadController::new("deployments", builtin::DEPLOYMENT, &views.deployments)
+            .owns(&views.replica_sets);
     let (queue, sets) = (controller.queue(), views.replica_sets.clone());
     // A `Recreate` rollout waits until the last old pod is gone.
     views.pods.subscribe(move |change| {
@@ -114,7 +115,8 @@ impl Workload for Deployments {
             let cluster = &self.context.cluster;
             // Through the status subresource: a change of annotations on the object itself counts
             // as a new generation.
-            deployment = cluster.patch_status(&known::DEPLOYMENT, namespace, name, &patch).await?;
+            deployment =
+                cluster.patch_status(&builtin::DEPLOYMENT, namespace, name, &patch).await?;
         }
         let text = failure.as_ref().map(ToString::to_string);
         let (status, wait) = status::status(&status::Observed {
@@ -126,7 +128,7 @@ impl Workload for Deployments {
             collisions,
             now,
         });
-        self.context.write_status(&known::DEPLOYMENT, &deployment, status).await?;
+        self.context.write_status(&builtin::DEPLOYMENT, &deployment, status).await?;
         failure.map_or(Ok(requeue_after(self.context.clock, wait)), Err)
     }
 }
@@ -146,8 +148,8 @@ impl Deployments {
                 "ownerReferences": [controller_reference_value(deployment)],
             }}));
             let adopted =
-                cluster.patch(&known::REPLICA_SET, key.namespace(), &key.name, &patch).await?;
-            self.views.replica_sets.seen(adopted.resource_version()).await;
+                cluster.patch(&builtin::REPLICA_SET, key.namespace(), &key.name, &patch).await?;
+            self.views.replica_sets.wait_for_revision(adopted.resource_version()).await;
         }
         Ok(())
     }
@@ -164,11 +166,11 @@ impl Deployments {
         match step {
             Step::Create { name, hash, replicas } => {
                 let set = new_set(deployment, decision, name, hash, *replicas);
-                let created = cluster.create(&known::REPLICA_SET, &set).await?;
+                let created = cluster.create(&builtin::REPLICA_SET, &set).await?;
                 self.report_scaled(deployment, name, 0, *replicas);
                 // Names are deterministic, so a second create would be refused; waiting for the
                 // cache only saves that refusal.
-                self.views.replica_sets.seen(created.resource_version()).await;
+                self.views.replica_sets.wait_for_revision(created.resource_version()).await;
                 Ok(Some(name.clone()))
             }
             Step::Update { set, replicas, annotations, min_ready } => {
@@ -184,18 +186,20 @@ impl Deployments {
                 }
                 let patch = Patch::Merge(patch);
                 let updated =
-                    cluster.patch(&known::REPLICA_SET, namespace, &set.name, &patch).await?;
+                    cluster.patch(&builtin::REPLICA_SET, namespace, &set.name, &patch).await?;
                 if let Some(replicas) = replicas {
                     self.report_scaled(deployment, &set.name, set.replicas, *replicas);
                 }
-                self.views.replica_sets.seen(updated.resource_version()).await;
+                self.views.replica_sets.wait_for_revision(updated.resource_version()).await;
                 Ok(None)
             }
             Step::Delete { set } => {
                 let options = DeleteOptions::uid(set.uid.as_ref())
                     .resource_version(set.resource_version.as_ref())
                     .propagation(Propagation::Background);
-                cluster.ensure_deleted(&known::REPLICA_SET, namespace, &set.name, &options).await?;
+                cluster
+                    .ensure_deleted(&builtin::REPLICA_SET, namespace, &set.name, &options)
+                    .await?;
                 Ok(None)
             }
         }
@@ -205,7 +209,7 @@ impl Deployments {
     async fn is_own(&self, deployment: &Object, step: &Step) -> Result<bool, Error> {
         let Step::Create { name, .. } = step else { return Ok(false) };
         let namespace = Some(deployment.namespace());
-        let live = self.context.cluster.get(&known::REPLICA_SET, namespace, name).await?;
+        let live = self.context.cluster.get(&builtin::REPLICA_SET, namespace, name).await?;
         let owner = live.controller_owner();
         Ok(owner.is_some_and(|owner| owner.uid == deployment.uid())
             && fingerprint(&live) == fingerprint(deployment))
@@ -232,7 +236,7 @@ fn new_set(
     template["metadata"]["labels"][TEMPLATE_HASH] = hash.into();
     let mut selector = deployment.get(&["spec", "selector"]).cloned().unwrap_or_else(|| json!({}));
     selector["matchLabels"][TEMPLATE_HASH] = hash.into();
-    let mut set = Object::new(&known::REPLICA_SET.gvk(), name);
+    let mut set = Object::new(&builtin::REPLICA_SET.gvk(), name);
     set.set(&["metadata", "namespace"], deployment.namespace().into());
     set.set(&["metadata", "labels"], template["metadata"]["labels"].clone());
     set.set(&["metadata", "annotations"], json!(decision.annotations));

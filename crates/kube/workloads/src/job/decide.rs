@@ -2,7 +2,7 @@
 
 use super::finish::Finish;
 use super::indexes::{self, Indexes};
-use super::policy::{self, Verdict};
+use super::policy::{self, PodFailureOutcome};
 use crate::common::put_count;
 use crate::views::{Phase, PodView};
 use crate::workload::Named;
@@ -181,8 +181,8 @@ impl<'a> Census<'a> {
             let Some(index) = self.index(&pod.1) else { continue };
             if self.is_failed(&pod.1) && !self.succeeded_indexes.contains(&index) {
                 let verdict = policy::apply_failure_policy(self.job, pod);
-                let used = pod.1.index_failures >= limit && verdict != Verdict::Ignore;
-                if used || verdict == Verdict::FailIndex {
+                let used = pod.1.index_failures >= limit && verdict != PodFailureOutcome::Ignore;
+                if used || verdict == PodFailureOutcome::FailIndex {
                     self.failed_indexes.insert(index);
                 }
             }
@@ -211,7 +211,7 @@ impl<'a> Census<'a> {
         let new = self.tracked.iter().filter(|pod| {
             self.is_failed(&pod.1)
                 && !self.uncounted[FAILED].iter().any(|uid| **uid == *pod.1.uid)
-                && policy::apply_failure_policy(self.job, pod) != Verdict::Ignore
+                && policy::apply_failure_policy(self.job, pod) != PodFailureOutcome::Ignore
         });
         i64::try_from(new.count() + self.uncounted[FAILED].len()).unwrap_or(i64::MAX)
     }
@@ -236,7 +236,8 @@ impl<'a> Census<'a> {
         }
         let failed = self.tracked.iter().filter(|(_, pod)| pod.phase == Phase::Failed);
         for pod in failed {
-            if let Verdict::FailJob(message) = policy::apply_failure_policy(self.job, pod) {
+            if let PodFailureOutcome::FailJob(message) = policy::apply_failure_policy(self.job, pod)
+            {
                 return Some(Finish::failure("PodFailurePolicy", message));
             }
         }
@@ -387,7 +388,7 @@ impl<'a> Census<'a> {
                 decision.requeue_in(backoff);
                 continue;
             }
-            let counts = policy::apply_failure_policy(self.job, last) != Verdict::Ignore;
+            let counts = policy::apply_failure_policy(self.job, last) != PodFailureOutcome::Ignore;
             decision.create.push(Some((index, Some(failures + i64::from(counts)))));
         }
         if !decision.create.is_empty() {
@@ -421,7 +422,7 @@ impl<'a> Census<'a> {
             } else if (failed || finish.is_some_and(|finish| !finish.succeeded))
                 && !is_uncounted(FAILED)
                 && (!self.indexed || self.index(&pod.1).is_some())
-                && policy::apply_failure_policy(self.job, pod) != Verdict::Ignore
+                && policy::apply_failure_policy(self.job, pod) != PodFailureOutcome::Ignore
             {
                 self.uncounted[FAILED].push(uid.to_string());
             }

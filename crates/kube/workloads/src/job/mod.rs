@@ -22,7 +22,7 @@ use decide::Observed;
 use mainstay_client::{
     Action, Cache, Controller, DeleteOptions, Error, Patch, Propagation, Reconciler,
 };
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         context: context_of,
         failures: Mutex::default(),
     };
-    WorkloadController::new("jobs", known::JOB, &views.jobs)
+    WorkloadController::new("jobs", builtin::JOB, &views.jobs)
         .owns(&views.pods)
         .start(jobs, context, started);
 
@@ -98,7 +98,7 @@ impl Workload for Jobs {
             let options = DeleteOptions::uid(job.uid()).propagation(Propagation::Foreground);
             let (namespace, name) = (Some(job.namespace()), job.name());
             let cluster = &self.context.cluster;
-            cluster.ensure_deleted(&known::JOB, namespace, name, &options).await?;
+            cluster.ensure_deleted(&builtin::JOB, namespace, name, &options).await?;
             return Ok(Action::Done);
         }
         // A pod that is discarded before it ends must not count.
@@ -109,7 +109,7 @@ impl Workload for Jobs {
         self.pods.delete(&job, &decision.delete).await?;
         let new_pods = decision.create.iter().map(|index| pod::pod(&job, *index)).collect();
         let outcome = self.pods.create(&job, new_pods).await;
-        self.context.write_status(&known::JOB, &job, decision.status).await?;
+        self.context.write_status(&builtin::JOB, &job, decision.status).await?;
         for (reason, message) in decision.events {
             if matches!(reason.as_str(), "Completed" | "Suspended" | "Resumed") {
                 self.context.report_normal(&job, &reason, message);
@@ -159,7 +159,7 @@ async fn release(
     pod: &PodView,
 ) -> Result<(), Error> {
     let cluster = &context.cluster;
-    let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+    let Some(live) = cluster.find(&builtin::POD, key.namespace(), &key.name).await? else {
         return Ok(());
     };
     let remaining: Vec<&str> =
@@ -171,9 +171,9 @@ async fn release(
     let patch = Patch::Merge(json!({"metadata": {
         "uid": live.uid(), "resourceVersion": live.resource_version(), "finalizers": remaining,
     }}));
-    match cluster.patch(&known::POD, key.namespace(), &key.name, &patch).await {
+    match cluster.patch(&builtin::POD, key.namespace(), &key.name, &patch).await {
         Ok(patched) => {
-            pods.seen(patched.resource_version()).await;
+            pods.wait_for_revision(patched.resource_version()).await;
             Ok(())
         }
         Err(error) if is_object_gone(&error) => Ok(()),

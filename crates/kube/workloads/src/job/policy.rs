@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The consequence of a failed pod for its Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PodFailureOutcome {
     /// Count the failure towards the backoff limit.
     Count,
     /// Do not count the failure.
@@ -24,8 +24,8 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 /// Applies the failure policy to a failed pod: the first rule that matches decides.
-pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> Verdict {
-    let Some(ending) = &pod.ending else { return Verdict::Count };
+pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> PodFailureOutcome {
+    let Some(ending) = &pod.ending else { return PodFailureOutcome::Count };
     for (at, rule) in job.array(&["spec", "podFailurePolicy", "rules"]).iter().enumerate() {
         let action = text(rule, "action");
         let reason = match (rule.get("onExitCodes"), rule.get("onPodConditions")) {
@@ -41,13 +41,13 @@ pub(super) fn apply_failure_policy(job: &Object, (key, pod): &Named) -> Verdict 
         };
         let Some(reason) = reason else { continue };
         return match action {
-            "Ignore" => Verdict::Ignore,
-            "FailIndex" => Verdict::FailIndex,
-            "FailJob" => Verdict::FailJob(reason),
-            _ => Verdict::Count,
+            "Ignore" => PodFailureOutcome::Ignore,
+            "FailIndex" => PodFailureOutcome::FailIndex,
+            "FailJob" => PodFailureOutcome::FailJob(reason),
+            _ => PodFailureOutcome::Count,
         };
     }
-    Verdict::Count
+    PodFailureOutcome::Count
 }
 
 fn exit_code<'a>(rule: &Value, ending: &'a Ending) -> Option<(&'a str, i64)> {
@@ -138,10 +138,10 @@ mod tests {
         let why =
             "Container main for pod n/p failed with exit code 42 matching FailJob rule at index 1";
         for (code, conditions, verdict) in [
-            (42, &disrupted, Verdict::Ignore),
-            (42, &none, Verdict::FailJob(why.to_owned())),
-            (7, &none, Verdict::FailIndex),
-            (1, &none, Verdict::Count),
+            (42, &disrupted, PodFailureOutcome::Ignore),
+            (42, &none, PodFailureOutcome::FailJob(why.to_owned())),
+            (7, &none, PodFailureOutcome::FailIndex),
+            (1, &none, PodFailureOutcome::Count),
         ] {
             assert_eq!(apply_failure_policy(&job, &failed(code, conditions)), verdict);
         }

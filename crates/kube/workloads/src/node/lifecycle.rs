@@ -9,7 +9,7 @@ use crate::views::{NodeView, PodView, Views};
 use crate::workload::requeue_after;
 use jiff::Timestamp;
 use mainstay_client::{Action, Controller, DeleteOptions, Error, Patch, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Reconciler for Nodes {
 
     async fn reconcile(&self, key: &NamespacedName) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
-        let Some(mut live) = cluster.find(&known::NODE, None, &key.name).await? else {
+        let Some(mut live) = cluster.find(&builtin::NODE, None, &key.name).await? else {
             return Ok(Action::Done);
         };
         let now = self.context.clock.now();
@@ -101,7 +101,7 @@ impl Reconciler for Nodes {
         {
             let before = live.condition("Ready").map(ToOwned::to_owned);
             live.set(&["status"], status);
-            live = self.kubelet.cluster.update_status(&known::NODE, &live).await?;
+            live = self.kubelet.cluster.update_status(&builtin::NODE, &live).await?;
             if before.as_deref() == Some("True") && live.condition("Ready") != Some("True") {
                 let message = format!("Node {} status is now: NodeNotReady", key.name);
                 self.context.report_normal(&live, "NodeNotReady", message);
@@ -113,7 +113,7 @@ impl Reconciler for Nodes {
                 "metadata": {"resourceVersion": live.resource_version()},
                 "spec": {"taints": taints},
             }));
-            cluster.patch(&known::NODE, None, &key.name, &patch).await?;
+            cluster.patch(&builtin::NODE, None, &key.name, &patch).await?;
         }
         Ok(Action::Done)
     }
@@ -127,7 +127,7 @@ impl Nodes {
             if !pod.is_ready() {
                 continue;
             }
-            let Some(mut live) = cluster.find(&known::POD, key.namespace(), &key.name).await?
+            let Some(mut live) = cluster.find(&builtin::POD, key.namespace(), &key.name).await?
             else {
                 continue;
             };
@@ -139,7 +139,7 @@ impl Nodes {
                 }
             }
             live.set(&["status", "conditions"], Value::Array(conditions));
-            cluster.update_status(&known::POD, &live).await?;
+            cluster.update_status(&builtin::POD, &live).await?;
             self.context.report_warning(&live, "NodeNotReady", "Node is not ready".to_owned());
         }
         Ok(())
@@ -225,8 +225,8 @@ impl Reconciler for Leases {
         }
         let cluster = &self.context.cluster;
         let now = self.context.clock.now_micro();
-        let Some(live) = cluster.find(&known::LEASE, Some(NAMESPACE), &key.name).await? else {
-            let mut lease = Object::new(&known::LEASE.gvk(), &key.name);
+        let Some(live) = cluster.find(&builtin::LEASE, Some(NAMESPACE), &key.name).await? else {
+            let mut lease = Object::new(&builtin::LEASE.gvk(), &key.name);
             lease.set(&["metadata", "namespace"], NAMESPACE.into());
             lease.set(
                 &["metadata", "ownerReferences"],
@@ -239,7 +239,7 @@ impl Reconciler for Leases {
                 "renewTime": now,
             });
             lease.set(&["spec"], spec);
-            return match cluster.create(&known::LEASE, &lease).await {
+            return match cluster.create(&builtin::LEASE, &lease).await {
                 Ok(_) => Ok(Action::After(RENEWAL)),
                 Err(error) if error.is_already_exists() || error.is_namespace_terminating() => {
                     Ok(Action::After(RENEWAL))
@@ -260,7 +260,7 @@ impl Reconciler for Leases {
             return Ok(Action::After(remaining));
         }
         let patch = Patch::Merge(json!({"spec": {"renewTime": now}}));
-        cluster.patch(&known::LEASE, Some(NAMESPACE), &key.name, &patch).await?;
+        cluster.patch(&builtin::LEASE, Some(NAMESPACE), &key.name, &patch).await?;
         Ok(Action::After(RENEWAL))
     }
 }
@@ -291,7 +291,7 @@ impl Reconciler for Evictions {
         if remaining > 0 {
             return Ok(requeue_after(self.context.clock, u64::try_from(remaining).ok()));
         }
-        let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+        let Some(live) = cluster.find(&builtin::POD, key.namespace(), &key.name).await? else {
             return Ok(Action::Done);
         };
         if live.uid() != &*pod.uid || live.is_terminating() {
@@ -312,7 +312,7 @@ impl Evictions {
         node: &str,
     ) -> Result<Action, Error> {
         let cluster = &self.context.cluster;
-        let Some(mut live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+        let Some(mut live) = cluster.find(&builtin::POD, key.namespace(), &key.name).await? else {
             return Ok(Action::Done);
         };
         if live.uid() != &*pod.uid {
@@ -327,7 +327,7 @@ impl Evictions {
         {
             return Ok(Action::in_wall_time(self.context.clock, remaining));
         }
-        if cluster.find(&known::NODE, None, node).await?.is_some() {
+        if cluster.find(&builtin::NODE, None, node).await?.is_some() {
             return Ok(Action::Done);
         }
         if !pod.is_finished() {
@@ -347,7 +347,7 @@ impl Evictions {
         let mut object = live.clone();
         let now = self.context.clock.now_rfc3339();
         object.set(&["status"], disrupted(live, reason, message, &now));
-        match cluster.update_status(&known::POD, &object).await {
+        match cluster.update_status(&builtin::POD, &object).await {
             Ok(_) => {}
             Err(error) if is_object_gone(&error) => return Ok(Action::Done),
             Err(error) => return Err(error),
@@ -357,7 +357,7 @@ impl Evictions {
             options = options.grace_period(grace);
         }
         let namespace = Some(live.namespace());
-        cluster.ensure_deleted(&known::POD, namespace, live.name(), &options).await?;
+        cluster.ensure_deleted(&builtin::POD, namespace, live.name(), &options).await?;
         Ok(Action::Done)
     }
 }

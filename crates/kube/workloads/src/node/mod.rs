@@ -12,7 +12,7 @@ pub(crate) use lifecycle::start as start_lifecycle;
 use crate::Options;
 use crate::common::Context;
 use mainstay_client::Backoff;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::json;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -45,13 +45,13 @@ async fn make(
     options: &Options,
     at: usize,
 ) -> Result<(), mainstay_client::Error> {
-    let mut live = context.cluster.ensure(&known::NODE, &node(at)).await?;
+    let mut live = context.cluster.ensure(&builtin::NODE, &node(at)).await?;
     let now = context.clock.now_rfc3339();
     // Controllers that taint new nodes may write first.
     while let Some(status) = simulated::status(&live, &options.kubelet_version, &now) {
-        match context.write_status(&known::NODE, &live, status).await {
+        match context.write_status(&builtin::NODE, &live, status).await {
             Err(error) if error.is_conflict() => {
-                live = context.cluster.get(&known::NODE, None, live.name()).await?;
+                live = context.cluster.get(&builtin::NODE, None, live.name()).await?;
             }
             outcome => return outcome.map(drop),
         }
@@ -65,7 +65,7 @@ fn name(at: usize) -> String {
 
 fn node(at: usize) -> Object {
     let name = name(at);
-    let mut node = Object::new(&known::NODE.gvk(), &name);
+    let mut node = Object::new(&builtin::NODE.gvk(), &name);
     node.set_label("kubernetes.io/hostname", name.as_str());
     for prefix in ["kubernetes.io", "beta.kubernetes.io"] {
         node.set_label(&format!("{prefix}/os"), "linux");

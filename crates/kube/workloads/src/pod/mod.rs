@@ -7,7 +7,7 @@ use crate::common::{Context, is_object_gone};
 use crate::simulate::{self, Note, PodAddresses};
 use crate::views::{PodView, Views};
 use mainstay_client::{Action, Controller, DeleteOptions, Error, EventType, Reconciler};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -133,14 +133,14 @@ impl Reconcile {
         let cluster = &self.kubelet.cluster;
         if pod.tracked && !pod.is_finished() {
             // The finalizer of its Job holds the Pod: the Job reads the final status.
-            let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+            let live = cluster.get(&builtin::POD, key.namespace(), &key.name).await?;
             if live.uid() == &*pod.uid {
                 let status =
                     simulate::status_after_deletion(&live, &self.kubelet.clock.now_rfc3339());
-                self.kubelet.write_status(&known::POD, &live, status).await?;
+                self.kubelet.write_status(&builtin::POD, &live, status).await?;
             }
         }
-        cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await
+        cluster.ensure_deleted(&builtin::POD, key.namespace(), &key.name, &options).await
     }
 
     /// Emits events about failing containers.
@@ -163,7 +163,7 @@ impl Reconcile {
             // Another kubelet runs the Pods of a node that is not simulated.
             return Ok(Action::Done);
         };
-        let pod = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+        let pod = cluster.get(&builtin::POD, key.namespace(), &key.name).await?;
         if pod.uid() != &*view.uid || pod.is_terminating() {
             return Ok(Action::Done);
         }
@@ -190,7 +190,7 @@ impl Reconcile {
             }
         }
         if let Some(status) = simulate::status(&with_behaviour, &addresses, &now) {
-            self.kubelet.write_status(&known::POD, &pod, status.clone()).await?;
+            self.kubelet.write_status(&builtin::POD, &pod, status.clone()).await?;
             let notes = simulate::notes(&with_behaviour, &status);
             if !notes.is_empty() {
                 self.report_notes(&pod, view.node.as_deref().unwrap_or_default(), notes);

@@ -13,7 +13,7 @@ use crate::views::Views;
 use crate::workload::{Pods, Workload, WorkloadController, requeue_after};
 use decide::Observed;
 use mainstay_client::{Action, Error};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
         let pods = Pods::new(&context, views);
         Replicas { context, views: views.clone(), pods, resource }
     };
-    WorkloadController::new("replica-sets", known::REPLICA_SET, &views.replica_sets)
+    WorkloadController::new("replica-sets", builtin::REPLICA_SET, &views.replica_sets)
         .owns(&views.pods)
-        .start(of(known::REPLICA_SET, "replicaset-controller"), context, started);
-    let resource = known::REPLICATION_CONTROLLER;
+        .start(of(builtin::REPLICA_SET, "replicaset-controller"), context, started);
+    let resource = builtin::REPLICATION_CONTROLLER;
     WorkloadController::new(
         "replication-controllers",
         resource.clone(),
@@ -67,7 +67,7 @@ impl Workload for Replicas {
         self.pods.delete(&set, &decision.delete).await?;
         let text = failure.as_ref().map(ToString::to_string);
         let now = mainstay_clock::rfc3339(now);
-        let counts_terminating = self.resource == known::REPLICA_SET;
+        let counts_terminating = self.resource == builtin::REPLICA_SET;
         let status =
             decide::status(&set, &decision.counts, counts_terminating, text.as_deref(), &now);
         self.context.write_status(&self.resource, &set, status).await?;

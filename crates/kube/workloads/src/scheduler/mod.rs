@@ -20,7 +20,7 @@ use crate::views::{PodView, UNASSIGNED, Views};
 use choose::{Budget, Choice, choose};
 use futures::{StreamExt, stream};
 use mainstay_client::{Action, Cache, Controller, DeleteOptions, Error, Reconciler, Selection};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let queue = controller.queue();
     views.nodes.subscribe(move |_| queue.add(round()));
     let queue = controller.queue();
-    let namespaces = Cache::builder(Selection::all(known::NAMESPACE), |namespace| {
+    let namespaces = Cache::builder(Selection::all(builtin::NAMESPACE), |namespace| {
         let labels = namespace.labels();
         let labels: BTreeMap<String, String> =
             labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -242,7 +242,7 @@ impl Scheduler {
         }))
         .unwrap_or_default();
         let bound = cluster
-            .create_subresource(&known::POD, key.namespace(), &key.name, "binding", &binding)
+            .create_subresource(&builtin::POD, key.namespace(), &key.name, "binding", &binding)
             .await;
         match bound {
             Ok(_) => {
@@ -283,7 +283,7 @@ impl Scheduler {
             return Ok(());
         }
         let cluster = &self.context.cluster;
-        let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+        let live = cluster.get(&builtin::POD, key.namespace(), &key.name).await?;
         let assigned = live.str(&["spec", "nodeName"]).is_some_and(|node| !node.is_empty());
         if live.uid() != &*view.uid || assigned {
             return Ok(());
@@ -293,7 +293,7 @@ impl Scheduler {
             if let Some(node) = nominated {
                 status["nominatedNodeName"] = node.into();
             }
-            self.context.write_status(&known::POD, &live, status).await?;
+            self.context.write_status(&builtin::POD, &live, status).await?;
             self.context.report_failed_action(
                 &live,
                 "Scheduling",
@@ -319,7 +319,7 @@ impl Scheduler {
             if victim.terminating {
                 continue;
             }
-            let live = cluster.get(&known::POD, key.namespace(), &key.name).await?;
+            let live = cluster.get(&builtin::POD, key.namespace(), &key.name).await?;
             if live.uid() != &*victim.uid {
                 continue;
             }
@@ -327,9 +327,9 @@ impl Scheduler {
             let message =
                 "default-scheduler: preempting to accommodate a higher priority pod".to_owned();
             let status = disrupted(&live, "PreemptionByScheduler", &message, &now);
-            self.context.write_status(&known::POD, &live, status).await?;
+            self.context.write_status(&builtin::POD, &live, status).await?;
             let options = DeleteOptions::uid(victim.uid.as_ref());
-            cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await?;
+            cluster.ensure_deleted(&builtin::POD, key.namespace(), &key.name, &options).await?;
             let message = format!("Preempted by pod {} on node {node}", pod.1.uid);
             self.context.report_action(&live, "Preempting", "Preempted", message);
         }
@@ -339,7 +339,7 @@ impl Scheduler {
 
 /// The fields of a Pod that an event about it needs.
 fn event_target(key: &NamespacedName, pod: &PodView) -> Object {
-    let mut object = Object::new(&known::POD.gvk(), &key.name);
+    let mut object = Object::new(&builtin::POD.gvk(), &key.name);
     object.set(&["metadata", "namespace"], (*key.namespace).into());
     object.set(&["metadata", "uid"], (*pod.uid).into());
     object

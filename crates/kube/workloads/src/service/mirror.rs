@@ -9,7 +9,7 @@ use super::{MANAGED_BY, SERVICE_NAME, SLICE, replace_slices};
 use crate::Started;
 use crate::common::{Context, controller_reference_value, is_object_gone};
 use mainstay_client::{Action, Cache, Controller, Error, Reconciler, Selection};
-use mainstay_object::{NamespacedName, Object, fnv, known};
+use mainstay_object::{NamespacedName, Object, builtin, fnv};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,20 +28,20 @@ pub(super) fn start(context: &Context, started: &mut Started) {
     let controller = Controller::new("endpoints-mirror");
     // Service, Endpoints and slices with one name share a key.
     let queue = controller.queue();
-    let services = Cache::builder(Selection::all(known::SERVICE), |service| {
+    let services = Cache::builder(Selection::all(builtin::SERVICE), |service| {
         service.get(&["spec", "selector"]).is_none().then_some(())
     })
     .subscribe(move |change| queue.add(change.key.clone()))
     .start(&context.cluster, context.stop.clone());
     let queue = controller.queue();
-    let endpoints = Cache::builder(Selection::all(known::ENDPOINTS), |endpoints| {
+    let endpoints = Cache::builder(Selection::all(builtin::ENDPOINTS), |endpoints| {
         is_mirrored(endpoints).then(|| Arc::<str>::from(endpoints.resource_version()))
     })
     .subscribe(move |change| queue.add(change.key.clone()))
     .start(&context.cluster, context.stop.clone());
     let queue = controller.queue();
     let slices = Cache::builder(
-        Selection::all(known::ENDPOINT_SLICE).labels(format!("{MANAGED_BY}={MANAGER}")),
+        Selection::all(builtin::ENDPOINT_SLICE).labels(format!("{MANAGED_BY}={MANAGER}")),
         |slice| {
             let service = slice.label(SERVICE_NAME)?.to_owned();
             Some((service, Arc::<str>::from(slice.resource_version())))
@@ -93,7 +93,7 @@ impl Mirror {
         let cluster = &self.context.cluster;
         let mut new_slices = Vec::new();
         if self.services.get(key).is_some() && self.endpoints.get(key).is_some() {
-            let live = cluster.find(&known::ENDPOINTS, key.namespace(), &key.name).await?;
+            let live = cluster.find(&builtin::ENDPOINTS, key.namespace(), &key.name).await?;
             new_slices = live
                 .filter(|live| !live.is_terminating())
                 .map_or_else(Vec::new, |live| slices(&live));
@@ -161,7 +161,7 @@ fn slice(endpoints: &Object, (ports, family, entries): Group) -> Object {
     let seed = format!("{}/{family}/{}", endpoints.uid(), Value::from(ports.clone()));
     let hash = fnv::safe_encode(&format!("{:05}", fnv::fnv32a(seed.as_bytes()) % 100_000));
     let name = format!("{}-{hash}", endpoints.name());
-    let mut slice = Object::new(&known::ENDPOINT_SLICE.gvk(), &name);
+    let mut slice = Object::new(&builtin::ENDPOINT_SLICE.gvk(), &name);
     slice.set(&["metadata", "namespace"], endpoints.namespace().into());
     for (key, value) in endpoints.labels() {
         slice.set_label(key, value);
@@ -237,11 +237,11 @@ mod tests {
 
     #[test]
     fn leader_election_endpoints_and_skip_mirror_are_not_mirrored() {
-        let mut endpoints = Object::new(&known::ENDPOINTS.gvk(), "e");
+        let mut endpoints = Object::new(&builtin::ENDPOINTS.gvk(), "e");
         assert!(is_mirrored(&endpoints));
         endpoints.set_annotation(ELECTION, "{}");
         assert!(!is_mirrored(&endpoints));
-        let mut endpoints = Object::new(&known::ENDPOINTS.gvk(), "e");
+        let mut endpoints = Object::new(&builtin::ENDPOINTS.gvk(), "e");
         endpoints.set_label(SKIP, "true");
         assert!(!is_mirrored(&endpoints));
     }

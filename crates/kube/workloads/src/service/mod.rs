@@ -15,7 +15,7 @@ use mainstay_client::{
     difference,
 };
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{NamespacedName, Object, Resource, fnv, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin, fnv};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     mirror::start(context, started);
     let controller = Controller::new("services");
     let queue = controller.queue();
-    let services = Cache::builder(Selection::all(known::SERVICE), |service| {
+    let services = Cache::builder(Selection::all(builtin::SERVICE), |service| {
         Some(ServiceView {
             selector: selector(service),
             resource_version: service.resource_version().into(),
@@ -50,7 +50,7 @@ pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     .start(&context.cluster, context.stop.clone());
     let queue = controller.queue();
     let slices = Cache::builder(
-        Selection::all(known::ENDPOINT_SLICE).labels(format!("{MANAGED_BY}={MANAGER}")),
+        Selection::all(builtin::ENDPOINT_SLICE).labels(format!("{MANAGED_BY}={MANAGER}")),
         |slice| {
             let service = slice.label(SERVICE_NAME)?.to_owned();
             Some((service, Arc::<str>::from(slice.resource_version())))
@@ -108,7 +108,7 @@ async fn replace_slices(
     slices: &Cache<(String, Arc<str>)>,
     wanted: &[Object],
 ) -> Result<(), Error> {
-    let resource = &known::ENDPOINT_SLICE;
+    let resource = &builtin::ENDPOINT_SLICE;
     for slice in wanted {
         write(cluster, resource, slice).await?;
     }
@@ -154,7 +154,7 @@ impl Reconcile {
         if view.selector.is_none() {
             return Ok(());
         }
-        let service = cluster.get(&known::SERVICE, key.namespace(), &key.name).await?;
+        let service = cluster.get(&builtin::SERVICE, key.namespace(), &key.name).await?;
         let Some(selector) = selector(&service) else { return Ok(()) };
         if service.is_terminating() {
             return Ok(());
@@ -163,7 +163,7 @@ impl Reconcile {
         pods.retain(|(_, pod)| pod.matches(&selector) && pod.ip.is_some() && !pod.is_finished());
         let wanted = slices(&service, &pods);
         replace_slices(cluster, key, &self.slices, &wanted).await?;
-        write(cluster, &known::ENDPOINTS, &endpoints(&service, &pods)).await
+        write(cluster, &builtin::ENDPOINTS, &endpoints(&service, &pods)).await
     }
 }
 
@@ -272,7 +272,7 @@ fn slice(service: &Object, at: usize, ports: Vec<Value>, endpoints: Vec<Value>) 
     let seed = format!("{}/{at}", service.uid());
     let hash = fnv::safe_encode(&format!("{:05}", fnv::fnv32a(seed.as_bytes()) % 100_000));
     let mut slice =
-        Object::new(&known::ENDPOINT_SLICE.gvk(), &format!("{}-{hash}", service.name()));
+        Object::new(&builtin::ENDPOINT_SLICE.gvk(), &format!("{}-{hash}", service.name()));
     slice.set(&["metadata", "namespace"], service.namespace().into());
     for (key, value) in service.labels() {
         slice.set_label(key, value);
@@ -330,7 +330,7 @@ fn endpoints(service: &Object, pods: &[Named]) -> Object {
             (!empty).then_some(subset)
         })
         .collect();
-    let mut object = Object::new(&known::ENDPOINTS.gvk(), service.name());
+    let mut object = Object::new(&builtin::ENDPOINTS.gvk(), service.name());
     object.set(&["metadata", "namespace"], service.namespace().into());
     for (key, value) in service.labels() {
         object.set_label(key, value);

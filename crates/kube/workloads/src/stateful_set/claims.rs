@@ -5,10 +5,10 @@ use super::pod;
 use crate::common::{Context, controller_reference_value, is_object_gone};
 use crate::workload::Named;
 use mainstay_client::{Cache, Error, Patch, Queue, Selection};
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Value, json};
 
-const CLAIM: Resource = known::PERSISTENT_VOLUME_CLAIM;
+const CLAIM: Resource = builtin::PERSISTENT_VOLUME_CLAIM;
 
 /// The owner references of a claim.
 #[derive(Debug, PartialEq)]

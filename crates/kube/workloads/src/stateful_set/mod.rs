@@ -17,13 +17,13 @@ use crate::workload::{Pods, Revisions, Workload, WorkloadController, requeue_aft
 use claims::Claims;
 use decide::Observed;
 use mainstay_client::{Action, Error};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 
 /// Starts the controller of `StatefulSets`.
 pub(crate) fn start(context: &Context, views: &Views, started: &mut Started) {
     let context_of = context.with_component("statefulset-controller");
     let controller =
-        WorkloadController::new("stateful-sets", known::STATEFUL_SET, &views.stateful_sets)
+        WorkloadController::new("stateful-sets", builtin::STATEFUL_SET, &views.stateful_sets)
             .owns(&views.pods)
             .owns(&views.revisions);
     let claims = Claims::start(&context_of, controller.queue());
@@ -77,7 +77,7 @@ impl Workload for StatefulSets {
             }
         }
         let outcome = self.pods.create(&set, new_pods).await;
-        self.context.write_status(&known::STATEFUL_SET, &set, decision.status).await?;
+        self.context.write_status(&builtin::STATEFUL_SET, &set, decision.status).await?;
         let is_used = |name: &str| {
             *name == *current.0.name
                 || pods.iter().any(|(_, pod)| {

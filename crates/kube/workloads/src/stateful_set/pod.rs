@@ -1,7 +1,7 @@
 //! The manifests of the Pods and claims of a `StatefulSet`.
 
 use crate::template::{self, REVISION_HASH};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Map, Value, json};
 
 pub(super) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
@@ -37,7 +37,7 @@ pub(super) fn pod(set: &Object, template: &Value, ordinal: i64, revision: &str) 
 /// name.
 pub(super) fn claim(set: &Object, template: &Value, ordinal: i64) -> Option<Object> {
     let volume = template.get("metadata")?.get("name")?.as_str()?;
-    let mut claim = Object::new(&known::POD.gvk(), "");
+    let mut claim = Object::new(&builtin::POD.gvk(), "");
     claim.set(&["kind"], "PersistentVolumeClaim".into());
     let mut metadata = Map::new();
     for field in ["labels", "annotations"] {

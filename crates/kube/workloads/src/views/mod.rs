@@ -10,7 +10,7 @@ use crate::template;
 use jiff::Timestamp;
 use mainstay_client::{Cache, Selection, conditions};
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -398,7 +398,7 @@ impl Views {
             .start(&context.cluster, context.stop.clone())
         };
         Self {
-            pods: Cache::builder(Selection::all(known::POD), |pod| Some(PodView::of(pod)))
+            pods: Cache::builder(Selection::all(builtin::POD), |pod| Some(PodView::of(pod)))
                 .index(|pod| {
                     let owner = match &pod.owner {
                         Some(owner) => Arc::clone(&owner.uid),
@@ -412,7 +412,7 @@ impl Views {
                     std::iter::once(owner).chain(place).collect()
                 })
                 .start(&context.cluster, context.stop.clone()),
-            replica_sets: Cache::builder(Selection::all(known::REPLICA_SET), |object| {
+            replica_sets: Cache::builder(Selection::all(builtin::REPLICA_SET), |object| {
                 Some(ReplicaSetView::of(object))
             })
             .index(|set| {
@@ -424,12 +424,12 @@ impl Views {
             })
             .start(&context.cluster, context.stop.clone()),
             replication_controllers: Cache::builder(
-                Selection::all(known::REPLICATION_CONTROLLER),
+                Selection::all(builtin::REPLICATION_CONTROLLER),
                 |object| Some(WorkloadTrigger::of(object, plain_selector(object))),
             )
             .start(&context.cluster, context.stop.clone()),
-            deployments: triggers(known::DEPLOYMENT),
-            revisions: Cache::builder(Selection::all(known::CONTROLLER_REVISION), |object| {
+            deployments: triggers(builtin::DEPLOYMENT),
+            revisions: Cache::builder(Selection::all(builtin::CONTROLLER_REVISION), |object| {
                 Some(RevisionView::of(object))
             })
             .index(|revision| {
@@ -441,20 +441,20 @@ impl Views {
                 ]
             })
             .start(&context.cluster, context.stop.clone()),
-            stateful_sets: triggers(known::STATEFUL_SET),
-            daemon_sets: triggers(known::DAEMON_SET),
-            jobs: Cache::builder(Selection::all(known::JOB), |object| Some(JobView::of(object)))
+            stateful_sets: triggers(builtin::STATEFUL_SET),
+            daemon_sets: triggers(builtin::DAEMON_SET),
+            jobs: Cache::builder(Selection::all(builtin::JOB), |object| Some(JobView::of(object)))
                 .index(|job| job.owner.iter().map(|owner| Arc::clone(&owner.uid)).collect())
                 .start(&context.cluster, context.stop.clone()),
-            cron_jobs: Cache::builder(Selection::all(known::CRON_JOB), |object| {
+            cron_jobs: Cache::builder(Selection::all(builtin::CRON_JOB), |object| {
                 Some(WorkloadTrigger::of(object, None))
             })
             .start(&context.cluster, context.stop.clone()),
-            budgets: Cache::builder(Selection::all(known::POD_DISRUPTION_BUDGET), |object| {
+            budgets: Cache::builder(Selection::all(builtin::POD_DISRUPTION_BUDGET), |object| {
                 Some(BudgetView::of(object))
             })
             .start(&context.cluster, context.stop.clone()),
-            nodes: Cache::builder(Selection::all(known::NODE), |node| Some(NodeView::of(node)))
+            nodes: Cache::builder(Selection::all(builtin::NODE), |node| Some(NodeView::of(node)))
                 .start(&context.cluster, context.stop.clone()),
         }
     }

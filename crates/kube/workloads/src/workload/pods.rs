@@ -4,7 +4,7 @@ use crate::common::{Context, controller_reference_value};
 use crate::views::{Dependent, ORPHANS, PodView, Views, plain_selector, selector};
 use futures::{StreamExt, stream};
 use mainstay_client::{DeleteOptions, Error, Patch};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Pods {
     /// Like [`of`](Self::of), with Pods that this process has deleted and the cache still has; they
     /// are marked as terminating.
     pub(crate) async fn all_of(&self, owner: &Object) -> Result<Vec<Named>, Error> {
-        let selector = if owner.kind() == known::REPLICATION_CONTROLLER.kind {
+        let selector = if owner.kind() == builtin::REPLICATION_CONTROLLER.kind {
             plain_selector(owner)
         } else {
             selector(owner)
@@ -99,7 +99,7 @@ impl Pods {
         pod: &PodView,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+        let Some(live) = cluster.find(&builtin::POD, key.namespace(), &key.name).await? else {
             return Ok(());
         };
         if live.uid() != &*pod.uid || live.controller_owner().is_some() || live.is_terminating() {
@@ -118,7 +118,7 @@ impl Pods {
         pod: &PodView,
     ) -> Result<(), Error> {
         let cluster = &self.context.cluster;
-        let Some(live) = cluster.find(&known::POD, key.namespace(), &key.name).await? else {
+        let Some(live) = cluster.find(&builtin::POD, key.namespace(), &key.name).await? else {
             return Ok(());
         };
         if live.uid() != &*pod.uid {
@@ -136,8 +136,8 @@ impl Pods {
             "ownerReferences": owners,
         }}));
         let (namespace, name) = (Some(live.namespace()), live.name());
-        let written = self.context.cluster.patch(&known::POD, namespace, name, &patch).await?;
-        self.views.pods.seen(written.resource_version()).await;
+        let written = self.context.cluster.patch(&builtin::POD, namespace, name, &patch).await?;
+        self.views.pods.wait_for_revision(written.resource_version()).await;
         Ok(())
     }
 
@@ -162,12 +162,12 @@ impl Pods {
         let outcomes: Vec<(String, Result<Object, Error>)> =
             stream::iter(pods)
                 .map(|pod| async move {
-                    (pod.name().to_owned(), cluster.create(&known::POD, &pod).await)
+                    (pod.name().to_owned(), cluster.create(&builtin::POD, &pod).await)
                 })
                 .buffered(CONCURRENT_WRITES)
                 .collect()
                 .await;
-        let stateful = owner.kind() == known::STATEFUL_SET.kind;
+        let stateful = owner.kind() == builtin::STATEFUL_SET.kind;
         let mut failure = None;
         for (name, outcome) in outcomes {
             match outcome {
@@ -179,7 +179,7 @@ impl Pods {
                         format!("Created pod: {}", pod.name())
                     };
                     self.context.report_normal(owner, "SuccessfulCreate", message);
-                    self.views.pods.seen(pod.resource_version()).await;
+                    self.views.pods.wait_for_revision(pod.resource_version()).await;
                 }
                 Err(error) => {
                     if !error.is_namespace_terminating() && !error.is_already_exists() {
@@ -203,9 +203,9 @@ impl Pods {
         for (key, pod) in pods {
             let options = DeleteOptions::uid(pod.uid.as_ref());
             let cluster = &self.context.cluster;
-            cluster.ensure_deleted(&known::POD, key.namespace(), &key.name, &options).await?;
+            cluster.ensure_deleted(&builtin::POD, key.namespace(), &key.name, &options).await?;
             self.deleted.lock().insert(Arc::clone(&pod.uid));
-            let message = if owner.kind() == known::STATEFUL_SET.kind {
+            let message = if owner.kind() == builtin::STATEFUL_SET.kind {
                 format!("Delete Pod {} in StatefulSet {} successful", key.name, owner.name())
             } else {
                 format!("Deleted pod: {}", key.name)

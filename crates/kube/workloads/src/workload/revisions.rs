@@ -5,7 +5,7 @@ use crate::template;
 use crate::views::{Dependent, ORPHANS, RevisionView, Views, selector};
 use mainstay_client::{DeleteOptions, Error, Patch};
 use mainstay_gocompat::values;
-use mainstay_object::{NamespacedName, Object, fnv, known};
+use mainstay_object::{NamespacedName, Object, builtin, fnv};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -88,13 +88,13 @@ impl Revisions {
             let cluster = &self.context.cluster;
             let patched = cluster
                 .patch(
-                    &known::CONTROLLER_REVISION,
+                    &builtin::CONTROLLER_REVISION,
                     key.namespace(),
                     &key.name,
                     &Patch::Merge(patch),
                 )
                 .await?;
-            self.views.revisions.seen(patched.resource_version()).await;
+            self.views.revisions.wait_for_revision(patched.resource_version()).await;
             view = Arc::new(RevisionView::of(&patched));
         }
         Ok(History { update: (key, view), others: owned_revisions, collisions })
@@ -113,9 +113,9 @@ impl Revisions {
             }}));
             let cluster = &self.context.cluster;
             let adopted = cluster
-                .patch(&known::CONTROLLER_REVISION, key.namespace(), &key.name, &patch)
+                .patch(&builtin::CONTROLLER_REVISION, key.namespace(), &key.name, &patch)
                 .await?;
-            self.views.revisions.seen(adopted.resource_version()).await;
+            self.views.revisions.wait_for_revision(adopted.resource_version()).await;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Revisions {
                 _ => template::name_hash(print, collisions),
             };
             let name = format!("{}-{hash}", owner.name());
-            let mut revision = Object::new(&known::CONTROLLER_REVISION.gvk(), &name);
+            let mut revision = Object::new(&builtin::CONTROLLER_REVISION.gvk(), &name);
             revision.set(&["metadata", "namespace"], owner.namespace().into());
             let labels = owner.get(&["spec", "template", "metadata", "labels"]);
             revision.set(&["metadata", "labels"], labels.cloned().unwrap_or_else(|| json!({})));
@@ -147,12 +147,12 @@ impl Revisions {
             revision.set(&["metadata", "ownerReferences"], owners);
             revision.set(&["data"], data.clone());
             revision.set(&["revision"], number.into());
-            let created = match cluster.create(&known::CONTROLLER_REVISION, &revision).await {
+            let created = match cluster.create(&builtin::CONTROLLER_REVISION, &revision).await {
                 Ok(created) => created,
                 Err(error) if error.is_already_exists() => {
                     let namespace = Some(owner.namespace());
                     let existing_revision =
-                        cluster.get(&known::CONTROLLER_REVISION, namespace, &name).await?;
+                        cluster.get(&builtin::CONTROLLER_REVISION, namespace, &name).await?;
                     let own = existing_revision
                         .controller_owner()
                         .is_some_and(|controller| controller.uid == owner.uid());
@@ -164,7 +164,7 @@ impl Revisions {
                 }
                 Err(error) => return Err(error),
             };
-            self.views.revisions.seen(created.resource_version()).await;
+            self.views.revisions.wait_for_revision(created.resource_version()).await;
             let key = NamespacedName::new(owner.namespace(), name.as_str());
             return Ok(((key, Arc::new(RevisionView::of(&created))), collisions));
         }
@@ -185,7 +185,7 @@ impl Revisions {
         for (key, view) in idle.into_iter().take(surplus) {
             let options = DeleteOptions::uid(view.uid.as_ref());
             let cluster = &self.context.cluster;
-            let resource = &known::CONTROLLER_REVISION;
+            let resource = &builtin::CONTROLLER_REVISION;
             cluster.ensure_deleted(resource, key.namespace(), &key.name, &options).await?;
         }
         Ok(())

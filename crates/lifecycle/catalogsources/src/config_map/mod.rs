@@ -20,7 +20,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mainstay_api::{names, resources};
 use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments};
 use mainstay_client::{Cache, Selection};
-use mainstay_object::{Gvk, NamespacedName, Object, known};
+use mainstay_object::{Gvk, NamespacedName, Object, builtin};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl CatalogStore {
         let changed = Arc::new(Notify::new());
         let (notify, stop) = (Arc::clone(&changed), CancellationToken::new());
         let _stop = stop.clone().drop_guard();
-        let selection = Selection::all(known::CONFIG_MAP)
+        let selection = Selection::all(builtin::CONFIG_MAP)
             .namespace(&*key.namespace)
             .fields(format!("metadata.name={name}"));
         let cache = Cache::builder(selection, |object| Some(CachedConfigMap::of(object)))
@@ -469,7 +469,7 @@ fn bundle_document(
         owned.entry(kind).or_insert(definition);
     }
     let csv = with_gvk(csv, &resources::CLUSTER_SERVICE_VERSION.gvk());
-    let crd = known::CUSTOM_RESOURCE_DEFINITION.gvk();
+    let crd = builtin::CUSTOM_RESOURCE_DEFINITION.gvk();
     let owned =
         owned.into_values().map(|manifest| with_gvk(manifest, &declared_gvk(manifest, &crd)));
     for manifest in std::iter::once(csv).chain(owned) {

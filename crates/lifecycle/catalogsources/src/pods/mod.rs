@@ -17,7 +17,7 @@ use mainstay_controller::{
     gojson::{self, GoType},
     hash,
 };
-use mainstay_object::{Object, OwnerReference, Resource, known};
+use mainstay_object::{Object, OwnerReference, Resource, builtin};
 use mainstay_quantity::Quantity;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -210,12 +210,12 @@ pub(crate) fn catalog_objects(
         "spec": spec,
     });
     let mut before = if by_image {
-        vec![(known::SERVICE_ACCOUNT, service_account(source))]
+        vec![(builtin::SERVICE_ACCOUNT, service_account(source))]
     } else {
         config_map_reader(source)
     };
     for policy in network_policies(source, by_image, &selected) {
-        before.push((known::NETWORK_POLICY, policy));
+        before.push((builtin::NETWORK_POLICY, policy));
     }
     let prerequisites: Option<Vec<(Resource, Object)>> = before
         .into_iter()
@@ -270,14 +270,14 @@ fn config_map_reader(source: &CatalogSource) -> Vec<(Resource, Value)> {
     let binding = format!("{name}-server-configmap-reader");
     vec![
         (
-            known::SERVICE_ACCOUNT,
+            builtin::SERVICE_ACCOUNT,
             json!({
                 "apiVersion": "v1", "kind": "ServiceAccount",
                 "metadata": metadata(source, &account),
             }),
         ),
         (
-            known::ROLE,
+            builtin::ROLE,
             json!({
                 "apiVersion": group, "kind": "Role", "metadata": metadata(source, &role),
                 "rules": [{
@@ -287,7 +287,7 @@ fn config_map_reader(source: &CatalogSource) -> Vec<(Resource, Value)> {
             }),
         ),
         (
-            known::ROLE_BINDING,
+            builtin::ROLE_BINDING,
             json!({
                 "apiVersion": group, "kind": "RoleBinding", "metadata": metadata(source, &binding),
                 "roleRef": {"apiGroup": rbac, "kind": "Role", "name": role},

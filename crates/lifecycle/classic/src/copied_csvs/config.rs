@@ -6,9 +6,9 @@ use super::controller::{
 use super::decide::{self, Targets};
 use crate::error::Error;
 use mainstay_api::{Condition, ConditionStatus, Time, names, resources};
-use mainstay_client::{Action, DeleteOptions, ListParams, Reconciler};
+use mainstay_client::{Action, DeleteOptions, ObjectList, Reconciler};
 use mainstay_controller::{WithOperation as _, decision, patch};
-use mainstay_object::{NamespacedName, known};
+use mainstay_object::{NamespacedName, builtin};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,12 +91,12 @@ impl Controller {
     /// Deletes the Events about disabled copied CSVs.
     async fn delete_disabled_events(&self) -> Result<(), Error> {
         let cluster = &self.shared.context.cluster;
-        let fields = ListParams::fields(format!("reason={DISABLED}"));
-        let events = cluster.list(&known::EVENT, None, &fields).await;
+        let fields = ObjectList::fields(format!("reason={DISABLED}"));
+        let events = cluster.list(&builtin::EVENT, None, &fields).await;
         for event in events.during("listing events")?.items {
             let options = DeleteOptions::uid(event.uid());
             let at = Some(event.namespace());
-            let done = cluster.ensure_deleted(&known::EVENT, at, event.name(), &options).await;
+            let done = cluster.ensure_deleted(&builtin::EVENT, at, event.name(), &options).await;
             done.during("removing an event")?;
         }
         Ok(())

@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::fields;
 use mainstay_api::{OlmConfig, names, resources};
 use mainstay_client::{
-    Action, Cache, Cluster, DeleteOptions, EventType, ListParams, Patch, Prepared, Reconciler,
-    Written,
+    Action, Cache, Cluster, DeleteOptions, EncodedBody, EventType, ObjectList, Patch, Reconciler,
+    WriteResponse,
 };
 use mainstay_controller::{Signal, WithOperation as _, decision};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -130,7 +130,7 @@ impl Controller {
         // The next reconciliation must see these writes.
         let copies = &context.caches.copied_csvs;
         if let Some(latest) = latest {
-            copies.seen(&latest.to_string()).await;
+            copies.wait_for_revision(&latest.to_string()).await;
         }
         let gone = |(namespace, action): (&Arc<str>, &CopyAction)| {
             let CopyAction::Remove(uid) = action else { return true };
@@ -179,8 +179,10 @@ impl Controller {
             return Ok(());
         }
         let fields = format!("involvedObject.uid={},reason={DISABLED}", csv.uid);
-        let found =
-            context.cluster.list(&known::EVENT, key.namespace(), &ListParams::fields(fields)).await;
+        let found = context
+            .cluster
+            .list(&builtin::EVENT, key.namespace(), &ObjectList::fields(fields))
+            .await;
         if found.during("looking for an event")?.items.is_empty() {
             let mut about = Object::new(&CSV.gvk(), &key.name);
             about.set(&["metadata", "namespace"], (*key.namespace).into());
@@ -300,9 +302,9 @@ fn occupants(caches: &Caches, key: &NamespacedName) -> BTreeMap<Arc<str>, Occupa
 /// The request bodies for the copied CSVs of an original, serialized once.
 struct PreparedRequests {
     template: CopyTemplate,
-    copy: Prepared,
-    body: Prepared,
-    status: Prepared,
+    copy: EncodedBody,
+    body: EncodedBody,
+    status: EncodedBody,
 }
 
 impl PreparedRequests {
@@ -313,9 +315,9 @@ impl PreparedRequests {
         let mark = json!({"op": "test", "path": "/metadata/labels/olm.copiedFrom", "value": from});
         let status = json!([mark, {"op": "add", "path": "/status", "value": template.status}]);
         Ok(Self {
-            copy: Prepared::object(&template.object(original))?,
-            body: Prepared::patch(&Patch::Json(repair_patch(&mark, &template)))?,
-            status: Prepared::patch(&Patch::Json(status))?,
+            copy: EncodedBody::object(&template.object(original))?,
+            body: EncodedBody::patch(&Patch::Json(repair_patch(&mark, &template)))?,
+            status: EncodedBody::patch(&Patch::Json(status))?,
             template,
         })
     }
@@ -368,7 +370,7 @@ impl CopyWriter {
                         requests.body.clone()
                     } else {
                         let test = json!({"op": "test", "path": "/metadata/uid", "value": uid});
-                        Prepared::patch(&Patch::Json(repair_patch(&test, &requests.template)))
+                        EncodedBody::patch(&Patch::Json(repair_patch(&test, &requests.template)))
                             .during("writing a version as JSON")?
                     };
                     let done = self.cluster.patch_prepared(CSV, at, &self.name, None, &patch).await;
@@ -397,7 +399,7 @@ impl CopyWriter {
     }
 }
 
-fn revision(written: &Written) -> Option<u64> {
+fn revision(written: &WriteResponse) -> Option<u64> {
     written.resource_version.parse().ok()
 }
 

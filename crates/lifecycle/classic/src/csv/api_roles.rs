@@ -18,9 +18,9 @@ use crate::fields::{self, Api, Role, Rule};
 use crate::install_plan::crd;
 use crate::membership::roles;
 use mainstay_api::{ClusterServiceVersion, names, resources};
-use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_controller::WithOperation as _;
-use mainstay_object::{Gvk, NamespacedName, Object, Resource, known};
+use mainstay_object::{Gvk, NamespacedName, Object, Resource, builtin};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -38,12 +38,12 @@ fn owned_objects(caches: &Caches, namespace: &str, name: &str) -> Vec<(Resource,
     let mut owned_objects = rbac::copies(caches, namespace, name);
     for (key, binding) in caches.cluster_role_bindings.list(None) {
         if is_owner(&binding.labels, namespace, name) {
-            owned_objects.push((known::CLUSTER_ROLE_BINDING, key));
+            owned_objects.push((builtin::CLUSTER_ROLE_BINDING, key));
         }
     }
     for (key, role) in caches.cluster_roles.list(None) {
         if is_owner(&role.labels, namespace, name) {
-            owned_objects.push((known::CLUSTER_ROLE, key));
+            owned_objects.push((builtin::CLUSTER_ROLE, key));
         }
     }
     owned_objects
@@ -106,7 +106,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     if [name, namespace].iter().any(|value| value.len() > 63) {
         return Ok(());
     }
-    let mut kinds = vec![known::PRIORITY_CLASS];
+    let mut kinds = vec![builtin::PRIORITY_CLASS];
     let console = |kind: &str| Gvk::new("console.openshift.io", "v1", kind);
     for kind in CONSOLE_KINDS {
         match cluster.resource_of(&console(kind)).await.during("looking up kinds of the console")? {
@@ -116,7 +116,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
         }
     }
     for resource in &kinds {
-        let found = cluster.list(resource, None, &ListParams::labels(labels.as_str())).await;
+        let found = cluster.list(resource, None, &ObjectList::labels(labels.as_str())).await;
         for object in found.during("listing what came with a version")?.items {
             remove(context, resource, &object.key()).await?;
         }
@@ -196,8 +196,8 @@ pub(crate) async fn ensure_api_roles(
             kind: description.kind.clone(),
         };
         let owner = json!({
-            "apiVersion": known::API_SERVICE.api_version(),
-            "kind": known::API_SERVICE.kind,
+            "apiVersion": builtin::API_SERVICE.api_version(),
+            "kind": builtin::API_SERVICE.kind,
             "name": service,
             "uid": fields.uid,
             "controller": false,
@@ -240,7 +240,7 @@ async fn ensure_role(
     if present.is_some_and(|role| is_up_to_date(&role, &labels, rule, uid)) {
         return Ok(());
     }
-    let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), name);
+    let mut role = Object::new(&builtin::CLUSTER_ROLE.gvk(), name);
     for (key, value) in &labels {
         role.set_label(key, *value);
     }
@@ -248,7 +248,7 @@ async fn ensure_role(
     role.set(&["rules"], json!([rule]));
     context
         .cluster
-        .ensure(&known::CLUSTER_ROLE, &role)
+        .ensure(&builtin::CLUSTER_ROLE, &role)
         .await
         .during("creating a role for a provided API")?;
     Ok(())
@@ -273,7 +273,7 @@ async fn remove_stale_installed_alongside(
     if !installed_alongside.iter().any(|key| gone(&key)) {
         return Ok(());
     }
-    let live = context.cluster.find(&known::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
+    let live = context.cluster.find(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
     let Some(live) = live.during("reading a definition")? else { return Ok(()) };
     let mut stale = Map::new();
     for entry in fields::installed_alongside(&live).iter().filter(gone) {
@@ -289,7 +289,7 @@ async fn remove_stale_installed_alongside(
     let patch = Patch::Merge(json!({"metadata": {
         "resourceVersion": live.resource_version(), "annotations": stale,
     }}));
-    match context.cluster.patch(&known::CUSTOM_RESOURCE_DEFINITION, None, crd, &patch).await {
+    match context.cluster.patch(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd, &patch).await {
         Err(error) if !error.is_not_found() => {
             Err(error).during("cleaning a definition").map_err(Error::from)
         }

@@ -24,7 +24,7 @@ use mainstay_controller::{
     gojson::{self, GoType},
     patch,
 };
-use mainstay_object::{NamespacedName, Object, Reason, known};
+use mainstay_object::{NamespacedName, Object, Reason, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -349,7 +349,11 @@ impl Controller {
             match create_or_update_deployment(&cluster, deployment).await {
                 // The next reconciliation must see the new Deployment and not the old one.
                 Ok(Some(deployment)) => {
-                    self.context.caches.deployments.seen(deployment.resource_version()).await;
+                    self.context
+                        .caches
+                        .deployments
+                        .wait_for_revision(deployment.resource_version())
+                        .await;
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -425,7 +429,7 @@ impl Controller {
         let account = plan_account(&context.caches.groups_in(live.namespace()))?;
         let own = context.cluster.clone();
         Ok(match account {
-            Some(account) => own.acting_for(&account.namespace, &account.name),
+            Some(account) => own.impersonating(&account.namespace, &account.name),
             None => Ok(own),
         })
     }
@@ -445,7 +449,7 @@ impl Controller {
         self.context
             .cluster
             .ensure_deleted(
-                &known::DEPLOYMENT,
+                &builtin::DEPLOYMENT,
                 Some(live.namespace()),
                 name,
                 &DeleteOptions::default(),
@@ -491,30 +495,30 @@ async fn create_or_update_deployment(
     deployment: &Object,
 ) -> mainstay_client::Result<Option<Object>> {
     let namespace = Some(deployment.namespace());
-    let old = match cluster.find(&known::DEPLOYMENT, namespace, deployment.name()).await? {
+    let old = match cluster.find(&builtin::DEPLOYMENT, namespace, deployment.name()).await? {
         // A selector is immutable. A Deployment that a CSV owns is replaced; upstream waits until a
         // person deletes it. It is deleted only if the API accepts the new one.
         Some(old) if deployment::must_be_replaced(&old, deployment) => {
-            match cluster.try_create(&known::DEPLOYMENT, deployment).await {
+            match cluster.try_create(&builtin::DEPLOYMENT, deployment).await {
                 Err(error) if !error.is_already_exists() => return Err(error),
                 _ => {}
             }
             let options = DeleteOptions::uid(old.uid());
             let name = Some(old.namespace());
-            cluster.ensure_deleted(&known::DEPLOYMENT, name, old.name(), &options).await?;
+            cluster.ensure_deleted(&builtin::DEPLOYMENT, name, old.name(), &options).await?;
             None
         }
         found => found,
     };
     if let Some(old) = old {
-        match cluster.update(&known::DEPLOYMENT, &with_other_fields(&old, deployment)).await {
+        match cluster.update(&builtin::DEPLOYMENT, &with_other_fields(&old, deployment)).await {
             // The garbage collector removed the Deployment with its old CSV, so it is created
             // again.
             Err(error) if error.is_not_found() => {}
             updated => return updated.map(Some),
         }
     }
-    match cluster.create(&known::DEPLOYMENT, deployment).await {
+    match cluster.create(&builtin::DEPLOYMENT, deployment).await {
         // Another client created it meanwhile; the next reconciliation compares it.
         Err(error) if error.is_already_exists() => Ok(None),
         created => created.map(Some),

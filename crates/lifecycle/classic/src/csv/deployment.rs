@@ -12,7 +12,7 @@ use mainstay_controller::{
     hash,
 };
 use mainstay_object::selector::LabelSelector;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn desired_deployment(
 ) -> Object {
     let DesiredDeployments { csv, config, proxy } = *desired;
     let metadata = &csv.metadata;
-    let mut object = Object::new(&known::DEPLOYMENT.gvk(), &deployment.name);
+    let mut object = Object::new(&builtin::DEPLOYMENT.gvk(), &deployment.name);
     object.set(&["metadata", "namespace"], metadata.namespace.as_str().into());
     for (key, value) in &deployment.label {
         object.set_label(key, value.as_str());

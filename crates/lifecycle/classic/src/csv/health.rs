@@ -144,7 +144,7 @@ fn check_ready(name: &str, found: &fields::Deployment) -> Result<(), Unhealthy> 
 mod tests {
     use super::*;
 
-    fn good() -> fields::Deployment {
+    fn healthy_deployment() -> fields::Deployment {
         fields::Deployment {
             spec_hash: Some("h".into()),
             observed: true,
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_first_deployment_problem_is_reported_with_the_message_of_the_original() {
         let with = |change: &dyn Fn(&mut fields::Deployment)| {
-            let mut deployment = good();
+            let mut deployment = healthy_deployment();
             change(&mut deployment);
             Some(deployment)
         };
@@ -166,7 +166,7 @@ mod tests {
         let wait = |text: &str| Err(Unhealthy::Waiting(waiting_text(text)));
         let roll = |text: &str| Err(Unhealthy::Progressing(waiting_text(text)));
         for (found, wanted) in [
-            (Some(good()), Ok(())),
+            (Some(healthy_deployment()), Ok(())),
             (None, Err(Unhealthy::Missing("missing deployment with name=d".into()))),
             (
                 with(&|deployment| deployment.observed = false),

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::fields::{self, Api, Role, Rule};
 use mainstay_api::{ClusterServiceVersion, DeploymentPermissions, SubscriptionConfig, names};
 use mainstay_controller::{WithOperation as _, hash};
-use mainstay_object::{Gvk, NamespacedName, known};
+use mainstay_object::{Gvk, NamespacedName, builtin};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ async fn observe_served_apis(
         }
         let service = context
             .cluster
-            .find(&known::API_SERVICE, None, &format!("{version}.{group}"))
+            .find(&builtin::API_SERVICE, None, &format!("{version}.{group}"))
             .await
             .during("reading an APIService")?;
         let uid = service

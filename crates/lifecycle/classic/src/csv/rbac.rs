@@ -38,9 +38,9 @@ use crate::error::Error;
 use crate::fields::{Binding, Role, Rule};
 use crate::permissions::{self, NamespacedPermission, csv_owner};
 use mainstay_api::{OperatorGroup, names};
-use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList};
 use mainstay_controller::{RequestError, WithOperation as _};
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,8 +111,8 @@ impl TargetRbac<'_> {
             let scope = RbacScope {
                 namespace: None,
                 owner: None,
-                role: known::CLUSTER_ROLE,
-                binding: known::CLUSTER_ROLE_BINDING,
+                role: builtin::CLUSTER_ROLE,
+                binding: builtin::CLUSTER_ROLE_BINDING,
             };
             return self.ensure_in_scope(&scope, granted, missing).await;
         }
@@ -140,8 +140,8 @@ impl TargetRbac<'_> {
             let scope = RbacScope {
                 namespace: Some(namespace),
                 owner: Some(&owner),
-                role: known::ROLE,
-                binding: known::ROLE_BINDING,
+                role: builtin::ROLE,
+                binding: builtin::ROLE_BINDING,
             };
             if let Err(error) = self.ensure_in_scope(&scope, granted, missing).await {
                 failed.get_or_insert(error);
@@ -394,7 +394,7 @@ impl TargetRbac<'_> {
                 });
                 let role = roles.get(binding.role.1.as_str());
                 bound
-                    && binding.role.0 == *known::ROLE.kind
+                    && binding.role.0 == *builtin::ROLE.kind
                     && role.is_some_and(|role| rules.iter().all(|rule| allows(&role.rules, rule)))
             })
         };
@@ -460,14 +460,14 @@ impl TargetRbac<'_> {
                 .get(key)
                 .is_some_and(|cluster_binding| is_ours(&cluster_binding.labels))
             {
-                bindings.push((known::CLUSTER_ROLE_BINDING, key.clone()));
+                bindings.push((builtin::CLUSTER_ROLE_BINDING, key.clone()));
             }
             if caches
                 .cluster_roles
                 .get(key)
                 .is_some_and(|cluster_role| is_ours(&cluster_role.labels))
             {
-                roles.push((known::CLUSTER_ROLE, key.clone()));
+                roles.push((builtin::CLUSTER_ROLE, key.clone()));
             }
         };
         for permission in wanted {
@@ -502,10 +502,10 @@ impl TargetRbac<'_> {
         let cluster = &self.context.cluster;
         let own = Some(self.csv.namespace());
         // A name that is too long for a label value has no owner label.
-        let all = ListParams::labels(names::OWNER);
-        let roles = cluster.list(&known::ROLE, own, &all).await;
+        let all = ObjectList::labels(names::OWNER);
+        let roles = cluster.list(&builtin::ROLE, own, &all).await;
         let roles = roles.during("listing the Roles of a ClusterServiceVersion")?.items;
-        let bindings = cluster.list(&known::ROLE_BINDING, own, &all).await;
+        let bindings = cluster.list(&builtin::ROLE_BINDING, own, &all).await;
         let bindings =
             bindings.during("listing the RoleBindings of a ClusterServiceVersion")?.items;
         let roles =
@@ -578,12 +578,12 @@ pub(super) fn copies(caches: &Caches, from: &str, name: &str) -> Vec<(Resource, 
     let mut out = Vec::new();
     for (key, binding) in caches.role_bindings.list(None) {
         if is_copy(&key, &binding.labels) {
-            out.push((known::ROLE_BINDING, key));
+            out.push((builtin::ROLE_BINDING, key));
         }
     }
     for (key, role) in caches.roles.list(None) {
         if is_copy(&key, &role.labels) {
-            out.push((known::ROLE, key));
+            out.push((builtin::ROLE, key));
         }
     }
     out

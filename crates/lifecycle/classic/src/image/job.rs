@@ -17,7 +17,7 @@ use mainstay_catalogsources::CatalogPods;
 use mainstay_client::{Cache, Cluster, DeleteOptions, Selection};
 use mainstay_clock::Clock;
 use mainstay_images::Requester;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +112,7 @@ impl Jobs {
         let changed = Arc::new(Notify::new());
         let notifier = Arc::clone(&changed);
         let cache = Cache::builder(
-            Selection::all(known::JOB).labels(names::BUNDLE_UNPACK_REF),
+            Selection::all(builtin::JOB).labels(names::BUNDLE_UNPACK_REF),
             JobFields::of,
         )
         .subscribe(move |change| {
@@ -144,7 +144,7 @@ impl Jobs {
         let bundle = bundle_config_map::name_of(image);
         let namespace = &*requester.namespace;
         self.cache.synced().await;
-        if let Some(map) = self.cluster.find(&known::CONFIG_MAP, Some(namespace), &bundle).await?
+        if let Some(map) = self.cluster.find(&builtin::CONFIG_MAP, Some(namespace), &bundle).await?
             && let Ok(objects) = bundle_config_map::objects(&map)
             && !objects.is_empty()
         {
@@ -157,7 +157,7 @@ impl Jobs {
         }
         let Some((key, job)) = newest else { return Err(NoBundle::Nothing) };
         self.wait_for_end(&key, &job.uid).await.map_err(NoBundle::Failed)?;
-        let map = self.cluster.get(&known::CONFIG_MAP, Some(namespace), &bundle).await?;
+        let map = self.cluster.get(&builtin::CONFIG_MAP, Some(namespace), &bundle).await?;
         match bundle_config_map::objects(&map) {
             Ok(objects) if objects.is_empty() => Err(NoBundle::Nothing),
             Ok(objects) => Ok(objects),
@@ -212,23 +212,23 @@ impl Jobs {
         timeouts: UnpackTimeouts,
         again: bool,
     ) -> Result<(NamespacedName, Arc<JobFields>), NoBundle> {
-        let map = self.cluster.ensure(&known::CONFIG_MAP, &config_map(bundle, requester)).await?;
+        let map = self.cluster.ensure(&builtin::CONFIG_MAP, &config_map(bundle, requester)).await?;
         for (resource, object) in unpack_rbac(bundle, &map) {
             self.cluster.ensure(&resource, &object).await?;
         }
         let job = self.job(image, bundle, &map, requester, timeouts, again);
-        let live = match self.cluster.create(&known::JOB, &job).await {
+        let live = match self.cluster.create(&builtin::JOB, &job).await {
             // Created by a request whose response was lost.
             Err(error) if error.is_already_exists() => {
-                self.cluster.get(&known::JOB, Some(&requester.namespace), bundle).await?
+                self.cluster.get(&builtin::JOB, Some(&requester.namespace), bundle).await?
             }
             made => made?,
         };
-        self.cache.seen(live.resource_version()).await;
+        self.cache.wait_for_revision(live.resource_version()).await;
         for (key, old) in self.jobs_of(&requester.namespace, bundle).into_iter().skip(MAX_JOBS) {
             let only = DeleteOptions::uid(&*old.uid);
             self.cluster
-                .ensure_deleted(&known::JOB, Some(&key.namespace), &key.name, &only)
+                .ensure_deleted(&builtin::JOB, Some(&key.namespace), &key.name, &only)
                 .await?;
         }
         let key = NamespacedName::new(&*requester.namespace, live.name());
@@ -346,7 +346,7 @@ impl Jobs {
         let bundle = bundle_config_map::name_of(image);
         let mut map = config_map(&bundle, requester);
         bundle_config_map::fill(&mut map, image, objects)?;
-        self.cluster.ensure(&known::CONFIG_MAP, &map).await?;
+        self.cluster.ensure(&builtin::CONFIG_MAP, &map).await?;
         Ok(())
     }
 }
@@ -402,7 +402,7 @@ fn unpack_rbac(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
     let metadata = || metadata(bundle, map);
     [
         (
-            known::ROLE,
+            builtin::ROLE,
             object(json!({
                 "apiVersion": group, "kind": "Role", "metadata": metadata(),
                 "rules": [{
@@ -412,7 +412,7 @@ fn unpack_rbac(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
             })),
         ),
         (
-            known::ROLE_BINDING,
+            builtin::ROLE_BINDING,
             object(json!({
                 "apiVersion": group, "kind": "RoleBinding", "metadata": metadata(),
                 "roleRef": {"apiGroup": rbac, "kind": "Role", "name": bundle},
@@ -422,7 +422,7 @@ fn unpack_rbac(bundle: &str, map: &Object) -> [(Resource, Object); 3] {
             })),
         ),
         (
-            known::SERVICE_ACCOUNT,
+            builtin::SERVICE_ACCOUNT,
             object(json!({
                 "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(),
             })),

@@ -7,8 +7,8 @@ use crate::csv::serving::CERTIFICATE_SUFFIX;
 use crate::csv::serving::observed::Conversion;
 use crate::fields;
 use mainstay_api::{Step, StepStatus, names, resources};
-use mainstay_client::ListParams;
-use mainstay_object::{FieldPath, NamespacedName, Object, Resource, Scope, fnv, known};
+use mainstay_client::ObjectList;
+use mainstay_object::{FieldPath, NamespacedName, Object, Resource, Scope, builtin, fnv};
 use mainstay_schema::structural::Schema;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ const MAX_REPORTED: usize = 20;
 /// How many objects one list request reads.
 const PAGE_SIZE: u32 = 500;
 
-const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: &Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
 
 /// Runs the step of a CustomResourceDefinition, depending on its status.
 pub(super) async fn run(runner: &StepRunner<'_>, step: &Step) -> Result<StepStatus, StepError> {
@@ -340,7 +340,7 @@ async fn validate_pages(
     validate: impl Fn(&Object) -> Option<InvalidObject>,
 ) -> Result<Vec<InvalidObject>, StepError> {
     let mut found = Vec::new();
-    let mut params = ListParams { limit: PAGE_SIZE, ..ListParams::default() };
+    let mut params = ObjectList { limit: PAGE_SIZE, ..ObjectList::default() };
     loop {
         let page = match runner.own.list(resource, None, &params).await {
             Ok(page) => page,

@@ -14,7 +14,7 @@ use mainstay_api::{
     InstallPlan, ObjectReference, Step, StepResource, StepStatus, names, resources,
 };
 use mainstay_client::Cluster;
-use mainstay_object::{Gvk, NamespacedName, Object, Reason, Resource, Scope, known};
+use mainstay_object::{Gvk, NamespacedName, Object, Reason, Resource, Scope, builtin};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ impl<'a> StepRunner<'a> {
         let heard = Arc::clone(&warnings);
         let own = context.cluster.clone().warning(move |text| heard.lock().push(text.to_owned()));
         let scoped = match account {
-            Some(account) => own.clone().acting_for(&account.namespace, &account.name)?,
+            Some(account) => own.clone().impersonating(&account.namespace, &account.name)?,
             None => own.clone(),
         };
         let names = plan.spec.cluster_service_version_names.iter().map(String::as_str).collect();
@@ -271,32 +271,37 @@ impl StepRunner<'_> {
                 self.create_only(&resources::SUBSCRIPTION, subscription, "subscription").await
             }
             "ServiceAccount" => {
-                let kind = &known::SERVICE_ACCOUNT;
+                let kind = &builtin::SERVICE_ACCOUNT;
                 self.create_or_update(step, kind, OwnerTie::Version, "service account: ").await
             }
-            "Role" => self.create_or_update(step, &known::ROLE, OwnerTie::Version, "role ").await,
+            "Role" => self.create_or_update(step, &builtin::ROLE, OwnerTie::Version, "role ").await,
             "RoleBinding" => {
-                self.create_or_update(step, &known::ROLE_BINDING, OwnerTie::Version, "rolebinding ")
-                    .await
+                self.create_or_update(
+                    step,
+                    &builtin::ROLE_BINDING,
+                    OwnerTie::Version,
+                    "rolebinding ",
+                )
+                .await
             }
             "ClusterRole" => {
-                self.create_or_update(step, &known::CLUSTER_ROLE, OwnerTie::Label, "clusterrole ")
+                self.create_or_update(step, &builtin::CLUSTER_ROLE, OwnerTie::Label, "clusterrole ")
                     .await
             }
             "ClusterRoleBinding" => {
-                let kind = &known::CLUSTER_ROLE_BINDING;
+                let kind = &builtin::CLUSTER_ROLE_BINDING;
                 self.create_or_update(step, kind, OwnerTie::Label, "clusterrolebinding ").await
             }
             "Secret" => self.copy_secret(step).await,
             "Service" => {
-                self.create_or_update(step, &known::SERVICE, OwnerTie::Version, "service: ").await
+                self.create_or_update(step, &builtin::SERVICE, OwnerTie::Version, "service: ").await
             }
             "ConfigMap" => {
-                self.create_or_update(step, &known::CONFIG_MAP, OwnerTie::Version, "configmap: ")
+                self.create_or_update(step, &builtin::CONFIG_MAP, OwnerTie::Version, "configmap: ")
                     .await
             }
             BUNDLE_SECRET => {
-                self.create_or_update(step, &known::SECRET, OwnerTie::Version, "secret: ").await
+                self.create_or_update(step, &builtin::SECRET, OwnerTie::Version, "secret: ").await
             }
             kind if ALLOWED_KINDS.contains(&kind) => {
                 let found = self.own.resource_of(&gvk(step)?).await;
@@ -342,19 +347,19 @@ impl StepRunner<'_> {
         } else {
             source_namespace
         };
-        let secret = self.scoped.get(&known::SECRET, Some(from), name).await;
+        let secret = self.scoped.get(&builtin::SECRET, Some(from), name).await;
         let secret = secret.map_err(|error| {
             let missing = format!("secret {name} does not exist in namespace {from}");
             api_error(if error.is_not_found() { &missing } else { "" }, &error)
         })?;
-        let mut copy = Object::new(&known::SECRET.gvk(), name);
+        let mut copy = Object::new(&builtin::SECRET.gvk(), name);
         copy.set_label(names::MANAGED, names::MANAGED_VALUE);
         for field in ["data", "type"] {
             if let Some(value) = secret.get(&[field]) {
                 copy.set(&[field], value.clone());
             }
         }
-        self.write(step, &known::SECRET, copy, "secret: ").await
+        self.write(step, &builtin::SECRET, copy, "secret: ").await
     }
 
     /// The object with the namespace, labels and owners that every object of an InstallPlan has.

@@ -5,7 +5,7 @@ use crate::fields::{self, Api};
 use crate::permissions;
 use mainstay_api::{OperatorGroup, names};
 use mainstay_controller::hash;
-use mainstay_object::{Object, fnv, known, names as rules};
+use mainstay_object::{Object, builtin, fnv, names as rules};
 use serde_json::{Value, json};
 
 /// The verbs for a provided API, by suffix of the ClusterRole.
@@ -42,7 +42,7 @@ pub(crate) fn aggregation(apis: &ApiSet, suffix: &str) -> Option<Value> {
 
 /// A ClusterRole of an OperatorGroup.
 pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object {
-    let mut role = Object::new(&known::CLUSTER_ROLE.gvk(), &name(group, suffix));
+    let mut role = Object::new(&builtin::CLUSTER_ROLE.gvk(), &name(group, suffix));
     let metadata = &group.metadata;
     let labels = permissions::owner_labels("OperatorGroup", &metadata.namespace, &metadata.name);
     role.set(&["metadata", "labels"], Value::Object(labels));

@@ -2,7 +2,7 @@
 
 use mainstay_api::{names, resources};
 use mainstay_client::{Cache, CacheBuilder, Selection};
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Component {
         let core_kinds = [&resources::SUBSCRIPTION, &resources::CLUSTER_SERVICE_VERSION];
         let may_be = core_kinds.iter().any(|kind| *kind.kind == *object.kind())
             || object.kind() == &*resources::INSTALL_PLAN.kind
-            || object.kind() == &*known::CUSTOM_RESOURCE_DEFINITION.kind;
+            || object.kind() == &*builtin::CUSTOM_RESOURCE_DEFINITION.kind;
         (may_be || component.owner.is_some() || !component.operators.is_empty())
             .then_some(component)
     }
@@ -116,24 +116,24 @@ impl ComponentCaches {
             resources::OPERATOR_CONDITION,
         ];
         let some = [
-            known::CUSTOM_RESOURCE_DEFINITION,
-            known::DEPLOYMENT,
-            known::SERVICE_ACCOUNT,
-            known::ROLE,
-            known::ROLE_BINDING,
-            known::CLUSTER_ROLE,
-            known::CLUSTER_ROLE_BINDING,
-            known::SERVICE,
-            known::SECRET,
-            known::CONFIG_MAP,
-            known::API_SERVICE,
+            builtin::CUSTOM_RESOURCE_DEFINITION,
+            builtin::DEPLOYMENT,
+            builtin::SERVICE_ACCOUNT,
+            builtin::ROLE,
+            builtin::ROLE_BINDING,
+            builtin::CLUSTER_ROLE,
+            builtin::CLUSTER_ROLE_BINDING,
+            builtin::SERVICE,
+            builtin::SECRET,
+            builtin::CONFIG_MAP,
+            builtin::API_SERVICE,
         ];
         // Copied CSVs are many, and never components.
         let originals = format!("!{}", names::COPIED_FROM);
         let all = all.map(|kind| Selection::all(kind).labels(originals.clone()));
         let some = some.map(|kind| Selection::all(kind).labels(managed.clone()));
         // Users put the component label on namespaces.
-        let places = [Selection::all(known::NAMESPACE)];
+        let places = [Selection::all(builtin::NAMESPACE)];
         let kinds = all.into_iter().chain(some).chain(places).map(|selection| ComponentKind {
             resource: selection.resource.clone(),
             cache: start(Cache::builder(selection, Component::of).index(Component::index_keys)),

@@ -10,7 +10,7 @@ use mainstay_controller::{
     Controllers, KeyQueue, WithOperation as _, decision, either_side, patch,
 };
 use mainstay_formats::names;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Controller {
             roots.csvs.clone()
         } else if kind.resource == resources::INSTALL_PLAN {
             roots.plans.clone()
-        } else if kind.resource == known::CUSTOM_RESOURCE_DEFINITION {
+        } else if kind.resource == builtin::CUSTOM_RESOURCE_DEFINITION {
             defined.clone()
         } else {
             let owned =
@@ -225,7 +225,7 @@ fn enqueue_operators(
     let mut csvs: Vec<NamespacedName> = owners.collect();
     if *resource == resources::CLUSTER_SERVICE_VERSION {
         csvs.push(change.key.clone());
-    } else if *resource == known::CUSTOM_RESOURCE_DEFINITION {
+    } else if *resource == builtin::CUSTOM_RESOURCE_DEFINITION {
         csvs.extend(context.caches.csvs.indexed(&change.key.name).into_iter().map(|csv| csv.0));
     }
     for key in csvs {

@@ -88,7 +88,7 @@ pub(crate) fn status(operator: &str, mut refs: Vec<Value>) -> Value {
 mod tests {
     use super::*;
     use mainstay_api::ObjectReference;
-    use mainstay_object::known;
+    use mainstay_object::builtin;
 
     #[test]
     fn the_roots_of_an_operator_include_the_csv_and_install_plan_of_its_subscription() {
@@ -120,7 +120,7 @@ mod tests {
             ]}}})
         );
         let key = NamespacedName::cluster("r");
-        let component = reference(&known::CLUSTER_ROLE, &key, &Component::default());
+        let component = reference(&builtin::CLUSTER_ROLE, &key, &Component::default());
         let all = status("a.ns", vec![component.clone()]);
         assert_eq!(all["components"]["refs"], json!([component]));
         assert_eq!(component.get("namespace"), None);

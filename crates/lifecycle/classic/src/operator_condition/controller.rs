@@ -9,7 +9,7 @@ use crate::fields;
 use mainstay_api::{OperatorCondition, Time, resources};
 use mainstay_client::{Action, Patch, Reconciler};
 use mainstay_controller::{Controllers, KeyQueue, WithOperation as _, decision, either_side};
-use mainstay_object::{NamespacedName, Object, OwnerReference, known};
+use mainstay_object::{NamespacedName, Object, OwnerReference, builtin};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -73,13 +73,16 @@ impl Controller {
             let wanted = fields::Role::of(&role);
             found.rules != wanted.rules || found.owners.iter().all(|owner| owner.uid != uid)
         }) {
-            cluster.ensure(&known::ROLE, &role).await.during("writing the role of a condition")?;
+            cluster
+                .ensure(&builtin::ROLE, &role)
+                .await
+                .during("writing the role of a condition")?;
         }
         let binding = decide::binding(&csv, &uid);
         let existing = caches.role_bindings.get(key);
         if existing.is_none_or(|found| !is_bound(&found, &binding, &uid)) {
             cluster
-                .ensure(&known::ROLE_BINDING, &binding)
+                .ensure(&builtin::ROLE_BINDING, &binding)
                 .await
                 .during("writing the role binding of a condition")?;
         }

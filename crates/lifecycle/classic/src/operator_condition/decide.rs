@@ -1,7 +1,7 @@
 //! OperatorCondition decisions: the OperatorCondition of a CSV, its RBAC objects and its status.
 
 use mainstay_api::{Condition, OperatorCondition, Time, names, resources};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const CONDITION: &mainstay_object::Resource = &resources::OPERATOR_CONDITION;
@@ -49,7 +49,7 @@ fn dependent(resource: &mainstay_object::Resource, csv: &CsvFields<'_>, uid: &st
 
 /// The Role for writing the OperatorCondition with this uid.
 pub(crate) fn role(csv: &CsvFields<'_>, uid: &str) -> Object {
-    let mut role = dependent(&known::ROLE, csv, uid);
+    let mut role = dependent(&builtin::ROLE, csv, uid);
     role.set(
         &["rules"],
         json!([{
@@ -62,13 +62,13 @@ pub(crate) fn role(csv: &CsvFields<'_>, uid: &str) -> Object {
 
 /// The RoleBinding of that Role to the ServiceAccounts of the CSV.
 pub(crate) fn binding(csv: &CsvFields<'_>, uid: &str) -> Object {
-    let mut binding = dependent(&known::ROLE_BINDING, csv, uid);
+    let mut binding = dependent(&builtin::ROLE_BINDING, csv, uid);
     let subjects: Vec<Value> =
         csv.accounts.iter().map(|name| json!({"kind": "ServiceAccount", "name": name})).collect();
     binding.set(&["subjects"], subjects.into());
     binding.set(
         &["roleRef"],
-        json!({"apiGroup": known::ROLE.group, "kind": known::ROLE.kind, "name": csv.name}),
+        json!({"apiGroup": builtin::ROLE.group, "kind": builtin::ROLE.kind, "name": csv.name}),
     );
     binding
 }

@@ -12,7 +12,7 @@ use mainstay_client::{Action, DeleteOptions, Patch, Reconciler};
 use mainstay_controller::{
     Controllers, KeyQueue, WithOperation as _, decision, either_side, patch,
 };
-use mainstay_object::{NamespacedName, known};
+use mainstay_object::{NamespacedName, builtin};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Controller {
         {
             return Ok(Some(known.clone()));
         }
-        let account = self.0.cluster.find(&known::SERVICE_ACCOUNT, Some(namespace), name).await;
+        let account = self.0.cluster.find(&builtin::SERVICE_ACCOUNT, Some(namespace), name).await;
         Ok(account.during("reading the account of a group")?.as_ref().map(ObjectReference::to))
     }
 
@@ -132,7 +132,7 @@ impl Controller {
             }
             self.0
                 .cluster
-                .ensure(&known::CLUSTER_ROLE, &role)
+                .ensure(&builtin::CLUSTER_ROLE, &role)
                 .await
                 .during("writing a role of a group")?;
         }
@@ -152,7 +152,7 @@ impl Controller {
                 self.0
                     .cluster
                     .ensure_deleted(
-                        &known::CLUSTER_ROLE,
+                        &builtin::CLUSTER_ROLE,
                         None,
                         &name.name,
                         &DeleteOptions::default(),
@@ -206,7 +206,7 @@ impl Reconciler for Labels {
             .map(|(label, value)| format!("{}{label}", if value.is_null() { "-" } else { "+" }))
             .collect();
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-        match context.cluster.patch(&known::NAMESPACE, None, &key.name, &patch).await {
+        match context.cluster.patch(&builtin::NAMESPACE, None, &key.name, &patch).await {
             Err(error) if !error.is_not_found() => {
                 Err(error).during("labelling a namespace").map_err(Error::from)
             }

@@ -26,7 +26,7 @@ use mainstay_api::{
 use mainstay_catalogsources::content;
 use mainstay_client::{Action, DeleteOptions, Reconciler};
 use mainstay_controller::{WithOperation as _, decision, patch};
-use mainstay_object::{NamespacedName, Object, known};
+use mainstay_object::{NamespacedName, Object, builtin};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -290,7 +290,7 @@ impl Controller {
     /// The namespace, if it exists and is not terminating. The API is queried, because the cache
     /// may show the deletion of objects in a namespace before that of the namespace.
     pub(super) async fn live_namespace(&self, namespace: &str) -> Result<Option<Object>, Error> {
-        let found = self.context.cluster.find(&known::NAMESPACE, None, namespace).await;
+        let found = self.context.cluster.find(&builtin::NAMESPACE, None, namespace).await;
         Ok(found.during("reading a namespace")?.filter(|namespace| !namespace.is_terminating()))
     }
 
@@ -358,7 +358,7 @@ impl Controller {
             last = Some(written.resource_version().to_owned());
         }
         if let Some(revision) = last {
-            context.caches.subscriptions.seen(&revision).await;
+            context.caches.subscriptions.wait_for_revision(&revision).await;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::bundle_config_map;
 use crate::error::Error;
 use crate::fields::Plan;
 use mainstay_api::{InstallPlan, InstallPlanStatus, Subscription, Time, names, resources};
-use mainstay_client::{DeleteOptions, ListParams, Patch};
+use mainstay_client::{DeleteOptions, ObjectList, Patch};
 use mainstay_controller::{WithOperation as _, decision};
 use mainstay_object::{NamespacedName, Object};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Controller {
         resolved: &Resolved,
     ) -> Result<bool, Error> {
         let (cluster, caches) = (&self.context.cluster, &self.context.caches);
-        let live = cluster.list(PLAN, Some(namespace), &ListParams::default()).await;
+        let live = cluster.list(PLAN, Some(namespace), &ObjectList::default()).await;
         let live = live.during("listing plans")?.items;
         if live
             .iter()
@@ -189,7 +189,7 @@ impl Controller {
         let status = plan::status(manual, &steps, &resolved.lookups);
         // The InstallPlan has its steps already if only the response to the write was lost.
         let filled = if plan::has_steps(&live) {
-            self.context.caches.install_plans.seen(live.resource_version()).await;
+            self.context.caches.install_plans.wait_for_revision(live.resource_version()).await;
             Ok(live.clone())
         } else {
             self.write_steps(&live, &status).await
@@ -275,7 +275,7 @@ impl Controller {
             .patch_status(PLAN, Some(plan.namespace()), plan.name(), &Patch::Merge(body))
             .await
             .during("writing the steps of a plan")?;
-        self.context.caches.install_plans.seen(written.resource_version()).await;
+        self.context.caches.install_plans.wait_for_revision(written.resource_version()).await;
         Ok(written)
     }
 }

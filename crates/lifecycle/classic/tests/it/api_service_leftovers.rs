@@ -8,7 +8,7 @@ use crate::user_csvs::{
 };
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_client::{Patch, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
 const API: &str = "v1alpha1.hats.example.com";
@@ -43,13 +43,13 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
     let cluster = olm.cluster.cluster();
     for (resource, namespace, name) in [
-        (&known::SERVICE, Some("team"), "server-service"),
-        (&known::SECRET, Some("team"), "server-service-cert"),
-        (&known::ROLE, Some("team"), "server-service-cert"),
-        (&known::ROLE_BINDING, Some("team"), "server-service-cert"),
-        (&known::CLUSTER_ROLE_BINDING, None, "server-service-system:auth-delegator"),
-        (&known::ROLE_BINDING, Some("kube-system"), "server-service-auth-reader"),
-        (&known::API_SERVICE, None, API),
+        (&builtin::SERVICE, Some("team"), "server-service"),
+        (&builtin::SECRET, Some("team"), "server-service-cert"),
+        (&builtin::ROLE, Some("team"), "server-service-cert"),
+        (&builtin::ROLE_BINDING, Some("team"), "server-service-cert"),
+        (&builtin::CLUSTER_ROLE_BINDING, None, "server-service-system:auth-delegator"),
+        (&builtin::ROLE_BINDING, Some("kube-system"), "server-service-auth-reader"),
+        (&builtin::API_SERVICE, None, API),
     ] {
         let made = cluster.find(resource, namespace, name).await.unwrap();
         // shows E040 APS-06
@@ -63,17 +63,17 @@ async fn api_service_gets_a_new_ca_when_rotation_is_due_and_is_recreated_after_d
     let renewed =
         move |deployment: &Object| !ca_hash(deployment).is_empty() && ca_hash(deployment) != old;
     // shows E040
-    olm.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "server", renewed).await;
+    olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "server", renewed).await;
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
-    let before = cluster.get(&known::API_SERVICE, None, API).await.unwrap().uid().to_owned();
-    delete_object(&olm, &known::API_SERVICE, None, API).await;
+    let before = cluster.get(&builtin::API_SERVICE, None, API).await.unwrap().uid().to_owned();
+    delete_object(&olm, &builtin::API_SERVICE, None, API).await;
     let is_recreated = move |api_service: &Object| api_service.uid() != before;
     // shows E040
-    olm.cluster.wait_for(&known::API_SERVICE, None, API, is_recreated).await;
+    olm.cluster.wait_for(&builtin::API_SERVICE, None, API, is_recreated).await;
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
     delete_object(&olm, &CSV, Some("team"), "v").await;
     olm.cluster.wait_gone(&CSV, Some("team"), "v").await;
-    olm.cluster.wait_gone(&known::API_SERVICE, None, API).await;
+    olm.cluster.wait_gone(&builtin::API_SERVICE, None, API).await;
 }
 
 /// The labels of an object that belongs to a CSV.
@@ -101,20 +101,20 @@ async fn objects_labelled_for_a_missing_csv_are_deleted() {
     for namespace in ["nowhere", "team"] {
         olm.cluster.apply(api()).await;
         let labels = label(owner_labels("gone", namespace));
-        cluster.patch(&known::API_SERVICE, None, API, &labels).await.unwrap();
+        cluster.patch(&builtin::API_SERVICE, None, API, &labels).await.unwrap();
         // shows E041
-        olm.cluster.wait_gone(&known::API_SERVICE, None, API).await;
+        olm.cluster.wait_gone(&builtin::API_SERVICE, None, API).await;
     }
     let all: [(Resource, Value); 4] = [
-        (known::CLUSTER_ROLE, json!({"rules": []})),
+        (builtin::CLUSTER_ROLE, json!({"rules": []})),
         (
-            known::CLUSTER_ROLE_BINDING,
+            builtin::CLUSTER_ROLE_BINDING,
             json!({"roleRef": {
                 "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view",
             }}),
         ),
-        (known::VALIDATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
-        (known::MUTATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
+        (builtin::VALIDATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
+        (builtin::MUTATING_WEBHOOK_CONFIGURATION, json!({"webhooks": []})),
     ];
     let orphan = |resource: &Resource, body: &Value| {
         let mut object = Object::new(&resource.gvk(), "orphan");
@@ -136,7 +136,7 @@ async fn objects_labelled_for_a_missing_csv_are_deleted() {
     for (resource, body) in &all {
         olm.cluster.apply(orphan(resource, body)).await;
     }
-    let mut of_others = Object::new(&known::CLUSTER_ROLE.gvk(), "of-others");
+    let mut of_others = Object::new(&builtin::CLUSTER_ROLE.gvk(), "of-others");
     of_others.set(&["metadata", "labels"], json!({"olm.owner": "gone"}));
     olm.cluster.apply(of_others).await;
     olm.start_controllers().await;
@@ -144,7 +144,7 @@ async fn objects_labelled_for_a_missing_csv_are_deleted() {
         olm.cluster.wait_gone(resource, None, "orphan").await;
     }
     olm.wait_until_idle().await;
-    cluster.get(&known::CLUSTER_ROLE, None, "of-others").await.unwrap();
+    cluster.get(&builtin::CLUSTER_ROLE, None, "of-others").await.unwrap();
 }
 
 /// The objects that old releases of upstream created for an APIService.
@@ -234,7 +234,7 @@ async fn api_service_without_an_existing_owner_is_adopted() {
                 && api_service.str(&["spec", "service", "name"]) == Some("server-service")
         };
         // shows E045
-        let adopted = olm.cluster.wait_for(&known::API_SERVICE, None, API, ours).await;
+        let adopted = olm.cluster.wait_for(&builtin::API_SERVICE, None, API, ours).await;
         if labels == json!({}) {
             assert_eq!(adopted.uid(), existing.uid());
         }
@@ -251,15 +251,15 @@ async fn api_services_of_one_deployment_share_one_ca() {
     let cluster = olm.cluster.cluster();
     let mut bundles = Vec::new();
     for (name, port) in [(API, 5443), ("v1alpha1.caps.example.com", 5444)] {
-        let api = cluster.get(&known::API_SERVICE, None, name).await.unwrap();
+        let api = cluster.get(&builtin::API_SERVICE, None, name).await.unwrap();
         assert_eq!(api.i64(&["spec", "service", "port"]), Some(port));
         bundles.push(api.str(&["spec", "caBundle"]).unwrap().to_owned());
     }
     // shows E045
     assert_eq!(bundles[0], bundles[1]);
-    let service = cluster.get(&known::SERVICE, Some("team"), "server-service").await.unwrap();
+    let service = cluster.get(&builtin::SERVICE, Some("team"), "server-service").await.unwrap();
     assert_eq!(service.array(&["spec", "ports"]).len(), 2);
-    let roles = Selection::all(known::CLUSTER_ROLE);
+    let roles = Selection::all(builtin::CLUSTER_ROLE);
     let named =
         |role: &&&Object| role.name().starts_with("fedoras") && role.name().ends_with("-admin");
     olm.cluster.wait_for_all(roles, move |all| all.iter().filter(named).count() == 2).await;

@@ -4,7 +4,7 @@ use crate::olm_cluster::{OlmCluster, create_namespace, csv};
 use crate::webhooks::edit_csv;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
 use mainstay_client::DeleteOptions;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const API: &str = "v1.api.example.com";
@@ -52,8 +52,8 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
         ]
     );
     let cluster = olm.cluster.cluster();
-    let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
-    let secret = cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap();
+    let api = cluster.get(&builtin::API_SERVICE, None, API).await.unwrap();
+    let secret = cluster.get(&builtin::SECRET, Some("team"), "anvil-service-cert").await.unwrap();
     // shows APS-07 AT-CSV-03
     assert_eq!(secret.str(&["type"]), Some("kubernetes.io/tls"));
     // shows APS-06 AT-CSV-03
@@ -64,13 +64,13 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
         Some(&json!({"name": "anvil-service", "namespace": "team", "port": 5443}))
     );
     assert_eq!(api.label("olm.owner"), Some("anvil.v1.0.0"));
-    let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
+    let service = cluster.get(&builtin::SERVICE, Some("team"), "anvil-service").await.unwrap();
     assert_eq!(service.array(&["spec", "ports"]).len(), 1);
     // shows APS-06
     assert_eq!(service.get(&["spec", "selector"]), Some(&json!({"app": "anvil"})));
     for (resource, namespace, name) in [
-        (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
-        (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
+        (&builtin::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
+        (&builtin::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
     ] {
         let found = cluster.get(resource, namespace, name).await.unwrap();
         let subject = json!([{"kind": "ServiceAccount", "name": "anvil", "namespace": "team"}]);
@@ -85,7 +85,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
     ] {
         for plural in ["forges", "hearths"] {
             let name = format!("{plural}-v1-{suffix}");
-            let role = olm.cluster.wait_for(&known::CLUSTER_ROLE, None, &name, |_| true).await;
+            let role = olm.cluster.wait_for(&builtin::CLUSTER_ROLE, None, &name, |_| true).await;
             let rule =
                 json!([{"apiGroups": ["api.example.com"], "resources": [plural], "verbs": verbs}]);
             // shows AT-OG-11 OG-33
@@ -93,7 +93,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
             // shows E065
             assert_eq!(role.owner_references()[0].name, API);
             let crdview = format!("{plural}-v1-crdview");
-            let crdview = cluster.find(&known::CLUSTER_ROLE, None, &crdview).await.unwrap();
+            let crdview = cluster.find(&builtin::CLUSTER_ROLE, None, &crdview).await.unwrap();
             // shows AT-OG-11 OG-33
             assert!(crdview.is_none());
         }
@@ -102,7 +102,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
 
     // A deleted APIService fails its CSV, which is installed again.
     let options = DeleteOptions::default();
-    cluster.delete(&known::API_SERVICE, None, API, &options).await.unwrap();
+    cluster.delete(&builtin::API_SERVICE, None, API, &options).await.unwrap();
     let mended = |csv: &Object| {
         let all = csv.array(&["status", "conditions"]);
         let has = |reason: &str| all.iter().any(|condition| condition["reason"] == reason);
@@ -118,7 +118,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
     publish_with_api_services(&olm, &["1.0.0", "1.1.0"], |_| ());
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     olm.cluster.wait_gone(csv, Some("team"), "anvil.v1.0.0").await;
-    let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
+    let api = cluster.get(&builtin::API_SERVICE, None, API).await.unwrap();
     // shows E041
     assert_eq!(api.label("olm.owner"), Some("anvil.v1.1.0"));
     assert_eq!(api.get(&["spec", "caBundle"]), secret.get(&["data", "olmCAKey"]));
@@ -128,7 +128,7 @@ async fn api_service_is_created_with_its_csv_recreated_and_handed_to_the_success
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
     }
     olm.cluster.wait_gone(csv, Some("team"), "anvil.v1.1.0").await;
-    olm.cluster.wait_gone(&known::API_SERVICE, None, API).await;
+    olm.cluster.wait_gone(&builtin::API_SERVICE, None, API).await;
 }
 
 #[tokio::test]
@@ -207,6 +207,6 @@ async fn api_service_belongs_to_one_csv_until_that_is_deleted() {
     }
     // shows E041
     at("Succeeded", "InstallSucceeded").await;
-    let api = cluster.get(&known::API_SERVICE, None, API).await.unwrap();
+    let api = cluster.get(&builtin::API_SERVICE, None, API).await.unwrap();
     assert_eq!(api.label("olm.owner.namespace"), Some("other"));
 }

@@ -6,7 +6,7 @@ use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::Selection;
 use mainstay_image::registry::Proxies;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -341,7 +341,7 @@ async fn config_map_catalog_follows_changes_of_the_config_map() {
     let owned = |config_map: &Object| {
         config_map.label("olm.managed") == Some("false") && config_map.owner_references().len() == 1
     };
-    olm.cluster.wait_for(&known::CONFIG_MAP, team, "content", owned).await;
+    olm.cluster.wait_for(&builtin::CONFIG_MAP, team, "content", owned).await;
     olm.apply_group("og").await;
     olm.subscribe(json!({"source": "far", "sourceNamespace": "team"})).await;
     // shows CAT-05
@@ -351,7 +351,7 @@ async fn config_map_catalog_follows_changes_of_the_config_map() {
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     let gone = mainstay_client::DeleteOptions::default();
     let cluster = olm.cluster.cluster();
-    cluster.delete(&known::CONFIG_MAP, team, "content", &gone).await.unwrap();
+    cluster.delete(&builtin::CONFIG_MAP, team, "content", &gone).await.unwrap();
     olm.cluster.wait_for(&CATALOG_SOURCE, team, "far", has_message(missing)).await;
     let message = "all available catalogsources are healthy; team/far serves its last good content";
     let health = move |subscription: &Object| {
@@ -412,19 +412,19 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
     let cluster = olm.cluster.cluster();
     let team = Some("team");
     let named = |name: &'static str| move |service: &Object| service.name() == name;
-    olm.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
-    let account = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap();
+    olm.cluster.wait_for(&builtin::SERVICE, team, "far", named("far")).await;
+    let account = cluster.get(&builtin::SERVICE_ACCOUNT, team, "far").await.unwrap();
     // shows PSC-06
     assert_eq!(account.array(&["imagePullSecrets"]).len(), 1);
     for policy in ["far-grpc-server", "far-unpack-bundles"] {
-        cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
+        cluster.get(&builtin::NETWORK_POLICY, team, policy).await.unwrap();
     }
     // shows CAT-36
     let status = wait_for_connection_state(&olm, "TRANSIENT_FAILURE").await;
     assert_eq!(status["connectionState"]["address"], "far.team.svc:50051");
     // shows CAT-33
     assert_eq!(status["registryService"]["port"], "50051");
-    let pods = || Selection::all(known::POD).namespace("team");
+    let pods = || Selection::all(builtin::POD).namespace("team");
     let one = |all: &[&Object]| all.len() == 1;
     let pod = olm.cluster.wait_for_all(pods(), one).await.remove(0);
     assert_eq!(pod.label("olm.catalogSource"), Some("far"));
@@ -435,20 +435,20 @@ async fn objects_of_a_catalog_pod_are_created_and_recreated() {
         "{random}"
     );
     let gone = mainstay_client::DeleteOptions::default();
-    cluster.delete(&known::SERVICE, team, "far", &gone).await.unwrap();
-    cluster.delete(&known::POD, team, pod.name(), &gone).await.unwrap();
+    cluster.delete(&builtin::SERVICE, team, "far", &gone).await.unwrap();
+    cluster.delete(&builtin::POD, team, pod.name(), &gone).await.unwrap();
     let uid = pod.uid().to_owned();
     let other = move |all: &[&Object]| all.len() == 1 && all[0].uid() != uid;
     // shows E048
     let pod = olm.cluster.wait_for_all(pods(), other).await.remove(0);
-    olm.cluster.wait_for(&known::SERVICE, team, "far", named("far")).await;
+    olm.cluster.wait_for(&builtin::SERVICE, team, "far", named("far")).await;
     for policy in ["far-grpc-server", "far-unpack-bundles"] {
-        let old = cluster.get(&known::NETWORK_POLICY, team, policy).await.unwrap();
-        cluster.delete(&known::NETWORK_POLICY, team, policy, &gone).await.unwrap();
+        let old = cluster.get(&builtin::NETWORK_POLICY, team, policy).await.unwrap();
+        cluster.delete(&builtin::NETWORK_POLICY, team, policy, &gone).await.unwrap();
         let uid = old.uid().to_owned();
         let is_recreated = move |object: &Object| object.uid() != uid;
         // shows E049
-        let new = olm.cluster.wait_for(&known::NETWORK_POLICY, team, policy, is_recreated).await;
+        let new = olm.cluster.wait_for(&builtin::NETWORK_POLICY, team, policy, is_recreated).await;
         assert_eq!(new.get(&["spec"]), old.get(&["spec"]), "{policy}");
     }
     // Another image replaces the pod and changes nothing else.
@@ -486,15 +486,15 @@ spec: {{{spec}}}
     }
     let team = Some("team");
     for name in ["far", "far-away"] {
-        olm.cluster.wait_for(&known::SERVICE, team, name, |_| true).await;
+        olm.cluster.wait_for(&builtin::SERVICE, team, name, |_| true).await;
     }
-    let pods = Selection::all(known::POD).namespace("team");
+    let pods = Selection::all(builtin::POD).namespace("team");
     let pods = olm.cluster.wait_for_all(pods, |all| all.len() == 2).await;
     let named: Vec<_> = pods.iter().map(|pod| pod.label("olm.catalogSource")).collect();
     // shows K15
     assert_eq!(named, [Some("far"), Some("far.away")]);
     let cluster = olm.cluster.cluster();
-    let (policy, service) = (known::NETWORK_POLICY, known::SERVICE);
+    let (policy, service) = (builtin::NETWORK_POLICY, builtin::SERVICE);
     for (resource, name, spec) in [
         (&policy, "far-grpc-server", json!({"ingress": null})),
         (&policy, "far-grpc-server", json!({"egress": [{}]})),
@@ -512,10 +512,10 @@ spec: {{{spec}}}
         // shows K15 E049
         olm.cluster.wait_for(resource, team, name, predicate).await;
     }
-    let uid = cluster.get(&known::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
+    let uid = cluster.get(&builtin::SERVICE_ACCOUNT, team, "far").await.unwrap().uid().to_owned();
     let gone = mainstay_client::DeleteOptions::default();
-    cluster.delete(&known::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
+    cluster.delete(&builtin::SERVICE_ACCOUNT, team, "far", &gone).await.unwrap();
     let is_recreated = move |object: &Object| object.uid() != uid;
     // shows K15
-    olm.cluster.wait_for(&known::SERVICE_ACCOUNT, team, "far", is_recreated).await;
+    olm.cluster.wait_for(&builtin::SERVICE_ACCOUNT, team, "far", is_recreated).await;
 }

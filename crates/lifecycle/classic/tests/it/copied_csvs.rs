@@ -4,8 +4,8 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, create_namespace, csv, t
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION as CSV, INSTALL_PLAN, OLM_CONFIG, OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const NAME: &str = "anvil.v1.0.0";
@@ -174,7 +174,7 @@ async fn changes_of_a_copied_csv_are_reverted() {
     // No controller treated the copy as an operator meanwhile.
     assert!(first.finalizers().next().is_none());
     let conditions = cluster
-        .list(&mainstay_api::resources::OPERATOR_CONDITION, Some("a"), &ListParams::default())
+        .list(&mainstay_api::resources::OPERATOR_CONDITION, Some("a"), &ObjectList::default())
         .await;
     assert!(conditions.unwrap().items.is_empty());
 }
@@ -201,7 +201,7 @@ async fn roles_in_a_target_namespace_are_owned_by_the_copied_csv_and_recreated_w
     let olm = olm_with_operator(&["a"]).await;
     let first = wait_for_copy(&olm, "a", |_| true).await;
     let owned_by = |uid: String| {
-        let selection = Selection::all(known::ROLE).namespace("a").labels("olm.copiedFrom=team");
+        let selection = Selection::all(builtin::ROLE).namespace("a").labels("olm.copiedFrom=team");
         olm.cluster.wait_for_all(selection, move |all| {
             all.len() == 1
                 && all[0]
@@ -239,8 +239,8 @@ async fn recreated_target_namespace_gets_its_copied_csv_again() {
     let olm = olm_with_operator(&["a"]).await;
     wait_for_copy(&olm, "a", |_| true).await;
     let cluster = olm.cluster.cluster();
-    cluster.delete(&known::NAMESPACE, None, "a", &DeleteOptions::default()).await.unwrap();
-    olm.cluster.wait_gone(&known::NAMESPACE, None, "a").await;
+    cluster.delete(&builtin::NAMESPACE, None, "a", &DeleteOptions::default()).await.unwrap();
+    olm.cluster.wait_gone(&builtin::NAMESPACE, None, "a").await;
     create_namespace(&olm.cluster, "a", "").await;
     wait_for_copy(&olm, "a", |_| true).await;
 }
@@ -324,8 +324,8 @@ async fn olm_config_disables_and_enables_copies_of_all_namespaces_csvs() {
         "Copied CSVs are enabled and present across the cluster",
     )
     .await;
-    let fields = ListParams::fields("reason=DisabledCopiedCSVs");
-    let events = olm.cluster.cluster().list(&known::EVENT, None, &fields).await.unwrap();
+    let fields = ObjectList::fields("reason=DisabledCopiedCSVs");
+    let events = olm.cluster.cluster().list(&builtin::EVENT, None, &fields).await.unwrap();
     // shows AT-CFG-01 CFG-02
     assert!(events.items.is_empty());
 }
@@ -461,7 +461,7 @@ async fn copied_csv_satisfies_a_subscription_until_the_copy_is_deleted() {
     olm.cluster.wait_for(&SUBSCRIPTION, Some("a"), "anvil", latest).await;
     olm.wait_until_idle().await;
     let plans = || async {
-        let params = ListParams::default();
+        let params = ObjectList::default();
         olm.cluster.cluster().list(&INSTALL_PLAN, Some("a"), &params).await.unwrap().items.len()
     };
     assert_eq!(plans().await, 1);

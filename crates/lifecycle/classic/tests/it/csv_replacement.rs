@@ -6,12 +6,12 @@ use crate::user_csvs::{
     patch_csv, wait_for_deployment, wait_for_phase, wait_for_reason, with_owned_crd,
 };
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const DEPLOYMENT: &mainstay_object::Resource = &known::DEPLOYMENT;
+const DEPLOYMENT: &mainstay_object::Resource = &builtin::DEPLOYMENT;
 
 /// A Deployment whose container has this name.
 fn deployment_with_container(name: &str, container: &str) -> Value {

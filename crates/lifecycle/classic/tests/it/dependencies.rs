@@ -6,7 +6,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::{DeleteOptions, Patch};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 /// A version of a package in a channel, with the kinds that it owns and requires.
@@ -360,7 +360,7 @@ spec: {targetNamespaces: [team], upgradeStrategy: TechPreviewUnsafeFailForward}
     olm.wait_for_csv("anvil.v2.0.0", "Failed", "InstallComponentFailed").await;
     // The running operator stays: its Deployment is replaced only by one that the API accepts.
     let cluster = olm.cluster.cluster();
-    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let deployment = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
     let third = Release { version: "3.0.0", replaces: Some("2.0.0"), ..ANVIL };
     olm.publish_text(&catalog(&[ANVIL, second(), third], &broken, &[]));
@@ -417,7 +417,7 @@ async fn csv_without_install_plan_and_dependency_gets_a_new_plan() {
     let plan = wait_until_plans_complete(&olm).await.remove(0);
     let params = DeleteOptions::default();
     let cluster = olm.cluster.cluster();
-    let definition = &known::CUSTOM_RESOURCE_DEFINITION;
+    let definition = &builtin::CUSTOM_RESOURCE_DEFINITION;
     cluster.delete(definition, None, "anvils.forge.example.com", &params).await.unwrap();
     let lacks = |csv: &Object| csv.str(&["status", "reason"]) == Some("RequirementsNotMet");
     let version = &CLUSTER_SERVICE_VERSION;

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP};
 use mainstay_client::{DeleteOptions, Patch, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +108,7 @@ async fn steps_and_deployments_use_the_operator_groups_service_account() {
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     // The controller creates the CRD with its own permissions.
     let cluster = olm.cluster.cluster();
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     let made = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
     // shows E085 SCO-02
     assert!(made.is_some());
@@ -133,7 +133,7 @@ async fn install_plan_runs_as_soon_as_the_operator_groups_service_account_exists
     olm.cluster.apply_yaml(ACCOUNT).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     // A deleted ServiceAccount is reported by name, and upgrades wait for it.
-    let account = known::SERVICE_ACCOUNT;
+    let account = builtin::SERVICE_ACCOUNT;
     let cluster = olm.cluster.cluster();
     cluster.delete(&account, Some("team"), "installer", &DeleteOptions::default()).await.unwrap();
     olm.cluster
@@ -190,17 +190,17 @@ fn extra_objects(end: &str) -> Vec<Value> {
 }
 
 const KINDS: [Resource; 11] = [
-    known::CONFIG_MAP,
-    known::SECRET,
-    known::SERVICE,
-    known::SERVICE_ACCOUNT,
-    known::ROLE,
-    known::ROLE_BINDING,
-    known::CLUSTER_ROLE,
-    known::CLUSTER_ROLE_BINDING,
-    known::PRIORITY_CLASS,
-    known::POD_DISRUPTION_BUDGET,
-    known::NETWORK_POLICY,
+    builtin::CONFIG_MAP,
+    builtin::SECRET,
+    builtin::SERVICE,
+    builtin::SERVICE_ACCOUNT,
+    builtin::ROLE,
+    builtin::ROLE_BINDING,
+    builtin::CLUSTER_ROLE,
+    builtin::CLUSTER_ROLE_BINDING,
+    builtin::PRIORITY_CLASS,
+    builtin::POD_DISRUPTION_BUDGET,
+    builtin::NETWORK_POLICY,
 ];
 
 #[tokio::test]
@@ -247,10 +247,10 @@ async fn bundle_objects_are_updated_with_their_csv_and_deleted_with_it() {
         assert_eq!(same.uid(), uid, "{} is updated in place", kind.kind);
         cluster.get(kind, Some("team"), "anvil-new").await.unwrap();
     }
-    let map = cluster.get(&known::CONFIG_MAP, Some("team"), "anvil-same").await.unwrap();
+    let map = cluster.get(&builtin::CONFIG_MAP, Some("team"), "anvil-same").await.unwrap();
     // shows AT-BND-08 E067
     assert_eq!(map.str(&["data", "end"]), Some("1.1.0"));
-    let secret = cluster.get(&known::SECRET, Some("team"), "anvil-same").await.unwrap();
+    let secret = cluster.get(&builtin::SECRET, Some("team"), "anvil-same").await.unwrap();
     // shows E067
     assert_eq!(secret.str(&["data", "end"]), Some(&*BASE64.encode("1.1.0")));
     let subscription = &mainstay_api::resources::SUBSCRIPTION;
@@ -264,7 +264,7 @@ async fn bundle_objects_are_updated_with_their_csv_and_deleted_with_it() {
             olm.cluster.wait_gone(kind, Some("team"), name).await;
         }
     }
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     let crd = cluster.find(crds, None, "anvils.forge.example.com").await.unwrap();
     // shows DEL-03
     assert!(crd.is_some(), "definitions stay, with the objects that people made of them");
@@ -327,7 +327,7 @@ async fn failed_install_plan_names_all_invalid_objects() {
     olm.timeouts.plan = Duration::from_millis(300);
     olm.start_controllers().await;
     olm.cluster.apply(Object::from_value(crd_with_size_limit(100, "v1")).unwrap()).await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     let name = "anvils.forge.example.com";
     olm.cluster.wait_for_condition(crds, None, name, "Established").await;
     for name in ["big", "huge"] {
@@ -425,7 +425,7 @@ async fn api_warnings_of_a_step_are_events_and_counted() {
     olm.cluster.apply(Object::from_value(scaler).unwrap()).await;
     olm.cluster
         .wait_for_condition(
-            &known::CUSTOM_RESOURCE_DEFINITION,
+            &builtin::CUSTOM_RESOURCE_DEFINITION,
             None,
             "verticalpodautoscalers.autoscaling.k8s.io",
             "Established",
@@ -453,7 +453,7 @@ async fn api_warnings_of_a_step_are_events_and_counted() {
         "1 warning(s) generated during installation of operator \"anvil.v1.0.0\" (VerticalPodAutoscaler \"anvil\"): use another one"
     );
     let events =
-        olm.cluster.wait_for_all(Selection::all(known::EVENT), |all| !all.is_empty()).await;
+        olm.cluster.wait_for_all(Selection::all(builtin::EVENT), |all| !all.is_empty()).await;
     let about =
         events.iter().find(|event| event.str(&["reason"]) == Some("AppliedWithWarnings")).unwrap();
     let steps = plan.array(&["status", "plan"]);

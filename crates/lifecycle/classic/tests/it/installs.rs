@@ -3,7 +3,7 @@
 use crate::olm_cluster::{OlmCluster, true_condition};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_client::Patch;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::json;
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn operator_is_installed_and_nothing_is_written_afterwards() {
         Some(String::new())
     );
     let cluster = olm.cluster.cluster();
-    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let deployment = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     assert_eq!(deployment.label("olm.owner"), Some("anvil.v1.0.0"));
     // shows CSV-71 OG-01
     assert_eq!(
@@ -70,7 +70,7 @@ async fn upgrade_chain_is_installed_version_by_version() {
     // shows E007
     assert!(["Created", "Present"].contains(&made["status"].as_str().unwrap()), "{made}");
     olm.cluster
-        .wait_for(&known::CONFIG_MAP, Some("team"), "anvil-settings", |config_map| {
+        .wait_for(&builtin::CONFIG_MAP, Some("team"), "anvil-settings", |config_map| {
             config_map.str(&["data", "version"]) == Some("1.2.0")
         })
         .await;
@@ -169,12 +169,12 @@ async fn deleted_deployment_is_recreated() {
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let cluster = olm.cluster.cluster();
-    let old = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let old = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     let params = mainstay_client::DeleteOptions::default();
-    cluster.delete(&known::DEPLOYMENT, Some("team"), "anvil", &params).await.unwrap();
+    cluster.delete(&builtin::DEPLOYMENT, Some("team"), "anvil", &params).await.unwrap();
     let uid = old.uid().to_owned();
     olm.cluster
-        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
+        .wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
             deployment.uid() != uid
         })
         .await;
@@ -216,13 +216,13 @@ async fn deleted_csv_removes_its_objects() {
     cluster.delete(subscription, Some("team"), "anvil", &params).await.unwrap();
     cluster.delete(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0", &params).await.unwrap();
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
-    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
-    let labels = mainstay_client::ListParams::labels("olm.owner=anvil.v1.0.0");
-    for resource in [&known::CLUSTER_ROLE, &known::CLUSTER_ROLE_BINDING] {
+    olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some("team"), "anvil").await;
+    let labels = mainstay_client::ObjectList::labels("olm.owner=anvil.v1.0.0");
+    for resource in [&builtin::CLUSTER_ROLE, &builtin::CLUSTER_ROLE_BINDING] {
         assert!(cluster.list(resource, None, &labels).await.unwrap().items.is_empty());
     }
     cluster
-        .get(&known::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
+        .get(&builtin::CUSTOM_RESOURCE_DEFINITION, None, "anvils.forge.example.com")
         .await
         .expect("data of people is never deleted");
 }

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::INSTALL_PLAN;
 use mainstay_client::Patch;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -31,7 +31,7 @@ async fn manifests_too_large_for_an_install_plan_are_installed_from_a_config_map
     olm.subscribe(json!({"startingCSV": "anvil.v1.0.0"})).await;
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     let cluster = olm.cluster.cluster();
-    let config_map = cluster.get(&known::CONFIG_MAP, Some("team"), "much-3").await.unwrap();
+    let config_map = cluster.get(&builtin::CONFIG_MAP, Some("team"), "much-3").await.unwrap();
     // shows E084
     assert_eq!(config_map.str(&["data", "version"]), Some("1.1.0"));
     let plans = olm.wait_for_plans(|_| true).await;
@@ -48,8 +48,10 @@ async fn manifests_too_large_for_an_install_plan_are_installed_from_a_config_map
         );
         assert_eq!(field("catalogSourceName"), "cat");
         names.push((steps[0]["resource"]["name"].as_str().unwrap().to_owned(), field("replaces")));
-        let map =
-            cluster.get(&known::CONFIG_MAP, Some(CATALOG_NAMESPACE), &field("name")).await.unwrap();
+        let map = cluster
+            .get(&builtin::CONFIG_MAP, Some(CATALOG_NAMESPACE), &field("name"))
+            .await
+            .unwrap();
         assert_eq!(map.owner_references()[0].kind, "CatalogSource");
         assert!(plan.to_value().to_string().len() < 20_000);
     }

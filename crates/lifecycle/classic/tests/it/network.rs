@@ -3,7 +3,7 @@
 use crate::olm_cluster::OlmCluster;
 use mainstay_classic::ProxySettings;
 use mainstay_client::{Cluster, DeleteOptions, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn to_map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 async fn wait_for_proxy_variables(olm: &OlmCluster, wanted: &[(&str, &str)]) {
     let wanted = to_map(wanted);
     olm.cluster
-        .wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
+        .wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
             proxy_variables(deployment) == wanted
         })
         .await;
@@ -98,7 +98,7 @@ async fn create_proxy_crd(olm: &OlmCluster) {
         },
     });
     olm.cluster.apply(Object::from_value(crd).unwrap()).await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     let established = |crd: &Object| crd.condition("Established") == Some("True");
     olm.cluster.wait_for(crds, None, "proxies.config.openshift.io", established).await;
 }
@@ -113,7 +113,7 @@ async fn create_ca_config_map(olm: &OlmCluster, name: &str, label: &str) {
 }
 
 async fn ca_bundle(cluster: &Cluster, name: &str) -> Option<String> {
-    let found = cluster.get(&known::CONFIG_MAP, Some("team"), name).await.unwrap();
+    let found = cluster.get(&builtin::CONFIG_MAP, Some("team"), name).await.unwrap();
     found.str(&["data", "ca-bundle.crt"]).map(str::to_owned)
 }
 
@@ -127,21 +127,21 @@ async fn labelled_config_maps_get_the_trusted_ca_and_keep_it() {
     create_ca_config_map(&olm, "not-asked", "false").await;
     create_ca_config_map(&olm, "trusted-ca", "true").await;
     let has_certificates =
-        || olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "trusted-ca", predicate);
+        || olm.cluster.wait_for(&builtin::CONFIG_MAP, Some("team"), "trusted-ca", predicate);
     // shows CA-01 CA-02
     has_certificates().await;
     let patch = Patch::Merge(json!({"data": {"ca-bundle.crt": "somebody else's", "more": "kept"}}));
-    cluster.patch(&known::CONFIG_MAP, Some("team"), "trusted-ca", &patch).await.unwrap();
+    cluster.patch(&builtin::CONFIG_MAP, Some("team"), "trusted-ca", &patch).await.unwrap();
     let map = has_certificates().await;
     assert_eq!(map.str(&["data", "more"]), Some("kept"));
     assert_eq!(ca_bundle(cluster, "not-asked").await, None);
     // In a cluster with Proxy objects, another controller injects the certificates.
     create_proxy_crd(&olm).await;
     create_ca_config_map(&olm, "later", "true").await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
-    olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", |_| true).await;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
+    olm.cluster.wait_for(&builtin::CONFIG_MAP, Some("team"), "later", |_| true).await;
     assert_eq!(ca_bundle(cluster, "later").await, None);
     let gone = "proxies.config.openshift.io";
     cluster.delete(crds, None, gone, &DeleteOptions::default()).await.unwrap();
-    olm.cluster.wait_for(&known::CONFIG_MAP, Some("team"), "later", predicate).await;
+    olm.cluster.wait_for(&builtin::CONFIG_MAP, Some("team"), "later", predicate).await;
 }

@@ -17,7 +17,7 @@ use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::{ClientSettings, Proxies};
 use mainstay_image::store::ImageStore;
 use mainstay_images::{ImageSources, LocalName, ReadPolicy, UnreadablePolicy};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::TestCluster;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -302,7 +302,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
                 && event.str(&["reason"]) == Some(&wanted[2])
         };
         let same = fits.clone();
-        let all = Selection::all(known::EVENT);
+        let all = Selection::all(builtin::EVENT);
         let events =
             self.cluster.wait_for_all(all, move |all| all.iter().any(|event| same(event))).await;
         let event = events.iter().find(|event| fits(event)).unwrap();
@@ -319,14 +319,14 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
             &INSTALL_PLAN,
             &CLUSTER_SERVICE_VERSION,
             &OPERATOR_GROUP,
-            &known::DEPLOYMENT,
-            &known::SERVICE_ACCOUNT,
-            &known::ROLE,
-            &known::ROLE_BINDING,
-            &known::CLUSTER_ROLE,
-            &known::CLUSTER_ROLE_BINDING,
-            &known::NAMESPACE,
-            &known::EVENT,
+            &builtin::DEPLOYMENT,
+            &builtin::SERVICE_ACCOUNT,
+            &builtin::ROLE,
+            &builtin::ROLE_BINDING,
+            &builtin::CLUSTER_ROLE,
+            &builtin::CLUSTER_ROLE_BINDING,
+            &builtin::NAMESPACE,
+            &builtin::EVENT,
         ] {
             all.extend(self.resource_versions_of(resource).await);
         }
@@ -352,7 +352,7 @@ spec: {{sourceType: grpc, address: '{}'{priority}}}
     }
 
     async fn resource_versions_of(&self, resource: &Resource) -> Vec<String> {
-        let params = mainstay_client::ListParams::default();
+        let params = mainstay_client::ObjectList::default();
         let list = self.cluster.cluster().list(resource, None, &params);
         let items = list.await.unwrap().items;
         items

@@ -8,7 +8,7 @@ use crate::user_csvs::{
 };
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_client::{Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 /// A cluster with these namespaces and no OperatorGroup.
@@ -66,7 +66,7 @@ async fn label_roles_for_csv(olm: &OlmCluster, namespace: &str, name: &str, csv:
     let labels = json!({"metadata": {"labels": {
         "olm.owner": csv, "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace,
     }}});
-    for resource in [&known::ROLE, &known::ROLE_BINDING] {
+    for resource in [&builtin::ROLE, &builtin::ROLE_BINDING] {
         let patch = Patch::Merge(labels.clone());
         olm.cluster.cluster().patch(resource, Some(namespace), name, &patch).await.unwrap();
     }
@@ -107,18 +107,18 @@ async fn operator_group_with_a_selector_has_copies_and_roles_in_selected_namespa
     let pods = pods.get(&["spec", "template", "metadata", "annotations"]).unwrap().clone();
     // shows E089 OG-01 CSV-71
     assert_eq!(pods["olm.targetNamespaces"], "away,home");
-    let roles = Selection::all(known::ROLE).namespace("away").labels("olm.copiedFrom=home");
+    let roles = Selection::all(builtin::ROLE).namespace("away").labels("olm.copiedFrom=home");
     // shows E089 OG-35
     olm.cluster.wait_for_all(roles, |all| !all.is_empty()).await;
     let bindings =
-        Selection::all(known::ROLE_BINDING).namespace("away").labels("olm.copiedFrom=home");
+        Selection::all(builtin::ROLE_BINDING).namespace("away").labels("olm.copiedFrom=home");
     olm.cluster.wait_for_all(bindings, |all| !all.is_empty()).await;
     let sa = olm.cluster.cluster_as_account("home", "sa");
     // shows E089
     assert!(is_allowed(&sa, ("cluster.com", "hats"), "create", "away").await);
     assert!(!is_allowed(&sa, ("cluster.com", "hats"), "create", "olm").await);
     // The three aggregated ClusterRoles of the OperatorGroup.
-    let named = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
+    let named = Selection::all(builtin::CLUSTER_ROLE).labels("olm.owner=og");
     // shows E089 OG-30
     let collected = olm.cluster.wait_for_all(named, |all| {
         all.len() == 3 && all.iter().all(|role| !role.array(&["rules"]).is_empty())
@@ -188,7 +188,7 @@ async fn namespace_admin_may_use_the_apis_that_its_operators_provide() {
             role.array(&["rules"]).iter().any(|rule| rule["apiGroups"] == json!([group]))
         })
     };
-    olm.cluster.wait_for(&known::CLUSTER_ROLE, None, "admin", collected).await;
+    olm.cluster.wait_for(&builtin::CLUSTER_ROLE, None, "admin", collected).await;
     let padmin = olm.cluster.cluster_as_account("a", "padmin");
     for (group, resource) in
         [("cluster.com", "hats"), ("caps.example.com", "fezs"), ("caps.example.com", "fedoras")]
@@ -370,7 +370,7 @@ async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shri
     wait_for_phase(&olm, "home", "v", "Succeeded").await;
     label_roles_for_csv(&olm, "home", "sa", "v").await;
     // The permission of the CSV is lifted under its own name, not the labelled Role.
-    let own = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=v,olm.owner.namespace=home");
+    let own = Selection::all(builtin::CLUSTER_ROLE).labels("olm.owner=v,olm.owner.namespace=home");
     let lifted = olm.cluster.wait_for_all(own, |all| all.len() == 1).await.remove(0);
     assert!(lifted.name().starts_with("v-sa-"), "{}", lifted.name());
     let mut wanted = full_access_rule("hats").as_array().unwrap().clone();
@@ -380,7 +380,7 @@ async fn global_operator_group_lifts_permissions_and_deletes_copies_when_it_shri
     // shows C29 E089 OG-34
     assert_eq!(lifted.array(&["rules"]), wanted);
     let bound =
-        olm.cluster.wait_for(&known::CLUSTER_ROLE_BINDING, None, lifted.name(), |_| true).await;
+        olm.cluster.wait_for(&builtin::CLUSTER_ROLE_BINDING, None, lifted.name(), |_| true).await;
     assert_eq!(
         bound.get(&["roleRef"]),
         Some(&json!({
@@ -468,7 +468,7 @@ async fn wait_for_labelled_namespaces(olm: &OlmCluster, group: &Object, wanted: 
     let label = format!("olm.operatorgroup.uid/{}", group.uid());
     let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
     let predicate = move |all: &[&Object]| all.iter().map(|role| role.name()).eq(wanted.iter());
-    olm.cluster.wait_for_all(Selection::all(known::NAMESPACE).labels(label), predicate).await;
+    olm.cluster.wait_for_all(Selection::all(builtin::NAMESPACE).labels(label), predicate).await;
 }
 
 #[tokio::test]
@@ -489,16 +489,16 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
     let label = |value: Value| Patch::Merge(json!({"metadata": {"labels": {"foo": value}}}));
     let cluster = olm.cluster.cluster();
     for namespace in ["a", "b", "c"] {
-        cluster.patch(&known::NAMESPACE, None, namespace, &label("bar".into())).await.unwrap();
+        cluster.patch(&builtin::NAMESPACE, None, namespace, &label("bar".into())).await.unwrap();
     }
     // shows C28 E089
     wait_for_labelled_namespaces(&olm, &og, &["a", "b", "c"]).await;
-    cluster.patch(&known::NAMESPACE, None, "b", &label(Value::Null)).await.unwrap();
+    cluster.patch(&builtin::NAMESPACE, None, "b", &label(Value::Null)).await.unwrap();
     wait_for_labelled_namespaces(&olm, &og, &["a", "c"]).await;
     // A user replaces a Namespace without the label.
-    let mut bare = cluster.get(&known::NAMESPACE, None, "c").await.unwrap();
+    let mut bare = cluster.get(&builtin::NAMESPACE, None, "c").await.unwrap();
     bare.set(&["metadata", "labels"], json!({"foo": "bar"}));
-    cluster.update(&known::NAMESPACE, &bare).await.unwrap();
+    cluster.update(&builtin::NAMESPACE, &bare).await.unwrap();
     wait_for_labelled_namespaces(&olm, &og, &["a", "c"]).await;
     // Each OperatorGroup has its own label, which is removed with it.
     let second = apply_group(&olm, "b", "og", &["a", "b", "c"]).await;
@@ -512,7 +512,7 @@ async fn namespaces_have_the_labels_of_the_operator_groups_that_target_them_only
     create_namespace(&olm.cluster, "d", "foo: bar").await;
     // shows C28 E089
     wait_for_labelled_namespaces(&olm, &og, &["a", "c", "d"]).await;
-    let last = cluster.get(&known::NAMESPACE, None, "d").await.unwrap();
+    let last = cluster.get(&builtin::NAMESPACE, None, "d").await.unwrap();
     let ours: Vec<_> = last.labels().filter(|label| label.0.starts_with("olm.")).collect();
     assert_eq!(ours, [(format!("olm.operatorgroup.uid/{}", og.uid()).as_str(), "")]);
 }
@@ -541,17 +541,17 @@ async fn operator_group_status_and_roles_follow_its_selection() {
     // APIs that no CSV provides are removed from the annotation.
     // shows C29 OG-50
     wait_for_provided_apis(&olm, "a", "og", "hats.v1.cluster.com").await;
-    let roles = || Selection::all(known::CLUSTER_ROLE).labels("olm.owner=og");
+    let roles = || Selection::all(builtin::CLUSTER_ROLE).labels("olm.owner=og");
     let made = olm.cluster.wait_for_all(roles(), |all| all.len() == 3).await;
     olm.wait_until_idle().await;
     // Correct ClusterRoles are not written; changed labels and rules are restored.
     let cluster = olm.cluster.cluster();
     for role in &made {
-        let now = cluster.get(&known::CLUSTER_ROLE, None, role.name()).await.unwrap();
+        let now = cluster.get(&builtin::CLUSTER_ROLE, None, role.name()).await.unwrap();
         let broken = Patch::Merge(json!({
             "metadata": {"labels": {"olm.owner.namespace": null}}, "aggregationRule": null,
         }));
-        cluster.patch(&known::CLUSTER_ROLE, None, role.name(), &broken).await.unwrap();
+        cluster.patch(&builtin::CLUSTER_ROLE, None, role.name(), &broken).await.unwrap();
         let (wanted, labels) = (now.get(&["aggregationRule"]).cloned(), "a");
         assert!(wanted.is_some());
         let predicate = move |role: &Object| {
@@ -559,7 +559,7 @@ async fn operator_group_status_and_roles_follow_its_selection() {
                 && role.label("olm.owner.namespace") == Some(labels)
         };
         // shows C29
-        olm.cluster.wait_for(&known::CLUSTER_ROLE, None, role.name(), predicate).await;
+        olm.cluster.wait_for(&builtin::CLUSTER_ROLE, None, role.name(), predicate).await;
     }
     delete_object(&olm, &CSV, Some("a"), "v").await;
     wait_for_provided_apis(&olm, "a", "og", "").await;

@@ -4,8 +4,8 @@ use crate::olm_cluster::{OlmCluster, create_namespace, true_condition};
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_client::{ListParams, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_client::{ObjectList, Patch, Selection};
+use mainstay_object::{Object, builtin};
 use serde_json::json;
 
 #[tokio::test]
@@ -136,9 +136,9 @@ async fn permissions_apply_in_the_target_namespaces_of_the_operator_group() {
     olm.apply_group_for("og", &["a"]).await;
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let labels = ListParams::labels("olm.copiedFrom=team");
+    let labels = ObjectList::labels("olm.copiedFrom=team");
     let cluster = olm.cluster.cluster();
-    for resource in [&known::ROLE, &known::ROLE_BINDING] {
+    for resource in [&builtin::ROLE, &builtin::ROLE_BINDING] {
         assert_eq!(cluster.list(resource, Some("a"), &labels).await.unwrap().items.len(), 1);
     }
 }
@@ -150,9 +150,9 @@ async fn global_operator_group_grants_permissions_in_all_namespaces() {
     olm.subscribe(json!({})).await;
     let csv = olm.wait_until_succeeded("anvil.v1.0.0").await;
     assert_eq!(csv.annotation("olm.operatorNamespace"), Some("team"));
-    let labels = ListParams::labels("olm.owner=anvil.v1.0.0");
+    let labels = ObjectList::labels("olm.owner=anvil.v1.0.0");
     let cluster = olm.cluster.cluster();
-    for resource in [&known::CLUSTER_ROLE, &known::CLUSTER_ROLE_BINDING] {
+    for resource in [&builtin::CLUSTER_ROLE, &builtin::CLUSTER_ROLE_BINDING] {
         assert!(!cluster.list(resource, None, &labels).await.unwrap().items.is_empty());
     }
 }
@@ -172,13 +172,13 @@ async fn terminating_namespace_gets_no_event_for_its_missing_operator_group() {
     // A finalizer keeps the Subscription longer than its OperatorGroup.
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &hold).await.unwrap();
-    cluster.delete(&known::NAMESPACE, None, "team", &params).await.unwrap();
+    cluster.delete(&builtin::NAMESPACE, None, "team", &params).await.unwrap();
     olm.cluster.wait_gone(&OPERATOR_GROUP, Some("team"), "og").await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &free).await.unwrap();
-    olm.cluster.wait_gone(&known::NAMESPACE, None, "team").await;
-    let events = cluster.list(&known::EVENT, None, &ListParams::default()).await.unwrap().items;
+    olm.cluster.wait_gone(&builtin::NAMESPACE, None, "team").await;
+    let events = cluster.list(&builtin::EVENT, None, &ObjectList::default()).await.unwrap().items;
     let blamed: Vec<_> = events
         .iter()
         .filter_map(|event| event.str(&["message"]))
@@ -196,7 +196,7 @@ async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
     let cluster = olm.cluster.cluster();
     let params = mainstay_client::DeleteOptions::default();
     let made = |count: usize| {
-        let roles = Selection::all(known::CLUSTER_ROLE).labels("olm.owner=two");
+        let roles = Selection::all(builtin::CLUSTER_ROLE).labels("olm.owner=two");
         olm.cluster.wait_for_all(roles, move |all| {
             if count == 0 { all.is_empty() } else { all.len() >= count }
         })
@@ -209,7 +209,7 @@ async fn operator_group_deleted_while_its_roles_are_created_leaves_no_roles() {
         made(0).await;
     }
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let all = cluster.list(&known::CLUSTER_ROLE, None, &ListParams::default()).await.unwrap();
+    let all = cluster.list(&builtin::CLUSTER_ROLE, None, &ObjectList::default()).await.unwrap();
     let remaining: Vec<_> =
         all.items.iter().filter(|role| role.name().starts_with("olm.og.two")).collect();
     assert!(remaining.is_empty(), "{remaining:?}");

@@ -4,7 +4,7 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_api::resources::{CATALOG_SOURCE, OPERATOR_HUB};
 use mainstay_classic::DefaultSources;
 use mainstay_client::{DeleteOptions, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const NAMES: [&str; 4] =
@@ -26,7 +26,7 @@ async fn olm_with_default_catalogs() -> OlmCluster {
     let mut olm = OlmCluster::start(&[]).await;
     olm.cluster.apply(mainstay_api::operator_hub_crd().unwrap()).await;
     let established = |crd: &Object| crd.condition("Established") == Some("True");
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     olm.cluster.wait_for(crds, None, "operatorhubs.config.openshift.io", established).await;
     olm.stop_controllers().await;
     olm.defaults = Some(DefaultSources::new(&NAMES.map(default_source)).unwrap());

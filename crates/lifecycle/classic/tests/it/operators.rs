@@ -10,7 +10,7 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION as CSV, OPERATOR, OPERATOR_CONDITION, SUBSCRIPTION,
 };
 use mainstay_client::{Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -38,13 +38,13 @@ async fn aggregated_roles_are_deleted_with_their_crd_or_api_service() {
         }))
     };
     for (name, owner, resource) in [
-        ("of-definition", &crd, &known::CUSTOM_RESOURCE_DEFINITION),
-        ("of-server", &api, &known::API_SERVICE),
+        ("of-definition", &crd, &builtin::CUSTOM_RESOURCE_DEFINITION),
+        ("of-server", &api, &builtin::API_SERVICE),
     ] {
         olm.cluster.apply(owned(name, owner)).await;
         delete_object(&olm, resource, None, owner.name()).await;
         // shows E065
-        olm.cluster.wait_gone(&known::CLUSTER_ROLE, None, name).await;
+        olm.cluster.wait_gone(&builtin::CLUSTER_ROLE, None, name).await;
     }
 }
 
@@ -159,10 +159,10 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
     wait_for_components(&olm, "hand.made", &[first, second]).await;
     let labelled = |value: Value| Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
     let cluster = olm.cluster.cluster();
-    cluster.patch(&known::NAMESPACE, None, "b", &labelled("".into())).await.unwrap();
+    cluster.patch(&builtin::NAMESPACE, None, "b", &labelled("".into())).await.unwrap();
     // shows E090
     wait_for_components(&olm, "hand.made", &[("Namespace", "", "b"), first, second]).await;
-    cluster.patch(&known::NAMESPACE, None, "b", &labelled(Value::Null)).await.unwrap();
+    cluster.patch(&builtin::NAMESPACE, None, "b", &labelled(Value::Null)).await.unwrap();
     wait_for_components(&olm, "hand.made", &[first, second]).await;
     // A copied CSV is no component, even with the label.
     let copy = json!({
@@ -177,7 +177,7 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
     olm.cluster.apply(object(copy)).await;
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {label: null}}}));
     let cluster = olm.cluster.cluster();
-    cluster.patch(&known::SERVICE_ACCOUNT, Some("b"), "sa", &unlabelled).await.unwrap();
+    cluster.patch(&builtin::SERVICE_ACCOUNT, Some("b"), "sa", &unlabelled).await.unwrap();
     // shows E090
     let before = wait_for_components(&olm, "hand.made", &[first]).await.uid().to_owned();
     delete_object(&olm, &OPERATOR, None, "hand.made").await;
@@ -185,7 +185,7 @@ async fn operator_lists_labelled_components_and_exists_while_there_are_any() {
     // shows E090
     olm.cluster.wait_for(&OPERATOR, None, "hand.made", is_recreated).await;
     wait_for_components(&olm, "hand.made", &[first]).await;
-    delete_object(&olm, &known::NAMESPACE, None, "a").await;
+    delete_object(&olm, &builtin::NAMESPACE, None, "a").await;
     wait_for_components(&olm, "hand.made", &[]).await;
     delete_object(&olm, &OPERATOR, None, "hand.made").await;
     olm.cluster.wait_gone(&OPERATOR, None, "hand.made").await;
@@ -253,21 +253,21 @@ async fn lifted_permissions_are_deleted_with_their_csv() {
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let lifted = |resource| Selection::all(resource).labels("olm.owner=anvil.v1.0.0");
-    for resource in [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING] {
+    for resource in [builtin::CLUSTER_ROLE, builtin::CLUSTER_ROLE_BINDING] {
         // shows E080
         olm.cluster.wait_for_all(lifted(resource), |all| !all.is_empty()).await;
     }
     delete_object(&olm, &SUBSCRIPTION, Some("team"), "anvil").await;
     delete_object(&olm, &CSV, Some("team"), "anvil.v1.0.0").await;
     for resource in
-        [known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING, known::ROLE, known::ROLE_BINDING]
+        [builtin::CLUSTER_ROLE, builtin::CLUSTER_ROLE_BINDING, builtin::ROLE, builtin::ROLE_BINDING]
     {
         // shows E080
         olm.cluster.wait_for_all(lifted(resource), |all| all.is_empty()).await;
     }
     // shows E080
-    olm.cluster.wait_gone(&known::SERVICE_ACCOUNT, Some("team"), "anvil").await;
-    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+    olm.cluster.wait_gone(&builtin::SERVICE_ACCOUNT, Some("team"), "anvil").await;
+    olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some("team"), "anvil").await;
 }
 
 #[tokio::test]
@@ -286,7 +286,7 @@ async fn edited_permissions_of_a_csv_are_granted_anew() {
     wait_for_reason(&olm, "team", "v", "Pending", "RequirementsNotMet").await;
     let role = Patch::Merge(json!({"rules": rules("list")}));
     let cluster = olm.cluster.cluster();
-    cluster.patch(&known::ROLE, Some("team"), "sa", &role).await.unwrap();
+    cluster.patch(&builtin::ROLE, Some("team"), "sa", &role).await.unwrap();
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
     apply_group(&olm, "team", "og", &["team"]).await;
     wait_for_phase(&olm, "team", "v", "Succeeded").await;

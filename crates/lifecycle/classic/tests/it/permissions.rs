@@ -7,8 +7,8 @@
 
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
-use mainstay_client::{Cluster, ListParams, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{Cluster, ObjectList, Selection};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
 const REVIEW: Resource = Resource::namespaced(
@@ -232,9 +232,12 @@ async fn upgrade_revokes_permissions_that_the_new_csv_does_not_have() {
         publish_with_permissions(&olm, &["1.0.0", "1.1.0"]);
         olm.wait_until_succeeded("anvil.v1.1.0").await;
         olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
-        for resource in
-            [known::ROLE, known::ROLE_BINDING, known::CLUSTER_ROLE, known::CLUSTER_ROLE_BINDING]
-        {
+        for resource in [
+            builtin::ROLE,
+            builtin::ROLE_BINDING,
+            builtin::CLUSTER_ROLE,
+            builtin::CLUSTER_ROLE_BINDING,
+        ] {
             let mut old = Selection::all(resource);
             old.labels = "olm.owner=anvil.v1.0.0".to_owned();
             // shows E077
@@ -272,15 +275,15 @@ async fn upgrade_revokes_permissions_that_the_new_csv_does_not_have() {
 async fn requests_obey_permissions_and_aggregated_roles_reach_users() {
     let olm = install_operator(&["team"]).await;
     let anvil = olm.cluster.cluster_as_account("team", "anvil");
-    let all = ListParams::default();
-    anvil.get(&known::CONFIG_MAP, Some("team"), "anvil-settings").await.unwrap();
-    anvil.list(&known::CONFIG_MAP, Some("team"), &all).await.unwrap();
+    let all = ObjectList::default();
+    anvil.get(&builtin::CONFIG_MAP, Some("team"), "anvil-settings").await.unwrap();
+    anvil.list(&builtin::CONFIG_MAP, Some("team"), &all).await.unwrap();
     anvil.list(&ANVIL, None, &all).await.unwrap();
     let refused = [
-        anvil.list(&known::CONFIG_MAP, Some("a"), &all).await.err(),
-        anvil.list(&known::CONFIG_MAP, None, &all).await.err(),
-        anvil.list(&known::SECRET, Some("team"), &all).await.err(),
-        anvil.get(&known::SECRET, Some("team"), "other").await.err(),
+        anvil.list(&builtin::CONFIG_MAP, Some("a"), &all).await.err(),
+        anvil.list(&builtin::CONFIG_MAP, None, &all).await.err(),
+        anvil.list(&builtin::SECRET, Some("team"), &all).await.err(),
+        anvil.get(&builtin::SECRET, Some("team"), "other").await.err(),
         anvil.create(&ANVIL, &anvil_object("by-operator")).await.err(),
     ];
     for error in refused {
@@ -304,7 +307,7 @@ subjects: [{{kind: ServiceAccount, name: default, namespace: team}}]
             .await;
         // The rules are aggregated shortly after the ClusterRoles of the APIs exist.
         olm.cluster
-            .wait_for(&known::CLUSTER_ROLE, None, role, |role| {
+            .wait_for(&builtin::CLUSTER_ROLE, None, role, |role| {
                 let rules = role.array(&["rules"]);
                 rules.iter().any(|rule| rule["apiGroups"] == json!(["forge.example.com"]))
             })

@@ -4,7 +4,7 @@ use crate::olm_cluster::catalog;
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{Limits, serve};
-use mainstay_registry::{RegistryIndex, Served, ServedCatalogs, grpc};
+use mainstay_registry::{RegistryIndex, ServedCatalog, ServedCatalogs, grpc};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Registry {
-    served: Arc<Served>,
+    served: Arc<ServedCatalog>,
     pub(crate) address: SocketAddr,
     running: Option<(CancellationToken, JoinHandle<()>)>,
 }
@@ -23,7 +23,8 @@ impl Registry {
     pub(crate) async fn start(versions: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut registry = Self { served: Arc::new(Served::new("far")), address, running: None };
+        let mut registry =
+            Self { served: Arc::new(ServedCatalog::new("far")), address, running: None };
         registry.publish(versions);
         registry.run(listener);
         registry

@@ -7,12 +7,12 @@ use crate::user_csvs::{
     with_owned_crd, with_permissions,
 };
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
-use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const CRD: &mainstay_object::Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: &mainstay_object::Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
 
 /// The entry of `status.requirementStatus` with this name.
 fn requirement_status<'a>(csv: &'a Object, name: &str) -> Option<&'a Value> {
@@ -102,7 +102,7 @@ async fn deployment_with_max_unavailable_counts_as_available_with_one_of_two_pod
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}});
     two["spec"]["template"]["spec"]["readinessGates"] = json!([{"conditionType": GATE}]);
     create_csv(&olm, csv_in("team", "two", &[two])).await;
-    let pods = Selection::all(known::POD).namespace("team").labels("app=two");
+    let pods = Selection::all(builtin::POD).namespace("team").labels("app=two");
     let ready = |pod: &&&Object| pod.condition("Ready") == Some("True");
     let running = olm.cluster.wait_for_all(pods.clone(), |all| {
         all.len() == 2 && all.iter().all(|pod| pod.condition("ContainersReady") == Some("True"))
@@ -116,14 +116,14 @@ async fn deployment_with_max_unavailable_counts_as_available_with_one_of_two_pod
         Patch::Merge(json!({"status": {"conditions": all}}))
     };
     let cluster = olm.cluster.cluster();
-    cluster.patch_status(&known::POD, Some("team"), first.name(), &gate("True")).await.unwrap();
+    cluster.patch_status(&builtin::POD, Some("team"), first.name(), &gate("True")).await.unwrap();
     // shows E035
     wait_for_phase(&olm, "team", "two", "Succeeded").await;
     olm.wait_until_idle().await;
     let pods = olm.cluster.wait_for_all(pods, move |all| all.iter().filter(ready).count() == 1);
     pods.await;
     wait_for_phase(&olm, "team", "two", "Succeeded").await;
-    cluster.patch_status(&known::POD, Some("team"), first.name(), &gate("False")).await.unwrap();
+    cluster.patch_status(&builtin::POD, Some("team"), first.name(), &gate("False")).await.unwrap();
     let lost = |csv: &Object| {
         let history = csv.array(&["status", "conditions"]);
         history.iter().any(|condition| {
@@ -209,7 +209,7 @@ async fn deployments_wait_until_all_requirements_are_met() {
         wait_for_requirement(&olm, "team", csv, name, status).await;
     }
     olm.wait_until_idle().await;
-    let deployments = Selection::all(known::DEPLOYMENT).namespace("team");
+    let deployments = Selection::all(builtin::DEPLOYMENT).namespace("team");
     // shows APS-09 CSV-14 E038
     olm.cluster.wait_for_all(deployments, |all| all.is_empty()).await;
 }
@@ -262,7 +262,7 @@ async fn csv_fails_when_a_requirement_is_deleted() {
     olm.cluster.apply(crd_for("hats", &["v1"])).await;
     // shows E039
     wait_for_phase(&olm, "team", "v", "Succeeded").await;
-    delete_object(&olm, &known::CLUSTER_ROLE_BINDING, None, "wide").await;
+    delete_object(&olm, &builtin::CLUSTER_ROLE_BINDING, None, "wide").await;
     wait_for_requirement(&olm, "team", "v", "sa", "PresentNotSatisfied").await;
 }
 
@@ -356,7 +356,7 @@ async fn deployments_without_an_owner_reference_are_left_alone() {
     olm.wait_until_idle().await;
     let cluster = olm.cluster.cluster();
     for deployment in before {
-        let now = cluster.get(&known::DEPLOYMENT, Some("team"), deployment.name()).await.unwrap();
+        let now = cluster.get(&builtin::DEPLOYMENT, Some("team"), deployment.name()).await.unwrap();
         // shows C16
         assert_eq!((now.uid(), now.get(&["spec"])), (deployment.uid(), deployment.get(&["spec"])));
     }
@@ -391,10 +391,10 @@ async fn csvs_that_replace_one_another_end_the_same_in_any_order() {
             olm.cluster.wait_gone(&CSV, Some(&namespace), old).await;
         }
         for old in ["d0", "d1"] {
-            olm.cluster.wait_gone(&known::DEPLOYMENT, Some(&namespace), old).await;
+            olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some(&namespace), old).await;
         }
         wait_for_phase(&olm, &namespace, "v2", "Succeeded").await;
-        let selection = Selection::all(known::DEPLOYMENT).namespace(&namespace);
+        let selection = Selection::all(builtin::DEPLOYMENT).namespace(&namespace);
         let remaining = olm.cluster.wait_for_all(selection, |all| all.len() == 2).await;
         for deployment in remaining {
             let owners: Vec<String> = deployment
@@ -432,17 +432,17 @@ async fn objects_owned_by_two_csvs_are_deleted_with_the_last() {
     let cluster = olm.cluster.cluster();
     cluster.delete(&CSV, Some("team"), "a", &foreground).await.unwrap();
     olm.cluster.wait_gone(&CSV, Some("team"), "a").await;
-    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "a").await;
-    let config_map = cluster.get(&known::CONFIG_MAP, Some("team"), "shared").await.unwrap();
+    olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some("team"), "a").await;
+    let config_map = cluster.get(&builtin::CONFIG_MAP, Some("team"), "shared").await.unwrap();
     // shows E066
     assert!(!config_map.is_terminating());
     cluster.delete(&CSV, Some("team"), "b", &foreground).await.unwrap();
     olm.cluster.wait_gone(&CSV, Some("team"), "b").await;
     // shows E066
-    olm.cluster.wait_gone(&known::CONFIG_MAP, Some("team"), "shared").await;
-    let all = ListParams::default();
+    olm.cluster.wait_gone(&builtin::CONFIG_MAP, Some("team"), "shared").await;
+    let all = ObjectList::default();
     let pods =
-        || async { cluster.list(&known::POD, Some("team"), &all).await.unwrap().items.len() };
+        || async { cluster.list(&builtin::POD, Some("team"), &all).await.unwrap().items.len() };
     let gone = async {
         while pods().await > 0 {
             tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use crate::olm_cluster::{OlmCluster, catalog};
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::{DeleteOptions, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 /// A cluster whose nodes are simulated.
@@ -62,7 +62,7 @@ async fn create_catalog_pod(olm: &OlmCluster, content: &str) {
 /// Deletes the Pod and its ConfigMap.
 async fn delete_catalog_pod(olm: &OlmCluster) {
     let options = DeleteOptions::default();
-    for (resource, name) in [(known::POD, "far"), (known::CONFIG_MAP, "far-files")] {
+    for (resource, name) in [(builtin::POD, "far"), (builtin::CONFIG_MAP, "far-files")] {
         let cluster = olm.cluster.cluster();
         cluster.ensure_deleted(&resource, Some("team"), name, &options).await.unwrap();
         olm.cluster.wait_gone(&resource, Some("team"), name).await;
@@ -79,7 +79,7 @@ async fn wait_for_connection_state(olm: &OlmCluster, name: &str, state: &'static
 
 /// Waits for an Event `CatalogUnreadable` whose message contains these words.
 async fn wait_for_unreadable_event(olm: &OlmCluster, words: &'static str) {
-    let events = Selection::all(known::EVENT).namespace("team");
+    let events = Selection::all(builtin::EVENT).namespace("team");
     let predicate = |event: &Object| {
         event.str(&["reason"]) == Some("CatalogUnreadable")
             && event.str(&["message"]).is_some_and(|message| message.contains(words))
@@ -143,7 +143,7 @@ async fn catalog_at_a_pod_ip_has_the_content_that_the_simulated_pod_would_serve(
     create_catalog_pod(&olm, &catalog_with_manifests(&["1.0.0"])).await;
     let has_ip =
         |pod: &Object| pod.str(&["status", "podIP"]).is_some_and(|pod_ip| !pod_ip.is_empty());
-    let pod = olm.cluster.wait_for(&known::POD, Some("team"), "far", has_ip).await;
+    let pod = olm.cluster.wait_for(&builtin::POD, Some("team"), "far", has_ip).await;
     let ip = pod.str(&["status", "podIP"]).unwrap();
     apply(
         &olm,
@@ -190,7 +190,7 @@ async fn catalog_pods_on_simulated_nodes_are_read_in_the_process() {
     apply(&olm, source("lists", json!({"sourceType": "internal", "configMap": "lists"}))).await;
     for name in ["far", "copied", "lists"] {
         wait_for_connection_state(&olm, name, "READY").await;
-        let pods = Selection::all(known::POD).namespace("team");
+        let pods = Selection::all(builtin::POD).namespace("team");
         let pods = pods.labels(format!("olm.catalogSource={name}"));
         // shows K15
         olm.cluster.wait_for_all(pods, |all| all.len() == 1).await;

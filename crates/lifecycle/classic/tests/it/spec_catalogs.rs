@@ -6,7 +6,7 @@ use crate::registry::Registry;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::Selection;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn catalog_source_can_change_between_all_source_types() {
         pods.map(|pod| pod.array(&["spec", "containers"])[0]["image"].as_str().unwrap().to_owned())
             .collect()
     };
-    let pods = || Selection::all(known::POD).namespace("team");
+    let pods = || Selection::all(builtin::POD).namespace("team");
     // An image, first a wrong one: one pod serves, and it runs the image of the spec.
     for image in ["registry.invalid/c:wrong", "registry.invalid/c:right"] {
         apply_source(&olm, json!({"sourceType": "grpc", "image": image})).await;
@@ -121,7 +121,7 @@ async fn catalog_source_can_change_between_all_source_types() {
     }
     let cluster = olm.cluster.cluster();
     for policy in ["far-grpc-server", "far-unpack-bundles"] {
-        let found = cluster.get(&known::NETWORK_POLICY, Some("team"), policy).await.unwrap();
+        let found = cluster.get(&builtin::NETWORK_POLICY, Some("team"), policy).await.unwrap();
         let owner = &found.owner_references()[0];
         // shows K05
         assert_eq!((&*owner.kind, &*owner.name), ("CatalogSource", "far"));

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION;
 use mainstay_client::DeleteOptions;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ async fn replacement_error_beside(
             json!({"operatorframework.io/installed-alongside-1": "default/rival.v1"});
     }
     olm.cluster.apply(object(old)).await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     olm.cluster.wait_for_condition(crds, None, NAME, "Established").await;
     let mut first = anvil.clone();
     first["apiVersion"] = "forge.example.com/v1".into();
@@ -298,7 +298,7 @@ async fn crd_has_annotations_of_the_csvs_that_own_it_while_they_exist() {
     apply_csv(&olm, "default", "there.v1", false).await;
     apply_csv(&olm, "default", "copy.v1", true).await;
     olm.cluster.apply(object(old)).await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     olm.cluster.wait_for_condition(crds, None, NAME, "Established").await;
     let mut new = crd();
     // As in a bundle that was exported from a cluster.
@@ -342,7 +342,7 @@ async fn crd_has_annotations_of_the_csvs_that_own_it_while_they_exist() {
     wait_until_latest(&olm, "anvil", "anvil.v1.2.0").await;
     // shows K13 E069
     assert_eq!(found().await, ["team/anvil.v1.1.0", "team/anvil.v1.2.0"]);
-    let all = cluster.list(&ANVIL, None, &mainstay_client::ListParams::default()).await;
+    let all = cluster.list(&ANVIL, None, &mainstay_client::ObjectList::default()).await;
     assert!(all.unwrap().items.is_empty());
 }
 
@@ -383,7 +383,7 @@ async fn crd_may_change_its_storage_version_but_not_drop_a_stored_version() {
 
 /// The names of the versions of the existing CRD.
 async fn existing_version_names(olm: &OlmCluster) -> Vec<String> {
-    let crd = olm.cluster.cluster().get(&known::CUSTOM_RESOURCE_DEFINITION, None, NAME).await;
+    let crd = olm.cluster.cluster().get(&builtin::CUSTOM_RESOURCE_DEFINITION, None, NAME).await;
     let versions = crd.unwrap().array(&["spec", "versions"]).to_vec();
     versions.iter().map(|version| version["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -393,7 +393,7 @@ async fn crd_with_one_version_follows_its_csv_whoever_created_it() {
     let olm = OlmCluster::start(&[]).await;
     // A user created the CRD before, with a version that the bundle lacks.
     olm.cluster.apply(object(crd_stored_in_first(&["v1", "v0"]))).await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     olm.cluster.wait_for_condition(crds, None, NAME, "Established").await;
     let publish = |upto: usize| {
         olm.publish_edited(&["1.0.0", "1.1.0"][..upto], |release, bundle| {

@@ -5,8 +5,8 @@ use crate::dependencies::{CHISEL, NEEDY, catalog, subscribe, wait_until_latest};
 use crate::olm_cluster::{OlmCluster, create_namespace, csv};
 use crate::webhooks::edit_csv;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, SUBSCRIPTION};
-use mainstay_client::ListParams;
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::ObjectList;
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_packages::{PackageApi, ResponseBody};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -198,7 +198,7 @@ async fn csv_descriptions_reach_the_csv_its_copies_and_its_package_manifest() {
     // shows CSV-03
     assert_contains(&found["spec"]["permissions"], &strategy["spec"]["permissions"], "permissions");
     let cluster = olm.cluster.cluster();
-    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let deployment = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     let container = &deployment.array(&["spec", "template", "spec", "containers"])[0];
     // shows CSV-70
     assert_eq!(container["image"], spec["relatedImages"][0]["image"]);
@@ -313,12 +313,12 @@ async fn operator_gets_all_permissions_of_its_csv() {
     // shows CSV-04
     assert!(account["dependents"].as_array().unwrap().iter().all(satisfied), "{account}");
     let operator = olm.cluster.cluster_as_account("team", "anvil");
-    operator.list(&known::SECRET, Some("kube-system"), &ListParams::default()).await.unwrap();
+    operator.list(&builtin::SECRET, Some("kube-system"), &ObjectList::default()).await.unwrap();
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "all"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
     });
-    operator.create(&known::CLUSTER_ROLE, &object(role)).await.unwrap();
+    operator.create(&builtin::CLUSTER_ROLE, &object(role)).await.unwrap();
     operator
         .get_raw("/metrics")
         .await
@@ -365,11 +365,11 @@ async fn dependency_is_installed_beside_its_dependent_with_its_own_service_accou
     assert_eq!(met["status"], "Present");
     let cluster = olm.cluster.cluster();
     for name in ["anvil", "chisel"] {
-        let account = cluster.find(&known::SERVICE_ACCOUNT, Some("team"), name).await.unwrap();
+        let account = cluster.find(&builtin::SERVICE_ACCOUNT, Some("team"), name).await.unwrap();
         // shows CSV-65
         assert!(account.is_some(), "{name}");
         let operator = olm.cluster.cluster_as_account("team", name);
-        operator.list(&known::CONFIG_MAP, Some("team"), &ListParams::default()).await.unwrap();
+        operator.list(&builtin::CONFIG_MAP, Some("team"), &ObjectList::default()).await.unwrap();
     }
 }
 

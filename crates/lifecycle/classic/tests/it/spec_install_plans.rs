@@ -7,8 +7,8 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, true_condition};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
-use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ async fn create_crds(olm: &OlmCluster, kinds: &[Resource]) {
             },
         });
         olm.cluster.apply(object(definition)).await;
-        let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+        let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
         olm.cluster.wait_for_condition(crds, None, &name, "Established").await;
     }
 }
@@ -190,7 +190,7 @@ async fn all_steps_except_crds_use_the_operator_groups_service_account() {
     // shows SCO-06
     assert_eq!(asked, wanted.map(|(user, everywhere)| (user.to_owned(), everywhere)).into());
     let cluster = olm.cluster.cluster();
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     let made = cluster.find(crds, None, "chisels.forge.example.com").await.unwrap();
     // shows SCO-02
     assert!(made.is_some(), "made all the same");
@@ -268,8 +268,8 @@ async fn pull_secret_is_read_and_written_as_the_operator_groups_service_account(
     let cluster = olm.cluster.cluster();
     let (from, to) = (Some(CATALOG_NAMESPACE), Some("team"));
     let same = async || {
-        let original = cluster.get(&known::SECRET, from, "pull").await.unwrap();
-        let copy = cluster.get(&known::SECRET, to, "pull").await.unwrap();
+        let original = cluster.get(&builtin::SECRET, from, "pull").await.unwrap();
+        let copy = cluster.get(&builtin::SECRET, to, "pull").await.unwrap();
         assert_eq!(copy.label("olm.managed"), Some("true"));
         [["data"], ["type"]].iter().all(|field| copy.get(field) == original.get(field))
     };
@@ -379,7 +379,7 @@ async fn install_plan_creates_missing_objects_and_updates_existing_ones() {
         assert_eq!((&*owners[0].name, &*owners[0].uid), ("anvil.v1.0.0", version.uid()));
         found
     };
-    let accounts = &known::SERVICE_ACCOUNT;
+    let accounts = &builtin::SERVICE_ACCOUNT;
     get(accounts, "new").await;
     let pull = |account: &Object| Value::from(account.array(&["imagePullSecrets"]).to_vec());
     assert_eq!(pull(&get(accounts, "same").await), json!([{"name": "mine"}]));
@@ -389,15 +389,15 @@ async fn install_plan_creates_missing_objects_and_updates_existing_ones() {
     // shows K13
     assert_eq!([other.annotation("mine"), other.annotation("bundle")], [Some("1"); 2]);
     for name in ["new", "old"] {
-        let map = get(&known::CONFIG_MAP, name).await;
+        let map = get(&builtin::CONFIG_MAP, name).await;
         // shows K03
         assert_eq!(map.get(&["data"]), Some(&json!({"a": "2"})));
-        let secret = get(&known::SECRET, name).await;
+        let secret = get(&builtin::SECRET, name).await;
         // shows K03
         assert_eq!(secret.get(&["data"]), Some(&json!({"a": BASE64.encode("2")})));
     }
     get(&RULE, "anvil").await;
-    let crds = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crds = &builtin::CUSTOM_RESOURCE_DEFINITION;
     // shows K03
     olm.cluster.wait_for_condition(crds, None, "chisels.forge.example.com", "Established").await;
 }
@@ -436,7 +436,7 @@ async fn unsupported_kind_fails_its_install_plan_and_step() {
         true_condition(&subscription, "InstallPlanFailed").unwrap(),
         ("InstallComponentFailed".to_owned(), "the InstallPlan contains invalid data".to_owned())
     );
-    let pods = Selection::all(known::POD).namespace("team");
+    let pods = Selection::all(builtin::POD).namespace("team");
     let none = |all: &[&Object]| !all.iter().any(|object| object.name() == "anvil-alone");
     olm.cluster.wait_for_all(pods, none).await;
 }
@@ -468,13 +468,13 @@ async fn monitoring_autoscaling_and_priority_objects_of_a_bundle_are_created() {
     let version = olm.wait_until_succeeded("anvil.v1.0.0").await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let cluster = olm.cluster.cluster();
-    for kind in [&RULE, &MONITOR, &SCALER, &known::POD_DISRUPTION_BUDGET] {
+    for kind in [&RULE, &MONITOR, &SCALER, &builtin::POD_DISRUPTION_BUDGET] {
         let found = cluster.get(kind, Some("team"), "anvil").await.unwrap();
         // shows E063 E094
         assert_eq!(found.owner_references()[0].uid, version.uid(), "{}", kind.kind);
         assert!(found.get(&["spec"]).is_some_and(|spec| spec.as_object().is_some()));
     }
-    let class = cluster.get(&known::PRIORITY_CLASS, None, "anvil").await.unwrap();
+    let class = cluster.get(&builtin::PRIORITY_CLASS, None, "anvil").await.unwrap();
     // shows E094
     assert_eq!(class.i64(&["value"]), Some(1000));
     assert_eq!(class.label("olm.owner"), Some("anvil.v1.0.0"));
@@ -505,7 +505,7 @@ async fn service_account_of_two_csvs_is_owned_by_both_and_stays_with_the_remaini
             let names: BTreeSet<&str> = owners.iter().map(|owner| &*owner.name).collect();
             owners.len() == wanted.len() && names == wanted.iter().copied().collect()
         };
-        olm.cluster.wait_for(&known::SERVICE_ACCOUNT, Some("team"), "shared", predicate)
+        olm.cluster.wait_for(&builtin::SERVICE_ACCOUNT, Some("team"), "shared", predicate)
     };
     // shows E071
     let account = owned_by(&["anvil.v1.0.0", "saw.v1.0.0"]).await;
@@ -566,7 +566,7 @@ async fn existing_csv_satisfies_a_dependency_on_its_kind() {
         cluster.get(&CLUSTER_SERVICE_VERSION, Some("team"), "mine.v1.0.0").await.unwrap();
     // shows E074
     assert_eq!((existing.uid(), existing.generation()), (mine.uid(), mine.generation()));
-    let all = cluster.list(&SUBSCRIPTION, Some("team"), &ListParams::default()).await.unwrap();
+    let all = cluster.list(&SUBSCRIPTION, Some("team"), &ObjectList::default()).await.unwrap();
     let names: BTreeSet<&str> = all.items.iter().map(Object::name).collect();
     assert_eq!(names, BTreeSet::from(["anvil", "saw"]));
 }

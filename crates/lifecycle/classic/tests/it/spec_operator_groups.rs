@@ -6,7 +6,7 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, OPERATOR_CONDITION, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::{DeleteOptions, Patch};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const NAME: &str = "anvil.v1.0.0";
@@ -154,7 +154,7 @@ async fn csv_phase_follows_from_its_operator_group_and_intersecting_ones() {
         // shows OG-41 AT-OG-05 CSV-12
         olm.wait_for_csv(NAME, "Failed", reason).await;
         // shows OG-41 AT-OG-05
-        olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
+        olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some("team"), "anvil").await;
     };
     let runs = async || {
         // shows OG-42 AT-OG-05 CSV-12

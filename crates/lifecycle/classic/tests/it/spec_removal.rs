@@ -7,8 +7,8 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_classic::CatalogMode;
-use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
 const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
@@ -39,13 +39,13 @@ async fn finalizer_of_a_removed_operator_blocks_its_namespace_until_a_user_remov
     delete(&olm, &SUBSCRIPTION, "team", "anvil").await;
     delete(&olm, &CLUSTER_SERVICE_VERSION, "team", NAME).await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), NAME).await;
-    delete(&olm, &known::NAMESPACE, "", "team").await;
+    delete(&olm, &builtin::NAMESPACE, "", "team").await;
     let hangs = |namespace: &Object| {
         let remaining = true_condition(namespace, "NamespaceFinalizersRemaining");
         remaining.is_some_and(|condition| condition.1.contains("forge.example.com/cool"))
     };
     // shows DEL-02
-    let team = olm.cluster.wait_for(&known::NAMESPACE, None, "team", hangs).await;
+    let team = olm.cluster.wait_for(&builtin::NAMESPACE, None, "team", hangs).await;
     assert_eq!(team.str(&["status", "phase"]), Some("Terminating"));
     // The API refuses a new Subscription in the terminating namespace.
     let manifest = json!({
@@ -58,7 +58,7 @@ async fn finalizer_of_a_removed_operator_blocks_its_namespace_until_a_user_remov
     assert!(refused.is_namespace_terminating(), "{refused}");
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     olm.cluster.cluster().patch(&ANVIL, Some("team"), "big", &free).await.unwrap();
-    olm.cluster.wait_gone(&known::NAMESPACE, None, "team").await;
+    olm.cluster.wait_gone(&builtin::NAMESPACE, None, "team").await;
     create_namespace(&olm.cluster, "team", "").await;
     olm.apply_group("og").await;
     olm.subscribe(json!({})).await;
@@ -66,7 +66,7 @@ async fn finalizer_of_a_removed_operator_blocks_its_namespace_until_a_user_remov
 }
 
 fn unpack_jobs() -> Selection {
-    Selection::all(known::JOB).namespace(CATALOG_NAMESPACE)
+    Selection::all(builtin::JOB).namespace(CATALOG_NAMESPACE)
 }
 
 #[tokio::test]
@@ -104,19 +104,19 @@ async fn failed_subscription_is_refreshed_by_deleting_its_csv_plan_job_and_confi
     delete(&olm, &SUBSCRIPTION, "team", "anvil").await;
     let cluster = olm.cluster.cluster();
     for kind in [&CLUSTER_SERVICE_VERSION, &INSTALL_PLAN] {
-        let objects = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
+        let objects = cluster.list(kind, Some("team"), &ObjectList::default()).await.unwrap();
         for object in objects.items {
             delete(&olm, kind, "team", object.name()).await;
         }
     }
-    for kind in [&known::JOB, &known::CONFIG_MAP] {
+    for kind in [&builtin::JOB, &builtin::CONFIG_MAP] {
         delete(&olm, kind, CATALOG_NAMESPACE, &name).await;
     }
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded(NAME).await;
     // shows AT-DEL-02
     wait_until_latest(&olm, "anvil", NAME).await;
-    let map = cluster.get(&known::CONFIG_MAP, Some(CATALOG_NAMESPACE), &name).await.unwrap();
+    let map = cluster.get(&builtin::CONFIG_MAP, Some(CATALOG_NAMESPACE), &name).await.unwrap();
     let files = map.get(&["binaryData"]).and_then(Value::as_object).unwrap().len();
     // shows AT-DEL-02 IP-15
     assert_eq!(files, 3, "as `kubectl get configmap` counts them");
@@ -131,17 +131,17 @@ async fn operator_pods_run_on_the_nodes_that_the_subscription_config_selects() {
     // By itself it asks for no node at all, so that whatever holds for its namespace decides.
     olm.wait_until_succeeded(NAME).await;
     let cluster = olm.cluster.cluster();
-    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let deployment = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     for field in ["nodeSelector", "affinity", "tolerations", "nodeName"] {
         // shows PLC-01
         assert_eq!(deployment.get(&["spec", "template", "spec", field]), None, "{field}");
     }
-    let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
+    let nodes = cluster.list(&builtin::NODE, None, &ObjectList::default()).await.unwrap().items;
     let node_patch = Patch::Merge(json!({
         "metadata": {"labels": {ROLE: ""}},
         "spec": {"taints": [{"key": "myoperator", "effect": "NoSchedule"}]},
     }));
-    cluster.patch(&known::NODE, None, nodes[0].name(), &node_patch).await.unwrap();
+    cluster.patch(&builtin::NODE, None, nodes[0].name(), &node_patch).await.unwrap();
     let steered = Patch::Merge(json!({"spec": {"config": {
         "nodeSelector": {ROLE: ""},
         "tolerations": [{"key": "myoperator", "operator": "Exists", "effect": "NoSchedule"}],
@@ -154,7 +154,7 @@ async fn operator_pods_run_on_the_nodes_that_the_subscription_config_selects() {
                 && pod.str(&["spec", "nodeSelector", ROLE]) == Some("")
         })
     };
-    let pods = Selection::all(known::POD).namespace("team");
+    let pods = Selection::all(builtin::POD).namespace("team");
     // shows PLC-01
     olm.cluster.wait_for_all(pods, runs).await;
     olm.wait_until_succeeded(NAME).await;

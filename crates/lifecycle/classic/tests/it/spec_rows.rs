@@ -9,7 +9,7 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::Patch;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -300,12 +300,12 @@ async fn service_of_a_bundle_keeps_its_cluster_ip_through_an_upgrade() {
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let cluster = olm.cluster.cluster();
-    let before = cluster.get(&known::SERVICE, Some("team"), "anvil-web").await.unwrap();
+    let before = cluster.get(&builtin::SERVICE, Some("team"), "anvil-web").await.unwrap();
     publish(&["1.0.0", "1.1.0"]);
     olm.wait_until_succeeded("anvil.v1.1.0").await;
     let moved = |service: &Object| service.array(&["spec", "ports"])[0]["port"] == 81;
     // shows E072
-    let after = olm.cluster.wait_for(&known::SERVICE, Some("team"), "anvil-web", moved).await;
+    let after = olm.cluster.wait_for(&builtin::SERVICE, Some("team"), "anvil-web", moved).await;
     assert_eq!(after.uid(), before.uid());
     assert!(before.str(&["spec", "clusterIP"]).is_some_and(|address| !address.is_empty()));
     // shows E072
@@ -356,7 +356,7 @@ async fn edits_of_a_csv_stay_until_the_next_upgrade() {
     let csvs = &CLUSTER_SERVICE_VERSION;
     cluster.patch(csvs, Some("team"), "anvil.v1.0.0", &Patch::Merge(body)).await.unwrap();
     let has = |image: &'static str, wanted: bool| {
-        olm.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
+        olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", move |deployment| {
             let container = &deployment.array(&["spec", "template", "spec", "containers"])[0];
             let env = container["env"].as_array().into_iter().flatten();
             container["image"] == image

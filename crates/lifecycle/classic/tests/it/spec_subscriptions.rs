@@ -5,8 +5,8 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, create_namespace, true_c
 use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn subscription_gets_a_plan_reports_a_missing_package_and_gets_a_plan_per_
     assert!(why.contains("no operators found in package hammer"), "{why}");
     let cluster = olm.cluster.cluster();
     let plans = async || {
-        let all = cluster.list(&INSTALL_PLAN, Some("team"), &ListParams::default()).await;
+        let all = cluster.list(&INSTALL_PLAN, Some("team"), &ObjectList::default()).await;
         all.unwrap().items.len()
     };
     assert_eq!(plans().await, 0);
@@ -140,7 +140,7 @@ async fn terminating_namespace_gets_no_install_plan() {
     // A finalizer keeps the Subscription.
     let finalizer = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
     cluster.patch(&SUBSCRIPTION, Some("team"), "anvil", &finalizer).await.unwrap();
-    cluster.delete(&known::NAMESPACE, None, "team", &DeleteOptions::default()).await.unwrap();
+    cluster.delete(&builtin::NAMESPACE, None, "team", &DeleteOptions::default()).await.unwrap();
     olm.cluster.wait_gone(&OPERATOR_GROUP, Some("team"), "og").await;
     olm.cluster.wait_gone(&CLUSTER_SERVICE_VERSION, Some("team"), "anvil.v1.0.0").await;
     olm.publish(&["1.0.0", "1.1.0"]);
@@ -164,7 +164,7 @@ async fn terminating_namespace_gets_no_install_plan() {
     let subscription = cluster.get(&SUBSCRIPTION, Some("team"), "anvil").await.unwrap();
     assert_eq!(subscription.str(&["status", "currentCSV"]), Some("anvil.v1.0.0"));
     for kind in [&INSTALL_PLAN, &CLUSTER_SERVICE_VERSION] {
-        let all = cluster.list(kind, Some("team"), &ListParams::default()).await.unwrap();
+        let all = cluster.list(kind, Some("team"), &ObjectList::default()).await.unwrap();
         // shows K11
         assert!(all.items.is_empty(), "{}", kind.kind);
     }

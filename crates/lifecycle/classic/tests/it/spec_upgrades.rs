@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
 use mainstay_client::Patch;
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -239,7 +239,7 @@ async fn crd_versions_are_added_deprecated_and_removed_by_upgrades() {
         "metadata": {"name": "first", "namespace": "team"}, "spec": {"size": 1},
     });
     olm.cluster.apply(object(anvil)).await;
-    let (crds, name) = (&known::CUSTOM_RESOURCE_DEFINITION, "anvils.forge.example.com");
+    let (crds, name) = (&builtin::CUSTOM_RESOURCE_DEFINITION, "anvils.forge.example.com");
     for (upto, csv, served) in
         [(2, "anvil.v1.1.0", &["v1alpha1", "v1"][..]), (3, "anvil.v1.2.0", &["v1"])]
     {

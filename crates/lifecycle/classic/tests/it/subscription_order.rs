@@ -7,8 +7,8 @@ use crate::dependencies::{
 };
 use crate::olm_cluster::{OlmCluster, true_condition};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, SUBSCRIPTION};
-use mainstay_client::{ListParams, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{ObjectList, Selection};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ async fn cluster_outcome(olm: &OlmCluster) -> BTreeMap<String, Value> {
         &SUBSCRIPTION,
         &CLUSTER_SERVICE_VERSION,
         &OPERATOR,
-        &known::DEPLOYMENT,
-        &known::SERVICE_ACCOUNT,
-        &known::CUSTOM_RESOURCE_DEFINITION,
+        &builtin::DEPLOYMENT,
+        &builtin::SERVICE_ACCOUNT,
+        &builtin::CUSTOM_RESOURCE_DEFINITION,
     ];
     for kind in kinds {
-        let found = olm.cluster.cluster().list(kind, None, &ListParams::default()).await.unwrap();
+        let found = olm.cluster.cluster().list(kind, None, &ObjectList::default()).await.unwrap();
         for object in found.items {
             let status = |path: &[&str]| object.get(path).cloned().unwrap_or_default();
             let conditions: Vec<Value> = object
@@ -205,7 +205,7 @@ async fn subscriptions_to_two_channels_of_one_package_both_report_the_conflict()
             let message = wait_until_unsatisfiable(&olm, name).await;
             assert!(message.contains("anvil"), "{message}");
         }
-        let params = ListParams::default();
+        let params = ObjectList::default();
         let plans = olm.cluster.cluster().list(&INSTALL_PLAN, None, &params).await.unwrap();
         assert_eq!(plans.items.len(), usize::from(late));
         olm.wait_until_idle().await;

@@ -4,8 +4,8 @@ use crate::images::put_bundle;
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, true_condition};
 use mainstay_api::resources::OPERATOR_GROUP;
 use mainstay_classic::CatalogMode;
-use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 /// The first digits of the SHA-256 of `localhost/anvil-bundle:v1.0.0`.
@@ -26,16 +26,16 @@ async fn olm_with_unpack_jobs() -> OlmCluster {
 }
 
 fn unpack_jobs() -> Selection {
-    Selection::all(known::JOB).namespace(CATALOG_NAMESPACE)
+    Selection::all(builtin::JOB).namespace(CATALOG_NAMESPACE)
 }
 
 /// Makes nodes schedulable or not.
 async fn set_nodes_schedulable(olm: &OlmCluster, is_schedulable: bool) {
     let cluster = olm.cluster.cluster();
-    let nodes = cluster.list(&known::NODE, None, &ListParams::default()).await.unwrap().items;
+    let nodes = cluster.list(&builtin::NODE, None, &ObjectList::default()).await.unwrap().items;
     for node in nodes {
         let patch = Patch::Merge(json!({"spec": {"unschedulable": !is_schedulable}}));
-        cluster.patch(&known::NODE, None, node.name(), &patch).await.unwrap();
+        cluster.patch(&builtin::NODE, None, node.name(), &patch).await.unwrap();
     }
 }
 
@@ -60,11 +60,11 @@ async fn bundle_is_unpacked_by_a_job_and_a_config_map_of_one_name() {
     assert_eq!(name.len(), 63);
     let cluster = olm.cluster.cluster();
     let at = Some(CATALOG_NAMESPACE);
-    for kind in [&known::ROLE, &known::ROLE_BINDING, &known::SERVICE_ACCOUNT] {
+    for kind in [&builtin::ROLE, &builtin::ROLE_BINDING, &builtin::SERVICE_ACCOUNT] {
         let found = cluster.get(kind, at, name).await.unwrap();
         assert_eq!(found.owner_references()[0].kind, "ConfigMap");
     }
-    let map = cluster.get(&known::CONFIG_MAP, at, name).await.unwrap();
+    let map = cluster.get(&builtin::CONFIG_MAP, at, name).await.unwrap();
     // shows K14
     assert_eq!(map.owner_references()[0].kind, "CatalogSource");
     assert_eq!(map.annotation("olm.sourceImage"), Some("localhost/anvil-bundle:v1.0.0"));
@@ -106,7 +106,7 @@ async fn failed_unpack_job_is_reported_and_deleting_it_unpacks_again() {
     }}});
     cluster.patch(&OPERATOR_GROUP, Some("team"), "og", &Patch::Merge(patient)).await.unwrap();
     let params = DeleteOptions::default();
-    for kind in [&known::JOB, &known::CONFIG_MAP] {
+    for kind in [&builtin::JOB, &builtin::CONFIG_MAP] {
         cluster.delete(kind, Some(CATALOG_NAMESPACE), job.name(), &params).await.unwrap();
     }
     olm.wait_until_succeeded("anvil.v1.0.0").await;
@@ -183,7 +183,7 @@ async fn bundle_config_map_of_an_earlier_unpack_job_is_used() {
     olm.wait_for_subscription(arrived).await;
     let cluster = olm.cluster.cluster();
     let made =
-        cluster.list(&known::JOB, Some(CATALOG_NAMESPACE), &ListParams::default()).await.unwrap();
+        cluster.list(&builtin::JOB, Some(CATALOG_NAMESPACE), &ObjectList::default()).await.unwrap();
     // shows K14
     assert!(made.items.is_empty());
 }

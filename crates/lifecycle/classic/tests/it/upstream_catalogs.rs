@@ -6,7 +6,7 @@ use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster, crd, csv, true_condition
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_classic::CatalogMode;
 use mainstay_client::{DeleteOptions, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_testkit::InjectedFault;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ async fn wait_for_catalog_pod(
     olm: &OlmCluster,
     predicate: impl Fn(&Object) -> bool + Send + 'static,
 ) -> Object {
-    let pods = Selection::all(known::POD).namespace("team").labels("olm.catalogSource=far");
+    let pods = Selection::all(builtin::POD).namespace("team").labels("olm.catalogSource=far");
     let predicate = move |all: &[&Object]| {
         let mut running = all.iter().filter(|pod| !pod.is_terminating());
         running.next().is_some_and(|pod| predicate(pod)) && running.next().is_none()
@@ -90,7 +90,7 @@ async fn config_map_catalog_pod_is_replaced_with_its_content_and_recreated() {
     .await;
     let cluster = olm.cluster.cluster();
     let options = DeleteOptions::default();
-    cluster.delete(&known::POD, Some("team"), second.name(), &options).await.unwrap();
+    cluster.delete(&builtin::POD, Some("team"), second.name(), &options).await.unwrap();
     let (before, uid) = (second.clone(), second.uid().to_owned());
     // shows E048
     let third = wait_for_catalog_pod(&olm, move |pod| pod.uid() != uid).await;
@@ -258,5 +258,5 @@ async fn operator_keeps_running_without_its_catalog() {
     assert_eq!((after.uid(), after.get(&["spec"])), (before.uid(), before.get(&["spec"])));
     let runs = |deployment: &Object| deployment.i64(&["status", "readyReplicas"]) == Some(1);
     // shows E057
-    olm.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", runs).await;
+    olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", runs).await;
 }

@@ -7,7 +7,7 @@ use crate::user_csvs::{
     wait_for_phase, with_owned_crd,
 };
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 /// Waits until the status of an OperatorGroup lists exactly these namespaces.
@@ -95,7 +95,7 @@ async fn admin_edit_and_view_roles_include_the_apis_of_an_operator() {
     ] {
         let name = format!("hats.cluster.com-v1-{suffix}");
         // shows AT-OG-10 OG-31 OG-32
-        let role = olm.cluster.wait_for(&known::CLUSTER_ROLE, None, &name, |_| true).await;
+        let role = olm.cluster.wait_for(&builtin::CLUSTER_ROLE, None, &name, |_| true).await;
         let rule = match suffix {
             "crdview" => json!({
                 "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],

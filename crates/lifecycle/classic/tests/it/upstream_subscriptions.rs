@@ -10,8 +10,8 @@ use crate::registry::Registry;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION};
-use mainstay_client::{ListParams, Patch};
-use mainstay_object::{Object, known};
+use mainstay_client::{ObjectList, Patch};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn patch_subscription(olm: &OlmCluster, spec: Value) {
 
 /// The names of the Subscriptions of the namespace `team`.
 async fn subscription_names(olm: &OlmCluster) -> Vec<String> {
-    let params = ListParams::default();
+    let params = ObjectList::default();
     let all = olm.cluster.cluster().list(&SUBSCRIPTION, Some("team"), &params).await.unwrap();
     all.items.iter().map(|subscription| subscription.name().to_owned()).collect()
 }
@@ -154,7 +154,7 @@ async fn subscription_config_reaches_the_deployment_and_all_its_containers() {
         "nodeSelector": {"foo": "bar"},
     });
     olm.subscribe(json!({"config": config})).await;
-    let made = olm.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", |_| true).await;
+    let made = olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", |_| true).await;
     let pod = made.get(&["spec", "template", "spec"]).unwrap();
     let has = |list: &Value, wanted: &Value| {
         list.as_array().into_iter().flatten().any(|entry| {
@@ -347,7 +347,7 @@ async fn csv_without_the_properties_annotation_is_not_installed_twice() {
     subscribe(&olm, "saw", json!({"name": "saw"})).await;
     wait_until_latest(&olm, "saw", "saw.v1.0.0").await;
     olm.wait_until_idle().await;
-    let all = cluster.list(csvs, Some("team"), &ListParams::default()).await.unwrap().items;
+    let all = cluster.list(csvs, Some("team"), &ObjectList::default()).await.unwrap().items;
     let anvils: Vec<&str> =
         all.iter().filter(|plan| plan.name().starts_with("anvil")).map(Object::uid).collect();
     // shows E022

@@ -7,11 +7,11 @@ use crate::user_csvs::{
 };
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP};
 use mainstay_client::{Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 const NAME: &str = "webhook.test.com";
-const VALIDATING: mainstay_object::Resource = known::VALIDATING_WEBHOOK_CONFIGURATION;
+const VALIDATING: mainstay_object::Resource = builtin::VALIDATING_WEBHOOK_CONFIGURATION;
 
 /// A webhook of the Deployment `hook`, with these rules.
 fn webhook(name: &str, rules: &Value) -> Value {
@@ -110,7 +110,7 @@ async fn valid_webhook_certificate_is_kept_when_its_csv_is_reinstalled() {
     create_csv(&olm, csv_with_webhooks("a", "v", &[webhook(NAME, &json!([]))])).await;
     wait_for_phase(&olm, "a", "v", "Succeeded").await;
     let cluster = olm.cluster.cluster();
-    let secrets = known::SECRET;
+    let secrets = builtin::SECRET;
     let secret = || cluster.get(&secrets, Some("a"), "hook-service-cert");
     let before = secret().await.unwrap();
     let pending = Patch::Merge(json!({"status": {"phase": "Pending"}}));
@@ -240,7 +240,7 @@ async fn admission_webhook_with_conversion_crds_changes_no_crd() {
     let cluster = olm.cluster.cluster();
     for plural in ["hats", "caps"] {
         let name = format!("{plural}.cluster.com");
-        let crd = cluster.get(&known::CUSTOM_RESOURCE_DEFINITION, None, &name).await.unwrap();
+        let crd = cluster.get(&builtin::CUSTOM_RESOURCE_DEFINITION, None, &name).await.unwrap();
         let client = crd.get(&["spec", "conversion", "webhook", "clientConfig"]).unwrap();
         // shows E093
         assert_eq!(
@@ -287,6 +287,7 @@ async fn one_deployment_serves_validating_mutating_and_conversion_webhooks() {
     olm.cluster.wait_gone(&CSV, Some("a"), "v").await;
     wait_for_configurations(&olm, NAME, 0).await;
     let crd = olm.cluster.cluster();
-    let crd = crd.get(&known::CUSTOM_RESOURCE_DEFINITION, None, "hats.cluster.com").await.unwrap();
+    let crd =
+        crd.get(&builtin::CUSTOM_RESOURCE_DEFINITION, None, "hats.cluster.com").await.unwrap();
     assert_eq!(crd.get(&["spec", "conversion"]), Some(&json!({"strategy": "None"})));
 }

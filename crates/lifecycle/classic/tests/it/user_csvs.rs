@@ -4,7 +4,7 @@
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_client::{Cluster, DeleteOptions, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
 const REVIEW: Resource = Resource::namespaced(
@@ -210,5 +210,5 @@ pub(crate) async fn is_allowed(
 
 /// Waits for a Deployment.
 pub(crate) async fn wait_for_deployment(olm: &OlmCluster, namespace: &str, name: &str) -> Object {
-    olm.cluster.wait_for(&known::DEPLOYMENT, Some(namespace), name, |_| true).await
+    olm.cluster.wait_for(&builtin::DEPLOYMENT, Some(namespace), name, |_| true).await
 }

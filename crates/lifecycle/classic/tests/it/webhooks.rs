@@ -4,8 +4,8 @@ use crate::olm_cluster::{OlmCluster, crd, create_namespace};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION};
-use mainstay_client::{DeleteOptions, ListParams, Patch, Selection};
-use mainstay_object::{Object, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch, Selection};
+use mainstay_object::{Object, builtin};
 use serde_json::{Value, json};
 
 /// A webhook description for the Deployment `anvil`.
@@ -64,16 +64,16 @@ fn publish_with_webhooks(olm: &OlmCluster, versions: &[&str], hooks: &Value) {
 
 async fn configurations(olm: &OlmCluster, mutating: bool) -> Vec<Object> {
     let resource = if mutating {
-        known::MUTATING_WEBHOOK_CONFIGURATION
+        builtin::MUTATING_WEBHOOK_CONFIGURATION
     } else {
-        known::VALIDATING_WEBHOOK_CONFIGURATION
+        builtin::VALIDATING_WEBHOOK_CONFIGURATION
     };
-    olm.cluster.cluster().list(&resource, None, &ListParams::default()).await.unwrap().items
+    olm.cluster.cluster().list(&resource, None, &ObjectList::default()).await.unwrap().items
 }
 
 async fn certificate_secret(olm: &OlmCluster) -> Object {
     let cluster = olm.cluster.cluster();
-    cluster.get(&known::SECRET, Some("team"), "anvil-service-cert").await.unwrap()
+    cluster.get(&builtin::SECRET, Some("team"), "anvil-service-cert").await.unwrap()
 }
 
 pub(crate) fn phase_history(csv: &Object) -> Vec<String> {
@@ -96,7 +96,7 @@ pub(crate) fn phase_history(csv: &Object) -> Vec<String> {
 async fn wait_until_ca_trusted(olm: &OlmCluster) -> Object {
     let authority = certificate_secret(olm).await.str(&["data", "olmCAKey"]).unwrap().to_owned();
     let predicate = move |all: &[&Object]| matches!(all, [one] if one.array(&["webhooks"])[0]["clientConfig"]["caBundle"] == authority.as_str());
-    let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
+    let selection = Selection::all(builtin::VALIDATING_WEBHOOK_CONFIGURATION);
     olm.cluster.wait_for_all(selection, predicate).await.remove(0)
 }
 
@@ -128,12 +128,12 @@ async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
             json!({"name": "anvil-service", "namespace": "team", "path": "/hook", "port": 443})
         );
     }
-    let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    let deployment = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
     let hash = certificate_secret(&olm).await.annotation("olmcahash").unwrap().to_owned();
     let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
     // shows WHK-04
     assert_eq!(template["olmcahash"], hash.as_str());
-    let service = cluster.get(&known::SERVICE, Some("team"), "anvil-service").await.unwrap();
+    let service = cluster.get(&builtin::SERVICE, Some("team"), "anvil-service").await.unwrap();
     // shows WHK-02
     assert_eq!(service.array(&["spec", "ports"])[0]["targetPort"], 9443);
     olm.wait_until_idle().await;
@@ -141,15 +141,15 @@ async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
     // Deleted objects are recreated, and the CSV has no requirement for webhooks.
     let old = wait_until_ca_trusted(&olm).await;
     for (resource, namespace, name) in [
-        (&known::VALIDATING_WEBHOOK_CONFIGURATION, None, old.name()),
-        (&known::SERVICE, Some("team"), "anvil-service"),
-        (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
-        (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
+        (&builtin::VALIDATING_WEBHOOK_CONFIGURATION, None, old.name()),
+        (&builtin::SERVICE, Some("team"), "anvil-service"),
+        (&builtin::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
+        (&builtin::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
     ] {
         let uid = cluster.get(resource, namespace, name).await.unwrap().uid().to_owned();
         let options = DeleteOptions::default();
         cluster.ensure_deleted(resource, namespace, name, &options).await.unwrap();
-        if *resource == known::VALIDATING_WEBHOOK_CONFIGURATION {
+        if *resource == builtin::VALIDATING_WEBHOOK_CONFIGURATION {
             assert_ne!(wait_until_ca_trusted(&olm).await.uid(), uid);
         } else {
             olm.cluster
@@ -170,10 +170,10 @@ async fn webhooks_are_created_recreated_and_deleted_with_their_csv() {
         configurations(&olm, false).await.is_empty() && configurations(&olm, true).await.is_empty()
     );
     for (resource, namespace, name) in [
-        (&known::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
-        (&known::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
-        (&known::SECRET, Some("team"), "anvil-service-cert"),
-        (&known::SERVICE, Some("team"), "anvil-service"),
+        (&builtin::CLUSTER_ROLE_BINDING, None, "anvil-service-system:auth-delegator"),
+        (&builtin::ROLE_BINDING, Some("kube-system"), "anvil-service-auth-reader"),
+        (&builtin::SECRET, Some("team"), "anvil-service-cert"),
+        (&builtin::SERVICE, Some("team"), "anvil-service"),
     ] {
         olm.cluster.wait_gone(resource, namespace, name).await;
     }
@@ -190,7 +190,7 @@ async fn webhook_certificate_is_renewed_when_missing_or_due() {
     let first = hash(&certificate_secret(&olm).await);
     let cluster = olm.cluster.cluster();
     let options = DeleteOptions::default();
-    cluster.delete(&known::SECRET, Some("team"), "anvil-service-cert", &options).await.unwrap();
+    cluster.delete(&builtin::SECRET, Some("team"), "anvil-service-cert", &options).await.unwrap();
     let rotated = |count: usize| {
         move |csv: &Object| {
             let all = phase_history(csv);
@@ -230,7 +230,7 @@ async fn webhook_certificate_is_renewed_when_missing_or_due() {
         let csv = wait(count).await;
         // shows C31 E093
         assert_ne!(csv.str(&["status", "certsRotateAt"]), Some(at.as_str()));
-        let deployment = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+        let deployment = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
         let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
         // shows C31 E093
         assert_eq!(template["olmcahash"], hash(&certificate_secret(&olm).await).as_str());
@@ -272,7 +272,7 @@ async fn webhooks_have_the_operator_groups_selector_and_none_for_all_namespaces(
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let selects = |wanted: Value| {
-        let selection = Selection::all(known::VALIDATING_WEBHOOK_CONFIGURATION);
+        let selection = Selection::all(builtin::VALIDATING_WEBHOOK_CONFIGURATION);
         olm.cluster.wait_for_all(selection, move |all| {
             matches!(all, [one] if one.array(&["webhooks"])[0]["namespaceSelector"] == wanted)
         })
@@ -320,7 +320,7 @@ async fn crd_uses_its_conversion_webhook_until_its_csv_is_deleted() {
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let cluster = olm.cluster.cluster();
-    let crd = &known::CUSTOM_RESOURCE_DEFINITION;
+    let crd = &builtin::CUSTOM_RESOURCE_DEFINITION;
     let conversion = || async {
         let found = cluster.get(crd, None, "anvils.forge.example.com").await.unwrap();
         found.get(&["spec", "conversion"]).cloned().unwrap()

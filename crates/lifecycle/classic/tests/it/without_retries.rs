@@ -17,13 +17,13 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR_CONDITION, OPERATOR_GROUP,
     SUBSCRIPTION,
 };
-use mainstay_client::{DeleteOptions, ListParams, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{DeleteOptions, ObjectList, Patch};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const CSV: Resource = CLUSTER_SERVICE_VERSION;
-const CRD: Resource = known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: Resource = builtin::CUSTOM_RESOURCE_DEFINITION;
 const HOUR: Duration = Duration::from_hours(1);
 
 impl OlmCluster {
@@ -118,7 +118,7 @@ async fn roles_and_copies_are_deleted_in_namespaces_that_are_no_longer_targets()
     olm.subscribe(json!({})).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     let of = |namespace: &'static str, wanted: usize| {
-        let mut selection = mainstay_client::Selection::all(known::ROLE);
+        let mut selection = mainstay_client::Selection::all(builtin::ROLE);
         selection.namespace = Some(namespace.to_owned());
         olm.cluster.wait_for_all(selection, move |all| {
             all.iter().filter(|csv| csv.label("olm.copiedFrom") == Some("team")).count() == wanted
@@ -571,16 +571,16 @@ async fn deleted_deployment_is_recreated_and_a_deleted_role_is_a_missing_require
     olm.wait_until_succeeded("anvil.v1.0.0").await;
     wait_until_latest(&olm, "anvil", "anvil.v1.0.0").await;
     let cluster = olm.cluster.cluster();
-    let old = cluster.get(&known::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
-    delete_object(&olm, &known::DEPLOYMENT, "anvil").await;
+    let old = cluster.get(&builtin::DEPLOYMENT, Some("team"), "anvil").await.unwrap();
+    delete_object(&olm, &builtin::DEPLOYMENT, "anvil").await;
     let uid = old.uid().to_owned();
     let other = move |deployment: &Object| deployment.uid() != uid;
-    olm.cluster.wait_for(&known::DEPLOYMENT, Some("team"), "anvil", other).await;
+    olm.cluster.wait_for(&builtin::DEPLOYMENT, Some("team"), "anvil", other).await;
     olm.wait_until_succeeded("anvil.v1.0.0").await;
-    let labels = ListParams::labels("olm.owner=anvil.v1.0.0");
-    let mut roles = cluster.list(&known::ROLE, Some("team"), &labels).await.unwrap().items;
+    let labels = ObjectList::labels("olm.owner=anvil.v1.0.0");
+    let mut roles = cluster.list(&builtin::ROLE, Some("team"), &labels).await.unwrap().items;
     let mut role = roles.pop().unwrap();
-    delete_object(&olm, &known::ROLE, role.name()).await;
+    delete_object(&olm, &builtin::ROLE, role.name()).await;
     olm.wait_for_csv("anvil.v1.0.0", "Pending", "RequirementsNotMet").await;
     for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
         role.remove(&["metadata", field]);

@@ -9,7 +9,7 @@ use mainstay_controller::{
     RunningSubsystems, Signal, Subsystem, SubsystemInfo, WithOperation as _,
 };
 use mainstay_exposition::Page;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use mainstay_testkit::TestCluster;
 use serde_json::json;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Reconciler for Reporter {
         if self.conflicts && key.namespace().is_some() {
             let mut outdated = config_map(&key.name);
             outdated.set(&["metadata", "resourceVersion"], json!("1"));
-            self.cluster.update(&known::CONFIG_MAP, &outdated).await.during("writing")?;
+            self.cluster.update(&builtin::CONFIG_MAP, &outdated).await.during("writing")?;
         }
         Ok(Action::Done)
     }
@@ -64,7 +64,7 @@ fn config_map(name: &str) -> Object {
 
 fn context(set: &mut CacheSet) -> Arc<Context> {
     let selection =
-        Selection::all(known::CONFIG_MAP).namespace("default").fields("metadata.name=a");
+        Selection::all(builtin::CONFIG_MAP).namespace("default").fields("metadata.name=a");
     let config_maps =
         set.start(Cache::builder(selection, |map| Some(map.resource_version().to_owned())));
     Arc::new(Context { config_maps, signal: Signal::default() })
@@ -87,7 +87,7 @@ async fn changes_and_signals_enqueue_keys_and_a_conflict_requeues_without_a_fail
         })
         .reconcile(Reporter { cluster: test.cluster().clone(), keys: sender, conflicts: true });
     let started = controllers.start();
-    test.cluster().create(&known::CONFIG_MAP, &config_map("a")).await.unwrap();
+    test.cluster().create(&builtin::CONFIG_MAP, &config_map("a")).await.unwrap();
     let a = NamespacedName::new("default", "a");
     assert_eq!(keys.recv().await.as_ref(), Some(&a));
     assert_eq!(keys.recv().await.as_ref(), Some(&a), "requeued after the conflict");
@@ -193,7 +193,7 @@ async fn no_controller_reconciles_before_every_shared_cache_has_synced() {
         .watch(&context.config_maps, |_, queue, change| queue.add(change.key.clone()))
         .reconcile(Reporter { cluster: test.cluster().clone(), keys: sender, conflicts: false });
     let started = controllers.start();
-    test.cluster().create(&known::CONFIG_MAP, &config_map("a")).await.unwrap();
+    test.cluster().create(&builtin::CONFIG_MAP, &config_map("a")).await.unwrap();
     let queue = started.handles()[0].queue().clone();
     context.config_maps.until(|| queue.len() == 1).await;
     assert!(keys.try_recv().is_err(), "the key waits");

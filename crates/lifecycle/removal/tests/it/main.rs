@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use mainstay_object::{Object, known};
+use mainstay_object::{Object, builtin};
 use mainstay_removal::{
     InstalledOperator, OperatorCrd, OperatorObjects, OperatorParts, UninstallPlan,
     UninstallRequest, bundle_config_maps, find_operator, operator_crds, plan_uninstall,
@@ -111,7 +111,7 @@ fn parts() -> OperatorParts {
     let objects = vec![next(), next()];
     OperatorParts {
         definitions: vec![OperatorCrd { definition, objects }],
-        owned: vec![(known::DEPLOYMENT, next())],
+        owned: vec![(builtin::DEPLOYMENT, next())],
         operator: Some(next()),
         copies: 2,
         versions: vec!["kitchen/teapot.v2".to_owned(), "lab/teapot.v2".to_owned()],
@@ -410,10 +410,10 @@ fn operands_go_before_the_operator_and_crds_after_it() {
 
     let with_crds = UninstallRequest { definitions: true, ..request("tea") };
     let mut parts = parts();
-    let mut account = Object::new(&known::SERVICE_ACCOUNT.gvk(), "kettle");
+    let mut account = Object::new(&builtin::SERVICE_ACCOUNT.gvk(), "kettle");
     account.set(&["metadata", "namespace"], "kitchen".into());
     account.set(&["metadata", "uid"], "a1".into());
-    parts.owned.push((known::SERVICE_ACCOUNT, account));
+    parts.owned.push((builtin::SERVICE_ACCOUNT, account));
     let removal = plan_removal(&parts, &with_crds);
     assert_eq!(steps(&removal), ["t1", "t2", "s1", "v1", "v2", "p1", "d1", "k1", "a1", "o1"]);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Responses of each method.
 
 use super::{CSV, RegistryServer, bundle, channel, fruits, index_of, package};
-use mainstay_registry::json::{CallResult, call};
+use mainstay_registry::json::{RpcCallResult, call};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn custom_schemas_require_the_experimental_acknowledgement() {
         let answer = call(schema, package, acknowledged).await;
         assert_eq!(
             answer,
-            CallResult { code, message, messages: Vec::new() },
+            RpcCallResult { code, message, messages: Vec::new() },
             "{schema} {package}"
         );
     }

@@ -6,10 +6,10 @@ mod service;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainstay_catalog::{BlobOrigin, Catalog, CatalogDocuments};
 use mainstay_registry::{
-    RegistryIndex, Served, ServedCatalogs,
+    RegistryIndex, ServedCatalog, ServedCatalogs,
     grpc::service_until,
     http::CatalogHttpApi,
-    json::{CallResult, call},
+    json::{RpcCallResult, call},
     server::{Limits, serve},
 };
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use tonic::transport::{Channel, Endpoint};
 
 /// A server on a port, with a client.
 struct RegistryServer {
-    served: Arc<Served>,
+    served: Arc<ServedCatalog>,
     stop: CancellationToken,
     channel: Channel,
     serving: JoinHandle<()>,
@@ -28,14 +28,14 @@ struct RegistryServer {
 
 impl RegistryServer {
     async fn new(content: Option<Arc<RegistryIndex>>) -> Self {
-        let served = Arc::new(Served::new("mine"));
+        let served = Arc::new(ServedCatalog::new("mine"));
         if let Some(content) = content {
             served.put(content);
         }
         Self::of(served).await
     }
 
-    async fn of(served: Arc<Served>) -> Self {
+    async fn of(served: Arc<ServedCatalog>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -47,7 +47,7 @@ impl RegistryServer {
         Self { served, stop, channel: endpoint.connect().await.unwrap(), serving }
     }
 
-    async fn ask(&self, rpc: &str, request: &Value) -> CallResult {
+    async fn ask(&self, rpc: &str, request: &Value) -> RpcCallResult {
         call(self.channel.clone(), rpc, request, &[]).await.unwrap()
     }
 

@@ -89,7 +89,7 @@ impl FaultReport {
     ///
     /// Too few faults were detected, an undetected fault has no reason in the list, or a detected
     /// one has.
-    pub fn verdict(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> anyhow::Result<()> {
         let mut problems = Vec::new();
         for (fault, detection) in &self.detections {
             match (detection, &fault.undetected_reason) {
@@ -136,7 +136,7 @@ mod tests {
         let mut detections = vec![(detected_count(), None); 39];
         detections.push((Detection::Undetected, Some("nobody looks")));
         let good = report(&detections);
-        assert!(good.verdict().is_ok());
+        assert!(good.check().is_ok());
         assert_eq!(
             good.total(),
             "not found: fault-39 (something is wrong): nobody looks\nfaults: 39 of 40 found\n"
@@ -146,7 +146,7 @@ mod tests {
             vec![(detected_count(), Some("nobody looks"))],
             vec![(detected_count(), None), (Detection::Undetected, Some("nobody looks"))],
         ] {
-            assert!(report(&problems).verdict().is_err(), "{problems:?}");
+            assert!(report(&problems).check().is_err(), "{problems:?}");
         }
     }
 }

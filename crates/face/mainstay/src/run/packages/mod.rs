@@ -34,7 +34,7 @@ use mainstay_client::{Cache, Cluster, Selection};
 use mainstay_clock::Clock;
 use mainstay_http::Body;
 use mainstay_http::query::Query;
-use mainstay_object::{NamespacedName, Reason, Status, known};
+use mainstay_object::{NamespacedName, Reason, Status, builtin};
 use mainstay_packages::PackageApi;
 use mainstay_port::TrackedBody;
 use parking_lot::Mutex;
@@ -147,7 +147,8 @@ impl PackagesServer {
         let _ended = stop.clone().drop_guard();
         let packages = PackageApi::new(global_namespace, self.clock, stop.clone());
         packages.attach(catalogs);
-        let mut selection = Selection::all(known::CONFIG_MAP).namespace(request_header::NAMESPACE);
+        let mut selection =
+            Selection::all(builtin::CONFIG_MAP).namespace(request_header::NAMESPACE);
         selection.fields = format!("metadata.name={}", request_header::NAME);
         let request_headers = Cache::start(
             cluster,

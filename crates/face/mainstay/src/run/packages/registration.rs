@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_client::{Backoff, Cache, Cluster, DeleteOptions, Result, Selection};
 use mainstay_clock::Clock;
-use mainstay_object::known::{API_SERVICE, ENDPOINT_SLICE, SERVICE};
+use mainstay_object::builtin::{API_SERVICE, ENDPOINT_SLICE, SERVICE};
 use mainstay_object::{NamespacedName, Object, Resource};
 use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};

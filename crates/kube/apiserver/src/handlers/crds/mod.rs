@@ -20,7 +20,7 @@ use crate::server::ApiServer;
 use mainstay_kinds::{ClaimedNames, CustomKind, KindRow, NOT_STORED};
 use mainstay_object::{FieldError, Object, Reason, Status};
 use mainstay_schema::crd::{self, CustomResourceDefinition};
-use mainstay_store::{Change, CommitError, Expect, Key, Stored};
+use mainstay_store::{Change, CommitError, Key, Precondition, Stored};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -240,7 +240,7 @@ async fn update_status(
         if let Some(versions) = versions {
             next_status.set(&VERSIONS, versions);
         }
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let change = Change::Put { key: key.clone(), object: &next_status, expect, guard: None };
         match server.store.commit(change).await {
             Ok(stored) => written = Some((stored.revision, next_status)),
@@ -268,7 +268,7 @@ pub(super) async fn begin_clean_up(server: &Arc<ApiServer>, name: &Arc<str>) -> 
         return Ok(());
     }
     track_status(server, &mut stored.object(), &mut object);
-    let expect = Expect::Revision(stored.revision);
+    let expect = Precondition::Revision(stored.revision);
     let change = Change::Put { key, object: &object, expect, guard: None };
     match server.store.commit(change).await {
         Ok(_) | Err(CommitError::Stale { .. } | CommitError::Missing(_)) => Ok(()),
@@ -297,7 +297,7 @@ pub(super) async fn remove_finalizer(
         let mut object = stored.object();
         status::mark_done(&mut object, &server.clock.now_rfc3339());
         track_status(server, &mut stored.object(), &mut object);
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let last = object.finalizers().next().is_none();
         let outcome = if last {
             server.store.commit(Change::Delete { key: key.clone(), expect }).await

@@ -12,7 +12,7 @@ use mainstay_conversion::forms;
 use mainstay_conversion::webhook as conversion;
 use mainstay_kinds::KindRow;
 use mainstay_object::{Object, Reason, Status};
-use mainstay_store::{Change, CommitError, Expect, Key, Stored, WatchError};
+use mainstay_store::{Change, CommitError, Key, Precondition, Stored, WatchError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ async fn remove_once(
     }
     let mut stored = stored;
     if (is_held || marked.graceful) && marked.object != old {
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let refused = |status: Status| RemoveError::Refused(status.into());
         let object = conversion::convert_to_storage(&server.outbound, row, marked.object)
             .await
@@ -114,7 +114,7 @@ async fn remove_once(
         // Marking and deleting are two steps, and admission reviews each.
         review_deletion(review, &forms::stored_form(row, &stored)).await?;
     }
-    let expect = Expect::Revision(stored.revision);
+    let expect = Precondition::Revision(stored.revision);
     let change = Change::Delete { key: stored.key.clone(), expect };
     let last = server.store.commit(change).await.map_err(RemoveError::Commit)?;
     after_delete(server, row, &last);
@@ -139,7 +139,7 @@ async fn write_mark(
     row: &KindRow,
     key: &Key,
     marked: Object,
-    expect: Expect,
+    expect: Precondition,
 ) -> Result<Arc<Stored>, CommitError> {
     if &*row.storage == crds::STORAGE {
         return mark_definition(server, key, marked, expect).await;
@@ -187,7 +187,7 @@ async fn mark_definition(
     server: &Arc<ApiServer>,
     key: &Key,
     object: Object,
-    expect: Expect,
+    expect: Precondition,
 ) -> Result<Arc<Stored>, CommitError> {
     let _lock = server.crd_lock.lock().await;
     let admission = crds::admit(server, &object, false);

@@ -9,7 +9,7 @@ use super::blocking::YIELD_INTERVAL;
 use crate::server::ApiServer;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_object::Object;
-use mainstay_store::{Change, Expect};
+use mainstay_store::{Change, Precondition};
 use std::sync::Arc;
 
 /// Storage name of Events.
@@ -34,7 +34,7 @@ async fn sweep(server: &ApiServer) {
         if now.duration_since(last_observed(&stored.object())) < LIFETIME {
             continue;
         }
-        let expect = Expect::Revision(stored.revision);
+        let expect = Precondition::Revision(stored.revision);
         let change = Change::Delete { key: stored.key.clone(), expect };
         if let Err(error) = server.store.commit(change).await {
             tracing::debug!(%error, "cannot delete an expired Event");

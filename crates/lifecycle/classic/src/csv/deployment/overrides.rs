@@ -15,7 +15,7 @@ fn with(field: &str, in_container: bool, value: &Value) -> Value {
 /// The field after the config was applied.
 fn after(field: &str, in_container: bool, before: &Value, setting: &Value) -> Value {
     let pod = with(field, in_container, before);
-    let mut deployment = Object::new(&known::DEPLOYMENT.gvk(), "d");
+    let mut deployment = Object::new(&builtin::DEPLOYMENT.gvk(), "d");
     deployment.set(&["spec", "template", "spec"], pod);
     let mut config = json!({});
     if !setting.is_null() {
@@ -193,7 +193,7 @@ fn annotations_are_added_but_never_changed() {
         (json!({"a": "0"}), json!({"a": "1", "b": "1"}), json!({"a": "0", "b": "1"})),
         (json!({"a": "0"}), json!({}), json!({"a": "0"})),
     ] {
-        let mut deployment = Object::new(&known::DEPLOYMENT.gvk(), "d");
+        let mut deployment = Object::new(&builtin::DEPLOYMENT.gvk(), "d");
         deployment.set(&["metadata", "annotations"], before.clone());
         let pods = ["spec", "template", "metadata", "annotations"];
         deployment.set(&pods, before);

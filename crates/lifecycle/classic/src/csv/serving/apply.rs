@@ -14,13 +14,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names};
-use mainstay_client::{Cluster, DeleteOptions, ListParams};
+use mainstay_client::{Cluster, DeleteOptions, ObjectList};
 use mainstay_controller::RequestError;
-use mainstay_object::{NamespacedName, Object, Resource, known};
+use mainstay_object::{NamespacedName, Object, Resource, builtin};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: &Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
 
 /// Why an object of a CSV cannot be installed.
 #[derive(Debug)]
@@ -135,13 +135,13 @@ impl ServingInstaller<'_> {
         for server in required::servers(self.csv) {
             let service = objects::service(self.csv, &server);
             let namespace = Some(service.namespace());
-            let found = self.cluster.find(&known::SERVICE, namespace, service.name()).await?;
+            let found = self.cluster.find(&builtin::SERVICE, namespace, service.name()).await?;
             if let Some(live) = found {
-                self.adopt(&known::SERVICE, &live)?;
+                self.adopt(&builtin::SERVICE, &live)?;
                 let fields: [&[&str]; 2] = [&["spec", "ports"], &["spec", "selector"]];
-                update_fields(self.cluster, &known::SERVICE, &live, &service, &fields).await?;
+                update_fields(self.cluster, &builtin::SERVICE, &live, &service, &fields).await?;
             } else {
-                self.cluster.create(&known::SERVICE, &service).await?;
+                self.cluster.create(&builtin::SERVICE, &service).await?;
             }
             self.ensure_certificate(&server, now, &mut all).await?;
             for (resource, wanted) in objects::secret_rbac(self.csv, &server) {
@@ -163,9 +163,9 @@ impl ServingInstaller<'_> {
         all: &mut ServingCas,
     ) -> Result<(), InstallError> {
         let (namespace, name) = (self.csv.metadata.namespace.as_str(), server.secret());
-        let found = self.cluster.find(&known::SECRET, Some(namespace), &name).await?;
+        let found = self.cluster.find(&builtin::SECRET, Some(namespace), &name).await?;
         if let Some(live) = &found {
-            self.adopt(&known::SECRET, live)?;
+            self.adopt(&builtin::SECRET, live)?;
         }
         let observed = found.as_ref().and_then(CertificateSecret::of);
         let good = observed.as_ref().filter(|certificate| {
@@ -185,13 +185,13 @@ impl ServingInstaller<'_> {
                 good.is_some_and(|certificate| check::is_unrecorded(self.csv, certificate));
             let own = self.csv.metadata.uid.as_str();
             if !secret.owner_references().iter().any(|owner| owner.uid == own) {
-                let mut wanted = Object::new(&known::SECRET.gvk(), &name);
+                let mut wanted = Object::new(&builtin::SECRET.gvk(), &name);
                 let owner = objects::service(self.csv, server);
                 for field in ["namespace", "ownerReferences", "labels"] {
                     let path = ["metadata", field];
                     wanted.set(&path, owner.get(&path).cloned().unwrap_or_default());
                 }
-                update_fields(self.cluster, &known::SECRET, secret, &wanted, &[]).await?;
+                update_fields(self.cluster, &builtin::SECRET, secret, &wanted, &[]).await?;
             }
             return Ok(());
         }
@@ -208,9 +208,9 @@ impl ServingInstaller<'_> {
         }
         self.publish(&announced, PublishStage::Announce).await?;
         let fields: [&[&str]; 2] = [&["data"], &["type"]];
-        let revision = ensure_fields(self.cluster, &known::SECRET, &secret, &fields).await?;
+        let revision = ensure_fields(self.cluster, &builtin::SECRET, &secret, &fields).await?;
         // The next reconciliation must see the new certificate.
-        self.context.caches.certificates.seen(&revision).await;
+        self.context.caches.certificates.wait_for_revision(&revision).await;
         all.ca_certificates.insert(server.deployment.clone(), made.authority);
         let until = CertificateSecret::of(&secret).and_then(|certificate| certificate.validity);
         if let Some((_, until)) = until {
@@ -365,7 +365,7 @@ impl ServingInstaller<'_> {
             names::WEBHOOK_GENERATE_NAME,
             description.generate_name
         );
-        let found = self.cluster.list(&resource, None, &ListParams::labels(labels)).await?;
+        let found = self.cluster.list(&resource, None, &ObjectList::labels(labels)).await?;
         let mut found = found.items.into_iter();
         let Some(live) = found.next() else {
             if trusted_ca.stage != PublishStage::Announce {
@@ -397,17 +397,17 @@ impl ServingInstaller<'_> {
         if self.observed.serving.foreign.contains(&api.name) {
             return Err(InstallError::Refused(format!("{} is unadoptable", api.name)));
         }
-        let live = self.cluster.find(&known::API_SERVICE, None, &api.name).await?;
+        let live = self.cluster.find(&builtin::API_SERVICE, None, &api.name).await?;
         let Some(live) = live else {
             if trusted_ca.stage != PublishStage::Announce {
                 let wanted = objects::api_service(self.csv, api, trusted_ca.ca_certificate);
-                self.cluster.create(&known::API_SERVICE, &wanted).await?;
+                self.cluster.create(&builtin::API_SERVICE, &wanted).await?;
             }
             return Ok(());
         };
         let bundle = trusted_ca.bundle(live.get(&["spec", "caBundle"]));
         let wanted = objects::api_service(self.csv, api, &bundle);
-        update_fields(self.cluster, &known::API_SERVICE, &live, &wanted, &[&["spec"]]).await?;
+        update_fields(self.cluster, &builtin::API_SERVICE, &live, &wanted, &[&["spec"]]).await?;
         Ok(())
     }
 

@@ -251,7 +251,7 @@ fn validity(
 mod tests {
     use super::*;
     use base64::Engine as _;
-    use mainstay_object::known;
+    use mainstay_object::builtin;
     use serde_json::json;
 
     fn now() -> Timestamp {
@@ -260,7 +260,7 @@ mod tests {
 
     fn secret(made: &ServingCertificate, name: &str) -> Object {
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
-        let mut secret = Object::new(&known::SECRET.gvk(), name);
+        let mut secret = Object::new(&builtin::SECRET.gvk(), name);
         secret.set(&["metadata", "namespace"], "ns".into());
         secret.set_annotation(names::CA_HASH, hash(made.authority.as_bytes()));
         secret.set(
@@ -309,8 +309,8 @@ mod tests {
         assert!(!of(&made, &made, &made, "e-service-cert"));
         assert!(!of(&other, &made, &made, "d-service-cert"));
         assert!(!of(&made, &made, &other, "d-service-cert"));
-        let empty = Object::new(&known::SECRET.gvk(), "d-service-cert");
+        let empty = Object::new(&builtin::SECRET.gvk(), "d-service-cert");
         assert_eq!(CertificateSecret::of(&empty).unwrap().validity, None);
-        assert!(CertificateSecret::of(&Object::new(&known::SECRET.gvk(), "x")).is_none());
+        assert!(CertificateSecret::of(&Object::new(&builtin::SECRET.gvk(), "x")).is_none());
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Error;
 use mainstay_api::ClusterServiceVersion;
 use mainstay_client::DeleteOptions;
 use mainstay_controller::WithOperation as _;
-use mainstay_object::{NamespacedName, Resource, known};
+use mainstay_object::{NamespacedName, Resource, builtin};
 
 /// Removes the legacy objects for the APIs of a CSV, if owner labels name that CSV.
 pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Result<(), Error> {
@@ -35,11 +35,11 @@ fn legacy_objects(namespace: &str, api: &str) -> [(Resource, NamespacedName); 6]
     let namespaced = |name: String| NamespacedName::new(namespace, name.as_str());
     let secret = format!("{api}{}", super::CERTIFICATE_SUFFIX);
     [
-        (known::SERVICE, namespaced(api.replace('.', "-"))),
-        (known::SECRET, namespaced(secret.clone())),
-        (known::ROLE, namespaced(secret.clone())),
-        (known::ROLE_BINDING, namespaced(secret)),
-        (known::CLUSTER_ROLE_BINDING, NamespacedName::cluster(objects::delegator(api))),
-        (known::ROLE_BINDING, NamespacedName::new(objects::SYSTEM, objects::reader(api))),
+        (builtin::SERVICE, namespaced(api.replace('.', "-"))),
+        (builtin::SECRET, namespaced(secret.clone())),
+        (builtin::ROLE, namespaced(secret.clone())),
+        (builtin::ROLE_BINDING, namespaced(secret)),
+        (builtin::CLUSTER_ROLE_BINDING, NamespacedName::cluster(objects::delegator(api))),
+        (builtin::ROLE_BINDING, NamespacedName::new(objects::SYSTEM, objects::reader(api))),
     ]
 }

@@ -8,7 +8,7 @@ use crate::permissions;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, WebhookDescription, names};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Map, Value, json};
 
 /// The namespace of the Role that lets API servers read how to authenticate their callers.
@@ -59,7 +59,7 @@ fn labels(csv: &ClusterServiceVersion) -> Map<String, Value> {
 }
 
 pub(super) fn service(csv: &ClusterServiceVersion, server: &Server) -> Object {
-    let mut object = owned(csv, &known::SERVICE, &server.service());
+    let mut object = owned(csv, &builtin::SERVICE, &server.service());
     object.set(&["spec", "ports"], server.ports.clone().into());
     object.set(&["spec", "selector"], server.selector.clone());
     object
@@ -70,7 +70,7 @@ pub(super) fn secret(
     server: &Server,
     made: &ServingCertificate,
 ) -> Object {
-    let mut object = owned(csv, &known::SECRET, &server.secret());
+    let mut object = owned(csv, &builtin::SECRET, &server.secret());
     object.set_annotation(names::CA_HASH, certificate::hash(made.authority.as_bytes()));
     object.set_annotation(OWNING_COMPONENT, "Operator Framework / operator-lifecycle-manager");
     object.set(&["type"], "kubernetes.io/tls".into());
@@ -89,14 +89,14 @@ pub(super) fn secret(
 /// The Role that lets the pods read the Secret, and its RoleBinding.
 pub(super) fn secret_rbac(csv: &ClusterServiceVersion, server: &Server) -> [(Resource, Object); 2] {
     let name = server.secret();
-    let mut role = owned(csv, &known::ROLE, &name);
+    let mut role = owned(csv, &builtin::ROLE, &name);
     role.set(
         &["rules"],
         json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}]),
     );
-    let mut binding = owned(csv, &known::ROLE_BINDING, &name);
+    let mut binding = owned(csv, &builtin::ROLE_BINDING, &name);
     bind(&mut binding, csv, server, "Role", &name);
-    [(known::ROLE, role), (known::ROLE_BINDING, binding)]
+    [(builtin::ROLE, role), (builtin::ROLE_BINDING, binding)]
 }
 
 /// The bindings that let the server authenticate and authorize its callers.
@@ -105,12 +105,12 @@ pub(super) fn delegation_bindings(
     server: &Server,
 ) -> [(Resource, Object); 2] {
     let service = server.service();
-    let mut delegation = labelled(csv, &known::CLUSTER_ROLE_BINDING, &delegator(&service));
+    let mut delegation = labelled(csv, &builtin::CLUSTER_ROLE_BINDING, &delegator(&service));
     bind(&mut delegation, csv, server, "ClusterRole", DELEGATOR);
-    let mut reader = labelled(csv, &known::ROLE_BINDING, &reader(&service));
+    let mut reader = labelled(csv, &builtin::ROLE_BINDING, &reader(&service));
     reader.set(&["metadata", "namespace"], SYSTEM.into());
     bind(&mut reader, csv, server, "Role", AUTHENTICATION_READER);
-    [(known::CLUSTER_ROLE_BINDING, delegation), (known::ROLE_BINDING, reader)]
+    [(builtin::CLUSTER_ROLE_BINDING, delegation), (builtin::ROLE_BINDING, reader)]
 }
 
 fn bind(
@@ -130,7 +130,7 @@ fn bind(
 }
 
 pub(super) fn api_service(csv: &ClusterServiceVersion, api: &OwnedApi, bundle: &str) -> Object {
-    let mut object = labelled(csv, &known::API_SERVICE, &api.name);
+    let mut object = labelled(csv, &builtin::API_SERVICE, &api.name);
     object.set(
         &["spec"],
         json!({
@@ -159,9 +159,9 @@ pub(super) fn namespaces(group: &OperatorGroup) -> Value {
 /// The resource of a webhook configuration.
 pub(super) const fn configuration_of(mutating: bool) -> Resource {
     if mutating {
-        known::MUTATING_WEBHOOK_CONFIGURATION
+        builtin::MUTATING_WEBHOOK_CONFIGURATION
     } else {
-        known::VALIDATING_WEBHOOK_CONFIGURATION
+        builtin::VALIDATING_WEBHOOK_CONFIGURATION
     }
 }
 

@@ -8,10 +8,10 @@ use crate::fields;
 use mainstay_api::{ClusterServiceVersion, WebhookDescription, WebhookKind, resources};
 use mainstay_client::DeleteOptions;
 use mainstay_controller::WithOperation as _;
-use mainstay_object::{NamespacedName, Resource, known};
+use mainstay_object::{NamespacedName, Resource, builtin};
 use serde_json::json;
 
-const CRD: &Resource = &known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: &Resource = &builtin::CUSTOM_RESOURCE_DEFINITION;
 
 /// The objects with the owner labels of a CSV that its servers have. Webhook configurations come
 /// first, because they send requests to pods that stop.
@@ -27,12 +27,12 @@ pub(crate) fn owned_objects(
     }
     for (key, service) in caches.api_services.list(None) {
         if is_owner(&service.labels, namespace, name) {
-            owned_objects.push((known::API_SERVICE, key));
+            owned_objects.push((builtin::API_SERVICE, key));
         }
     }
     for (key, binding) in caches.role_bindings.list(Some(objects::SYSTEM)) {
         if is_owner(&binding.labels, namespace, name) && key.name.ends_with("-auth-reader") {
-            owned_objects.push((known::ROLE_BINDING, key));
+            owned_objects.push((builtin::ROLE_BINDING, key));
         }
     }
     owned_objects

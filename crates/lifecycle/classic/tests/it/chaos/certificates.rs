@@ -12,9 +12,9 @@ use crate::olm_cluster::OlmCluster;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
-use mainstay_client::{ListParams, Selection, WatchEvent};
+use mainstay_client::{ObjectList, Selection, WatchEvent};
 use mainstay_clock::Clock;
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,12 +63,12 @@ impl Scenario for Rotation {
 /// The kinds that decide whether a call succeeds: the certificate in the Secret, those of running
 /// pods, and the CA bundles of callers.
 const KINDS: [&Resource; 6] = [
-    &known::SECRET,
-    &known::POD,
-    &known::VALIDATING_WEBHOOK_CONFIGURATION,
-    &known::MUTATING_WEBHOOK_CONFIGURATION,
-    &known::API_SERVICE,
-    &known::CUSTOM_RESOURCE_DEFINITION,
+    &builtin::SECRET,
+    &builtin::POD,
+    &builtin::VALIDATING_WEBHOOK_CONFIGURATION,
+    &builtin::MUTATING_WEBHOOK_CONFIGURATION,
+    &builtin::API_SERVICE,
+    &builtin::CUSTOM_RESOURCE_DEFINITION,
 ];
 
 type ObjectKey = (String, String);
@@ -97,7 +97,7 @@ impl History {
         let (mut begin, mut watches) = (0, JoinSet::new());
         for resource in KINDS {
             let cluster = olm.cluster.cluster().clone();
-            let list = cluster.list(resource, None, &ListParams::default()).await.unwrap();
+            let list = cluster.list(resource, None, &ObjectList::default()).await.unwrap();
             let from = revision(&list.resource_version);
             begin = begin.max(from);
             for object in list.items {

@@ -6,7 +6,7 @@ use crate::olm_cluster::{OlmCluster, create_namespace};
 use crate::webhooks::{admission_webhook, edit_csv, webhook};
 use mainstay_api::resources::CLUSTER_SERVICE_VERSION as CSV;
 use mainstay_client::Selection;
-use mainstay_object::known;
+use mainstay_object::builtin;
 use serde_json::{Value, json};
 
 /// The name of the published CSV.
@@ -69,7 +69,7 @@ pub(super) async fn olm_with_operator(parts: Features, targets: &[&str]) -> OlmC
     for (kind, roles) in kinds {
         for role in *roles {
             let name = format!("{kind}-v1-{role}");
-            olm.cluster.wait_for(&known::CLUSTER_ROLE, None, &name, |_| true).await;
+            olm.cluster.wait_for(&builtin::CLUSTER_ROLE, None, &name, |_| true).await;
         }
     }
     olm

@@ -11,7 +11,7 @@ use super::{
 use crate::olm_cluster::{OlmCluster, create_namespace};
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, OPERATOR_GROUP};
 use mainstay_client::{DeleteOptions, Patch};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::{Value, json};
 
 /// A sequence of changes of an OperatorGroup.
@@ -46,7 +46,7 @@ async fn apply_group_with_selector(olm: &OlmCluster) {
 
 async fn label_namespace(olm: &OlmCluster, name: &str, value: Value) {
     let patch = Patch::Merge(json!({"metadata": {"labels": {"forge": value}}}));
-    olm.cluster.cluster().patch(&known::NAMESPACE, None, name, &patch).await.unwrap();
+    olm.cluster.cluster().patch(&builtin::NAMESPACE, None, name, &patch).await.unwrap();
 }
 
 /// Waits until the CSV succeeded with these target namespaces.
@@ -83,7 +83,7 @@ impl GroupChanges {
         label_namespace(olm, "c", "hot".into()).await;
         label_namespace(olm, "a", Value::Null).await;
         self.wait_unless_hasty(olm, &["b", "c"]).await;
-        delete(olm, &known::NAMESPACE, None, "b").await;
+        delete(olm, &builtin::NAMESPACE, None, "b").await;
         create_namespace(&olm.cluster, "b", "forge: hot").await;
         self.wait_unless_hasty(olm, &["b", "c"]).await;
         olm.apply_group_for("second", &["c"]).await;

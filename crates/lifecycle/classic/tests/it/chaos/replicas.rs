@@ -5,7 +5,7 @@ use super::state::{State, wait_for_end_state};
 use super::{Scenario, WriteCounter, run_in_parallel, run_undisturbed, sample_points};
 use crate::olm_cluster::{CATALOG_NAMESPACE, OlmCluster};
 use mainstay_classic::Classic;
-use mainstay_client::{Cluster, Election, Term, Terms};
+use mainstay_client::{Cluster, Election, LeaseTerm, LeaseTimings};
 use mainstay_object::NamespacedName;
 use mainstay_testkit::{InjectedFault, ObservedRequest};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Short terms, as each run waits until one ends.
-const TERMS: Terms = Terms {
+const TERMS: LeaseTimings = LeaseTimings {
     lease: Duration::from_secs(2),
     renew: Duration::from_millis(1_200),
     retry: Duration::from_millis(50),
@@ -56,8 +56,8 @@ impl Replica<'_> {
         let key = NamespacedName::new(CATALOG_NAMESPACE, "mainstay");
         let clock = self.olm.clock;
         let election = Election::new(self.cluster.clone(), key, self.name.to_owned(), clock);
-        let work = |term: Term| async move {
-            let cluster = term.over(&self.cluster);
+        let work = |term: LeaseTerm| async move {
+            let cluster = term.fenced(&self.cluster);
             *self.classic.lock() =
                 Some(self.olm.spawn_controllers_with_cache(&cluster, self.cache));
             term.cancelled().await;

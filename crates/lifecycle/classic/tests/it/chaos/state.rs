@@ -7,8 +7,8 @@ use mainstay_api::resources::{
     CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, OPERATOR, OPERATOR_CONDITION,
     OPERATOR_GROUP, SUBSCRIPTION,
 };
-use mainstay_client::ListParams;
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::ObjectList;
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::wait_for_timeout;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
@@ -32,20 +32,20 @@ const KINDS: [&Resource; 21] = [
     &OPERATOR_GROUP,
     &OPERATOR_CONDITION,
     &OPERATOR,
-    &known::NAMESPACE,
-    &known::CUSTOM_RESOURCE_DEFINITION,
-    &known::DEPLOYMENT,
-    &known::CONFIG_MAP,
-    &known::SECRET,
-    &known::SERVICE,
-    &known::SERVICE_ACCOUNT,
-    &known::ROLE,
-    &known::ROLE_BINDING,
-    &known::CLUSTER_ROLE,
-    &known::CLUSTER_ROLE_BINDING,
-    &known::API_SERVICE,
-    &known::VALIDATING_WEBHOOK_CONFIGURATION,
-    &known::MUTATING_WEBHOOK_CONFIGURATION,
+    &builtin::NAMESPACE,
+    &builtin::CUSTOM_RESOURCE_DEFINITION,
+    &builtin::DEPLOYMENT,
+    &builtin::CONFIG_MAP,
+    &builtin::SECRET,
+    &builtin::SERVICE,
+    &builtin::SERVICE_ACCOUNT,
+    &builtin::ROLE,
+    &builtin::ROLE_BINDING,
+    &builtin::CLUSTER_ROLE,
+    &builtin::CLUSTER_ROLE_BINDING,
+    &builtin::API_SERVICE,
+    &builtin::VALIDATING_WEBHOOK_CONFIGURATION,
+    &builtin::MUTATING_WEBHOOK_CONFIGURATION,
 ];
 
 /// Objects by kind and name.
@@ -56,7 +56,7 @@ pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
     let mut all = Vec::new();
     let mut names = GeneratedNames::default();
     for resource in KINDS {
-        let list = olm.cluster.cluster().list(resource, None, &ListParams::default()).await;
+        let list = olm.cluster.cluster().list(resource, None, &ObjectList::default()).await;
         let mut items = match list {
             // The API server of this kind is missing.
             Err(error) if error.is_not_found() => continue,
@@ -65,7 +65,7 @@ pub(crate) async fn cluster_state(olm: &OlmCluster) -> State {
         items.retain(|object| {
             !object.name().starts_with("system:") && object.name() != "kube-root-ca.crt"
         });
-        if *resource == known::API_SERVICE {
+        if *resource == builtin::API_SERVICE {
             items.retain(|api_service| api_service.get(&["spec", "service"]).is_some());
         }
         for object in items {

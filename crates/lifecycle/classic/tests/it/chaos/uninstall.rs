@@ -14,11 +14,11 @@ use mainstay_api::resources::{
     CLUSTER_SERVICE_VERSION as CSV, OPERATOR, OPERATOR_GROUP, SUBSCRIPTION,
 };
 use mainstay_client::{DeleteOptions, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_object::{Object, Resource, builtin};
 use serde_json::json;
 
 const ANVIL: Resource = Resource::namespaced("forge.example.com", "v1", "Anvil", "anvils");
-const CRD: Resource = known::CUSTOM_RESOURCE_DEFINITION;
+const CRD: Resource = builtin::CUSTOM_RESOURCE_DEFINITION;
 
 /// The uninstall of an operator with webhooks, an API, copied CSVs and permissions in other
 /// namespaces.
@@ -76,13 +76,13 @@ impl Scenario for Uninstall {
         }
         wait_for_copies_in(olm, &[]).await;
         for resource in [
-            known::VALIDATING_WEBHOOK_CONFIGURATION,
-            known::MUTATING_WEBHOOK_CONFIGURATION,
-            known::ROLE,
-            known::ROLE_BINDING,
-            known::CLUSTER_ROLE,
-            known::CLUSTER_ROLE_BINDING,
-            known::API_SERVICE,
+            builtin::VALIDATING_WEBHOOK_CONFIGURATION,
+            builtin::MUTATING_WEBHOOK_CONFIGURATION,
+            builtin::ROLE,
+            builtin::ROLE_BINDING,
+            builtin::CLUSTER_ROLE,
+            builtin::CLUSTER_ROLE_BINDING,
+            builtin::API_SERVICE,
         ] {
             let owned = Selection::all(resource).labels(format!("olm.owner={NAME}"));
             olm.cluster.wait_for_all(owned, |left| left.is_empty()).await;

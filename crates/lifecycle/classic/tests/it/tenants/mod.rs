@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use mainstay_api::resources::{CLUSTER_SERVICE_VERSION as CSV, INSTALL_PLAN, SUBSCRIPTION};
 use mainstay_classic::CatalogMode;
 
-use mainstay_client::{Cluster, Error, ListParams, Patch, Selection};
-use mainstay_object::{Object, Resource, known};
+use mainstay_client::{Cluster, Error, ObjectList, Patch, Selection};
+use mainstay_object::{Object, Resource, builtin};
 use mainstay_testkit::Identity;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ subjects: [{{kind: User, name: mallory, apiGroup: rbac.authorization.k8s.io}}]
         let mut rules = role.array(&["rules"]).iter();
         rules.any(|rule| rule["apiGroups"] == json!(["operators.coreos.com"]))
     };
-    olm.cluster.wait_for(&known::CLUSTER_ROLE, None, "admin", gathered).await;
+    olm.cluster.wait_for(&builtin::CLUSTER_ROLE, None, "admin", gathered).await;
     olm.cluster.cluster_as(Identity::new("mallory", []))
 }
 
@@ -96,7 +96,7 @@ async fn objects_of_csv(
     resource: &Resource,
     namespace: Option<&str>,
 ) -> Vec<Object> {
-    let labels = ListParams::labels(format!("olm.owner={NAME}"));
+    let labels = ObjectList::labels(format!("olm.owner={NAME}"));
     olm.cluster.cluster().list(resource, namespace, &labels).await.unwrap().items
 }
 
@@ -211,7 +211,7 @@ async fn bundle_changed_in_its_config_map_is_not_installed() {
         "metadata": {"annotations": {"olm.contentEncoding": null}},
         "binaryData": null, "data": {"csv.json": forged.to_string()},
     }));
-    user.patch(&known::CONFIG_MAP, Some(CATALOG_NAMESPACE), &name, &body).await.unwrap();
+    user.patch(&builtin::CONFIG_MAP, Some(CATALOG_NAMESPACE), &name, &body).await.unwrap();
     let approve = Patch::Merge(json!({"spec": {"approved": true}}));
     assert_forbidden(user.patch(&INSTALL_PLAN, Some("team"), plan.name(), &approve).await);
     let cluster = olm.cluster.cluster();
@@ -223,7 +223,7 @@ async fn bundle_changed_in_its_config_map_is_not_installed() {
         })
     };
     olm.wait_for_plans(refused).await;
-    assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await.is_empty());
+    assert!(objects_of_csv(&olm, &builtin::CLUSTER_ROLE, None).await.is_empty());
     assert!(cluster.find(&CSV, Some("team"), NAME).await.unwrap().is_none());
 }
 
@@ -251,7 +251,7 @@ async fn subscription_cannot_name_a_catalog_of_another_tenant() {
             .is_some_and(|(_, why)| why.contains("theirs"))
     })
     .await;
-    assert!(objects_of_csv(&olm, &known::CLUSTER_ROLE, None).await.is_empty());
+    assert!(objects_of_csv(&olm, &builtin::CLUSTER_ROLE, None).await.is_empty());
 }
 
 #[tokio::test]
@@ -269,14 +269,14 @@ async fn pods_with_a_subscription_config_obey_pod_security() {
         },
     }));
     user.create(&SUBSCRIPTION, &wanted).await.unwrap();
-    let events = Selection::all(known::EVENT).namespace("team");
+    let events = Selection::all(builtin::EVENT).namespace("team");
     let refused = |event: &Object| {
         event.str(&["reason"]) == Some("FailedCreate")
             && event.str(&["message"]).is_some_and(|message| message.contains("hostPath"))
     };
     olm.cluster.wait_for_all(events, |all| all.iter().any(|event| refused(event))).await;
-    let all = ListParams::default();
-    let pods = olm.cluster.cluster().list(&known::POD, Some("team"), &all).await.unwrap();
+    let all = ObjectList::default();
+    let pods = olm.cluster.cluster().list(&builtin::POD, Some("team"), &all).await.unwrap();
     assert!(pods.items.is_empty());
 }
 
@@ -306,7 +306,7 @@ async fn catalog_pod_serves_no_config_map_that_its_service_account_may_not_read(
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "far", "namespace": "team"},
         "spec": {"selector": {"serves": "far"}, "ports": [{"port": 50051}]},
     }));
-    user.create(&known::SERVICE, &service).await.unwrap();
+    user.create(&builtin::SERVICE, &service).await.unwrap();
     let pod = object(json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "far", "namespace": "team", "labels": {"serves": "far"}},
@@ -316,8 +316,8 @@ async fn catalog_pod_serves_no_config_map_that_its_service_account_may_not_read(
             "ports": [{"containerPort": 50051}],
         }]},
     }));
-    user.create(&known::POD, &pod).await.unwrap();
-    let events = Selection::all(known::EVENT).namespace("team");
+    user.create(&builtin::POD, &pod).await.unwrap();
+    let events = Selection::all(builtin::EVENT).namespace("team");
     let is_unreadable = |event: &Object| {
         event.str(&["reason"]) == Some("CatalogUnreadable")
             && event.str(&["message"]).is_some_and(|message| {
@@ -343,7 +343,7 @@ async fn deployment_with_owner_labels_only_is_not_the_operators() {
             },
         },
     }));
-    user.create(&known::DEPLOYMENT, &theirs).await.unwrap();
+    user.create(&builtin::DEPLOYMENT, &theirs).await.unwrap();
     // Another OperatorGroup provides the same API to the namespace: the Deployments of the operator go.
     olm.cluster
         .apply(object(json!({
@@ -355,6 +355,6 @@ async fn deployment_with_owner_labels_only_is_not_the_operators() {
         })))
         .await;
     olm.wait_for_csv(NAME, "Failed", "InterOperatorGroupOwnerConflict").await;
-    olm.cluster.wait_gone(&known::DEPLOYMENT, Some("team"), "anvil").await;
-    olm.cluster.cluster().get(&known::DEPLOYMENT, Some("team"), "theirs").await.unwrap();
+    olm.cluster.wait_gone(&builtin::DEPLOYMENT, Some("team"), "anvil").await;
+    olm.cluster.cluster().get(&builtin::DEPLOYMENT, Some("team"), "theirs").await.unwrap();
 }

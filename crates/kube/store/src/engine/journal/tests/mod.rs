@@ -7,7 +7,7 @@ mod memdisk;
 
 use super::Journal;
 use super::names::{self, ACKNOWLEDGED};
-use crate::{Change, CommitError, Expect, Key, OpenError, Options, Recovery, Store, Stored};
+use crate::{Change, CommitError, Key, OpenError, Options, Precondition, Recovery, Store, Stored};
 use mainstay_object::Object;
 use memdisk::MemDisk;
 use serde_json::json;
@@ -32,12 +32,12 @@ async fn put(store: &Store, name: &str, text: &str) -> Result<Arc<Stored>, Commi
     }))
     .unwrap();
     let key = Key::new("things", "ns", name);
-    store.commit(Change::Put { key, object: &object, expect: Expect::Any, guard: None }).await
+    store.commit(Change::Put { key, object: &object, expect: Precondition::Any, guard: None }).await
 }
 
 async fn delete(store: &Store, name: &str) -> Result<Arc<Stored>, CommitError> {
     let key = Key::new("things", "ns", name);
-    store.commit(Change::Delete { key, expect: Expect::Any }).await
+    store.commit(Change::Delete { key, expect: Precondition::Any }).await
 }
 
 /// The live objects: name → text at revision.

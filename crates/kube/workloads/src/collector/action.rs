@@ -17,7 +17,7 @@ pub(crate) enum Standing {
 
 /// The action of the collector for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CollectorAction {
     /// No action.
     Keep,
     /// Remove the references to these owners: another owner keeps the object.
@@ -45,28 +45,28 @@ pub(crate) fn decide(
     live: &Object,
     owners: &[(OwnerReference, Standing)],
     dependents: Dependents,
-) -> Verdict {
+) -> CollectorAction {
     let is = |standing: Standing| move |entry: &&(OwnerReference, Standing)| entry.1 == standing;
     let solid = owners.iter().filter(is(Standing::Solid)).count();
     let waiting = owners.iter().filter(is(Standing::Waiting)).count();
     if solid == owners.len() {
-        return Verdict::Keep;
+        return CollectorAction::Keep;
     }
     if solid > 0 {
         let dangling = owners.iter().filter(|entry| entry.1 != Standing::Solid);
-        return Verdict::DropOwners(dangling.map(|(owner, _)| owner.uid.clone()).collect());
+        return CollectorAction::DropOwners(dangling.map(|(owner, _)| owner.uid.clone()).collect());
     }
     if waiting > 0 {
         match dependents {
             Dependents::None => {}
             // The owner waits until everything below it is gone.
-            Dependents::Some => return Verdict::Delete(Propagation::Foreground),
-            Dependents::Waiting => return Verdict::DeleteUnblocked,
+            Dependents::Some => return CollectorAction::Delete(Propagation::Foreground),
+            Dependents::Waiting => return CollectorAction::DeleteUnblocked,
         }
     }
     // A finalizer that is set already carries the propagation policy of the first deletion.
     let held_by = |name: &str| live.finalizers().any(|finalizer| finalizer == name);
-    Verdict::Delete(if held_by(ORPHAN) {
+    CollectorAction::Delete(if held_by(ORPHAN) {
         Propagation::Orphan
     } else if held_by(FOREGROUND) {
         Propagation::Foreground
@@ -89,21 +89,21 @@ mod tests {
     fn an_object_with_one_existing_owner_is_kept() {
         use Dependents::{None, Some};
         use Standing::{Dangling, Solid, Waiting};
-        let background = Verdict::Delete(Propagation::Background);
-        let foreground = Verdict::Delete(Propagation::Foreground);
+        let background = CollectorAction::Delete(Propagation::Background);
+        let foreground = CollectorAction::Delete(Propagation::Foreground);
         let live = Object::default();
         for (standings, dependents, verdict) in [
-            (vec![], None, Verdict::Keep),
-            (vec![Solid], Some, Verdict::Keep),
+            (vec![], None, CollectorAction::Keep),
+            (vec![Solid], Some, CollectorAction::Keep),
             (vec![Dangling], Some, background.clone()),
             (vec![Waiting], None, background),
             (vec![Waiting], Some, foreground.clone()),
             (vec![Waiting, Dangling], Some, foreground),
-            (vec![Waiting], Dependents::Waiting, Verdict::DeleteUnblocked),
+            (vec![Waiting], Dependents::Waiting, CollectorAction::DeleteUnblocked),
             (
                 vec![Solid, Dangling, Waiting],
                 Some,
-                Verdict::DropOwners(vec!["1".into(), "2".into()]),
+                CollectorAction::DropOwners(vec!["1".into(), "2".into()]),
             ),
         ] {
             let owners: Vec<(OwnerReference, Standing)> = standings
@@ -123,7 +123,10 @@ mod tests {
         {
             let live =
                 Object::from_value(json!({"metadata": {"finalizers": [finalizer]}})).unwrap();
-            assert_eq!(decide(&live, &owners, Dependents::None), Verdict::Delete(propagation));
+            assert_eq!(
+                decide(&live, &owners, Dependents::None),
+                CollectorAction::Delete(propagation)
+            );
         }
     }
 }
