@@ -37,7 +37,7 @@ pub enum BlobError {
         /// The name of the blob.
         name: Arc<str>,
     },
-    /// The catalog was loaded without content: [`Keep::Facts`](crate::Keep::Facts).
+    /// The catalog was loaded without content: [`Keep::Facts`](crate::KeptContent::Facts).
     #[error("the content of {schema} {name:?} was not kept")]
     NotKept {
         /// The schema of the blob.

@@ -35,7 +35,7 @@ pub struct Catalog {
 impl Catalog {
     /// `sha256:` and the hash over all canonical blobs in sorted order. Equal digests mean equal
     /// content, independent of file names and formatting. Empty for a catalog that was loaded with
-    /// less than [`Keep::All`](crate::Keep::All).
+    /// less than [`Keep::All`](crate::KeptContent::All).
     pub fn digest(&self) -> &str {
         &self.digest
     }

@@ -36,7 +36,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The least timeout of waits in tests; see [`exhausted`].
+/// The least timeout of waits in tests; see [`wait_for_timeout`].
 pub const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The processor time that a process must get before a wait times out.

@@ -20,7 +20,7 @@
 //! 1. An update carries the `resourceVersion` it was decided on. A deletion carries the `uid` and,
 //!    where the decision depends on content, the `resourceVersion`. A conflict means "decide
 //!    again".
-//! 2. A controller that *creates with generated names* waits with [`Cache::seen`] until its cache
+//! 2. A controller that *creates with generated names* waits with [`Cache::wait_for_revision`] until its cache
 //!    has its own write before it decides again; fixed names need no waiting, because the second
 //!    create is refused with `AlreadyExists`.
 //! 3. A key is never reconciled concurrently.

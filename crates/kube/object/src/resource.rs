@@ -64,7 +64,7 @@ pub enum Scope {
 
 /// A kind as clients address it, with all parts of the URLs of its objects.
 ///
-/// Constants for built-in kinds are in [`crate::known`]; custom kinds are built at run time.
+/// Constants for built-in kinds are in [`crate::builtin`]; custom kinds are built at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// API group; empty for the core group.

@@ -66,7 +66,7 @@ pub struct OperatorParts {
     pub definitions: Vec<OperatorCrd>,
     /// All ClusterServiceVersions of the cluster, as `NAMESPACE/NAME`.
     pub versions: Vec<String>,
-    /// The bundle ConfigMaps that its InstallPlans reference ([`maps`]).
+    /// The bundle ConfigMaps that its InstallPlans reference ([`bundle_config_maps`]).
     pub unpacked: Vec<Object>,
     /// All InstallPlans of the cluster; may be empty if `unpacked` is.
     pub plans: Vec<Object>,

@@ -1,7 +1,7 @@
 //! JSON form of registry API messages, with the field names of the proto file; unset fields are
 //! omitted. It serves comparison and display.
 //!
-//! [`ask`] calls a method by its name with a JSON request, over a connection or over a
+//! [`call`] calls a method by its name with a JSON request, over a connection or over a
 //! [`Grpc`](crate::grpc::Grpc) in the same process.
 
 mod call;
