@@ -105,6 +105,7 @@ pub enum ListValue<'a> {
         /// Its shape: [`ShapeKind::List`] or [`ShapeKind::Dynamic`].
         ///
         /// [`ShapeKind::List`]: crate::kubernetes::ShapeKind::List
+        /// [`ShapeKind::Dynamic`]: crate::kubernetes::ShapeKind::Dynamic
         shape: &'a ValueShape,
     },
     /// Created during evaluation.
@@ -138,6 +139,7 @@ pub enum MapValue<'a> {
         /// Its shape: [`ShapeKind::Map`] or [`ShapeKind::Dynamic`].
         ///
         /// [`ShapeKind::Map`]: crate::kubernetes::ShapeKind::Map
+        /// [`ShapeKind::Dynamic`]: crate::kubernetes::ShapeKind::Dynamic
         shape: &'a ValueShape,
     },
     /// Created during evaluation, in the order of keys.
