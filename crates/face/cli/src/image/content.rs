@@ -147,7 +147,7 @@ pub fn catalog(
         files.insert(format!("{CONFIGS}/{}", file.path), folder.join(&file.path));
     }
     if files.is_empty() {
-        return Err(refused("there is no file in it".to_owned()));
+        return Err(refused("the folder has no files".to_owned()));
     }
     let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS}"))]);
     catalog_image(store, &files, labels, options)
@@ -193,11 +193,11 @@ fn merge_labels(
             labels.get(key).filter(|value_of_folder| *value_of_folder != value)
         {
             let what = format!(
-                "the label {} is {:?} by what the folder says",
+                "the folder sets the label {} to {:?}",
                 escape_controls(key),
                 value_of_folder
             );
-            let remedy = "change it in metadata/annotations.yaml, which counts on clusters";
+            let remedy = "change it in metadata/annotations.yaml, which clusters read";
             return Err(CommandFailure::usage(Cause::new(what).remedy(remedy)));
         }
         labels.insert(key.clone(), value.clone());
@@ -215,7 +215,7 @@ fn collect_files(
 ) -> Result<(), Cause> {
     let at = |path: &str| FileLocation::file(root.join(path));
     if depth > MAX_DEPTH {
-        return Err(Cause::new(format!("folders lie deeper in each other than {MAX_DEPTH}"))
+        return Err(Cause::new(format!("folders are nested more than {MAX_DEPTH} deep"))
             .at(at(subfolder)));
     }
     let entries =
@@ -230,7 +230,7 @@ fn collect_files(
             FileKind::Outside => {
                 let cause =
                     Cause::new("the link leads out of the bundle, or nowhere").at(at(&path));
-                return Err(cause.remedy("put the file itself there"));
+                return Err(cause.remedy("replace the link with the file"));
             }
             FileKind::Other => {
                 let cause = Cause::new("this is neither a file nor a folder").at(at(&path));
@@ -282,7 +282,7 @@ fn open(path: &Path) -> std::io::Result<(impl Read + use<>, u64)> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(std::io::Error::other("this is no file"));
+        return Err(std::io::Error::other("this is not a file"));
     }
     Ok((file, about.len()))
 }

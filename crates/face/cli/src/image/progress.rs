@@ -51,7 +51,7 @@ pub(crate) async fn transfer<T>(
 /// The progress line.
 fn line(counted: ProgressCount) -> String {
     format!(
-        "{} of {} moved, {} of {}",
+        "{} of {} transferred, {} of {}",
         bytes(counted.moved),
         bytes(counted.bytes),
         counted.finished,
@@ -84,7 +84,7 @@ impl TemporaryStore {
         let parent = config::scratch_folder(io.variable);
         let failed = |why: String| {
             let cause = Cause::new(format!("no folder can be made in {}", parent.display()));
-            let remedy = "name another place for temporary files with TMPDIR";
+            let remedy = "name another folder for temporary files with TMPDIR";
             CommandFailure::from(cause.because(Cause::new(why)).remedy(remedy))
         };
         let folder = tempfile::Builder::new()

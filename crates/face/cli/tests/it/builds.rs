@@ -107,9 +107,9 @@ fn added_labels_must_not_contradict_those_of_the_bundle() {
     for (label, wanted) in [
         (
             "operators.operatorframework.io.bundle.package.v1=other",
-            "is \"kiwi\" by what the folder says",
+            "to \"kiwi\"",
         ),
-        ("nothing", "`nothing` is no label"),
+        ("nothing", "`nothing` is not a label"),
     ] {
         let answer = place.bundle(&format!("build b oci:other --label {label}"));
         assert_eq!(answer.code, 2);

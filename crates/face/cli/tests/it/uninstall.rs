@@ -153,7 +153,7 @@ fn uninstall_that_is_killed_after_any_write_completes_when_run_again() {
                 assert!(done.err.contains("there is no operator"), "{done:?}");
             } else {
                 assert_eq!((done.code, &*done.err), (0, ""), "{arguments}");
-                let told = "definitions that are left of the package teapot in kitchen\n";
+                let told = "leftover CustomResourceDefinitions of package teapot in kitchen\n";
                 assert!(done.out.starts_with(told), "{done:?}");
             }
         }

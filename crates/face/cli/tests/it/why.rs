@@ -76,7 +76,7 @@ fn why_as(
         colour: false,
     };
     let exit = block_on(why::run(&arguments, &mut io, async || match cluster {
-        None => Err(CommandFailure::usage(Cause::new("the cluster cannot be looked at"))),
+        None => Err(CommandFailure::usage(Cause::new("the cluster cannot be read"))),
         Some(text) => {
             Ok(RecordedCluster { forbids, catalog, ..RecordedCluster::new("east", text) })
         }

@@ -179,12 +179,12 @@ impl PackagesServer {
                 registration.maintain(term).await;
             }
             Ok(true) => {
-                say("packages    are served by another program, as its APIService says");
+                say("packages    served by another program, according to the APIService");
                 term.cancelled().await;
             }
             Err(error) => {
                 let cause = chain(&error);
-                tracing::error!(%cause, "it cannot be seen who serves packages, so they are not registered");
+                tracing::error!(%cause, "the APIService of packages cannot be read, so packages are not registered");
                 term.cancelled().await;
             }
         }
@@ -200,7 +200,7 @@ impl PackagesServer {
             return probe_response(ready);
         }
         let Some(backend) = backend else {
-            let why = "this process does not work, another one may";
+            let why = "this process is not the leader";
             return status_response(&Status::new(Reason::ServiceUnavailable, why).retry_after(1));
         };
         let authorization = async {
@@ -251,7 +251,7 @@ impl Backend {
 }
 
 fn probe_response(ok: bool) -> Response<Body> {
-    let text = if ok { "ok" } else { "this process does not work, another one may\n" };
+    let text = if ok { "ok" } else { "this process is not the leader\n" };
     let mut response = Response::new(Body::from(bytes::Bytes::from_static(text.as_bytes())));
     if !ok {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
