@@ -54,7 +54,9 @@ impl PackagesAddresses {
         {
             return Err(Cause::new(format!("--packages-address {address}"))
                 .because(Cause::new("a cluster cannot reach a process at this address"))
-                .remedy("name an address of this machine that the cluster's API server can reach"));
+                .remedy(
+                    "name an address of this machine that the cluster's API server can reach",
+                ));
         }
         Ok(Self { address, listen })
     }
@@ -145,7 +147,10 @@ mod tests {
             );
         }
         for (words, text) in [
-            (&["--packages-address", "127.0.0.1"][..], "a cluster cannot reach a process at this address"),
+            (
+                &["--packages-address", "127.0.0.1"][..],
+                "a cluster cannot reach a process at this address",
+            ),
             (&["--secure-port", "x"], "write a port"),
         ] {
             let (said, listens, upstream) = given(words);

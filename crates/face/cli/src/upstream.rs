@@ -34,9 +34,9 @@ use FlagValue::{Switch, Value};
 const POLLED: &str = "Mainstay watches for changes and does not poll";
 const STATUS: &str = "Mainstay writes no ClusterOperator; /readyz reports its state";
 const PORT: &str = "the package server issues and renews its own certificate";
-const HEADERS: &str =
-    "the package server takes this setting from ConfigMap kube-system/extension-apiserver-authentication";
-const ASKED: &str = "the package server sends its requests to the cluster with the account of the controllers";
+const HEADERS: &str = "the package server takes this setting from ConfigMap kube-system/extension-apiserver-authentication";
+const ASKED: &str =
+    "the package server sends its requests to the cluster with the account of the controllers";
 const OWN: &str = "the package server has fixed limits";
 const AUDIT: &str = "the audit log of the API server has the requests for packages";
 
@@ -64,13 +64,17 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     (
         "client-ca",
         Value("FILE"),
-        Ignored("the flag protects profiles upstream, and Mainstay serves none; /metrics requires a bearer token"),
+        Ignored(
+            "the flag protects profiles upstream, and Mainstay serves none; /metrics requires a bearer token",
+        ),
     ),
     // Flags of the OLM operator.
     (
         "watchedNamespaces",
         Value("LIST"),
-        Ignored("Mainstay watches all namespaces; OperatorGroups select the namespaces of operators"),
+        Ignored(
+            "Mainstay watches all namespaces; OperatorGroups select the namespaces of operators",
+        ),
     ),
     ("feature-gates", Value("LIST"), Ignored("Mainstay has no feature gates")),
     // Flags of the catalog operator.
@@ -126,7 +130,11 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         Value("LIST"),
         Ignored("the package server supports TLS 1.2 and 1.3, with secure cipher suites only"),
     ),
-    ("disable-http2-serving", Switch, Ignored("the package server has its own limits against attacks over HTTP/2")),
+    (
+        "disable-http2-serving",
+        Switch,
+        Ignored("the package server has its own limits against attacks over HTTP/2"),
+    ),
     ("http2-max-streams-per-connection", Value("N"), Ignored(OWN)),
     ("permit-address-sharing", Switch, Ignored(OWN)),
     ("permit-port-sharing", Switch, Ignored(OWN)),

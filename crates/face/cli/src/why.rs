@@ -123,7 +123,7 @@ async fn answer<C: ClusterHandle>(
         }
         (Some(_), Some(_)) => {
             return Err(CommandFailure::usage(
-                Cause::new("there are two names").remedy(TARGET_FORM),
+                Cause::new("two names are given").remedy(TARGET_FORM),
             ));
         }
     };

@@ -183,8 +183,7 @@ impl Embedded {
         })?;
         server.set_front_proxy(front_proxy);
         server.publish_client_ca(pki.authority_pem()).await.map_err(|status| {
-            Cause::new("the client CA cannot be published")
-                .because(Cause::new(status.to_string()))
+            Cause::new("the client CA cannot be published").because(Cause::new(status.to_string()))
         })?;
         let crd_gate = server.readiness().gate("definitions");
         let controllers_gate = server.readiness().gate("controllers");
@@ -398,7 +397,7 @@ async fn bind_api(address: SocketAddr) -> Result<TcpListener, Cause> {
     TcpListener::bind(address).await.map_err(|error| {
         Cause::new(format!("the API cannot be served at {address}"))
             .because(io(&error))
-            .remedy("choose another address with --listen ADDR:PORT; port 0 picks a free one")
+            .remedy("choose another address with --listen ADDR:PORT; port 0 selects a free port")
     })
 }
 

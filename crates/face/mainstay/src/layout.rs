@@ -75,8 +75,11 @@ pub(crate) async fn establish_crds(cluster: &Cluster, crds: &[Object]) -> Result
     let judgements = applied.into_iter().map(|crd| wait_until_judged(cluster, crd));
     for crd in futures::future::try_join_all(judgements).await? {
         if crd.condition("Established") != Some("True") {
-            return Err(Cause::new(format!("CustomResourceDefinition {} is not established", crd.name()))
-                .because_all(failed_conditions(&crd)));
+            return Err(Cause::new(format!(
+                "CustomResourceDefinition {} is not established",
+                crd.name()
+            ))
+            .because_all(failed_conditions(&crd)));
         }
     }
     Ok(())

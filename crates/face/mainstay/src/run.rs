@@ -56,7 +56,9 @@ pub(crate) async fn run(
         CommandFailure::usage(
             Cause::new(format!("health and metrics cannot be served at {}", run.listen))
                 .because(io(&error))
-                .remedy("choose another address with --listen ADDR:PORT; port 0 picks a free one"),
+                .remedy(
+                    "choose another address with --listen ADDR:PORT; port 0 selects a free port",
+                ),
         )
     })?;
     let address = listener
@@ -235,17 +237,17 @@ async fn prepare_cluster(
     if !serves_packages {
         match packages::remove_stale_registration(cluster, run.profile.manager_namespace()).await {
             Ok(true) => {
-                report.say("packages    not registered any more: the process that served them has ended");
+                report.say(
+                    "packages    not registered any more: the process that served them has ended",
+                );
             }
             Ok(false) => {}
             Err(error) if error.is_forbidden() => {
                 tracing::error!(%error, "a leftover registration of packages cannot be read");
             }
             Err(error) => {
-                return Err(Cause::new(
-                    "the leftover registration of packages cannot be deleted",
-                )
-                .because(chain(&error)));
+                return Err(Cause::new("the leftover registration of packages cannot be deleted")
+                    .because(chain(&error)));
             }
         }
     }
@@ -327,7 +329,8 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
             .because(why)
             .remedy(remedy)
     };
-    let elsewhere = "check that the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
+    let elsewhere =
+        "check that the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
     let list = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
     let deployments = match tokio::time::timeout(TIMEOUT, list).await {
         Ok(Ok(deployments)) => deployments,
@@ -361,8 +364,7 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Cause::new("Operator Lifecycle Manager runs on this cluster already")
-        .because_all(causes))
+    Err(Cause::new("Operator Lifecycle Manager runs on this cluster already").because_all(causes))
 }
 
 /// Refuses a cluster of `mainstay up`, whose controllers run in the API server's process.

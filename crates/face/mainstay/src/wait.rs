@@ -97,7 +97,9 @@ pub(crate) async fn wait_until_deleted(
             }
         }
     };
-    let wanted = || Cause::new(format!("the deletion of {} {namespace}/{name} does not finish", resource.kind));
+    let wanted = || {
+        Cause::new(format!("the deletion of {} {namespace}/{name} does not finish", resource.kind))
+    };
     match tokio::time::timeout(TIMEOUT, watching).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(wanted().because(Cause::new(error.to_string()))),

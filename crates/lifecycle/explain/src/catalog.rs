@@ -173,7 +173,8 @@ pub(crate) fn subscribed_catalog_cause(
         }
         let causes = causes(cluster, source);
         return (!causes.is_empty()).then(|| {
-            Cause::new(format!("CatalogSource {namespace}/{name} is not available")).because_all(causes)
+            Cause::new(format!("CatalogSource {namespace}/{name} is not available"))
+                .because_all(causes)
         });
     }
     if cluster.hides("CatalogSource", namespace) {
@@ -261,7 +262,8 @@ pub(crate) fn other_catalog_causes(cluster: &ClusterObjects, subscription: &Obje
     other_unhealthy_catalogs(cluster, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
-            Cause::new(format!("CatalogSource {namespace}/{name} is not available")).because_all(causes)
+            Cause::new(format!("CatalogSource {namespace}/{name} is not available"))
+                .because_all(causes)
         })
         .collect()
 }

@@ -325,7 +325,9 @@ fn deletion_cause(object: &Object) -> Option<Cause> {
         } else {
             cause.because(
                 Cause::new(format!("its finalizers block the deletion: {}", finalizers.join(", ")))
-                    .remedy("wait for their controllers, which remove them when their work is done"),
+                    .remedy(
+                        "wait for their controllers, which remove them when their work is done",
+                    ),
             )
         }
     })

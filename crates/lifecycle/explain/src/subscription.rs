@@ -53,8 +53,7 @@ fn healthy_summary(subscription: &Object) -> String {
 }
 
 /// The parent of the unhealthy catalogs that resolution waits for.
-const WAITS_FOR_CATALOG: &str =
-    "its resolution waits for a catalog that does not respond";
+const WAITS_FOR_CATALOG: &str = "its resolution waits for a catalog that does not respond";
 /// The parent of the bundles of other Subscriptions that resolution waits for.
 const WAITS_FOR_UNPACKING: &str =
     "its resolution waits until a bundle for another Subscription of the namespace is unpacked";
@@ -112,9 +111,7 @@ fn resolution_cause(
             Some(if !catalogs.is_empty() {
                 cause.because_all(catalogs)
             } else if cluster.resolved && !catalog_explains {
-                cause.remedy(
-                    "it can be resolved now: wait until the namespace is resolved again",
-                )
+                cause.remedy("it can be resolved now: wait until the namespace is resolved again")
             } else {
                 cause.remedy(format!(
                     "see the whole resolution: mainstay resolve -n {}",

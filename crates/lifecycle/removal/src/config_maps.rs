@@ -78,7 +78,8 @@ pub(crate) fn add(
             open_plans.iter().find(|plan| referenced_config_maps(plan).contains(&config_map.key()));
         if let Some(plan) = needed_by {
             let why = format!("InstallPlan {} has not installed its content yet", plan.key());
-            let remedy = "it is deleted with its catalog, or after the end of that InstallPlan".to_owned();
+            let remedy =
+                "it is deleted with its catalog, or after the end of that InstallPlan".to_owned();
             removal.retained.push(item(config_map, why, Some(remedy)));
             continue;
         }

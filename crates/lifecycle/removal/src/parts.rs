@@ -175,7 +175,9 @@ pub(crate) fn add_owned(parts: &OperatorParts, removal: &mut UninstallPlan) {
                 kind: component.kind,
                 namespace: component.namespace,
                 name: component.name,
-                reason: "the Operator lists it as a component, but it also has other owners, or none".to_owned(),
+                reason:
+                    "the Operator lists it as a component, but it also has other owners, or none"
+                        .to_owned(),
                 remedy: None,
             });
         }

@@ -62,9 +62,11 @@ pub(crate) fn find_target(
                 package(subscription)
             ))
         });
-        return Err(Cause::new(format!("`{name}` names several operators in namespace {namespace}"))
-            .because_all(causes)
-            .remedy("name one of these Subscriptions"));
+        return Err(Cause::new(format!(
+            "`{name}` names several operators in namespace {namespace}"
+        ))
+        .because_all(causes)
+        .remedy("name one of these Subscriptions"));
     }
     let mut found_csvs: BTreeSet<&str> =
         matching.iter().flat_map(|subscription| csv_names(subscription)).collect();

@@ -177,7 +177,9 @@ pub fn apply(world: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(
         WhatIfChange::Outage(name) => {
             let mut found = false;
             for view in world.catalogs.iter_mut().filter(|view| name.matches(&view.key)) {
-                view.content = CatalogContent::Failed("a supposed change makes the catalog unavailable".to_owned());
+                view.content = CatalogContent::Failed(
+                    "a supposed change makes the catalog unavailable".to_owned(),
+                );
                 found = true;
             }
             if found {

@@ -48,7 +48,8 @@ fn folder_findings(
     loaded: &LoadResult,
 ) -> Vec<Finding> {
     if !path.join(METADATA).exists() && path.join(MANIFESTS).is_dir() {
-        let message = "the folder metadata is missing: no tool accepts the bundle without it".to_owned();
+        let message =
+            "the folder metadata is missing: no tool accepts the bundle without it".to_owned();
         let manifests = about.path_of(MANIFESTS);
         let remedy =
             format!("opm alpha bundle generate -d {manifests} -p PACKAGE -c CHANNEL writes it");

@@ -273,7 +273,9 @@ fn render_failure(folder: &str, error: &RenderError) -> CommandFailure {
         ),
         RenderStage::Configuration => (
             true,
-            format!("print the schema of the configuration with: mainstay bundle render {folder} --schema"),
+            format!(
+                "print the schema of the configuration with: mainstay bundle render {folder} --schema"
+            ),
         ),
         RenderStage::Settings => {
             (true, "name namespaces that the install modes of the bundle allow".to_owned())

@@ -76,7 +76,7 @@ const OPTIONAL: [Validator; 4] = [
 
 /// No optional validator has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are {}", OPTIONAL.map(Validator::name).join(", "))]
+#[error("the validators are {}", OPTIONAL.map(Validator::name).join(", "))]
 struct UnknownValidator;
 
 fn optional_validator(name: &str) -> Result<Validator, UnknownValidator> {

@@ -128,9 +128,9 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
     };
     let cause = failed(what, &why);
     match error {
-        LayoutError::Exists(_) => CommandFailure::usage(
-            cause.remedy("name a path that does not exist, or the folder of an OCI layout to add the image to"),
-        ),
+        LayoutError::Exists(_) => CommandFailure::usage(cause.remedy(
+            "name a path that does not exist, or the folder of an OCI layout to add the image to",
+        )),
         LayoutError::Unknown(_) => CommandFailure::usage(
             cause.remedy("name an OCI layout, or an archive of one or of `docker save`"),
         ),
@@ -149,9 +149,9 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
 pub(super) fn layer(what: &str, error: &LayerError) -> CommandFailure {
     match error {
         LayerError::Store(error) => store(what, error),
-        LayerError::Changed(_) => {
-            failed(what, &error.to_string()).remedy("build again when no program writes to it").into()
-        }
+        LayerError::Changed(_) => failed(what, &error.to_string())
+            .remedy("build again when no program writes to it")
+            .into(),
         other => failed(what, &other.to_string()).into(),
     }
 }
@@ -167,9 +167,9 @@ pub(super) fn unpack(what: &str, error: &UnpackError) -> CommandFailure {
     };
     let cause = failed(what, &why);
     match error {
-        UnpackError::Exists(_) => {
-            CommandFailure::usage(cause.remedy("name a folder that does not exist, or remove this one"))
-        }
+        UnpackError::Exists(_) => CommandFailure::usage(
+            cause.remedy("name a folder that does not exist, or remove this one"),
+        ),
         UnpackError::Entry { .. } | UnpackError::LimitExceeded { .. } => {
             cause.remedy("do not use this image: no tool writes such layers by accident").into()
         }

@@ -83,7 +83,7 @@ impl TemporaryStore {
     pub(crate) fn new(io: &CatalogCommandIo<'_>) -> Result<Self, CommandFailure> {
         let parent = config::scratch_folder(io.variable);
         let failed = |why: String| {
-            let cause = Cause::new(format!("no folder can be made in {}", parent.display()));
+            let cause = Cause::new(format!("no folder can be created in {}", parent.display()));
             let remedy = "name another folder for temporary files with TMPDIR";
             CommandFailure::from(cause.because(Cause::new(why)).remedy(remedy))
         };

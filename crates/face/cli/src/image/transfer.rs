@@ -209,7 +209,7 @@ fn write(
     let mut temporary = tempfile::Builder::new()
         .prefix(".mainstay-")
         .tempfile_in(parent)
-        .map_err(failed("cannot make a file in"))?;
+        .map_err(failed("cannot create a file in"))?;
     let out: &mut File = temporary.as_file_mut();
     if form == FileFormat::Docker {
         let names = Some(name).filter(|name| !name.is_empty()).into_iter().collect();
@@ -219,7 +219,7 @@ fn write(
     }
     out.flush().and_then(|()| out.sync_all()).map_err(failed("cannot write"))?;
     make_readable(out).map_err(failed("cannot write"))?;
-    temporary.persist_noclobber(path).map_err(|error| failed("cannot make")(error.error))?;
+    temporary.persist_noclobber(path).map_err(|error| failed("cannot create")(error.error))?;
     Ok(())
 }
 

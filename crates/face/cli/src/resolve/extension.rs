@@ -59,7 +59,8 @@ impl Extensions {
             ));
         }
         if arguments.save.is_some() {
-            notes.push("a universe holds one namespace: ClusterExtensions are not saved".to_owned());
+            notes
+                .push("a universe holds one namespace: ClusterExtensions are not saved".to_owned());
         }
         notes
     }
@@ -105,8 +106,7 @@ impl Extensions {
         }
         if let Some(comparison) = self.answer.comparison() {
             let (rows, same) = differences(&comparison);
-            let _ =
-                writeln!(out, "  changes with {}", escape_controls(&self.changes.join(", ")));
+            let _ = writeln!(out, "  changes with {}", escape_controls(&self.changes.join(", ")));
             difference(&mut out, rows, same);
         }
         out

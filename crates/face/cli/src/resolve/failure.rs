@@ -92,7 +92,7 @@ pub(super) fn change(error: &ChangeError) -> Cause {
                 .remedy(format!("name one as {}, or give one a --priority", names.join(" or ")))
         }
         ChangeError::FindPackageInCatalog { others, .. } => {
-            Cause::new(words).remedy(format!("take it from {}", others.join(", ")))
+            Cause::new(words).remedy(format!("use {}", others.join(", ")))
         }
         ChangeError::FindChannel { channels, .. } => {
             Cause::new(words).remedy(format!("name one of {}", channels.join(", ")))
@@ -100,10 +100,8 @@ pub(super) fn change(error: &ChangeError) -> Cause {
         ChangeError::FindVersionInChannel { channels, .. } => {
             Cause::new(words).remedy(format!("it is in {}", channels.join(", ")))
         }
-        ChangeError::FindVersion { nearest, .. } => Cause::new(words).remedy(did_you_mean(
-            nearest,
-            "list them with: mainstay catalog show DIR PACKAGE",
-        )),
+        ChangeError::FindVersion { nearest, .. } => Cause::new(words)
+            .remedy(did_you_mean(nearest, "list them with: mainstay catalog show DIR PACKAGE")),
         ChangeError::ReadVersion { request, .. } => unusable(&request.to_string(), words)
             .remedy("write the name of the bundle after the `@`"),
         ChangeError::FindSubscription { suggestion, .. } => {

@@ -57,9 +57,7 @@ pub(super) async fn observe(
                 "the {} of namespace {namespace} cannot be read: your account may not list them",
                 kind.plural
             ))
-            .remedy(format!(
-                "use an account with the ClusterRole `view` in namespace {namespace}"
-            ))
+            .remedy(format!("use an account with the ClusterRole `view` in namespace {namespace}"))
             .into());
         }
     }

@@ -46,7 +46,8 @@ impl Text<'_> {
         }
         if walk.unexplained > 0 {
             let number = walk.unexplained;
-            let _ = writeln!(out, "  the reasons of {number} more held operators were not searched");
+            let _ =
+                writeln!(out, "  the reasons of {number} more held operators were not searched");
         }
         match walk.cut {
             None => {}
@@ -175,7 +176,8 @@ impl Text<'_> {
                 line(out, "end", &self.paint("33", &words));
             }
             WalkEnd::Held { next, why } => {
-                let words = format!("held at {last}: {} cannot be installed", escape_controls(next));
+                let words =
+                    format!("held at {last}: {} cannot be installed", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
                 if let Some(cause) = why {
                     tree(out, &self.remedies.cause(cause), "               ");
@@ -186,7 +188,9 @@ impl Text<'_> {
                     format!("not followed beyond {last}: next is {}", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
             }
-            WalkEnd::Failed => line(out, "end", &self.paint("31", "part of the failure, see below")),
+            WalkEnd::Failed => {
+                line(out, "end", &self.paint("31", "part of the failure, see below"))
+            }
             WalkEnd::Unsubscribed => line(out, "end", "no Subscription upgrades it"),
             WalkEnd::Unknown => {}
         }

@@ -209,7 +209,9 @@ impl Baseline {
         fs::write(&path, text).map_err(|error| {
             let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
             CommandFailure::from(
-                cause.at(FileLocation::file(argument)).remedy("name a file in a folder that you may write to"),
+                cause
+                    .at(FileLocation::file(argument))
+                    .remedy("name a file in a folder that you may write to"),
             )
         })
     }

@@ -213,7 +213,10 @@ fn invalid_baseline_is_refused_with_its_place() {
             "findings:\n- {rule: a, file: b, mesage: c}\n",
             "known.yaml:2: there is no field \"mesage\"",
         ),
-        ("findings:\n- {rule: a, file: b, message: c, count: 0}\n", "count is not a positive number"),
+        (
+            "findings:\n- {rule: a, file: b, message: c, count: 0}\n",
+            "count is not a positive number",
+        ),
         ("findings: [\n", "known.yaml:2: "),
         ("- a\n", "this is not a mapping"),
     ] {

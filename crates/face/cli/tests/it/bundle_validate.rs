@@ -127,8 +127,10 @@ fn bundle_without_metadata_has_a_warning() {
     let place = TestFolder::new().file("b/manifests/csv.yaml", CSV);
     assert_eq!(
         findings(&place),
-        ["format warning b:null the folder metadata is missing: no tool accepts the bundle without it: \
-             opm alpha bundle generate -d b/manifests -p PACKAGE -c CHANNEL writes it"]
+        [
+            "format warning b:null the folder metadata is missing: no tool accepts the bundle without it: \
+             opm alpha bundle generate -d b/manifests -p PACKAGE -c CHANNEL writes it"
+        ]
     );
     assert_eq!(place.bundle("validate b").code, 0);
 }

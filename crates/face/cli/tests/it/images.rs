@@ -232,7 +232,11 @@ fn failures_have_a_reason_and_a_remedy() {
         ("copy oci:dir oci:out".to_owned(), 2, "neither an oci-layout nor a manifest.json"),
         ("copy oci-archive:there oci:out".to_owned(), 1, "oci-archive:there cannot be read"),
         ("copy oci:layout:v9 oci:out".to_owned(), 2, "name one of them: v1"),
-        ("copy oci:layout oci:c".to_owned(), 2, "name a path that does not exist, or the folder of"),
+        (
+            "copy oci:layout oci:c".to_owned(),
+            2,
+            "name a path that does not exist, or the folder of",
+        ),
         ("copy oci:layout oci-archive:there".to_owned(), 2, "there exists already"),
         ("copy oci:layout docker-archive:x.tar".to_owned(), 2, "choose one with --platform"),
         ("copy --platform linux/riscv64 oci:layout oci:out".to_owned(), 2, "it has linux/amd64,"),
@@ -245,7 +249,11 @@ fn failures_have_a_reason_and_a_remedy() {
         ("inspect oci:layout --platform windows/amd64".to_owned(), 2, "it has linux/amd64"),
         ("inspect oci:layout --platform nonsense".to_owned(), 2, "is not a platform"),
         ("list --store there/x".to_owned(), 1, "name another folder with --store DIR"),
-        ("copy oci:layout oci:out --ca-file there".to_owned(), 2, "the file contains no certificate"),
+        (
+            "copy oci:layout oci:out --ca-file there".to_owned(),
+            2,
+            "the file contains no certificate",
+        ),
         ("copy oci:layout oci:out --mirrors nowhere".to_owned(), 2, "no such file or directory"),
         ("copy oci:layout oci:out --registries-conf there".to_owned(), 2, "--registries-conf FILE"),
     ] {

@@ -334,7 +334,7 @@ fn arguments_without_effect_are_refused() {
     $ --state two.yaml -n nosuch
     error: `-n nosuch` cannot be used
       because the state has no objects in namespace "nosuch"
-      → there is east, west
+      → name one of east, west
     $ --state two.yaml -n eest
     error: `-n eest` cannot be used
       because the state has no objects in namespace "eest"
@@ -374,7 +374,7 @@ fn arguments_without_effect_are_refused() {
     $ --state two.yaml --what-if unsubscribe=x/a
     error: `--what-if unsubscribe=x/a` cannot be used
       because namespace "x" is not among the resolved namespaces
-      → there is east, west
+      → name one of east, west
     $ --state state.yaml --what-if prohibit=teas
     error: --what-if prohibit=teas cannot be applied
       because no catalog has a package or a bundle "teas"

@@ -191,5 +191,8 @@ fn number_of_explained_path_ends_is_limited() {
     let text = answer(&universe(&packages, &bundles, &installed));
     assert_eq!(text.matches("cannot be taken").count(), 60, "{text}");
     assert_eq!(text.matches("needs version").count(), 40, "{text}");
-    assert!(text.ends_with("  the reasons of 20 more held operators were not searched\n"), "{text}");
+    assert!(
+        text.ends_with("  the reasons of 20 more held operators were not searched\n"),
+        "{text}"
+    );
 }

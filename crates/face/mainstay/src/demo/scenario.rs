@@ -280,7 +280,9 @@ fn install_mode_of(bundle: &Bundle) -> Result<InstallMode, Cause> {
         return unsupported("is published as an image, and the demo pulls no images");
     };
     if !csv.array(&["spec", "apiservicedefinitions", "required"]).is_empty() {
-        return unsupported("needs APIServices of other operators, and the demo installs only one operator");
+        return unsupported(
+            "needs APIServices of other operators, and the demo installs only one operator",
+        );
     }
     if supports_install_mode(&csv, "AllNamespaces") {
         Ok(InstallMode::AllNamespaces)
@@ -317,7 +319,10 @@ fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
         Some(unresolvable) => Refusal {
             package: unresolvable.name.to_string(),
             channel: unresolvable.default_channel.to_string(),
-            about: format!("no operator in the catalog meets the requirements of {}", unresolvable.name),
+            about: format!(
+                "no operator in the catalog meets the requirements of {}",
+                unresolvable.name
+            ),
         },
         None => Refusal {
             package: package.name.to_string(),

@@ -171,7 +171,10 @@ impl Story<'_> {
             .await?;
             // The controllers delete the replaced CSV after the new one has succeeded.
             wait_until_deleted(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, before).await?;
-            self.report.done(format!("ClusterServiceVersion {before} is deleted"), self.elapsed_since(started));
+            self.report.done(
+                format!("ClusterServiceVersion {before} is deleted"),
+                self.elapsed_since(started),
+            );
         }
         Ok(())
     }
@@ -289,14 +292,14 @@ impl Story<'_> {
             let kubeconfig = shell_word(self.embedded.kubeconfig());
             report.command(format!("export KUBECONFIG={kubeconfig}"));
         } else {
-            report.heading("What there is now");
+            report.heading("The installed operators");
         }
         report.command("kubectl get csv -A");
         let list = self
             .cluster
             .list(&CLUSTER_SERVICE_VERSION, None, &ListParams::default())
             .await
-            .map_err(|error| failed("list the versions", &error))?;
+            .map_err(|error| failed("list the ClusterServiceVersions", &error))?;
         let rows: Vec<Vec<String>> = list
             .items
             .iter()

@@ -89,8 +89,7 @@ fn select_image(
 /// Refuses a folder that is no valid catalog with a package.
 fn check_servable(path: &Path) -> Result<(), Cause> {
     let catalog = Catalog::load(path, &LoadOptions::default()).map_err(|error| {
-        Cause::new(error.headline())
-            .remedy("see all problems with: mainstay catalog validate DIR")
+        Cause::new(error.headline()).remedy("see all problems with: mainstay catalog validate DIR")
     })?;
     if catalog.packages().next().is_none() {
         return Err(Cause::new("it is neither a bundle nor a catalog").remedy(

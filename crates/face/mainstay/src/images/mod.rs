@@ -101,9 +101,9 @@ pub(crate) async fn open(
     })?;
     let listener = match requested {
         Some(address) => TcpListener::bind(address).await.map_err(|error| {
-            Cause::new(format!("images cannot be served at {address}"))
-                .because(io(&error))
-                .remedy("choose another address with --registry ADDR:PORT; port 0 picks a free one")
+            Cause::new(format!("images cannot be served at {address}")).because(io(&error)).remedy(
+                "choose another address with --registry ADDR:PORT; port 0 selects a free port",
+            )
         })?,
         None => bind_registry(address_file.as_deref().and_then(previous_address)).await?,
     };

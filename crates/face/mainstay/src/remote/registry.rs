@@ -23,9 +23,10 @@ pub(super) async fn read(address: &str, timeout: Duration) -> Result<CatalogData
             let cause = Cause::new(fault.to_string());
             if times_out { cause.remedy("allow more time with --timeout SECONDS") } else { cause }
         }),
-        Err(_) => {
-            Err(Cause::new(format!("it did not send its whole content within {} s", total.as_secs())))
-        }
+        Err(_) => Err(Cause::new(format!(
+            "it did not send its whole content within {} s",
+            total.as_secs()
+        ))),
     }
 }
 

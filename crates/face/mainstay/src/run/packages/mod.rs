@@ -101,7 +101,7 @@ impl PackagesListener {
             CommandFailure::usage(
                 Cause::new(format!("packages cannot be served at {listen}"))
                     .because(io(&error))
-                    .remedy("choose another address with --packages-listen ADDR:PORT; port 0 picks a free one"),
+                    .remedy("choose another address with --packages-listen ADDR:PORT; port 0 selects a free port"),
             )
         })?;
         let server = PackagesServer {

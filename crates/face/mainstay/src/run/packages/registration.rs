@@ -63,7 +63,9 @@ impl Registration {
                         created = self.clock.now();
                         wait = certificate::ROTATION_INTERVAL;
                     }
-                    Err(cause) => tracing::error!(%cause, "packages keep their current certificate"),
+                    Err(cause) => {
+                        tracing::error!(%cause, "packages keep their current certificate")
+                    }
                 }
             }
             let desired = self.objects();
