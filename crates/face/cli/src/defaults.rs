@@ -110,6 +110,6 @@ mod tests {
         assert!(check().unwrap_err().contains("two CatalogSources named `b`"));
         write("b.json", r#"{"kind": "ConfigMap", "metadata": {"name": "c"}}"#);
         let error = check().unwrap_err();
-        assert!(error.contains("b.json") && error.contains("no CatalogSource"), "{error}");
+        assert!(error.contains("b.json") && error.contains("is not a CatalogSource"), "{error}");
     }
 }

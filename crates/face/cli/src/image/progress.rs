@@ -130,6 +130,6 @@ mod tests {
     #[test]
     fn progress_is_one_line() {
         let counted = ProgressCount { blobs: 5, finished: 3, bytes: 45_600_000, moved: 12_300_000 };
-        assert_eq!(line(counted), "12 MB of 45 MB moved, 3 of 5 blobs");
+        assert_eq!(line(counted), "12 MB of 45 MB transferred, 3 of 5 blobs");
     }
 }

@@ -90,7 +90,7 @@ fn findings_about_folders_and_metadata_have_a_place() {
     assert_eq!(
         problems,
         [
-            "b/manifests/pod.yaml:1 a bundle may not contain ",
+            "b/manifests/pod.yaml:1 a bundle may not con",
             "b/metadata/annotations.yaml:1 expecting annotation",
             "b/metadata/annotations.yaml:1 missing annotation \"",
             "b/metadata/annotations.yaml:1 missing annotation \"",

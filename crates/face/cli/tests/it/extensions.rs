@@ -189,7 +189,7 @@ fn what_if_changes_of_catalogs_apply_to_extensions() {
     for change in ["outage=shop", "catalog=shop=broken", "outage=nosuch"] {
         let answer =
             place.resolve(&format!("--state state.yaml --catalog shop=shop --what-if {change}"));
-        let lines = answer.out.lines().skip_while(|line| !line.starts_with("  what changes"));
+        let lines = answer.out.lines().skip_while(|line| !line.starts_with("  changes with"));
         let lines: String = lines.flat_map(|line| [line, "\n"]).collect();
         let _ = write!(out, "{change}: {}\n{lines}{}", answer.code, answer.err);
     }

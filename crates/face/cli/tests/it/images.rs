@@ -174,7 +174,7 @@ fn policies_and_cosign_keys_decide_which_images_are_accepted() {
     for (options, code, wanted) in [
         ("--policy no.json", 1, "is rejected by policy"),
         ("--cosign-key key.pub", 1, "is not signed as the policy requires: it has no signature"),
-        ("--policy broken.json", 2, "type \"maybe\" is not known"),
+        ("--policy broken.json", 2, "type \"maybe\" is unknown"),
         ("--cosign-key no.json", 2, "name public keys of cosign (PEM)"),
         ("--policy nowhere.json", 2, "no such file or directory"),
     ] {

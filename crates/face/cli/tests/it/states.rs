@@ -296,7 +296,7 @@ fn change_applies_to_the_namespace_of_its_subscription() {
         let arguments = format!("--state two.yaml --catalog shop=shop --what-if {change}");
         let answer = two().resolve(&arguments);
         assert!(answer.out.contains(expected), "{change}: {answer:?}");
-        assert_eq!(answer.out.matches("what changes").count(), 1, "{change}: {answer:?}");
+        assert_eq!(answer.out.matches("  changes with").count(), 1, "{change}: {answer:?}");
     }
 }
 

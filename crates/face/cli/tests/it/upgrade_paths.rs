@@ -189,7 +189,7 @@ fn number_of_explained_path_ends_is_limited() {
     }
     let installed: Vec<(&str, &str)> = held.iter().map(|(a, b)| (&**a, &**b)).collect();
     let text = answer(&universe(&packages, &bundles, &installed));
-    assert_eq!(text.matches("cannot be taken").count(), 60, "{text}");
+    assert_eq!(text.matches("cannot be installed").count(), 60, "{text}");
     assert_eq!(text.matches("needs version").count(), 40, "{text}");
     assert!(
         text.ends_with("  the reasons of 20 more held operators were not searched\n"),
