@@ -154,7 +154,7 @@ pub(crate) const OPM: &str = "Examples:
 
 /// Examples in the help of the program itself.
 pub(crate) const ALL: &str = "Examples:
-  mainstay demo --exit                           # a cluster in one process, an operator, two upgrades
+  mainstay demo --exit                           # a cluster, an operator and two upgrades
   mainstay up --catalog mine=./my-catalog
   mainstay why subscription/teapot -n operators
 
