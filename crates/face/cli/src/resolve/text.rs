@@ -189,7 +189,7 @@ impl Text<'_> {
                 line(out, "end", &self.paint("33", &words));
             }
             WalkEnd::Failed => {
-                line(out, "end", &self.paint("31", "part of the failure, see below"))
+                line(out, "end", &self.paint("31", "part of the failure, see below"));
             }
             WalkEnd::Unsubscribed => line(out, "end", "no Subscription upgrades it"),
             WalkEnd::Unknown => {}
