@@ -64,7 +64,7 @@ impl Registration {
                         wait = certificate::ROTATION_INTERVAL;
                     }
                     Err(cause) => {
-                        tracing::error!(%cause, "packages keep their current certificate")
+                        tracing::error!(%cause, "packages keep their current certificate");
                     }
                 }
             }
