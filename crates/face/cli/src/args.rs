@@ -22,15 +22,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use values::{address, duration};
 
-/// Runs operators on Kubernetes; brings the Kubernetes API along where there is none.
+/// Installs and runs operators on a Kubernetes cluster, or on a cluster of its own.
 #[derive(Debug, Parser)]
 #[command(name = "mainstay", version, about, propagate_version = true, after_help = examples::ALL)]
 pub struct Arguments {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
-    /// Log filter, such as `info` or `mainstay_classic=debug`; logs go to standard error. `run` logs
-    /// what it decides, too (`mainstay::decision=info`), unless this says otherwise.
+    /// Log filter, such as `info` or `mainstay_classic=debug`. The log goes to standard error. The
+    /// default of `run` includes the decisions of its controllers (`mainstay::decision=info`).
     #[arg(
         long,
         global = true,
@@ -39,7 +39,7 @@ pub struct Arguments {
         default_value = "warn"
     )]
     pub log: String,
-    /// How log lines are written.
+    /// Format of the log.
     #[arg(
         long,
         global = true,
@@ -51,12 +51,12 @@ pub struct Arguments {
     pub log_format: LogFormat,
 }
 
-/// How log lines are written.
+/// Format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// An object of JSON in each line.
+    /// One JSON object per line.
     Json,
     /// `key=value` pairs.
     Logfmt,
@@ -74,18 +74,16 @@ impl Arguments {
 const ELSEWHERE: [(&[&str], &str); 3] = [
     (
         &["install", "add", "subscribe", "create", "apply"],
-        "operators are installed by Subscriptions: `mainstay resolve PACKAGE` says what would come, \
-         `kubectl apply -f SUBSCRIPTION` installs it",
+        "a Subscription installs an operator: `mainstay resolve PACKAGE` shows what would be installed, `kubectl apply -f SUBSCRIPTION` installs it",
     ),
     (
         &["upgrade", "update"],
-        "operators are upgraded by their Subscriptions: `mainstay resolve` says what would come, and \
-         `kubectl` approves an InstallPlan that waits",
+        "a Subscription upgrades its operator: `mainstay resolve` shows the next upgrades, `kubectl` approves an InstallPlan that waits for approval",
     ),
     (
         // The last one is a command of ours, for mistyped names.
         &["remove", "delete", "uninstall"],
-        "`mainstay uninstall NAME --dry-run` says what would go with an operator",
+        "`mainstay uninstall NAME --dry-run` shows what would be deleted with an operator",
     ),
 ];
 
@@ -126,31 +124,32 @@ fn harmless(mut error: clap::Error) -> clap::Error {
 /// The sub-commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Bring up a cluster in memory, install an operator from a sample catalog and upgrade it.
+    /// Start a cluster in memory, install an operator from a sample catalog and upgrade it.
     #[command(after_help = examples::DEMO)]
     Demo(DemoArguments),
-    /// Bring up a cluster to keep, and serve it until interrupted.
+    /// Start a cluster that keeps its data, and serve it until interrupted.
     #[command(after_help = examples::UP)]
     Up(Box<UpArguments>),
-    /// Run operators on a cluster that is there, until interrupted.
+    /// Run operators on an existing cluster, until interrupted.
     #[command(after_help = examples::RUN)]
     Run(Box<RunArguments>),
-    /// Judge, list and show file-based catalogs, build images of them.
+    /// Validate, list and show file-based catalogs, and build images of them.
     #[command(after_help = examples::CATALOG)]
     Catalog(CatalogArguments),
-    /// Judge bundle folders, render them to manifests, build images of them.
+    /// Validate bundle folders, render them to manifests, and build images of them.
     #[command(after_help = examples::BUNDLE)]
     Bundle(BundleArguments),
-    /// Move, look at and unpack images, between registries, files and a store of this machine.
+    /// Copy, inspect and unpack images in registries, in files and in the local image store.
     #[command(after_help = examples::IMAGE)]
     Image(Box<ImageArguments>),
-    /// Tell what would be installed or upgraded, hop by hop, or why it cannot be.
+    /// Show the next installations and upgrades of operators, or why they fail.
     #[command(after_help = examples::RESOLVE)]
     Resolve(Box<ResolveArguments>),
-    /// Explain why a Subscription, InstallPlan, version or catalog is not where it should be.
+    /// Explain why a Subscription, InstallPlan, ClusterServiceVersion or CatalogSource is not healthy.
     #[command(after_help = examples::WHY)]
     Why(Box<WhyArguments>),
-    /// Remove an operator; say first what goes with it, what stays, and what would hang.
+    /// Uninstall an operator, after a preview of what is deleted, what is kept and which deletion never
+    /// finishes.
     #[command(after_help = examples::UNINSTALL)]
     Uninstall(Box<UninstallArguments>),
     /// Print the manifests that a cluster needs for `mainstay run`: CRDs, ServiceAccount and RBAC.
@@ -159,18 +158,18 @@ pub enum Command {
     /// Print the version.
     #[command(after_help = examples::VERSION)]
     Version(VersionArguments),
-    /// Print a script that completes command lines in a shell.
+    /// Print a completion script for a shell.
     #[command(after_help = examples::COMPLETION)]
     Completion(CompletionArguments),
-    /// Work on file-based catalogs as `opm` does; also when started under that name.
+    /// Run a command of `opm`; a binary with the name `opm` does the same.
     #[command(disable_help_flag = true, after_help = examples::OPM)]
     Opm(OpmArguments),
 }
 
-/// Which subsystems are meant.
+/// The selected subsystems.
 #[derive(Args, Debug)]
 pub struct ControllersArguments {
-    /// The subsystems to run: names, `*` for all, `-NAME` to leave one out. There is `classic`,
+    /// The subsystems to run: names, `*` for all, `-NAME` to exclude one. The only one is `classic`,
     /// Operator Lifecycle Manager.
     #[arg(
         long = "controllers",
@@ -186,10 +185,10 @@ pub struct ControllersArguments {
 /// Arguments of `manifests`.
 #[derive(Args, Debug)]
 pub struct ManifestsArguments {
-    /// How they are written: documents of YAML, also as `text`, or one JSON List.
+    /// Output format: YAML documents (also for `text`), or one JSON List.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     output: Format,
-    /// The subsystems that are meant.
+    /// The subsystems to run.
     #[command(flatten)]
     pub controllers: ControllersArguments,
     /// Names of the standard namespaces.
@@ -214,7 +213,7 @@ impl ManifestsArguments {
 /// Arguments of `version`.
 #[derive(Args, Debug)]
 pub struct VersionArguments {
-    /// How it is written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -248,7 +247,7 @@ impl CompletionArguments {
 /// Arguments of `opm`, which reads them itself.
 #[derive(Args, Debug)]
 pub struct OpmArguments {
-    /// What `opm` is given, such as `validate DIR`; `help` lists the commands.
+    /// Arguments of `opm`, such as `validate DIR`; `help` lists its commands.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
@@ -256,19 +255,19 @@ pub struct OpmArguments {
 /// Arguments of `demo`.
 #[derive(Args, Debug)]
 pub struct DemoArguments {
-    /// End when the story is told instead of serving until Ctrl-C.
+    /// Exit at the end of the demo, instead of serving until Ctrl-C.
     #[arg(long)]
     pub exit: bool,
-    /// Folder with a file-based catalog to tell the story with, instead of the sample.
+    /// Folder of a file-based catalog to use instead of the sample catalog.
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
-    /// Package to install [default: the first one with two upgrades that can be installed].
+    /// Package to install [default: the first one that can be installed and has two upgrades].
     #[arg(long, value_name = "NAME")]
     pub package: Option<String>,
-    /// Address to serve the API at; port 0 picks a free one.
+    /// Listen address of the API; port 0 selects a free port.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0", value_parser = address)]
     pub listen: SocketAddr,
-    /// Where to write the kubeconfig [default: a file in the folder for temporary files].
+    /// File to write the kubeconfig to [default: a file in the folder for temporary files].
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 }
@@ -276,55 +275,55 @@ pub struct DemoArguments {
 /// Arguments of `up`.
 #[derive(Args, Debug)]
 pub struct UpArguments {
-    /// Folder that keeps the cluster [default: `mainstay` in the user's data folder].
+    /// Folder for the data of the cluster [default: `mainstay` in the user's data folder].
     #[arg(long, value_name = "DIR", conflicts_with = "in_memory")]
     pub data_dir: Option<PathBuf>,
-    /// Keep nothing: the cluster is gone when the program ends.
+    /// Keep the data in memory only: it is lost when the program ends.
     #[arg(long)]
     pub in_memory: bool,
-    /// Address to serve the API at; port 0 picks a free one.
+    /// Listen address of the API; port 0 selects a free port.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6443", value_parser = address)]
     pub listen: SocketAddr,
-    /// Where to write the kubeconfig [default: `kubeconfig` in the data folder].
+    /// File to write the kubeconfig to [default: `kubeconfig` in the data folder].
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
-    /// Serve the file-based catalog in this folder, or the one in the SQLite database of an index, as
-    /// a CatalogSource (repeatable).
+    /// Serve the file-based catalog in a folder, or in the SQLite database of an index image, as a
+    /// CatalogSource (repeatable).
     #[arg(long = "catalog", value_name = "NAME=DIR|DATABASE")]
     pub catalogs: Vec<String>,
-    /// Have an image: a bundle folder, a catalog folder or database, an OCI layout or an image
-    /// archive, under a reference (repeatable).
+    /// Add an image to the registry of the cluster under a reference: a bundle folder, a catalog folder
+    /// or database, an OCI layout or an image archive (repeatable).
     #[arg(long = "image", value_name = "REF=DIR|DATABASE|LAYOUT|ARCHIVE")]
     pub images: Vec<String>,
-    /// Loopback address to serve images at, for push and pull without TLS; port 0 picks a free one
-    /// [default: where they were served before, or a free port].
+    /// Loopback address of the image registry, for push and pull without TLS; port 0 selects a free port
+    /// [default: the previous address, or a free port].
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub registry: Option<SocketAddr>,
-    /// How many simulated nodes the cluster has.
+    /// Number of simulated nodes.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub nodes: u32,
     /// Names of the standard namespaces.
     #[arg(long, value_enum, default_value_t = Profile::Standard)]
     pub profile: Profile,
-    /// Catalogs that the cluster has by default, as its OperatorHub `cluster` allows: `none`,
-    /// `profile` for those of the distribution, or a folder with manifests of `CatalogSources`
-    /// [default: `profile` with --profile openshift, else `none`].
+    /// Default catalogs of the cluster, which its OperatorHub `cluster` enables: `none`, `profile` for
+    /// the catalogs of the distribution, or a folder with manifests of `CatalogSources` [default:
+    /// `profile` with --profile openshift, else `none`].
     #[arg(long, value_name = "none|profile|DIR")]
     pub default_sources: Option<String>,
-    /// Where catalogs by image and by ConfigMap are served.
+    /// Where the registry servers of catalogs by image and by ConfigMap run.
     #[arg(long, value_enum, default_value_t = CatalogModeArgument::InProcess, value_name = "MODE")]
     pub catalog_mode: CatalogModeArgument,
-    /// The subsystems that are meant.
+    /// The subsystems to run.
     #[command(flatten)]
     pub controllers: ControllersArguments,
-    /// Serve the Kubernetes API and its workloads only; `mainstay run` runs operators on it.
+    /// Serve only the Kubernetes API and its workloads; `mainstay run` can run operators on the cluster.
     #[arg(long, conflicts_with_all = ["controllers", "catalogs", "catalog_mode", "default_sources"])]
     pub bare: bool,
-    /// Set damaged parts of the data folder aside, list what they held, and go on with the rest.
+    /// Move damaged parts of the data folder away, list their content, and start with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
-    /// How many bytes an object may have in the store, as JSON; the API refuses a longer one with 413.
-    /// The default is the limit of etcd.
+    /// Maximum size of a stored object, in bytes of JSON; the API rejects a longer one with 413. The
+    /// default is the limit of etcd.
     #[arg(
         long,
         value_name = "BYTES",
@@ -333,11 +332,10 @@ pub struct UpArguments {
             .range(MIN_OBJECT_BYTES as u64..=MAX_OBJECT_BYTES as u64)
     )]
     pub max_object_bytes: usize,
-    /// Write who asked the API what into this file, a line of JSON for each stage of a request.
+    /// Write an audit log to this file, with one line of JSON for each stage of a request.
     #[arg(long, value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
-    /// Namespaces that see operators for all namespaces by copies of their versions also where such
-    /// copies are switched off.
+    /// Namespaces that get copied CSVs even if copied CSVs are disabled.
     #[arg(
         long,
         alias = "protectedCopiedCSVNamespaces",
@@ -345,7 +343,7 @@ pub struct UpArguments {
         value_delimiter = ','
     )]
     pub protected_copied_csv_namespaces: Vec<String>,
-    /// What operators are told of the network.
+    /// Network settings of operators.
     #[command(flatten)]
     pub network: NetworkArguments,
 }
@@ -360,19 +358,20 @@ pub struct RunArguments {
     /// folder].
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Have the file-based catalog in this folder, or the one in the SQLite database of an index, as a
-    /// CatalogSource that every namespace sees (repeatable).
+    /// Add the file-based catalog in a folder, or in the SQLite database of an index image, as a
+    /// CatalogSource in the global catalog namespace (repeatable).
     #[arg(long = "catalog", value_name = "NAME=DIR|DATABASE")]
     pub catalogs: Vec<String>,
     /// Names of the standard namespaces.
     #[arg(long, value_enum, default_value_t = Profile::Standard)]
     pub profile: Profile,
-    /// Catalogs that the cluster has by default, as its OperatorHub `cluster` allows: `none`,
-    /// `profile` for those of the distribution, or a folder with manifests of `CatalogSources`
-    /// [default: `profile` with --profile openshift, else `none`].
+    /// Default catalogs of the cluster, which its OperatorHub `cluster` enables: `none`, `profile` for
+    /// the catalogs of the distribution, or a folder with manifests of `CatalogSources` [default:
+    /// `profile` with --profile openshift, else `none`].
     #[arg(long, value_name = "none|profile|DIR")]
     pub default_sources: Option<String>,
-    /// The namespace of catalogs that every namespace sees [default: that of the profile].
+    /// Global catalog namespace, whose catalogs are available in all namespaces [default: that of the
+    /// profile].
     #[arg(
         long,
         value_name = "NAME",
@@ -380,31 +379,30 @@ pub struct RunArguments {
         aliases = ["global-namespace", "global-catalog-namespace", "catalogNamespace"]
     )]
     pub namespace: Option<String>,
-    /// Where catalogs by image and by ConfigMap are served.
+    /// Where the registry servers of catalogs by image and by ConfigMap run.
     #[arg(long, value_enum, default_value_t = CatalogModeArgument::InProcess, value_name = "MODE")]
     pub catalog_mode: CatalogModeArgument,
-    /// The subsystems that are meant.
+    /// The subsystems to run.
     #[command(flatten)]
     pub controllers: ControllersArguments,
-    /// Address of `/healthz`, `/readyz` and `/metrics`; port 0 picks a free one.
+    /// Listen address of `/healthz`, `/readyz` and `/metrics`; port 0 selects a free port.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
-    /// The address at which the cluster reaches this process, to ask it for `PackageManifests`
-    /// [default: in a pod, that of the pod; elsewhere they are not served].
+    /// Address of this process for the cluster, which requests `PackageManifests` there [default: in a
+    /// pod, the address of the pod; elsewhere none, and `PackageManifests` are not served].
     #[arg(long, value_name = "IP")]
     pub packages_address: Option<IpAddr>,
-    /// Where `PackageManifests` are served on this machine, over TLS; port 0 picks a free one
-    /// [default: every address, port 5443].
+    /// Listen address of the package server, over TLS; port 0 selects a free port [default: all
+    /// addresses, port 5443].
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub packages_listen: Option<SocketAddr>,
-    /// How long unpacking a bundle may take where its OperatorGroup does not say; 0 is without end.
+    /// Timeout for unpacking a bundle, unless its OperatorGroup sets one; 0 means no timeout.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub bundle_unpack_timeout: Duration,
-    /// How long a plan whose steps fail is tried again before it counts as failed.
+    /// How long failing steps of an InstallPlan are retried before the InstallPlan fails.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub install_plan_retry_timeout: Duration,
-    /// Namespaces that see operators for all namespaces by copies of their versions also where such
-    /// copies are switched off.
+    /// Namespaces that get copied CSVs even if copied CSVs are disabled.
     #[arg(
         long,
         alias = "protectedCopiedCSVNamespaces",
@@ -412,40 +410,40 @@ pub struct RunArguments {
         value_delimiter = ','
     )]
     pub protected_copied_csv_namespaces: Vec<String>,
-    /// What operators are told of the network.
+    /// Network settings of operators.
     #[command(flatten)]
     pub network: NetworkArguments,
-    /// The flags of the programs that this one takes the place of.
+    /// The flags of Operator Lifecycle Manager's programs.
     #[command(flatten)]
     pub upstream: UpstreamArguments,
 }
 
-/// What operators are told of the network.
+/// Network settings of operators.
 #[derive(Args, Debug)]
 pub struct NetworkArguments {
-    /// The proxy for HTTP that Deployments of operators get as `HTTP_PROXY`.
+    /// Proxy for HTTP; Deployments of operators get it as `HTTP_PROXY`.
     #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     pub http_proxy: String,
-    /// The proxy for HTTPS that Deployments of operators get as `HTTPS_PROXY`.
+    /// Proxy for HTTPS; Deployments of operators get it as `HTTPS_PROXY`.
     #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     pub https_proxy: String,
-    /// What operators reach without a proxy, which their Deployments get as `NO_PROXY`.
+    /// Hosts that operators reach without a proxy; Deployments of operators get the list as `NO_PROXY`.
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub no_proxy: String,
-    /// File in PEM with certificates that operators shall trust besides the system's, put into each
-    /// `ConfigMap` with the label `config.openshift.io/inject-trusted-cabundle`.
+    /// PEM file with certificates that operators trust in addition to those of the system. Each
+    /// `ConfigMap` with the label `config.openshift.io/inject-trusted-cabundle` gets them.
     #[arg(long, value_name = "FILE")]
     pub trusted_ca: Option<PathBuf>,
 }
 
-/// Where catalogs by image and by ConfigMap are served.
+/// Where the registry servers of catalogs by image and by ConfigMap run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatalogModeArgument {
-    /// In this process, which reads them.
+    /// In this process.
     InProcess,
-    /// In pods, as OLM does; simulated pods serve nothing.
+    /// In pods, as OLM does. Pods on simulated nodes serve nothing.
     Pods,
-    /// In this process, and in pods what it cannot read.
+    /// In this process, or in a pod if this process cannot read the catalog.
     Auto,
 }
 
@@ -500,8 +498,8 @@ mod tests {
             harmless(error).to_string()
         };
         for (word, tip) in [
-            ("install", "operators are installed by Subscriptions"),
-            ("upgrade", "operators are upgraded by their Subscriptions"),
+            ("install", "a Subscription installs an operator"),
+            ("upgrade", "a Subscription upgrades its operator"),
             ("delete", "mainstay uninstall NAME --dry-run"),
         ] {
             let text = said(word);
@@ -509,8 +507,8 @@ mod tests {
             assert!(!text.contains("similar"), "{text}");
         }
         for (word, tip) in [
-            ("instal", "operators are installed by Subscriptions"),
-            ("upgarde", "operators are upgraded by their Subscriptions"),
+            ("instal", "a Subscription installs an operator"),
+            ("upgarde", "a Subscription upgrades its operator"),
             ("uninstal", "mainstay uninstall NAME --dry-run"),
             ("unistall", "mainstay uninstall NAME --dry-run"),
         ] {

@@ -19,8 +19,8 @@ use std::time::Duration;
 /// Which cluster is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArguments {
-    /// The kubeconfig [default: as kubectl finds it; inside of a cluster, the account of the pod; else
-    /// that of `mainstay up`].
+    /// The kubeconfig [default: that of kubectl; in a pod, the ServiceAccount of the pod; otherwise that
+    /// of `mainstay up`].
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig [default: the current one].
@@ -41,7 +41,7 @@ pub struct ConnectionArguments {
     /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// How many seconds the cluster, or a registry, may take to answer.
+    /// Timeout in seconds for a response of the cluster or of a registry.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
 }

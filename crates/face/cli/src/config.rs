@@ -162,7 +162,7 @@ impl Up {
         if let Some(address) = arguments.registry.filter(|address| !address.ip().is_loopback()) {
             return Err(Cause::new(format!("--registry {address}"))
                 .because(Cause::new(
-                    "images are served to this machine only: there is no TLS, and whoever reads is not asked who they are",
+                    "the registry serves this machine only, because it has no TLS and reads need no credentials",
                 ))
                 .remedy("name a loopback address, such as 127.0.0.1:5000"));
         }
@@ -295,7 +295,7 @@ fn read_certificates(file: &Path) -> Result<String, Cause> {
     };
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
     if !text.contains("-----BEGIN CERTIFICATE-----") {
-        return Err(refused("there is no certificate in it".to_owned()));
+        return Err(refused("the file contains no certificate".to_owned()));
     }
     Ok(text)
 }
@@ -306,10 +306,10 @@ fn parse_catalog(text: &str) -> Result<ServedFolder, Cause> {
             .remedy("write it as --catalog NAME=DIR or NAME=DATABASE")
     };
     let Some((name, folder)) = text.split_once('=') else {
-        return Err(wanted().because(Cause::new("there is no `=` in it")));
+        return Err(wanted().because(Cause::new("it has no `=`")));
     };
     if name.is_empty() {
-        return Err(wanted().because(Cause::new("there is no name before the `=`")));
+        return Err(wanted().because(Cause::new("it has no name before the `=`")));
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     let edges = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -341,12 +341,12 @@ fn parse_image(text: &str) -> Result<ImageSource, Cause> {
         )
     };
     let Some((reference, path)) = text.split_once('=') else {
-        return Err(refuse("there is no `=` in it".to_owned()));
+        return Err(refuse("it has no `=`".to_owned()));
     };
     let reference = ImageReference::parse(reference)
-        .map_err(|error| refuse(format!("`{reference}` names no image: {error}")))?;
+        .map_err(|error| refuse(format!("`{reference}` is not an image reference: {error}")))?;
     if let Some(digest) = reference.digest() {
-        return Err(refuse(format!("the digest follows from the content; leave @{digest} away")));
+        return Err(refuse(format!("the content determines the digest; omit @{digest}")));
     }
     let path = Path::new(path).canonicalize().map_err(|error| {
         Cause::new(format!("the image {reference} cannot be opened: {}", reason(&error)))
@@ -487,7 +487,7 @@ mod tests {
             ),
             (
                 &["--catalog", "x"],
-                "--catalog x: there is no `=` in it (write it as --catalog NAME=DIR or NAME=DATABASE)",
+                "--catalog x: it has no `=` (write it as --catalog NAME=DIR or NAME=DATABASE)",
             ),
             (
                 &["--catalog", "x=/dev/null"],
@@ -503,15 +503,15 @@ mod tests {
             ),
             (
                 &["--image", "localhost/kiwi:v1"],
-                "--image localhost/kiwi:v1: there is no `=` in it (write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
+                "--image localhost/kiwi:v1: it has no `=` (write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
             ),
             (
                 &["--image", "localhost/Kiwi=/"],
-                "--image localhost/Kiwi=/: `localhost/Kiwi` names no image: invalid reference format: repository name (Kiwi) must be lowercase (write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
+                "--image localhost/Kiwi=/: `localhost/Kiwi` is not an image reference: invalid reference format: repository name (Kiwi) must be lowercase (write it as --image REF=DIR|DATABASE|LAYOUT|ARCHIVE, such as --image localhost/kiwi:v1=./kiwi)",
             ),
             (
                 &["--registry", "0.0.0.0:5000"],
-                "--registry 0.0.0.0:5000: images are served to this machine only: there is no TLS, and whoever reads is not asked who they are (name a loopback address, such as 127.0.0.1:5000)",
+                "--registry 0.0.0.0:5000: the registry serves this machine only, because it has no TLS and reads need no credentials (name a loopback address, such as 127.0.0.1:5000)",
             ),
             (
                 &["--kubeconfig", "/"],

@@ -50,7 +50,7 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
             let document = document.map_err(|error| refuse(file, error.to_string()))?;
             let object = Object::from_value(document.value).unwrap_or_default();
             if object.kind() != "CatalogSource" || object.name().is_empty() {
-                let what = "a document is no CatalogSource with a name";
+                let what = "a document is not a CatalogSource with a name";
                 return Err(refuse(file, what.to_owned()));
             }
             let name = object.name().to_owned();
@@ -60,7 +60,7 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
         }
     }
     if sources.is_empty() {
-        let what = "there is no manifest in it: no file that ends with .yaml, .yml or .json";
+        let what = "the folder has no manifests: no file ends with .yaml, .yml or .json";
         return Err(refuse(folder, what.to_owned()));
     }
     Ok(sources.into_values().collect())
@@ -98,7 +98,7 @@ mod tests {
             let checked = DefaultCatalogs::check(folder.path().to_str(), Profile::Standard);
             checked.map_err(|cause| cause.to_string())
         };
-        assert!(check().unwrap_err().contains("there is no manifest in it"));
+        assert!(check().unwrap_err().contains("the folder has no manifests"));
         write(
             "a.yaml",
             "kind: CatalogSource\nmetadata: {name: a}\n---\nkind: CatalogSource\nmetadata: {name: b}\n",
@@ -110,6 +110,6 @@ mod tests {
         assert!(check().unwrap_err().contains("two CatalogSources named `b`"));
         write("b.json", r#"{"kind": "ConfigMap", "metadata": {"name": "c"}}"#);
         let error = check().unwrap_err();
-        assert!(error.contains("b.json") && error.contains("no CatalogSource"), "{error}");
+        assert!(error.contains("b.json") && error.contains("is not a CatalogSource"), "{error}");
     }
 }

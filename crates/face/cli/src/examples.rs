@@ -2,24 +2,24 @@
 //! example for each command.
 
 pub(crate) const DEMO: &str = "Examples:
-  mainstay demo                                    # goes on serving until Ctrl-C
-  mainstay demo --exit                             # ends with the story
+  mainstay demo                                    # serves until Ctrl-C
+  mainstay demo --exit                             # exits at the end
   mainstay demo --catalog ./my-catalog --package teapot-operator --exit";
 
 pub(crate) const UP: &str = "Examples:
   mainstay up                                      # keeps its data, serves 127.0.0.1:6443
-  mainstay up --in-memory --listen 127.0.0.1:0     # keeps nothing, picks a free port
+  mainstay up --in-memory --listen 127.0.0.1:0     # data in memory, a free port
   mainstay up --catalog mine=./my-catalog
   mainstay up --image localhost/kiwi:v1=./kiwi";
 
 pub(crate) const RUN: &str = "Examples:
-  mainstay run                                   # the cluster that kubectl talks to
+  mainstay run                                   # the cluster of kubectl
   mainstay run --kubeconfig ./kubeconfig --catalog fruit=./catalog
-  mainstay run --listen 0.0.0.0:8080             # in a pod: with its account, and probed from outside
+  mainstay run --listen 0.0.0.0:8080             # in a pod, with its ServiceAccount and probes
 
-Several may run: one works, the others wait. Operator Lifecycle Manager must not run on the same cluster.
-Its programs have more flags than are shown here. Those that have nothing to do are accepted, too, and
-docs/command-line.md says why.";
+Several processes may run: one leads, the others wait. Operator Lifecycle Manager must not run on the same
+cluster. All flags of its programs are accepted. This help omits the flags without effect;
+docs/command-line.md lists them.";
 
 pub(crate) const MANIFESTS: &str = "Examples:
   mainstay manifests | kubectl apply -f -
@@ -40,7 +40,7 @@ pub(crate) const CATALOG_LIST: &str = "Examples:
 
 pub(crate) const CATALOG_SHOW: &str = "Examples:
   mainstay catalog show ./catalog kiwi
-  mainstay catalog show ./catalog kiwi 1.0.0     # the updates from that version
+  mainstay catalog show ./catalog kiwi 1.0.0     # the updates from this version
   mainstay catalog show ./catalog kiwi -o yaml";
 
 pub(crate) const CATALOG_GRAPH: &str = "Examples:
@@ -50,7 +50,7 @@ pub(crate) const CATALOG_GRAPH: &str = "Examples:
 
 pub(crate) const CATALOG_RENDER: &str = "Examples:
   mainstay catalog render ./catalog --schema olm.channel --package kiwi
-  mainstay catalog render ./catalog -o name      # what there is, and where it stands";
+  mainstay catalog render ./catalog -o name      # names and places only";
 
 pub(crate) const CATALOG_BUILD: &str = "Examples:
   mainstay catalog build ./catalog oci:catalog-v1:v1
@@ -119,22 +119,22 @@ pub(crate) const IMAGE_GC: &str = "Examples:
   mainstay image gc --untagged --grace 0";
 
 pub(crate) const RESOLVE: &str = "Examples:
-  mainstay resolve                                         # what the cluster does next, and why not
+  mainstay resolve                                         # the next steps of the cluster
   mainstay resolve -n operators --what-if subscribe=teapot-operator:fast
   mainstay resolve --catalog mine=./my-catalog teapot-operator:stable@1.0.0
   mainstay resolve --state state.yaml --catalog mine=./my-catalog -o yaml
 
-Ends with 3 if something that is asked for cannot be resolved.";
+Exits with 3 if a Subscription or a package cannot be resolved.";
 
 pub(crate) const WHY: &str = "Examples:
   mainstay why subscription/teapot -n operators
   mainstay why csv/teapot-operator.v1.2.0 -n operators -o json
   mainstay why catalogsource/mine -n olm --state state.yaml
 
-Ends with 0 if nothing is in the way, and with 3 if something is, which is then explained.";
+Exits with 0 if the object is healthy. Exits with 3 if it is not, and explains why.";
 
 pub(crate) const UNINSTALL: &str = "Examples:
-  mainstay uninstall teapot -n operators --dry-run       # says what would be done, and does nothing
+  mainstay uninstall teapot -n operators --dry-run       # prints the preview only
   mainstay uninstall teapot -n operators
   mainstay uninstall teapot-operator -n operators --operands --definitions";
 
@@ -154,9 +154,9 @@ pub(crate) const OPM: &str = "Examples:
 
 /// Examples in the help of the program itself.
 pub(crate) const ALL: &str = "Examples:
-  mainstay demo --exit                           # a cluster in one process, an operator, two upgrades
+  mainstay demo --exit                           # a cluster, an operator and two upgrades
   mainstay up --catalog mine=./my-catalog
   mainstay why subscription/teapot -n operators
 
-Every command ends with 0 if it is done, 1 if it failed, 2 if it was not begun because of what was typed,
-and 3 if something is in the way of what it was asked about (docs/command-line.md).";
+Exit codes of all commands: 0 for success, 1 for a failure, 2 for an argument that cannot be used,
+and 3 for an obstacle that the command found (docs/command-line.md).";

@@ -61,7 +61,7 @@ pub enum MachineError {
         path: String,
     },
     /// The variable `CONTAINERS_POLICY_JSON` names no file.
-    #[error("CONTAINERS_POLICY_JSON names \"{}\", which is not there", path.display())]
+    #[error("CONTAINERS_POLICY_JSON names \"{}\", which does not exist", path.display())]
     NoPolicy {
         /// What it names.
         path: PathBuf,
@@ -262,7 +262,7 @@ mod tests {
         let missing = policy(&set).unwrap_err();
         assert_eq!(
             missing.to_string(),
-            "CONTAINERS_POLICY_JSON names \"/nowhere/p\", which is not there"
+            "CONTAINERS_POLICY_JSON names \"/nowhere/p\", which does not exist"
         );
         let home = |name: &str| (name == "HOME").then(|| "/h".to_owned());
         assert_eq!(policy_places(&home)[0], Path::new("/h/.config/containers/policy.json"));

@@ -24,7 +24,7 @@ impl PackagesAddresses {
         upstream: &UpstreamArguments,
     ) -> Result<Self, Cause> {
         let refused = |flag: &str, value: &str, remedy: &'static str| {
-            let why = Cause::new(format!("`{value}` is none"));
+            let why = Cause::new(format!("`{value}` is not valid"));
             Cause::new(format!("--{flag} {value}")).because(why).remedy(remedy)
         };
         let port = upstream.value("secure-port").map(|port| {
@@ -53,8 +53,10 @@ impl PackagesAddresses {
             address.filter(|address| address.is_loopback() || address.is_unspecified())
         {
             return Err(Cause::new(format!("--packages-address {address}"))
-                .because(Cause::new("a cluster reaches no process there"))
-                .remedy("name the address of this machine that the cluster's API server reaches"));
+                .because(Cause::new("a cluster cannot reach a process at this address"))
+                .remedy(
+                    "name an address of this machine that the cluster's API server can reach",
+                ));
         }
         Ok(Self { address, listen })
     }
@@ -145,7 +147,10 @@ mod tests {
             );
         }
         for (words, text) in [
-            (&["--packages-address", "127.0.0.1"][..], "a cluster reaches no process there"),
+            (
+                &["--packages-address", "127.0.0.1"][..],
+                "a cluster cannot reach a process at this address",
+            ),
             (&["--secure-port", "x"], "write a port"),
         ] {
             let (said, listens, upstream) = given(words);

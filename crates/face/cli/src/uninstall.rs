@@ -83,28 +83,29 @@ const OWNED_KINDS: [(Resource, bool); 13] = [
 /// Arguments of `uninstall`.
 #[derive(Args, Debug)]
 pub struct UninstallArguments {
-    /// Its Subscription, its package or its version.
+    /// Name of the operator's Subscription, package or ClusterServiceVersion.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Its namespace [default: that of the kubeconfig's context].
+    /// Namespace of the operator [default: that of the kubeconfig's context].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Say what would be done, and do nothing.
+    /// Print the preview, and delete nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Remove objects of the kinds that it provides, too, before the operator.
+    /// Also delete the objects of the kinds that the operator provides, before the operator.
     #[arg(long)]
     operands: bool,
-    /// Remove the definitions of these kinds, too, and with them all objects of them, everywhere.
+    /// Also delete the CustomResourceDefinitions of these kinds, and with them all their objects in all
+    /// namespaces.
     #[arg(long)]
     definitions: bool,
-    /// The cluster that it runs on.
+    /// The cluster of the operator.
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// How many seconds each part may take to go.
+    /// Timeout in seconds for each deletion.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86400))]
     timeout: u64,
-    /// How the preview is written.
+    /// Format of the preview.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -306,7 +307,7 @@ async fn delete_steps(
             let finalizers: Vec<&str> = object.finalizers().collect();
             let step_name = step_name(step);
             remaining.push(match finalizers.as_slice() {
-                [] => Cause::new(format!("{step_name} is still there")),
+                [] => Cause::new(format!("{step_name} still exists")),
                 all => {
                     Cause::new(format!("{step_name} waits for its finalizers: {}", all.join(", ")))
                 }
@@ -319,9 +320,9 @@ async fn delete_steps(
     if remaining.is_empty() {
         return Ok(());
     }
-    Err(Cause::new(format!("after {} s it is not all gone; the rest is left as it is", timeout.as_secs()))
+    Err(Cause::new(format!("some objects still exist after {} s, and the uninstallation stops", timeout.as_secs()))
         .because_all(remaining)
-        .remedy("see what the operator says of it, and run the same again, or give it longer with --timeout SECONDS"))
+        .remedy("check the log of the operator and run the command again, or allow more time with --timeout SECONDS"))
 }
 
 fn step_name(step: &DeletionStep) -> String {
@@ -333,17 +334,17 @@ fn step_name(step: &DeletionStep) -> String {
 
 fn text(target: &InstalledOperator, plan: &UninstallPlan, dry: bool) -> String {
     let mut text = String::new();
-    let of = target.package.as_deref().map(|package| format!(" of the package {package}"));
+    let of = target.package.as_deref().map(|package| format!(" of package {package}"));
     let what = match target.versions.as_slice() {
-        [] => "definitions that are left".to_owned(),
+        [] => "leftover CustomResourceDefinitions".to_owned(),
         some => some.join(", "),
     };
     // Writing into a String does not fail.
     let _ = writeln!(text, "{what}{} in {}", of.unwrap_or_default(), target.namespace);
     let parts = [
-        (if dry { "would go" } else { "goes" }, &plan.deleted),
-        (if dry { "would stay" } else { "stays" }, &plan.retained),
-        ("would hang", &plan.stuck),
+        (if dry { "would be deleted" } else { "will be deleted" }, &plan.deleted),
+        (if dry { "would be kept" } else { "will be kept" }, &plan.retained),
+        ("deletion would never finish", &plan.stuck),
     ];
     for (head, items) in parts {
         if items.is_empty() {

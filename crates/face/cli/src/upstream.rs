@@ -31,23 +31,23 @@ enum Effect {
 use Effect::{Applied, None as Ignored};
 use FlagValue::{Switch, Value};
 
-const POLLED: &str = "nothing is polled, every change is followed";
-const STATUS: &str = "no ClusterOperator is written; /readyz tells how it stands";
-const PORT: &str = "the port for packages makes its certificate itself, and makes it anew in time";
-const HEADERS: &str =
-    "kube-system/extension-apiserver-authentication says whom the port for packages believes";
-const ASKED: &str = "the cluster is asked with the account that everything is done with";
-const OWN: &str = "limits of the port for packages are its own";
-const AUDIT: &str = "the API server writes down who asks for packages";
+const POLLED: &str = "Mainstay watches for changes and does not poll";
+const STATUS: &str = "Mainstay writes no ClusterOperator; /readyz reports its state";
+const PORT: &str = "the package server issues and renews its own certificate";
+const HEADERS: &str = "the package server takes this setting from ConfigMap kube-system/extension-apiserver-authentication";
+const ASKED: &str =
+    "the package server sends its requests to the cluster with the account of the controllers";
+const OWN: &str = "the package server has fixed limits";
+const AUDIT: &str = "the audit log of the API server has the requests for packages";
 
 /// Every upstream flag that `run` does not have itself.
 const FLAGS: &[(&str, FlagValue, Effect)] = &[
     // Flags of both operators, and some of the package server.
-    ("debug", Switch, Applied("Log what is looked at, too: `--log debug`")),
+    ("debug", Switch, Applied("Log more details, as `--log debug` does")),
     (
         "profiling",
         Switch,
-        Ignored("it is deprecated there, and nothing is profiled over the network"),
+        Ignored("the flag is deprecated upstream, and Mainstay serves no profiles"),
     ),
     ("interval", Value("DURATION"), Ignored(POLLED)),
     ("wakeup-interval", Value("DURATION"), Ignored(POLLED)),
@@ -57,22 +57,26 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         "tls-cert",
         Value("FILE"),
         Applied(
-            "Serve /healthz, /readyz and /metrics over TLS with this certificate (needs --tls-key); counts are then for who may `get` the path /metrics",
+            "Certificate to serve /healthz, /readyz and /metrics over TLS (needs --tls-key); /metrics then requires the permission to `get` this path",
         ),
     ),
-    ("tls-key", Value("FILE"), Applied("The key of --tls-cert")),
+    ("tls-key", Value("FILE"), Applied("Private key of the certificate in --tls-cert")),
     (
         "client-ca",
         Value("FILE"),
-        Ignored("it opens profiles there, and there are none here; counts are for tokens"),
+        Ignored(
+            "the flag protects profiles upstream, and Mainstay serves none; /metrics requires a bearer token",
+        ),
     ),
     // Flags of the OLM operator.
     (
         "watchedNamespaces",
         Value("LIST"),
-        Ignored("all namespaces are watched; OperatorGroups say where operators work"),
+        Ignored(
+            "Mainstay watches all namespaces; OperatorGroups select the namespaces of operators",
+        ),
     ),
-    ("feature-gates", Value("LIST"), Ignored("there are no feature gates")),
+    ("feature-gates", Value("LIST"), Ignored("Mainstay has no feature gates")),
     // Flags of the catalog operator.
     (
         "configmapServerImage",
@@ -100,17 +104,17 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     (
         "watched-namespaces",
         Value("LIST"),
-        Ignored("catalogs of all namespaces are shown, each in the namespaces that see it"),
+        Ignored("the package server serves the catalogs of all namespaces"),
     ),
     (
         "secure-port",
         Value("PORT"),
-        Applied("The port at which packages are served, if --packages-listen does not say"),
+        Applied("Port of the package server, unless --packages-listen sets it"),
     ),
     (
         "bind-address",
         Value("IP"),
-        Applied("The address at which packages are served, if --packages-listen does not say"),
+        Applied("Address of the package server, unless --packages-listen sets it"),
     ),
     ("tls-cert-file", Value("FILE"), Ignored(PORT)),
     ("tls-private-key-file", Value("FILE"), Ignored(PORT)),
@@ -119,14 +123,18 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     (
         "tls-min-version",
         Value("VERSION"),
-        Ignored("TLS 1.2 and 1.3 are spoken, with the suites that are safe"),
+        Ignored("the package server supports TLS 1.2 and 1.3, with secure cipher suites only"),
     ),
     (
         "tls-cipher-suites",
         Value("LIST"),
-        Ignored("TLS 1.2 and 1.3 are spoken, with the suites that are safe"),
+        Ignored("the package server supports TLS 1.2 and 1.3, with secure cipher suites only"),
     ),
-    ("disable-http2-serving", Switch, Ignored("the port for packages is defended on HTTP/2, too")),
+    (
+        "disable-http2-serving",
+        Switch,
+        Ignored("the package server has its own limits against attacks over HTTP/2"),
+    ),
     ("http2-max-streams-per-connection", Value("N"), Ignored(OWN)),
     ("permit-address-sharing", Switch, Ignored(OWN)),
     ("permit-port-sharing", Switch, Ignored(OWN)),
@@ -135,24 +143,24 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     (
         "authentication-token-webhook-cache-ttl",
         Value("DURATION"),
-        Ignored("answers of the cluster are believed for 10 s"),
+        Ignored("the package server caches responses of the cluster for 10 s"),
     ),
     ("authentication-tolerate-lookup-failure", Switch, Ignored(HEADERS)),
     ("authorization-kubeconfig", Value("FILE"), Ignored(ASKED)),
     (
         "authorization-always-allow-paths",
         Value("LIST"),
-        Ignored("/healthz, /livez and /readyz are open, everything else is asked for"),
+        Ignored("/healthz, /livez and /readyz are open; all other paths require authorization"),
     ),
     (
         "authorization-webhook-cache-authorized-ttl",
         Value("DURATION"),
-        Ignored("answers of the cluster are believed for 10 s"),
+        Ignored("the package server caches responses of the cluster for 10 s"),
     ),
     (
         "authorization-webhook-cache-unauthorized-ttl",
         Value("DURATION"),
-        Ignored("answers of the cluster are believed for 10 s"),
+        Ignored("the package server caches responses of the cluster for 10 s"),
     ),
     ("client-ca-file", Value("FILE"), Ignored(HEADERS)),
     ("requestheader-client-ca-file", Value("FILE"), Ignored(HEADERS)),
@@ -163,7 +171,7 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     ("requestheader-extra-headers-prefix", Value("LIST"), Ignored(HEADERS)),
     ("audit-log-path", Value("FILE"), Ignored(AUDIT)),
     ("audit-policy-file", Value("FILE"), Ignored(AUDIT)),
-    ("contention-profiling", Switch, Ignored("nothing is profiled over the network")),
+    ("contention-profiling", Switch, Ignored("Mainstay serves no profiles")),
     ("enable-priority-and-fairness", Switch, Ignored(OWN)),
 ];
 
@@ -292,8 +300,8 @@ mod tests {
         assert_eq!(
             given.notes(),
             [
-                "--profiling has no effect: it is deprecated there, and nothing is profiled over the network",
-                "--interval has no effect: nothing is polled, every change is followed",
+                "--profiling has no effect: the flag is deprecated upstream, and Mainstay serves no profiles",
+                "--interval has no effect: Mainstay watches for changes and does not poll",
             ]
         );
         let given =

@@ -32,27 +32,27 @@ const SAVE_COMMAND: &str =
     "kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
 
 /// Help of `--state`. The command stands on one line, so that it can be copied.
-const STATE: &str = "A saved state instead of a cluster; `-` reads standard input (repeatable). Save one with\n\
+const STATE: &str = "Saved state to read instead of a cluster; `-` reads standard input (repeatable). Save one with\n\
 kubectl get og,catalogsource,sub,installplan,csv,operatorcondition,deployment,pod -A -o yaml";
 
 /// Arguments of `why`.
 #[derive(Args, Debug)]
 pub struct WhyArguments {
-    /// What to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource.
+    /// Object to explain: a subscription, installplan, clusterserviceversion (csv) or catalogsource.
     #[arg(value_name = "KIND/NAME", value_parser = target)]
     target: (ExplainedKind, Option<String>),
     /// The name, for those who write it apart as `kubectl` takes it.
     #[arg(value_name = "NAME", hide = true)]
     name: Option<String>,
-    /// Its namespace [default: that of the kubeconfig's context].
+    /// Namespace of the object [default: that of the kubeconfig's context].
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help = STATE)]
     states: Vec<String>,
-    /// The cluster to ask.
+    /// The cluster to read.
     #[command(flatten)]
     pub connection: ConnectionArguments,
-    /// How the answer is written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -123,7 +123,7 @@ async fn answer<C: ClusterHandle>(
         }
         (Some(_), Some(_)) => {
             return Err(CommandFailure::usage(
-                Cause::new("there are two names").remedy(TARGET_FORM),
+                Cause::new("two names are given").remedy(TARGET_FORM),
             ));
         }
     };
@@ -234,7 +234,7 @@ fn read_state(
         CommandFailure::usage(
             Cause::new(escape_controls(why))
                 .at(place(line))
-                .remedy(format!("give it what this prints: {SAVE_COMMAND}")),
+                .remedy(format!("use the output of: {SAVE_COMMAND}")),
         )
     };
     for document in documents(text.as_bytes(), &Options::default()) {
@@ -244,14 +244,14 @@ fn read_state(
             Value::Object(mut fields) if fields.contains_key("items") => {
                 match fields.remove("items") {
                     Some(Value::Array(items)) => items,
-                    _ => return Err(refuse(document.line, "`items` is no list")),
+                    _ => return Err(refuse(document.line, "`items` is not a list")),
                 }
             }
             other => vec![other],
         };
         for item in items {
             let object = Object::from_value(item)
-                .map_err(|_| refuse(document.line, "this is no Kubernetes object"))?;
+                .map_err(|_| refuse(document.line, "this is not a Kubernetes object"))?;
             objects.push(object);
         }
     }

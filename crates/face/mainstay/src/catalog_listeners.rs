@@ -69,7 +69,7 @@ impl CatalogListeners {
             let key = NamespacedName::new(namespace, name.as_str());
             let previous = previous_address(cluster, namespace, name).await;
             listeners.listen(&key, previous).await.map_err(|error| {
-                Cause::new(format!("no port can be had for the catalog `{name}`"))
+                Cause::new(format!("no port is available for the catalog `{name}`"))
                     .because(io(&error))
             })?;
         }
@@ -147,7 +147,7 @@ impl RegistryEndpoints for CatalogListeners {
             self.listen(catalog, previous)
                 .await
                 .inspect_err(
-                    |error| tracing::warn!(%catalog, %error, "the catalog is not served to others"),
+                    |error| tracing::warn!(%catalog, %error, "the catalog is not served to other programs"),
                 )
                 .ok()
         })

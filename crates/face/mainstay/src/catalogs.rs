@@ -54,7 +54,7 @@ impl CatalogMemory {
             }
             let found = cluster.find(&CATALOG_SOURCE, Some(namespace), name).await;
             let found = found.map_err(|error| {
-                Cause::new(format!("the CatalogSource `{namespace}/{name}` cannot be read"))
+                Cause::new(format!("CatalogSource {namespace}/{name} cannot be read"))
                     .because(Cause::new(error.to_string()))
             })?;
             if found.is_some() {

@@ -64,7 +64,7 @@ pub(crate) async fn apply(
 pub(crate) async fn delete(cluster: &Cluster, namespace: &str) -> Result<(), Cause> {
     for name in NAMES {
         let refused = |error: &mainstay_client::Error| {
-            Cause::new(format!("Deployment `{namespace}/{name}` cannot be taken away"))
+            Cause::new(format!("Deployment {namespace}/{name} cannot be deleted"))
                 .because(Cause::new(error.to_string()))
         };
         let deployment = cluster.find(&DEPLOYMENT, Some(namespace), name).await;

@@ -39,14 +39,14 @@ pub(crate) async fn open(
         let cause = Cause::new("the data folder cannot be used").because(chain(&error));
         match &error {
             OpenError::Damaged(_) => cause.remedy(
-                "restore the folder from a backup, or run `mainstay up --repair` to set the damaged part aside and go on with the rest",
+                "restore the folder from a backup, or run `mainstay up --repair` to move the damaged part away and start with the rest",
             ),
             OpenError::Io { source, .. } => match source.kind() {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                     cause.remedy("check who owns the folder, or choose another with --data-dir DIR")
                 }
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                    cause.remedy("make room, or choose another folder with --data-dir DIR")
+                    cause.remedy("free disk space, or choose another folder with --data-dir DIR")
                 }
                 _ => cause.remedy("choose another folder with --data-dir DIR"),
             },
@@ -82,7 +82,7 @@ pub(crate) async fn open(
 /// The cause that a cluster cannot start in a folder that opened but accepts no writes.
 pub(crate) fn unwritable(folder: &Path, error: &EngineError) -> Cause {
     let remedy = if error.is_full() {
-        "make room, or choose another folder with --data-dir DIR"
+        "free disk space, or choose another folder with --data-dir DIR"
     } else {
         "check the disk of the folder, or choose another with --data-dir DIR"
     };
@@ -98,7 +98,7 @@ fn repair_report(repair: &Repair) -> Vec<String> {
         return vec!["repair      the store is sound: nothing was changed".to_owned()];
     };
     let mut lines = vec![format!(
-        "repair      {} objects read well; the files as they were are in {}",
+        "repair      {} objects are intact; the original files are in {}",
         repair.objects,
         originals.display()
     )];
@@ -112,7 +112,7 @@ fn repair_report(repair: &Repair) -> Vec<String> {
         ));
         if let Some((first, last)) = lost.revisions {
             lines.push(format!(
-                "repair        changes of revisions {first} to {last} are gone or may be"
+                "repair        changes of revisions {first} to {last} are lost or may be lost"
             ));
         }
         for key in &lost.objects {

@@ -84,14 +84,14 @@ pub(crate) async fn run(
 }
 
 fn interrupted() -> Cause {
-    Cause::new("interrupted before the story was told")
+    Cause::new("interrupted before the end of the demo")
 }
 
 /// The temporary folder of the demo, which will hold the administrator's key.
 fn work_folder() -> Result<PrivateFolder, Cause> {
     let parent = runtime_folder();
     PrivateFolder::create_in(&parent, "mainstay-demo-").map_err(|error| {
-        Cause::new("the demo's folder cannot be made")
+        Cause::new("the folder of the demo cannot be created")
             .at(FileLocation::file(parent))
             .because(Cause::new(mainstay_cli::config::reason(&error)))
             .remedy("name another folder for temporary files with TMPDIR")

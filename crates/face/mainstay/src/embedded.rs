@@ -178,13 +178,12 @@ impl Embedded {
         let packages_api =
             runs_classic.then(|| packages::serve_in_process(&server, settings.profile, clock));
         let front_proxy = pki.front_proxy(&clock).map_err(|error| {
-            Cause::new("the certificate for aggregated servers cannot be made")
+            Cause::new("the certificate for aggregated API servers cannot be created")
                 .because(chain(&error))
         })?;
         server.set_front_proxy(front_proxy);
         server.publish_client_ca(pki.authority_pem()).await.map_err(|status| {
-            Cause::new("the authority of clients cannot be published")
-                .because(Cause::new(status.to_string()))
+            Cause::new("the client CA cannot be published").because(Cause::new(status.to_string()))
         })?;
         let crd_gate = server.readiness().gate("definitions");
         let controllers_gate = server.readiness().gate("controllers");
@@ -203,7 +202,7 @@ impl Embedded {
         let cluster = Cluster::new(kube::Client::new(service, "default"))
             .with_user_agent(concat!("mainstay/", env!("CARGO_PKG_VERSION")));
         let credentials = ClusterCredentials::new(&pki, authenticator, clock).map_err(|error| {
-            Cause::new("the cluster's authority cannot sign").because(chain(&error))
+            Cause::new("the CA of the cluster cannot sign").because(chain(&error))
         })?;
         // Before any client watches all kinds: each change of each definition would be an event for it.
         settings.subsystems.install(&cluster).await?;
@@ -398,7 +397,7 @@ async fn bind_api(address: SocketAddr) -> Result<TcpListener, Cause> {
     TcpListener::bind(address).await.map_err(|error| {
         Cause::new(format!("the API cannot be served at {address}"))
             .because(io(&error))
-            .remedy("choose another address with --listen ADDR:PORT; port 0 picks a free one")
+            .remedy("choose another address with --listen ADDR:PORT; port 0 selects a free port")
     })
 }
 
@@ -433,7 +432,7 @@ fn kubeconfig_location(settings: &Settings) -> Result<(PathBuf, Option<PrivateFo
         (None, Data::Memory) => {
             let parent = runtime_folder();
             let folder = PrivateFolder::create_in(&parent, "mainstay-").map_err(|error| {
-                Cause::new("there is no place for the kubeconfig")
+                Cause::new("the folder for the kubeconfig cannot be created")
                     .at(FileLocation::file(parent))
                     .because(io(&error))
                     .remedy("name a file with --kubeconfig PATH")
@@ -459,7 +458,7 @@ fn audit_log(file: &Path) -> Result<audit::AuditLog, Cause> {
         Cause::new("the audit log cannot be written")
             .at(FileLocation::file(file))
             .because(io(&error))
-            .remedy("name a file in a folder that is there with --audit-log FILE")
+            .remedy("name a file in an existing folder with --audit-log FILE")
     })
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn write(file: &Path, ours: &str) -> Result<(), Cause> {
     let text = match mainstay_files::read(file, MAX_BYTES) {
         Ok(bytes) if bytes.trim_ascii().is_empty() => ours.to_owned(),
         Ok(bytes) => merge(&bytes, ours).map_err(|error| {
-            let why = Cause::new("there is a file that is not a kubeconfig")
+            let why = Cause::new("the existing file is not a kubeconfig")
                 .because(Cause::new(error.to_string()));
             refuse(why).remedy(remedy)
         })?,

@@ -47,7 +47,7 @@ pub(crate) async fn embedded_leases(cluster: &Cluster) -> mainstay_client::Resul
 /// Deletes the Leases of embedded controllers: beside a bare API server none run, and `mainstay run` may.
 pub(crate) async fn delete_embedded_leases(cluster: &Cluster) -> Result<(), Cause> {
     let refused = |error: &mainstay_client::Error| {
-        Cause::new(format!("the Lease `{LEASE}` cannot be given back"))
+        Cause::new(format!("Lease {LEASE} cannot be released"))
             .because(Cause::new(error.to_string()))
     };
     for lease in embedded_leases(cluster).await.map_err(|error| refused(&error))? {
@@ -75,8 +75,11 @@ pub(crate) async fn establish_crds(cluster: &Cluster, crds: &[Object]) -> Result
     let judgements = applied.into_iter().map(|crd| wait_until_judged(cluster, crd));
     for crd in futures::future::try_join_all(judgements).await? {
         if crd.condition("Established") != Some("True") {
-            return Err(Cause::new(format!("the CRD `{}` is not established", crd.name()))
-                .because_all(failed_conditions(&crd)));
+            return Err(Cause::new(format!(
+                "CustomResourceDefinition {} is not established",
+                crd.name()
+            ))
+            .because_all(failed_conditions(&crd)));
         }
     }
     Ok(())
@@ -138,7 +141,7 @@ pub(crate) async fn register_packages(cluster: &Cluster, profile: Profile) -> Re
 pub(crate) async fn unregister_packages(cluster: &Cluster, profile: Profile) -> Result<(), Cause> {
     let registration = mainstay_packages::registration(profile.manager_namespace());
     let refused = |error: &mainstay_client::Error| {
-        Cause::new(format!("the APIService `{}` cannot be taken away", registration.name()))
+        Cause::new(format!("APIService {} cannot be deleted", registration.name()))
             .because(Cause::new(error.to_string()))
     };
     let found = cluster.find(&API_SERVICE, None, registration.name()).await;
@@ -255,6 +258,6 @@ pub(crate) async fn apply(
 }
 
 fn apply_error(object: &Object, error: &mainstay_client::Error) -> Cause {
-    Cause::new(format!("{} `{}` cannot be made", object.kind(), object.key()))
+    Cause::new(format!("{} {} cannot be created", object.kind(), object.key()))
         .because(Cause::new(error.to_string()))
 }

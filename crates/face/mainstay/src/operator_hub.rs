@@ -52,7 +52,7 @@ pub(crate) async fn default_sources(
     let marketplace = cluster.find(&DEPLOYMENT, Some(namespace), name).await;
     let marketplace = marketplace.map_err(|error| unreadable(&error))?;
     if marketplace.is_some_and(|deployment| deployment.i64(&["spec", "replicas"]) != Some(0)) {
-        say(&format!("defaults    the Deployment {namespace}/{name} keeps the default catalogs"));
+        say(&format!("defaults    Deployment {namespace}/{name} manages the default catalogs"));
         return Ok(None);
     }
     let found = cluster.find(&OPERATOR_HUB, None, names::OPERATOR_HUB).await;
@@ -61,7 +61,7 @@ pub(crate) async fn default_sources(
         hub.set(&["spec"], json!({}));
         match cluster.create(&OPERATOR_HUB, &hub).await {
             Err(error) if !error.is_already_exists() => {
-                return Err(Cause::new("the OperatorHub cannot be made").because(chain(&error)));
+                return Err(Cause::new("the OperatorHub cannot be created").because(chain(&error)));
             }
             _ => {}
         }
@@ -72,7 +72,7 @@ pub(crate) async fn default_sources(
 }
 
 fn unreadable(error: &Error) -> Cause {
-    Cause::new("it cannot be seen which default catalogs the cluster has").because(chain(error))
+    Cause::new("the default catalogs of the cluster cannot be read").because(chain(error))
 }
 
 /// The minor version of the cluster's Kubernetes.
@@ -81,8 +81,8 @@ async fn minor_version(cluster: &Cluster) -> Result<u32, Cause> {
     let text = version.get("minor").and_then(Value::as_str).unwrap_or_default();
     let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
     digits.parse().map_err(|_| {
-        let why = format!("its minor version is `{text}`, which is no number");
-        Cause::new("the version of the cluster's Kubernetes cannot be told")
+        let why = format!("its minor version is `{text}`, which is not a number");
+        Cause::new("the Kubernetes version of the cluster is unknown")
             .because(Cause::new(why))
             .remedy("name the catalogs with --default-sources DIR")
     })

@@ -106,12 +106,12 @@ impl RemoteCluster {
             namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
         let cause =
             Cause::new(format!("the {}{in_namespace} of {} cannot be read", kind.plural, self.url));
-        let remedy = "see whether it is the right cluster and whether it runs, or give it longer with --timeout SECONDS";
+        let remedy = "check that it is the right cluster and that it runs, or allow more time with --timeout SECONDS";
         match why {
             RequestError::TimedOut => {
                 let seconds = self.timeout.as_secs();
                 cause
-                    .because(Cause::new(format!("it did not answer within {seconds} s")))
+                    .because(Cause::new(format!("it did not respond within {seconds} s")))
                     .remedy(remedy)
             }
             RequestError::Response(error) => {
@@ -124,7 +124,7 @@ impl RemoteCluster {
                         || "every namespace".to_owned(),
                         |namespace| format!("namespace {namespace}"),
                     );
-                    cause.remedy(format!("look at it as somebody who may list them in {scope}"))
+                    cause.remedy(format!("use an account that may list them in {scope}"))
                 } else {
                     cause.remedy(remedy)
                 }
@@ -135,7 +135,7 @@ impl RemoteCluster {
 
 /// Adds the reason why a cluster does not serve a kind, and the remedy that installs the kind.
 fn unserved_kind(cause: Cause, kind: &Resource, why: Cause) -> Cause {
-    let other_cluster = "look at another cluster with --kubeconfig FILE or --context NAME";
+    let other_cluster = "choose another cluster with --kubeconfig FILE or --context NAME";
     if kind.group != SUBSCRIPTION.group {
         return cause.because(why).remedy(other_cluster);
     }
@@ -215,7 +215,7 @@ async fn load_config(selector: &ClusterSelector<'_>) -> Result<Config, CommandFa
             .await
             .map_err(|error| refuse(&error));
     }
-    let why = "no usable kubeconfig was found, and this is not inside of a cluster";
+    let why = "no usable kubeconfig was found, and this process does not run in a pod";
     tracing::info!(%error, "no cluster");
     Err(CommandFailure::usage(no_cluster(selector, Cause::new(why))))
 }
@@ -231,7 +231,7 @@ fn unusable_kubeconfig(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
 }
 
 fn no_cluster(selector: &ClusterSelector<'_>, why: Cause) -> Cause {
-    Cause::new("the cluster cannot be looked at").because(why).remedy(selector.remedy)
+    Cause::new("the cluster cannot be read").because(why).remedy(selector.remedy)
 }
 
 impl ClusterHandle for RemoteCluster {

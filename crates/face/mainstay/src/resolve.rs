@@ -21,8 +21,7 @@ pub(crate) async fn run(arguments: &ResolveArguments) -> ExitStatus {
                 cluster: &arguments.connection.cluster,
                 timeout: arguments.connection.timeout(),
                 name: "mainstay-resolve",
-                remedy: "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name \
-                            packages and a --catalog to do without a cluster",
+                remedy: "name its kubeconfig with --kubeconfig FILE, give a saved state with --state FILE, or name packages and a --catalog to resolve without a cluster",
             })
             .await
         })

@@ -56,7 +56,9 @@ pub(crate) async fn run(
         CommandFailure::usage(
             Cause::new(format!("health and metrics cannot be served at {}", run.listen))
                 .because(io(&error))
-                .remedy("choose another address with --listen ADDR:PORT; port 0 picks a free one"),
+                .remedy(
+                    "choose another address with --listen ADDR:PORT; port 0 selects a free port",
+                ),
         )
     })?;
     let address = listener
@@ -74,7 +76,7 @@ pub(crate) async fn run(
         cluster: &run.cluster,
         timeout: TIMEOUT,
         name: concat!("mainstay/", env!("CARGO_PKG_VERSION")),
-        remedy: "name a kubeconfig with --kubeconfig FILE, or bring up a cluster with `mainstay up`",
+        remedy: "name a kubeconfig with --kubeconfig FILE, or start a cluster with `mainstay up`",
     };
     let (cluster, url) = tokio::select! {
         connected = remote::connect(&selector) => connected?,
@@ -97,7 +99,7 @@ pub(crate) async fn run(
     let (packages_server, packages_task) =
         packages_server.map(|listener| listener.serve(stop.clone())).transpose()?.unzip();
     if packages_server.is_none() {
-        report.say("packages    are not served: say where the cluster reaches this process with --packages-address IP");
+        report.say("packages    not served: name the address of this process for the cluster with --packages-address IP");
     }
     let election = async {
         let checks = stop.run_until_cancelled(async {
@@ -114,7 +116,7 @@ pub(crate) async fn run(
         let key = NamespacedName::new(manager, layout::LEASE);
         let leader_election = Election::new(cluster.clone(), key, identity(&run.data), clock);
         let report_waiting = |holder: &str| {
-            report.say(format!("waiting     {holder} works; this one takes over when it ends"));
+            report.say(format!("waiting     {holder} leads; this process takes over when it ends"));
             health.set(HealthState::Waiting);
         };
         let work = |term: LeaseTerm| {
@@ -216,7 +218,7 @@ async fn retry_while_unreachable<T, Fut: Future<Output = Result<T, Cause>>>(
         };
         match cluster.get_raw("/version").await {
             Err(error) if error.is_passing() => {
-                tracing::warn!(%cause, "the API is away, and the work cannot begin yet");
+                tracing::warn!(%cause, "the API is unreachable, and the controllers cannot start yet");
             }
             _ => return Err(cause),
         }
@@ -235,17 +237,17 @@ async fn prepare_cluster(
     if !serves_packages {
         match packages::remove_stale_registration(cluster, run.profile.manager_namespace()).await {
             Ok(true) => {
-                report.say("packages    are not registered any more: who served them has ended");
+                report.say(
+                    "packages    not registered any more: the process that served them has ended",
+                );
             }
             Ok(false) => {}
             Err(error) if error.is_forbidden() => {
-                tracing::error!(%error, "it cannot be seen whether packages are registered with nobody behind them");
+                tracing::error!(%error, "a leftover registration of packages cannot be read");
             }
             Err(error) => {
-                return Err(Cause::new(
-                    "the registration of packages that are not served cannot be taken away",
-                )
-                .because(chain(&error)));
+                return Err(Cause::new("the leftover registration of packages cannot be deleted")
+                    .because(chain(&error)));
             }
         }
     }
@@ -323,12 +325,13 @@ async fn has_simulated_nodes(cluster: &Cluster) -> bool {
 async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
     let params = ObjectList::labels("app in (olm-operator, catalog-operator)");
     let unknown = |why: Cause, remedy: &str| {
-        Cause::new("it cannot be seen whether Operator Lifecycle Manager runs on the cluster")
+        Cause::new("the Deployments of Operator Lifecycle Manager cannot be read")
             .because(why)
             .remedy(remedy)
     };
-    let elsewhere = "see whether the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
-    let list = async { cluster.list(&builtin::DEPLOYMENT, None, &params).await };
+    let elsewhere =
+        "check that the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
+    let list = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
     let deployments = match tokio::time::timeout(TIMEOUT, list).await {
         Ok(Ok(deployments)) => deployments,
         Ok(Err(error)) => {
@@ -336,13 +339,13 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
                 Some(401) => {
                     "check the credentials of the kubeconfig, or name another one with --kubeconfig FILE or --context NAME"
                 }
-                Some(403) => "work as somebody who may do everything on the cluster",
+                Some(403) => "use an account with the ClusterRole `cluster-admin`",
                 _ => elsewhere,
             };
             return Err(unknown(chain(&error), remedy));
         }
         Err(_) => {
-            let why = format!("it did not answer within {} s", TIMEOUT.as_secs());
+            let why = format!("it did not respond within {} s", TIMEOUT.as_secs());
             return Err(unknown(Cause::new(why), elsewhere));
         }
     };
@@ -353,16 +356,15 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
     let causes: Vec<Cause> = olm_deployments
         .map(|deployment| {
             let (namespace, name) = (deployment.namespace(), deployment.name());
-            Cause::new(format!("the Deployment {namespace}/{name} is of it")).remedy(format!(
-                "end it: kubectl --namespace {namespace} scale deployment {name} --replicas=0"
+            Cause::new(format!("Deployment {namespace}/{name} belongs to it")).remedy(format!(
+                "stop it: kubectl --namespace {namespace} scale deployment {name} --replicas=0"
             ))
         })
         .collect();
     if causes.is_empty() {
         return Ok(());
     }
-    Err(Cause::new("Operator Lifecycle Manager works on this cluster, and only one may")
-        .because_all(causes))
+    Err(Cause::new("Operator Lifecycle Manager runs on this cluster already").because_all(causes))
 }
 
 /// Refuses a cluster of `mainstay up`, whose controllers run in the API server's process.
@@ -371,7 +373,7 @@ async fn refuse_embedded_controllers(cluster: &Cluster) -> Result<(), Cause> {
     let Ok(leases) = layout::embedded_leases(cluster).await else { return Ok(()) };
     let Some(lease) = leases.first() else { return Ok(()) };
     let (namespace, name) = (lease.namespace(), lease.name());
-    Err(Cause::new("the controllers of this cluster run in the process of its API already")
+    Err(Cause::new("the controllers of this cluster already run in the process of its API")
         .because(Cause::new(format!("Lease {namespace}/{name} is held by `mainstay up`")))
         .remedy("use the cluster as it is, or start it with `mainstay up --bare`"))
 }
@@ -395,7 +397,7 @@ fn lock_data_folder(folder: &Path) -> Result<File, Cause> {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(Cause::new("another process uses the data folder")
             .at(FileLocation::file(folder))
-            .remedy("end that one, or give this one a folder of its own with --data-dir DIR")),
+            .remedy("stop that process, or choose another folder with --data-dir DIR")),
         Err(TryLockError::Error(error)) => Err(refused(&error)),
     }
 }

@@ -14,7 +14,8 @@ impl StopSignals {
     pub(crate) fn listen() -> Result<Self, Cause> {
         let open = |kind| {
             signal(kind).map_err(|error| {
-                Cause::new("signals cannot be listened for").because(Cause::new(error.to_string()))
+                Cause::new("the handler of stop signals cannot be installed")
+                    .because(Cause::new(error.to_string()))
             })
         };
         Ok(Self {

@@ -41,7 +41,7 @@ impl Selected {
         mainstay_controller::select(&ALL, list).map(Self).map_err(|error| {
             Cause::new(format!("--controllers {}", list.join(",")))
                 .because(Cause::new(error.to_string()))
-                .remedy("list names, `*` for all of them, or `-NAME` to leave one out")
+                .remedy("list names, `*` for all of them, or `-NAME` to exclude one")
         })
     }
 

@@ -90,8 +90,7 @@ fn wait_for_end(
             Err(RecvTimeoutError::Timeout) if startup.is_done() => {}
             Err(RecvTimeoutError::Timeout) => {
                 tracing::warn!(
-                    "the start ends as it was asked to, although something that it reads or writes \
-                     did not answer within {} s",
+                    "the startup was stopped on request, although a file or folder did not respond within {} s",
                     grace.as_secs()
                 );
                 return Some(Ok(()));

@@ -27,11 +27,11 @@ pub(crate) async fn wait_until<T>(
         Ok(Err(error)) => Err(Cause::new(wanted).because(Cause::new(error.to_string()))),
         Err(_) => Err(Cause::new(wanted).because(Cause::new(match last_object {
             Some(object) => format!(
-                "it did not happen within {} s; last seen: {}",
+                "this did not happen within {} s; last state: {}",
                 TIMEOUT.as_secs(),
                 summary(&object)
             ),
-            None => format!("nothing was seen within {} s", TIMEOUT.as_secs()),
+            None => format!("no object was found within {} s", TIMEOUT.as_secs()),
         }))),
     }
 }
@@ -97,12 +97,14 @@ pub(crate) async fn wait_until_deleted(
             }
         }
     };
-    let wanted = || Cause::new(format!("{} `{namespace}/{name}` goes", resource.kind));
+    let wanted = || {
+        Cause::new(format!("the deletion of {} {namespace}/{name} does not finish", resource.kind))
+    };
     match tokio::time::timeout(TIMEOUT, watching).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(wanted().because(Cause::new(error.to_string()))),
         Err(_) => {
-            let why = format!("it is still there after {} s", TIMEOUT.as_secs());
+            let why = format!("it still exists after {} s", TIMEOUT.as_secs());
             Err(wanted().because(Cause::new(why)))
         }
     }

@@ -15,9 +15,9 @@ pub(crate) fn finding(cluster: &ClusterObjects, source: &Object) -> Finding {
     let standing = if causes.is_empty() {
         "is served, and its connection is READY".to_owned()
     } else if is_ready(source) && has_content_problem(source) {
-        "serves what it had: its newest content cannot be read".to_owned()
+        "serves its previous content, because its newest content cannot be read".to_owned()
     } else {
-        "cannot be asked".to_owned()
+        "is not available".to_owned()
     };
     Finding { state: standing, causes, notes: notes(source) }
 }
@@ -70,14 +70,14 @@ pub(crate) fn causes(cluster: &ClusterObjects, source: &Object) -> Vec<Cause> {
             let cause = Cause::new(format!("its connection{target} is {state}{since}"))
                 .because_all(newest_warning(cluster, source).map(Cause::new));
             causes.push(if image.is_empty() {
-                cause.remedy("see whether its registry server runs and listens there").remedy(see_events)
+                cause.remedy("check that its registry server runs and listens there").remedy(see_events)
             } else {
-                cause.remedy(format!("see whether image {image} can be pulled and holds a catalog: mainstay image inspect {image}")).remedy(see_events)
+                cause.remedy(format!("check that image {image} can be pulled and holds a catalog: mainstay image inspect {image}")).remedy(see_events)
             });
         }
         None if causes.is_empty() => causes.push(
-            Cause::new("nothing has looked at it yet")
-                .remedy("see whether the lifecycle manager runs"),
+            Cause::new("no controller has reconciled it yet")
+                .remedy("check that the lifecycle manager runs"),
         ),
         None => {}
     }
@@ -153,8 +153,7 @@ pub(crate) fn stale_content_note(
     let message = source.str(&["status", "message"]).unwrap_or_default();
     serves_last_content(source, subscription).then(|| {
         format!(
-            "the newest content of catalog {namespace}/{name} cannot be read, and what it served before \
-             counts: {message}"
+            "the newest content of CatalogSource {namespace}/{name} cannot be read, and its previous content is used: {message}"
         )
     })
 }
@@ -174,7 +173,8 @@ pub(crate) fn subscribed_catalog_cause(
         }
         let causes = causes(cluster, source);
         return (!causes.is_empty()).then(|| {
-            Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
+            Cause::new(format!("CatalogSource {namespace}/{name} is not available"))
+                .because_all(causes)
         });
     }
     if cluster.hides("CatalogSource", namespace) {
@@ -183,8 +183,8 @@ pub(crate) fn subscribed_catalog_cause(
             (*known_namespace, *known_name) == (namespace, name)
         });
         return health.filter(|(.., healthy)| !healthy).map(|_| {
-            Cause::new(format!("catalog {namespace}/{name} is unhealthy")).remedy(format!(
-                "ask somebody who may see it: kubectl -n {namespace} describe catalogsource {name}"
+            Cause::new(format!("CatalogSource {namespace}/{name} is unhealthy")).remedy(format!(
+                "have an administrator run: kubectl -n {namespace} describe catalogsource {name}"
             ))
         });
     }
@@ -201,7 +201,7 @@ pub(crate) fn subscribed_catalog_cause(
         cause.remedy(format!("create it: kubectl -n {namespace} create -f CATALOGSOURCE.yaml"))
     } else {
         cause.remedy(format!(
-            "name one that there is in spec.source and spec.sourceNamespace ({}): {edit}",
+            "name an existing one in spec.source and spec.sourceNamespace ({}): {edit}",
             sources.join(", ")
         ))
     })
@@ -262,7 +262,8 @@ pub(crate) fn other_catalog_causes(cluster: &ClusterObjects, subscription: &Obje
     other_unhealthy_catalogs(cluster, subscription)
         .into_iter()
         .map(|(namespace, name, causes)| {
-            Cause::new(format!("catalog {namespace}/{name} cannot be asked")).because_all(causes)
+            Cause::new(format!("CatalogSource {namespace}/{name} is not available"))
+                .because_all(causes)
         })
         .collect()
 }
@@ -273,7 +274,7 @@ pub(crate) fn other_catalog_notes(cluster: &ClusterObjects, subscription: &Objec
         .into_iter()
         .map(|(namespace, name, causes)| {
             let why = causes.first().map(|cause| format!(": {}", cause.what())).unwrap_or_default();
-            format!("catalog {namespace}/{name} is unhealthy{why}")
+            format!("CatalogSource {namespace}/{name} is unhealthy{why}")
         })
         .collect()
 }

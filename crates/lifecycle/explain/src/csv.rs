@@ -21,12 +21,12 @@ pub(crate) fn finding(cluster: &ClusterObjects, csv: &Object) -> Finding {
     let reason = csv.str(&["status", "reason"]).unwrap_or_default();
     let standing = match phase {
         _ if csv.is_terminating() => "is being deleted".to_owned(),
-        "" => "has not begun".to_owned(),
+        "" => "has not started".to_owned(),
         "Succeeded" if causes.is_empty() => "runs".to_owned(),
         "Failed" if !reason.is_empty() => format!("has failed ({reason})"),
         "Failed" => "has failed".to_owned(),
-        "Pending" if reason == NOT_UPGRADEABLE => "is held back".to_owned(),
-        "Pending" => "waits for what it needs".to_owned(),
+        "Pending" if reason == NOT_UPGRADEABLE => "is blocked".to_owned(),
+        "Pending" => "waits for its requirements".to_owned(),
         "InstallReady" | "Installing" => "is being installed".to_owned(),
         "Replacing" => "is being replaced".to_owned(),
         "Deleting" => "is being deleted".to_owned(),
@@ -58,8 +58,8 @@ fn phase_causes(cluster: &ClusterObjects, csv: &Object, replacements_left: usize
             if !causes.is_empty() {
                 return causes;
             }
-            let remedy = "see whether the lifecycle manager runs";
-            vec![Cause::new("nothing has looked at it yet").remedy(remedy)]
+            let remedy = "check that the lifecycle manager runs";
+            vec![Cause::new("no controller has reconciled it yet").remedy(remedy)]
         }
         "Pending" if reason == NOT_UPGRADEABLE => {
             vec![not_upgradeable_cause(cluster, csv, message)]
@@ -121,8 +121,8 @@ fn requirement_cause(cluster: &ClusterObjects, csv: &Object, requirement: &Value
     let (kind, name, status) =
         (text(requirement, "kind"), text(requirement, "name"), text(requirement, "status"));
     let state = match status {
-        "NotPresent" => "is not there",
-        "PresentNotSatisfied" => "is there, but not as it must be",
+        "NotPresent" => "does not exist",
+        "PresentNotSatisfied" => "exists, but does not meet the requirements",
         "NotAvailable" => "is not available",
         "NotSatisfied" => "is not satisfied",
         other => other,
@@ -144,14 +144,14 @@ fn requirement_cause(cluster: &ClusterObjects, csv: &Object, requirement: &Value
         .flatten()
         .filter(|dependent| text(dependent, "status") == "NotSatisfied")
         .map(|dependent| {
-            Cause::new(format!("it lacks a right that it needs: {}", text(dependent, "message")))
+            Cause::new(format!("it lacks a permission: {}", text(dependent, "message")))
         });
     let cause = cause.because_all(denied);
     let lists_crd = |path: &[&str]| csv.array(path).iter().any(|crd| text(crd, "name") == name);
     let namespace = csv.namespace();
     let recreate_plan = complete_install_plan(cluster, csv).map(|plan| {
         format!(
-            "have its plan carried out anew: {}",
+            "delete its InstallPlan, so that it is installed again: {}",
             command::delete("installplan", namespace, plan)
         )
     });
@@ -159,20 +159,20 @@ fn requirement_cause(cluster: &ClusterObjects, csv: &Object, requirement: &Value
         "CustomResourceDefinition"
             if lists_crd(&["spec", "customresourcedefinitions", "required"]) =>
         {
-            cause.remedy("install the operator that brings this definition, or create it")
+            cause.remedy("install the operator that provides this CustomResourceDefinition, or create it")
         }
         // An InstallPlan creates no native APIs.
         _ if message == "Native API does not exist" => cause.remedy(
-            "have the cluster serve this API, or choose a version that does not need it",
+            "enable this API on the cluster, or choose a version that does not need it",
         ),
-        "APIService" => cause.remedy(format!("see what serves it: kubectl get apiservice {name} -o yaml")),
+        "APIService" => cause.remedy(format!("see its Service and its status: kubectl get apiservice {name} -o yaml")),
         "ClusterServiceVersion" => cause,
         _ => match (recreate_plan, kind) {
             (Some(recreate_plan), _) => cause.remedy(recreate_plan),
             (None, "ServiceAccount") if status == "NotPresent" => {
-                cause.remedy(format!("make it: kubectl -n {namespace} create serviceaccount {name}, and grant it what the version asks for"))
+                cause.remedy(format!("create it: kubectl -n {namespace} create serviceaccount {name}, and grant it the permissions of the ClusterServiceVersion"))
             }
-            (None, "CustomResourceDefinition") => cause.remedy("create the definition that the version owns"),
+            (None, "CustomResourceDefinition") => cause.remedy("create the CustomResourceDefinition, which the ClusterServiceVersion owns"),
             (None, _) => cause,
         },
     }
@@ -212,7 +212,7 @@ fn not_upgradeable_cause(cluster: &ClusterObjects, csv: &Object, message: &str) 
         },
     );
     let overridden = overrides.iter().any(|condition| text(condition, "type") == "Upgradeable");
-    let author = if overridden { "an override says" } else { "the operator says" };
+    let author = if overridden { "according to an override" } else { "according to the operator" };
     let body = json!({"spec": {"overrides": [{
         "type": "Upgradeable", "status": "True",
         "reason": "Administrator", "message": "upgrade allowed by an administrator",
@@ -221,7 +221,7 @@ fn not_upgradeable_cause(cluster: &ClusterObjects, csv: &Object, message: &str) 
         .because(why)
         .remedy("wait until it allows the upgrade")
         .remedy(format!(
-            "if you know better, overrule it: {}",
+            "or override the condition: {}",
             command::patch("operatorcondition", namespace, replaced, &body)
         ))
 }
@@ -250,10 +250,10 @@ fn failure_causes(
             let operator_group = cluster.in_namespace("OperatorGroup", namespace).next();
             let operator_group = operator_group.map_or("NAME", Object::name);
             // The first remedy does not affect the other operators of the namespace.
-            vec![cause().because(Cause::new(format!("the version supports {}", install_mode_list(&modes))))
+            vec![cause().because(Cause::new(format!("the ClusterServiceVersion supports {}", install_mode_list(&modes))))
                 .remedy("subscribe in a namespace whose OperatorGroup fits")
                 .remedy(format!(
-                    "or let OperatorGroup {namespace}/{operator_group} select namespaces that fit, which holds for every operator there: kubectl -n {namespace} edit operatorgroup {operator_group}"
+                    "or change the target namespaces of OperatorGroup {namespace}/{operator_group}, for all operators in its namespace: kubectl -n {namespace} edit operatorgroup {operator_group}"
                 ))]
         }
         "OwnerConflict" => vec![owner_conflict_cause(cluster, csv, cause())],
@@ -264,18 +264,18 @@ fn failure_causes(
             let operator_group = cluster.in_namespace("OperatorGroup", namespace).next().map_or("NAME", Object::name);
             let body = json!({"spec": {"staticProvidedAPIs": false}});
             vec![cause().remedy(format!(
-                "let the group provide other APIs: {}",
+                "let the OperatorGroup provide other APIs: {}",
                 command::patch("operatorgroup", namespace, operator_group, &body)
             ))]
         }
         "InvalidInstallModes" | "InvalidStrategy" | "InvalidWebhookDescription" => vec![
-            cause().remedy("the version itself is at fault: take another version, and tell whoever publishes it"),
+            cause().remedy("the ClusterServiceVersion is not valid: install another version, and report the error to its publisher"),
         ],
         "InstallComponentFailedNoRetry" | "InstallComponentFailed" => {
             let granted = command::Refusal::of(message);
             vec![match granted {
                 Some(refusal) => cause().remedy(format!("grant it: {}", refusal.grant_commands())),
-                None => cause().remedy(format!("the API refuses a Deployment of the version: correct it with kubectl -n {namespace} edit csv {name}, or take another version")),
+                None => cause().remedy(format!("the API server refuses a Deployment of the ClusterServiceVersion: correct it with kubectl -n {namespace} edit csv {name}, or install another version")),
             }]
         }
         "RequirementsNotMet" => {
@@ -304,9 +304,9 @@ fn owner_conflict_cause(cluster: &ClusterObjects, csv: &Object, cause: Cause) ->
         });
     others.fold(cause, |cause, (other, shared_crds)| {
         cause
-            .because(Cause::new(format!("{} owns {}, too", other.name(), shared_crds.join(", "))))
+            .because(Cause::new(format!("{} also owns {}", other.name(), shared_crds.join(", "))))
             .remedy(format!(
-                "remove that one: {}",
+                "delete it: {}",
                 command::delete("csv", other.namespace(), other.name())
             ))
     })
@@ -331,10 +331,10 @@ fn group_conflict_cause(cluster: &ClusterObjects, csv: &Object, cause: Cause) ->
     });
     cause.because_all(others.map(|(operator_group, shared_apis)| {
         Cause::new(format!(
-            "an operator of OperatorGroup {} provides {shared_apis}, too",
+            "an operator of OperatorGroup {} also provides {shared_apis}",
             operator_group.key()
         ))
-        .remedy(format!("see which: kubectl -n {} get csv", operator_group.namespace()))
+        .remedy(format!("find it: kubectl -n {} get csv", operator_group.namespace()))
     }))
 }
 

@@ -14,12 +14,12 @@ pub(crate) fn finding(cluster: &ClusterObjects, plan: &Object) -> Finding {
     let phase = plan.str(&["status", "phase"]).unwrap_or_default();
     let standing = match phase {
         "Complete" if causes.is_empty() => {
-            format!("is complete: it brought {}", csv_names(plan))
+            format!("is complete: it installed {}", csv_names(plan))
         }
-        "RequiresApproval" => "waits for somebody's approval".to_owned(),
+        "RequiresApproval" => "waits for approval".to_owned(),
         "Failed" => "has failed".to_owned(),
-        "" => "has not begun".to_owned(),
-        "Installing" => "is being carried out".to_owned(),
+        "" => "has not started".to_owned(),
+        "Installing" => "is being installed".to_owned(),
         "Planning" => "waits for its steps".to_owned(),
         other => format!("is in phase {other}"),
     };
@@ -40,14 +40,14 @@ pub(crate) fn causes(cluster: &ClusterObjects, plan: &Object) -> Vec<Cause> {
     match plan.str(&["status", "phase"]).unwrap_or_default() {
         "Complete" => return causes,
         "RequiresApproval" => causes.push(
-            Cause::new(format!("InstallPlan {name} would bring {}, and nobody has approved it", csv_names(plan)))
-                .remedy(format!("see what it does: kubectl -n {namespace} get installplan {name} -o yaml; then approve it: {}", command::approve(namespace, name))),
+            Cause::new(format!("InstallPlan {name} would install {}, and is not approved", csv_names(plan)))
+                .remedy(format!("review it: kubectl -n {namespace} get installplan {name} -o yaml; then approve it: {}", command::approve(namespace, name))),
         ),
         "Failed" => {
             let (reason, message) = installed.unwrap_or_default();
             let message = plan.str(&["status", "message"]).filter(|message| !message.is_empty()).unwrap_or(message);
             let why = step_failure(message).remedy(format!(
-                "mend that, then have the plan made again: {}",
+                "correct this, then delete the InstallPlan, so that it is created again: {}",
                 command::delete("installplan", namespace, name)
             ));
             causes.push(match reason {
@@ -58,7 +58,7 @@ pub(crate) fn causes(cluster: &ClusterObjects, plan: &Object) -> Vec<Cause> {
         "Planning" => {
             let (_, message) = condition(plan, "Resolved", "False").unwrap_or_default();
             causes.push(if message.is_empty() {
-                Cause::new("its steps have yet to be found")
+                Cause::new("its steps are not resolved yet")
             } else {
                 Cause::new(message).remedy("name versions that a catalog has in spec.clusterServiceVersionNames, or wait for the catalog")
             });
@@ -73,14 +73,14 @@ pub(crate) fn causes(cluster: &ClusterObjects, plan: &Object) -> Vec<Cause> {
             if let Some(message) = plan.str(&["status", "message"]).filter(|message| !message.is_empty()) {
                 let error = message.strip_prefix("retrying execution due to error: ");
                 causes.push(match error {
-                    Some(why) => Cause::new("its steps are tried again and again").because(step_failure(why)),
+                    Some(why) => Cause::new("its steps are retried").because(step_failure(why)),
                     None => Cause::new(message),
                 });
             }
             causes.extend(unpacking_causes(plan));
             causes.extend(pending_steps(plan));
             if causes.is_empty() {
-                causes.push(Cause::new("it is being carried out").remedy(format!("wait, and watch it: kubectl -n {namespace} get installplan {name} -w")));
+                causes.push(Cause::new("it is being installed").remedy(format!("wait, and watch it: kubectl -n {namespace} get installplan {name} -w")));
             }
         }
     }
@@ -95,15 +95,15 @@ fn step_failure(message: &str) -> Cause {
     }
     if message.contains("validating existing CRs against new CRD's schema") {
         return cause.remedy(
-            "change or remove the object that it names; its plan's events name all such objects",
+            "change or delete the object that it names; the events of the InstallPlan name all such objects",
         );
     }
     if message.contains("listed as a stored version") {
-        return cause.remedy("rewrite the objects that are stored in that version, then take it out of status.storedVersions of the definition");
+        return cause.remedy("rewrite the objects that are stored in that version, then remove it from status.storedVersions of the CustomResourceDefinition");
     }
     if message.contains("api-server resource not found") {
         return cause.remedy(
-            "install what serves that API, or take a version of the operator that does without it",
+            "install the CustomResourceDefinition or APIService of that API, or a version of the operator that does not need it",
         );
     }
     cause
@@ -138,9 +138,9 @@ fn pending_steps(plan: &Object) -> Option<Cause> {
         .filter_map(|step| {
             let resource = step.get("resource")?;
             let status = match text(step, "status") {
-                "" | "Unknown" => "has not been made".to_owned(),
-                "WaitingForApi" => "waits to be served".to_owned(),
-                "NotPresent" => "is not there".to_owned(),
+                "" | "Unknown" => "is not created".to_owned(),
+                "WaitingForApi" => "waits for its API".to_owned(),
+                "NotPresent" => "does not exist".to_owned(),
                 "UnsupportedResource" => "is of a kind that is not supported".to_owned(),
                 other => format!("is {other}"),
             };
@@ -152,7 +152,7 @@ fn pending_steps(plan: &Object) -> Option<Cause> {
         return None;
     }
     let more = waiting.len().saturating_sub(STEPS_LISTED);
-    let cause = Cause::new(format!("{} of its {total} steps are yet to be done", waiting.len()));
+    let cause = Cause::new(format!("{} of its {total} steps are not done", waiting.len()));
     let cause = cause.because_all(waiting.into_iter().take(STEPS_LISTED).map(Cause::new));
     Some(if more > 0 { cause.because(Cause::new(format!("{more} more"))) } else { cause })
 }

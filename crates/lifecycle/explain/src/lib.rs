@@ -107,7 +107,7 @@ impl FromStr for ExplainedKind {
         };
         Self::ALL.into_iter().find(matches).ok_or_else(|| {
             let known = "subscription, installplan, clusterserviceversion (csv), catalogsource";
-            Cause::new(format!("`{text}` is no kind that can be explained"))
+            Cause::new(format!("`{text}` is not a kind that can be explained"))
                 .remedy(format!("name one of {known}"))
         })
     }
@@ -157,10 +157,10 @@ impl fmt::Display for HiddenKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, readable_namespaces: seen_in } = self;
         match seen_in.as_slice() {
-            [] => write!(f, "{kind}s could not be seen: your account may not list them"),
+            [] => write!(f, "{kind}s could not be read: your account may not list them"),
             seen => write!(
                 f,
-                "{kind}s outside of namespace {} could not be seen: your account may not list them",
+                "{kind}s outside of namespace {} could not be read: your account may not list them",
                 seen.join(", ")
             ),
         }
@@ -269,7 +269,7 @@ fn explain_copied_csv(target: &ExplainedObject, from: &str) -> Finding {
              namespace {namespace}"
         ),
         causes: Vec::new(),
-        notes: vec![format!("ask about the original: mainstay why csv/{name} -n {from}")],
+        notes: vec![format!("explain the original: mainstay why csv/{name} -n {from}")],
     }
 }
 
@@ -278,13 +278,13 @@ fn explain_copied_csv(target: &ExplainedObject, from: &str) -> Finding {
 fn not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
     let ExplainedObject { kind, namespace, name } = target;
     if cluster.hides(kind.name(), namespace) {
-        return Cause::new(format!("{target} cannot be seen"))
+        return Cause::new(format!("{target} cannot be read"))
             .because(Cause::new(format!(
                 "your account may not list {}s in namespace {namespace}",
                 kind.name()
             )))
             .remedy(format!(
-                "ask as somebody who has the ClusterRole `view` in namespace {namespace}"
+                "use an account with the ClusterRole `view` in namespace {namespace}"
             ));
     }
     let cause = Cause::new(format!("there is no {target}"));
@@ -294,7 +294,7 @@ fn not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
         .map(Object::namespace)
         .collect();
     if let Some(other) = namespaces.first() {
-        return cause.remedy(format!("there is one in namespace {other}: say -n {other}"));
+        return cause.remedy(format!("namespace {other} has one: add -n {other}"));
     }
     let mut names: Vec<&str> =
         cluster.in_namespace(kind.name(), namespace).map(Object::name).collect();
@@ -302,7 +302,7 @@ fn not_found(cluster: &ClusterObjects, target: &ExplainedObject) -> Cause {
     let kind = kind.name();
     match names.as_slice() {
         [] => cause.remedy(format!(
-            "namespace {namespace} has none; see where there are any: kubectl get {} -A",
+            "namespace {namespace} has none; list those of all namespaces: kubectl get {} -A",
             kind.to_lowercase()
         )),
         names => {
@@ -324,8 +324,10 @@ fn deletion_cause(object: &Object) -> Option<Cause> {
             cause
         } else {
             cause.because(
-                Cause::new(format!("finalizers hold it: {}", finalizers.join(", ")))
-                    .remedy("wait for whoever they belong to; they go when its work is done"),
+                Cause::new(format!("its finalizers block the deletion: {}", finalizers.join(", ")))
+                    .remedy(
+                        "wait for their controllers, which remove them when their work is done",
+                    ),
             )
         }
     })

@@ -27,9 +27,9 @@ fn no_group(cluster: &ClusterObjects, namespace: &str) -> Cause {
         "spec": {"targetNamespaces": [namespace]},
     });
     let cause = Cause::new(format!(
-        "namespace {namespace} has no OperatorGroup, which says what its operators may watch"
+        "namespace {namespace} has no OperatorGroup, which selects the namespaces that its operators watch"
     ))
-    .remedy(format!("let them watch {namespace} alone: {}", command::apply(&group)));
+    .remedy(format!("create one that selects namespace {namespace} only: {}", command::apply(&group)));
     // Most users want an OperatorGroup for all namespaces.
     let global = cluster.of_kind("OperatorGroup").find(|group| {
         group.array(&["status", "namespaces"]) == [Value::from("")]
@@ -69,11 +69,11 @@ fn group_causes(group: &Object) -> Vec<Cause> {
         let patch = json!({"spec": {"serviceAccountName": null}});
         causes.push(
             Cause::new(format!(
-                "OperatorGroup {namespace}/{name} has everything installed as ServiceAccount {account}, which does not exist"
+                "OperatorGroup {namespace}/{name} requires ServiceAccount {account} for installations, which does not exist"
             ))
-            .remedy(format!("make it: kubectl -n {namespace} create serviceaccount {account}, and grant it what is to be installed"))
+            .remedy(format!("create it: kubectl -n {namespace} create serviceaccount {account}, and grant it the permissions of the installation"))
             .remedy(format!(
-                "install with the rights of the lifecycle manager: {}",
+                "install with the permissions of the lifecycle manager: {}",
                 command::patch("operatorgroup", namespace, name, &patch)
             )),
         );
@@ -83,10 +83,10 @@ fn group_causes(group: &Object) -> Vec<Cause> {
         let cause = Cause::new(format!("OperatorGroup {namespace}/{name} selects no namespace"));
         causes.push(match selector_labels(group) {
             Some(selector_labels) => cause.remedy(format!(
-                "label those it shall select: kubectl label namespace NAME {selector_labels}"
+                "label the namespaces to select: kubectl label namespace NAME {selector_labels}"
             )),
             None => cause.remedy(format!(
-                "name namespaces that are there: {}",
+                "name existing namespaces: {}",
                 command::patch(
                     "operatorgroup",
                     namespace,

@@ -16,7 +16,7 @@ pub(crate) fn finding(cluster: &ClusterObjects, subscription: &Object) -> Findin
     let standing = if causes.is_empty() {
         healthy_summary(subscription)
     } else {
-        "is not where it should be".to_owned()
+        "is not up to date".to_owned()
     };
     // Catalogs that block the Subscription are causes already.
     let mut notes = if causes.iter().any(names_other_catalogs) {
@@ -45,7 +45,7 @@ fn healthy_summary(subscription: &Object) -> String {
         channel => format!("channel {channel} of package {}", spec("name")),
     };
     format!(
-        "is where it should be: {} runs, and catalog {}/{} has nothing newer in {source}",
+        "is up to date: {} runs, and CatalogSource {}/{} has no newer version in {source}",
         status(subscription, "installedCSV"),
         spec("sourceNamespace"),
         spec("source"),
@@ -53,13 +53,12 @@ fn healthy_summary(subscription: &Object) -> String {
 }
 
 /// The parent of the unhealthy catalogs that resolution waits for.
-const WAITS_FOR_CATALOG: &str =
-    "nothing is chosen for it while a catalog that it sees has not answered";
+const WAITS_FOR_CATALOG: &str = "its resolution waits for a catalog that does not respond";
 /// The parent of the bundles of other Subscriptions that resolution waits for.
 const WAITS_FOR_UNPACKING: &str =
-    "nothing is chosen for it while a bundle for another Subscription of the namespace is unpacked";
+    "its resolution waits until a bundle for another Subscription of the namespace is unpacked";
 /// The parent of the message of a failed resolution.
-const RESOLUTION_FAILED: &str = "nothing could be chosen for it";
+const RESOLUTION_FAILED: &str = "its resolution failed";
 
 /// Whether a cause names unhealthy catalogs besides that of the Subscription.
 fn names_other_catalogs(cause: &Cause) -> bool {
@@ -100,7 +99,7 @@ fn resolution_cause(
     let has_plan = subscription.get(&["status", "installPlanRef"]).is_some();
     match (failed, resolver_reason) {
         (_, Some(why)) if failed.is_some() || !(has_csv || has_plan) => {
-            Some(Cause::new("nothing can be chosen for it").because(why.clone()))
+            Some(Cause::new("it cannot be resolved").because(why.clone()))
         }
         // The message only repeats the cause of the catalog.
         (Some((reason, _)), None) if catalog_explains && reason != "ConstraintsNotSatisfiable" => {
@@ -112,12 +111,10 @@ fn resolution_cause(
             Some(if !catalogs.is_empty() {
                 cause.because_all(catalogs)
             } else if cluster.resolved && !catalog_explains {
-                cause.remedy(
-                    "as the cluster is now, something can be: wait until it is looked at again",
-                )
+                cause.remedy("it can be resolved now: wait until the namespace is resolved again")
             } else {
                 cause.remedy(format!(
-                    "see the whole choice: mainstay resolve -n {}",
+                    "see the whole resolution: mainstay resolve -n {}",
                     subscription.namespace()
                 ))
             })
@@ -131,7 +128,7 @@ fn unpacking_cause(subscription: &Object) -> Option<Cause> {
     if let Some((reason, message)) = condition(subscription, "BundleUnpackFailed", "True") {
         let text = if message.is_empty() { reason } else { message };
         return Some(Cause::new("its bundle cannot be unpacked").because(Cause::new(text)).remedy(
-            format!("see that the image can be pulled; pull secrets are those of the CatalogSource and of namespace {namespace}"),
+            format!("check that the image can be pulled; its pull secrets are those of the CatalogSource and of namespace {namespace}"),
         ));
     }
     let (_, message) = condition(subscription, "BundleUnpacking", "True")?;
@@ -162,9 +159,9 @@ fn install_plan_cause(cluster: &ClusterObjects, subscription: &Object) -> Option
             return None;
         }
         let (_, message) = condition(subscription, "InstallPlanMissing", "True")?;
-        let cause = Cause::new(format!("its InstallPlan {name} is gone"));
+        let cause = Cause::new(format!("its InstallPlan {name} is deleted"));
         return Some(if message.is_empty() {
-            cause.remedy("a new one is made when something that it brings is missing")
+            cause.remedy("a new one is created when one of its objects is missing")
         } else {
             cause.because(Cause::new(message))
         });
@@ -178,8 +175,8 @@ fn install_plan_cause(cluster: &ClusterObjects, subscription: &Object) -> Option
     let words = match phase {
         "RequiresApproval" => "waits for approval".to_owned(),
         "Failed" => "has failed".to_owned(),
-        "Installing" => "is being carried out".to_owned(),
-        "" => "has not begun".to_owned(),
+        "Installing" => "is being installed".to_owned(),
+        "" => "has not started".to_owned(),
         other => format!("is in phase {other}"),
     };
     Some(Cause::new(format!("its InstallPlan {name} {words}")).because_all(causes))
@@ -205,9 +202,9 @@ fn csv_causes(
         let hidden = cluster.hides("ClusterServiceVersion", namespace);
         if !installed.is_empty() && !hidden && cluster.csv(namespace, installed).is_none() {
             causes.push(
-                Cause::new(format!("{installed} was installed and is not there any more")).remedy(
+                Cause::new(format!("{installed} was installed and does not exist any more")).remedy(
                     format!(
-                        "if it does not come back, have it installed anew: {}; then create the Subscription again",
+                        "if it does not come back, reinstall it: {}; then create the Subscription again",
                         command::delete("subscription", namespace, subscription.name())
                     ),
                 ),
@@ -225,11 +222,11 @@ fn csv_causes(
         let reason = csv.str(&["status", "reason"]).unwrap_or_default();
         let what = match csv::phase(csv) {
             _ if csv.is_terminating() => format!("{name} is being deleted"),
-            "" => format!("{name} has not begun"),
+            "" => format!("{name} has not started"),
             "Pending" if reason == csv::NOT_UPGRADEABLE => {
-                format!("the upgrade to {name} is held back")
+                format!("the upgrade to {name} is blocked")
             }
-            "Pending" => format!("{name} waits for what it needs"),
+            "Pending" => format!("{name} waits for its requirements"),
             "Failed" => format!("{name} has failed ({reason})"),
             "Replacing" => format!("{name} is being replaced"),
             _ => format!("{name} is being installed"),
@@ -246,16 +243,16 @@ fn copied_csv_cause(cluster: &ClusterObjects, subscription: &Object, name: &str)
     let from = cluster.copied_from(namespace, name)?;
     let package = subscription.str(&["spec", "name"]).unwrap_or_default();
     Some(
-        Cause::new(format!("the name {name} is taken by the copy of ClusterServiceVersion {from}/{name}"))
+        Cause::new(format!("the copy of ClusterServiceVersion {from}/{name} has the name {name}"))
             .because(Cause::new(format!(
                 "that operator is installed in namespace {from} and watches namespace {namespace} already"
             )))
             .remedy(format!(
-                "use that operator, and remove this Subscription: {}",
+                "use that operator, and delete this Subscription: {}",
                 command::delete("subscription", namespace, subscription.name())
             ))
             .remedy(format!(
-                "or remove that operator first: mainstay uninstall {package} -n {from} --dry-run"
+                "or uninstall that operator first: mainstay uninstall {package} -n {from} --dry-run"
             )),
     )
 }
@@ -266,9 +263,9 @@ fn idle_cause(cluster: &ClusterObjects, subscription: &Object) -> Option<Cause> 
     if state == "AtLatestKnown" && !status(subscription, "installedCSV").is_empty() {
         return None;
     }
-    let check_manager = "see whether the lifecycle manager runs";
+    let check_manager = "check that the lifecycle manager runs";
     Some(if subscription.get(&["status", "lastUpdated"]).is_none() {
-        Cause::new("nothing has looked at it yet").remedy(check_manager)
+        Cause::new("no controller has reconciled it yet").remedy(check_manager)
     } else if state.is_empty()
         && let catalogs = catalog::other_catalog_causes(cluster, subscription)
         && !catalogs.is_empty()
@@ -280,7 +277,7 @@ fn idle_cause(cluster: &ClusterObjects, subscription: &Object) -> Option<Cause> 
     {
         Cause::new(WAITS_FOR_UNPACKING).because_all(unpacking)
     } else if state.is_empty() {
-        Cause::new("nothing has been chosen for it yet").remedy(format!(
+        Cause::new("it is not resolved yet").remedy(format!(
             "wait; if that lasts, see its events: kubectl -n {} describe subscription {}",
             subscription.namespace(),
             subscription.name()
@@ -288,7 +285,7 @@ fn idle_cause(cluster: &ClusterObjects, subscription: &Object) -> Option<Cause> 
     } else {
         let since = status(subscription, "lastUpdated");
         Cause::new(format!(
-            "its state is {state} since {since}, and nothing on the cluster says why"
+            "its state is {state} since {since}, and no object on the cluster shows a reason"
         ))
         .remedy(check_manager)
     })

@@ -23,7 +23,7 @@ fn deployment_cause(cluster: &ClusterObjects, csv: &Object, name: &str) -> Optio
         return None;
     }
     let Some(deployment) = cluster.find("Deployment", namespace, name) else {
-        return Some(Cause::new(format!("Deployment {namespace}/{name} is not there")));
+        return Some(Cause::new(format!("Deployment {namespace}/{name} does not exist")));
     };
     let replicas = deployment.i64(&["spec", "replicas"]).unwrap_or(1);
     let is_available = condition(deployment, "Available", "True").is_some();
@@ -34,7 +34,7 @@ fn deployment_cause(cluster: &ClusterObjects, csv: &Object, name: &str) -> Optio
     let number = |field: &str| deployment.i64(&["status", field]).unwrap_or_default();
     let mut cause = Cause::new(if is_available && !is_rolled_out(deployment, replicas) {
         format!(
-            "Deployment {namespace}/{name} is being updated, and its new pods are not ready; those of before still run"
+            "Deployment {namespace}/{name} is being updated, and its new pods are not ready; the previous pods still run"
         )
     } else {
         format!(
@@ -101,7 +101,7 @@ fn pod_cause(cluster: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cau
             ));
             return Some(match reason {
                 "CrashLoopBackOff" => cause.remedy(format!(
-                    "see what it said: kubectl -n {namespace} logs {name} -c {container} --previous"
+                    "see its previous log: kubectl -n {namespace} logs {name} -c {container} --previous"
                 )),
                 "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
                     image_pull_cause(cause, pod, container)
@@ -117,7 +117,7 @@ fn pod_cause(cluster: &ClusterObjects, csv: &Object, pod: &Object) -> Option<Cau
             return Some(
                 Cause::new(format!("container {container} of Pod {name} runs and is not ready"))
                     .remedy(format!(
-                        "see what it says: kubectl -n {namespace} logs {name} -c {container}"
+                        "see its log: kubectl -n {namespace} logs {name} -c {container}"
                     )),
             );
         }
@@ -136,8 +136,8 @@ fn scheduling_cause(
 ) -> Cause {
     let namespace = csv.namespace();
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-    let cause = Cause::new(format!("Pod {pod} finds no node{reason}: {message}"))
-        .remedy("see what the nodes have: kubectl describe nodes");
+    let cause = Cause::new(format!("Pod {pod} is not scheduled{reason}: {message}"))
+        .remedy("see the resources and taints of the nodes: kubectl describe nodes");
     let is_of_csv = |subscription: &&Object| {
         ["currentCSV", "installedCSV"]
             .iter()
@@ -145,7 +145,7 @@ fn scheduling_cause(
     };
     match cluster.in_namespace("Subscription", namespace).find(is_of_csv) {
         Some(subscription) => cause.remedy(format!(
-            "say what fits them in spec.config (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
+            "adapt spec.config to them (nodeSelector, tolerations, affinity, resources): kubectl -n {namespace} edit subscription {}",
             subscription.name()
         )),
         None => cause,
@@ -163,7 +163,7 @@ fn image_pull_cause(cause: Cause, pod: &Object, container: &str) -> Cause {
     let cause = if image.is_empty() {
         cause
     } else {
-        cause.remedy(format!("see whether the image is there: mainstay image inspect {image}"))
+        cause.remedy(format!("check that the image exists: mainstay image inspect {image}"))
     };
     let namespace = pod.namespace();
     let account = pod
@@ -171,6 +171,6 @@ fn image_pull_cause(cause: Cause, pod: &Object, container: &str) -> Cause {
         .filter(|account| !account.is_empty())
         .unwrap_or("default");
     cause.remedy(format!(
-        "if its registry asks who pulls, add a pull secret to imagePullSecrets: kubectl -n {namespace} edit serviceaccount {account}"
+        "if its registry requires credentials, add a pull secret to imagePullSecrets: kubectl -n {namespace} edit serviceaccount {account}"
     ))
 }

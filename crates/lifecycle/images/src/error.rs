@@ -19,7 +19,7 @@ pub enum LocalImageError {
         platform: String,
     },
     /// Indexes are nested deeper than the limit.
-    #[error("{digest}: indexes lie too deep in each other")]
+    #[error("{digest}: indexes are nested too deeply")]
     TooDeep {
         /// The digest of the outermost index.
         digest: String,

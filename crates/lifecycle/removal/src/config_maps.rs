@@ -77,12 +77,13 @@ pub(crate) fn add(
         let needed_by =
             open_plans.iter().find(|plan| referenced_config_maps(plan).contains(&config_map.key()));
         if let Some(plan) = needed_by {
-            let why = format!("InstallPlan {} has yet to install what is in it", plan.key());
-            let remedy = "it goes with its catalog, or once that plan is over".to_owned();
+            let why = format!("InstallPlan {} has not installed its content yet", plan.key());
+            let remedy =
+                "it is deleted with its catalog, or after the end of that InstallPlan".to_owned();
             removal.retained.push(item(config_map, why, Some(remedy)));
             continue;
         }
-        removal.steps.push(step(&builtin::CONFIG_MAP, config_map));
-        removal.deleted.push(item(config_map, "manifests that its plans refer to", None));
+        removal.steps.push(step(&known::CONFIG_MAP, config_map));
+        removal.deleted.push(item(config_map, "manifests that its InstallPlans reference", None));
     }
 }

@@ -45,26 +45,26 @@ pub(crate) fn add_operands_and_crds(
         if request.definitions && !others.is_empty() {
             let name = definition.name();
             conflicts.push(Cause::new(format!(
-                "CustomResourceDefinition {name} is also of {}",
+                "CustomResourceDefinition {name} also belongs to {}",
                 others.join(", ")
             )));
         }
         let count = match objects.as_slice() {
-            [] => "no objects of it".to_owned(),
-            [one] => format!("one object of it: {}", one.key()),
-            many => format!("{} objects of it", many.len()),
+            [] => "it has no objects".to_owned(),
+            [one] => format!("it has one object: {}", one.key()),
+            many => format!("it has {} objects", many.len()),
         };
         if request.definitions {
             removal.deleted.push(item(definition, count, None));
         } else {
             let remedy = match (objects.is_empty(), others.as_slice()) {
-                (true, []) => Some("--definitions removes it".to_owned()),
-                (false, []) => Some("--definitions removes it, with all of them".to_owned()),
+                (true, []) => Some("--definitions deletes it".to_owned()),
+                (false, []) => Some("--definitions deletes it and all its objects".to_owned()),
                 _ => None,
             };
             let why = match others.as_slice() {
                 [] => count,
-                _ => format!("{count}; also of {}", others.join(", ")),
+                _ => format!("{count}; it also belongs to {}", others.join(", ")),
             };
             removal.retained.push(item(definition, why, remedy));
         }
@@ -80,9 +80,9 @@ pub(crate) fn add_operands_and_crds(
     if conflicts.is_empty() {
         return Ok(());
     }
-    Err(Cause::new("definitions that other operators need cannot go")
+    Err(Cause::new("CustomResourceDefinitions that other operators need cannot be deleted")
         .because_all(conflicts)
-        .remedy("leave --definitions away, or uninstall the others first"))
+        .remedy("omit --definitions, or uninstall the other operators first"))
 }
 
 fn add_operand(
@@ -96,15 +96,15 @@ fn add_operand(
     if request.operands || request.definitions {
         let has_operator = !target.versions.is_empty();
         let why =
-            if has_operator { "before the operator, which may have to do with it" } else { "" };
+            if has_operator { "before the operator, which may have to finalize it" } else { "" };
         removal.deleted.push(item(object, why, None));
         if !has_operator && !finalizers.is_empty() {
             let why = format!(
-                "it has the finalizer {}, and the operator that would remove it is gone",
+                "it has the finalizer {}, and the operator that removes it is uninstalled",
                 finalizers.join(", ")
             );
             let remedy = format!(
-                "install the operator again first, or take the finalizer off: kubectl patch {} {}{} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+                "install the operator again first, or remove the finalizer: kubectl patch {} {}{} --type merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
                 crd.name(),
                 object.name(),
                 match object.namespace() {
@@ -119,13 +119,13 @@ fn add_operand(
         }
         return;
     }
-    removal.retained.push(item(object, "", Some("--operands removes it first".to_owned())));
+    removal.retained.push(item(object, "", Some("--operands deletes it first".to_owned())));
     if !finalizers.is_empty() {
         let why = format!(
-            "it has the finalizer {}, which nobody removes once the operator is gone: deleting it then, its namespace or its definition would wait for ever",
+            "it has the finalizer {}, which only the operator removes: after the uninstallation, the deletion of the object, its namespace or its CustomResourceDefinition never finishes",
             finalizers.join(", ")
         );
-        removal.stuck.push(item(object, why, Some("--operands removes it first".to_owned())));
+        removal.stuck.push(item(object, why, Some("--operands deletes it first".to_owned())));
     }
 }
 
@@ -175,7 +175,9 @@ pub(crate) fn add_owned(parts: &OperatorParts, removal: &mut UninstallPlan) {
                 kind: component.kind,
                 namespace: component.namespace,
                 name: component.name,
-                reason: "it is listed as a part of the operator, and also of others, or of no version of it".to_owned(),
+                reason:
+                    "the Operator lists it as a component, but it also has other owners, or none"
+                        .to_owned(),
                 remedy: None,
             });
         }
@@ -186,7 +188,7 @@ pub(crate) fn add_owned(parts: &OperatorParts, removal: &mut UninstallPlan) {
     }
     if let Some(operator) = &parts.operator {
         if has_other_components || removal.retained.iter().any(|item| item.kind == *CRD.kind) {
-            let why = "it lists what is left of the operator";
+            let why = "it lists the components that are kept";
             removal.retained.push(item(operator, why, None));
         } else {
             // Last: the Operator is created again while it has components.
@@ -231,17 +233,17 @@ pub(crate) fn add_install_plans(
         let delete = format!("kubectl -n {} delete installplan {}", plan.namespace(), plan.name());
         let (why, remedy) = match others.as_slice() {
             [] if owners.is_empty() => {
-                ("no Subscription owns it".to_owned(), format!("if nobody needs it: {delete}"))
+                ("no Subscription owns it".to_owned(), format!("if it is not needed: {delete}"))
             }
             // All its owners go or are gone, so the plan goes with them.
             [] => continue,
             [one] => (
-                format!("Subscription {one} owns it, too"),
-                format!("it goes with that Subscription, or with: {delete}"),
+                format!("Subscription {one} also owns it"),
+                format!("it is deleted with that Subscription, or with: {delete}"),
             ),
             several => (
-                format!("Subscriptions {} own it, too", several.join(", ")),
-                format!("it goes with the last of them, or with: {delete}"),
+                format!("Subscriptions {} also own it", several.join(", ")),
+                format!("it is deleted with the last of them, or with: {delete}"),
             ),
         };
         removal.retained.push(item(plan, why, Some(remedy)));
@@ -283,13 +285,13 @@ pub(crate) fn add_dependencies(
             subscription.annotation(names::GENERATED_BY).is_some_and(|plan| plans.contains(plan));
         if is_dependency && !target.subscriptions.iter().any(|name| name == subscription.name()) {
             let remedy = format!(
-                "if nobody else needs it: mainstay uninstall -n {} {}",
+                "if no other operator needs it: mainstay uninstall -n {} {}",
                 target.namespace,
                 subscription.name()
             );
             removal.retained.push(item(
                 subscription,
-                "it came along as a dependency",
+                "it was installed as a dependency",
                 Some(remedy),
             ));
         }

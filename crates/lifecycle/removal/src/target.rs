@@ -57,14 +57,16 @@ pub(crate) fn find_target(
     if packages.len() > 1 {
         let causes = matching.iter().map(|subscription| {
             Cause::new(format!(
-                "Subscription {namespace}/{} is of the package {}",
+                "Subscription {namespace}/{} is for package {}",
                 subscription.name(),
                 package(subscription)
             ))
         });
-        return Err(Cause::new(format!("`{name}` means several operators of {namespace}"))
-            .because_all(causes)
-            .remedy("name one of these Subscriptions"));
+        return Err(Cause::new(format!(
+            "`{name}` names several operators in namespace {namespace}"
+        ))
+        .because_all(causes)
+        .remedy("name one of these Subscriptions"));
     }
     let mut found_csvs: BTreeSet<&str> =
         matching.iter().flat_map(|subscription| csv_names(subscription)).collect();
@@ -160,7 +162,7 @@ fn find_leftover_crds(
 
 fn not_found(objects: &OperatorObjects, request: &UninstallRequest) -> Cause {
     let UninstallRequest { namespace, name, .. } = request;
-    let cause = Cause::new(format!("there is no operator `{name}` in the namespace {namespace}"));
+    let cause = Cause::new(format!("namespace {namespace} has no operator `{name}`"));
     let mut operator_names: BTreeSet<&str> = objects.subscriptions.iter().map(package).collect();
     operator_names.extend(objects.versions.iter().map(Object::name));
     operator_names
@@ -168,12 +170,12 @@ fn not_found(objects: &OperatorObjects, request: &UninstallRequest) -> Cause {
     let operator_names: Vec<&str> =
         operator_names.into_iter().filter(|name| !name.is_empty()).collect();
     if operator_names.is_empty() {
-        let nothing = "there are neither Subscriptions nor ClusterServiceVersions in it";
+        let nothing = "it has neither Subscriptions nor ClusterServiceVersions";
         return cause
             .because(Cause::new(nothing))
             .remedy("name another namespace with --namespace NAME");
     }
     cause
-        .because(Cause::new(format!("there are: {}", operator_names.join(", "))))
-        .remedy("name a Subscription, a package or a version of these")
+        .because(Cause::new(format!("it has: {}", operator_names.join(", "))))
+        .remedy("name one of these Subscriptions, packages or ClusterServiceVersions")
 }

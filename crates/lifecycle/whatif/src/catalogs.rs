@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The message of the resolver about a catalog without content.
-pub(crate) const NOT_AT_HAND: &str = "its content is not at hand here";
+pub(crate) const NOT_AT_HAND: &str = "its content is not available here";
 
 /// Whether a catalog has no content here.
 pub(crate) fn is_not_at_hand(content: &CatalogContent<'_>) -> bool {
@@ -72,7 +72,7 @@ pub enum AssembleError {
     #[error("several namespaces have a catalog `{}`", .0.name)]
     PlaceFolder(FolderOverride),
     /// Two folders are named for one catalog.
-    #[error("the folder of that catalog is {other}, too")]
+    #[error("the catalog already has the folder {other}")]
     ChooseFolder {
         /// The second folder.
         folder: FolderOverride,

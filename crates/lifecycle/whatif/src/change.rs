@@ -177,7 +177,9 @@ pub fn apply(world: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(
         WhatIfChange::Outage(name) => {
             let mut found = false;
             for view in world.catalogs.iter_mut().filter(|view| name.matches(&view.key)) {
-                view.content = CatalogContent::Failed("an outage is supposed".to_owned());
+                view.content = CatalogContent::Failed(
+                    "a supposed change makes the catalog unavailable".to_owned(),
+                );
                 found = true;
             }
             if found {
@@ -467,7 +469,7 @@ fn prohibit(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeErr
         let nearest = nearest(name, entries.packages().into_iter().chain(entries.bundles()));
         return Err(ChangeError::FindProhibited(not_found(world, name, nearest)));
     };
-    let message = format!("{kind} {name} is supposed to be prohibited");
+    let message = format!("a supposed change prohibits {kind} {name}");
     world.prohibitions.push(Prohibition { what, message });
     Ok(())
 }

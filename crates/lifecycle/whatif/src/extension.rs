@@ -270,7 +270,9 @@ impl ClusterCatalog {
     /// The catalog as resolution sees it.
     fn view<'a>(&self, offer: Option<&'a PackageContent>) -> InputCatalog<'a> {
         let content = match self.content.as_deref() {
-            _ if self.is_out => InputCatalogContent::Failed("an outage is supposed".to_owned()),
+            _ if self.is_out => InputCatalogContent::Failed(
+                "a supposed change makes the catalog unavailable".to_owned(),
+            ),
             Some(SnapshotContent::Ready(..)) => InputCatalogContent::Offer(offer),
             Some(SnapshotContent::Unusable { folder, reason }) => {
                 InputCatalogContent::Failed(SnapshotContent::failure(folder, reason))

@@ -109,7 +109,7 @@ pub(crate) enum FormError {
         expected: &'static str,
     },
     /// The version of a ClusterServiceVersion is invalid.
-    #[error("`spec.version` is {}, which is no version: {source}", quote(version))]
+    #[error("`spec.version` is {}, which is not a version: {source}", quote(version))]
     ParseVersion {
         /// The version.
         version: String,

@@ -38,7 +38,7 @@ pub enum SavedStateError {
         truncated: bool,
     },
     /// A document or an item of a List is not an object of Kubernetes.
-    #[error("{}this is no Kubernetes object: {reason}", item_prefix(.position))]
+    #[error("{}this is not a Kubernetes object: {reason}", item_prefix(.position))]
     ReadObject {
         /// The position of the document or item.
         position: Position,
@@ -95,7 +95,7 @@ fn others(kinds: &[(String, usize)]) -> String {
     let kinds = kinds.iter().take(MAX_LISTED_KINDS);
     let kinds: Vec<String> =
         kinds.map(|(kind, number)| format!("{number} {kind}{}", plural(*number))).collect();
-    format!("the file holds nothing that resolution looks at, only {}", kinds.join(", "))
+    format!("the file holds no objects that resolution reads, only {}", kinds.join(", "))
 }
 
 /// Reads saved states, one file after the other.
@@ -203,7 +203,7 @@ impl SavedStateReader {
                     let position =
                         Position { place: position.place.clone(), item: format!("items[{at}]") };
                     if item.is_null() {
-                        return Err(position.invalid("", "this is no object, but null"));
+                        return Err(position.invalid("", "this is null, not an object"));
                     }
                     self.document(item, &position, contents)?;
                 }
@@ -242,7 +242,7 @@ impl SavedStateReader {
             if *first_hash == hash {
                 return Ok(());
             }
-            let problem = format!("it is there twice, and not the same: first at {first}");
+            let problem = format!("it occurs twice with different content: first at {first}");
             return Err(position.invalid(&object_text, &problem));
         }
         self.objects.insert(key, (position.text(), hash));

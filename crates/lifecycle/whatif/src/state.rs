@@ -57,7 +57,7 @@ impl fmt::Display for Note {
             }
             Self::DeletedVersion { subscription, csv } => write!(
                 f,
-                "Subscription {subscription} has {csv} installed, but there is no ClusterServiceVersion of that name: it was deleted, and comes back if its channel has it"
+                "Subscription {subscription} has {csv} installed, but this ClusterServiceVersion does not exist: it was deleted, and is installed again if its channel has it"
             ),
         }
     }

@@ -88,9 +88,9 @@ impl fmt::Display for Suggestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nearest(names) => write!(f, "did you mean {}?", names.join(", ")),
-            Self::All(names) => write!(f, "there is {}", names.join(", ")),
+            Self::All(names) => write!(f, "name one of {}", names.join(", ")),
             Self::Range { count, first, last } => {
-                write!(f, "there are {count} of them, from {first} to {last}")
+                write!(f, "{count} of them exist, from {first} to {last}")
             }
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         let suggestion = |known: &[&'static str]| {
             Suggestion::of("spoon", known.iter().copied()).map(|names| names.to_string())
         };
-        assert_eq!(suggestion(&["b", "a"]).as_deref(), Some("there is a, b"));
+        assert_eq!(suggestion(&["b", "a"]).as_deref(), Some("name one of a, b"));
         assert_eq!(suggestion(&[]), None);
     }
 }

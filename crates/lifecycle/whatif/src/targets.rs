@@ -12,7 +12,7 @@ const USUAL_NAMESPACE: &str = "operators";
 
 /// A namespace that the state does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is in namespace {}", quote(.namespace))]
+#[error("namespace {} has no objects", quote(.namespace))]
 pub struct UnknownNamespace {
     /// The namespace.
     pub namespace: String,
@@ -24,7 +24,7 @@ pub struct UnknownNamespace {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeTargetError {
     /// The namespace of the change is not resolved.
-    #[error("namespace {} is not among those that are looked at", quote(.namespace))]
+    #[error("namespace {} is not among the resolved namespaces", quote(.namespace))]
     FindNamespace {
         /// The index of the change.
         change: usize,
@@ -55,7 +55,7 @@ pub enum ChangeTargetError {
 
 /// Says that a change or request is about one of several namespaces.
 pub fn one_of(namespaces: &[String]) -> String {
-    format!("it is about one namespace, and may be meant for {}", namespaces.join(", "))
+    format!("it applies to one namespace, and several are possible: {}", namespaces.join(", "))
 }
 
 impl ChangeTargetError {

@@ -48,7 +48,8 @@ fn folder_findings(
     loaded: &LoadResult,
 ) -> Vec<Finding> {
     if !path.join(METADATA).exists() && path.join(MANIFESTS).is_dir() {
-        let message = "there is no folder metadata: nobody takes the bundle without it".to_owned();
+        let message =
+            "the folder metadata is missing: no tool accepts the bundle without it".to_owned();
         let manifests = about.path_of(MANIFESTS);
         let remedy =
             format!("opm alpha bundle generate -d {manifests} -p PACKAGE -c CHANNEL writes it");
@@ -118,8 +119,8 @@ fn object_findings(
                 (why.to_owned(), "correct the metadata")
             }
             None => (
-                "this kind of object is none that a bundle may have".to_owned(),
-                "let the operator make it, or leave it out",
+                "a bundle may not contain objects of this kind".to_owned(),
+                "remove it, or let the operator create it",
             ),
         };
         let place = place.as_ref().map_or(("", None), |place| (place.file.as_str(), place.line));

@@ -26,24 +26,23 @@ pub struct BundleArguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say everything that is wrong with bundle folders, where, and what to do.
+    /// Report all problems of bundle folders, with places and remedies.
     ///
-    /// Ends with 0 if nothing is wrong, with 1 if there are errors, with 2 if a folder cannot be
-    /// looked at.
+    /// Exit codes: 0 without errors, 1 with errors, 2 if a folder cannot be read.
     #[command(visible_alias = "check", after_help = examples::BUNDLE_VALIDATE)]
     Validate(validate::Arguments),
-    /// Print the plain manifests that install bundles, as extensions (OLM v1) install them.
+    /// Print the manifests with which extensions (OLM v1) install bundles.
     ///
-    /// What is printed can be applied as it is: accounts, roles, definitions, deployments, webhooks
-    /// and what provides their certificates. Of several bundles the manifests come one after the
-    /// other; what is wrong with one of them keeps nothing of the others back. Ends with 1 if a bundle
-    /// cannot be rendered, with 2 if a folder, the configuration or the namespaces cannot be used.
+    /// The output can be applied as it is: ServiceAccounts, RBAC, CustomResourceDefinitions, Deployments,
+    /// webhooks, and the objects that provide their certificates. The manifests of several bundles follow
+    /// one another. An error in one bundle does not affect the others. Exit codes: 1 if a bundle cannot
+    /// be rendered, 2 if a folder, the configuration or the namespaces cannot be used.
     #[command(after_help = examples::BUNDLE_RENDER)]
     Render(render::Arguments),
-    /// Build the image of a bundle, and put it into a registry or a file.
+    /// Build the image of a bundle, and write it to a registry or a file.
     ///
-    /// The bundle is judged first, as `validate` does it; one with errors is refused. The labels are the
-    /// annotations of the bundle, and the same folder gives the same digest, on any day and machine.
+    /// The bundle is validated first, as by `validate`; a bundle with errors is refused. The labels of
+    /// the image are the annotations of the bundle. The same folder always gives the same digest.
     #[command(after_help = examples::BUNDLE_BUILD)]
     Build(Box<build::Arguments>),
 }

@@ -27,16 +27,16 @@ pub(super) struct Arguments {
     /// File with the configuration of an extension: `watchNamespace`, `deploymentConfig`.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "deployment_config"])]
     config: Option<String>,
-    /// File with changes in the deployments: what stands below `deploymentConfig`.
+    /// File with changes of the Deployments: the content of `deploymentConfig`.
     #[arg(long, value_name = "FILE")]
     deployment_config: Option<String>,
-    /// Who provides the certificates of webhooks.
+    /// Provider of the certificates of webhooks.
     #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = Provider::CertManager)]
     certificates: Provider,
-    /// Print what may be configured of the bundle, as a JSON schema, instead of manifests.
+    /// Print the JSON schema of the bundle's configuration, instead of manifests.
     #[arg(long, conflicts_with_all = ["watch", "config", "deployment_config"])]
     schema: bool,
-    /// How it is written: YAML documents, or one JSON list.
+    /// Output format: YAML documents, or one JSON List.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Yaml)]
     output: Output,
 }
@@ -55,7 +55,7 @@ enum Provider {
     CertManager,
     /// OpenShift's service CA: annotations.
     ServiceCa,
-    /// Nobody: bundles with webhooks are refused.
+    /// No provider: bundles with webhooks are refused.
     None,
 }
 
@@ -265,7 +265,7 @@ fn deployment_config(file: &str, text: &[u8]) -> Result<Value, CommandFailure> {
 fn render_failure(folder: &str, error: &RenderError) -> CommandFailure {
     let (usage, remedy) = match error.stage() {
         RenderStage::Read | RenderStage::Bundle => {
-            (false, format!("see all that is wrong with: mainstay bundle validate {folder}"))
+            (false, format!("see all problems with: mainstay bundle validate {folder}"))
         }
         RenderStage::Support => (
             false,
@@ -273,10 +273,12 @@ fn render_failure(folder: &str, error: &RenderError) -> CommandFailure {
         ),
         RenderStage::Configuration => (
             true,
-            format!("see what may be configured with: mainstay bundle render {folder} --schema"),
+            format!(
+                "print the schema of the configuration with: mainstay bundle render {folder} --schema"
+            ),
         ),
         RenderStage::Settings => {
-            (true, "watch namespaces that the install modes of the bundle allow".to_owned())
+            (true, "name namespaces that the install modes of the bundle allow".to_owned())
         }
     };
     let message = match error {

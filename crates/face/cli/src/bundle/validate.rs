@@ -31,18 +31,17 @@ pub(super) struct Arguments {
     folders: Vec<String>,
     #[command(flatten)]
     options: Options,
-    /// Also ask this validator: operatorhub/v2, standardcapabilities, standardcategories or community
+    /// Also run this validator: operatorhub/v2, standardcapabilities, standardcategories or community
     /// (repeatable).
     #[arg(long = "also", value_name = "VALIDATOR", value_parser = optional_validator)]
     also: Vec<Validator>,
-    /// The version of Kubernetes that the bundle shall run on: APIs it has removed are errors then.
+    /// Kubernetes version for the bundle: APIs that it has removed are errors.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// A file with the categories that are allowed, `{"categories": ["…"]}`, instead of the standard
-    /// ones.
+    /// File with the allowed categories, `{"categories": ["…"]}`, instead of the standard ones.
     #[arg(long, value_name = "FILE")]
     categories: Option<PathBuf>,
-    /// The Dockerfile of the index image, whose labels the validator community looks at.
+    /// Dockerfile of the index image, whose labels the validator `community` checks.
     #[arg(long, value_name = "FILE")]
     index: Option<PathBuf>,
 }
@@ -77,7 +76,7 @@ const OPTIONAL: [Validator; 4] = [
 
 /// No optional validator has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are {}", OPTIONAL.map(Validator::name).join(", "))]
+#[error("the validators are {}", OPTIONAL.map(Validator::name).join(", "))]
 struct UnknownValidator;
 
 fn optional_validator(name: &str) -> Result<Validator, UnknownValidator> {

@@ -16,10 +16,10 @@ pub(super) struct Arguments {
     /// The folder of the catalog.
     #[arg(value_name = "PATH")]
     path: String,
-    /// Only what belongs to this package.
+    /// Only the content of this package.
     #[arg(value_name = "PACKAGE")]
     package: Option<String>,
-    /// How the list is written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -105,7 +105,7 @@ pub(super) fn no_package<'p>(
         .take(5)
         .collect();
     let remedy = if similar.is_empty() {
-        format!("see which there are with: mainstay catalog list packages {path}")
+        format!("list them with: mainstay catalog list packages {path}")
     } else {
         format!("did you mean {}?", similar.join(", "))
     };

@@ -38,29 +38,29 @@ pub struct CatalogArguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say everything that is wrong with catalogs or bundle folders, and where.
+    /// Report all problems of catalogs or bundle folders, with their places.
     ///
-    /// Ends with 0 if nothing is wrong, with 1 if there are errors, with 2 if a folder cannot be
-    /// looked at. Warnings are about what is allowed and rarely meant.
+    /// Exit codes: 0 without errors, 1 with errors, 2 if a folder cannot be read. A warning is about
+    /// content that is allowed, but probably a mistake.
     #[command(visible_alias = "check", after_help = examples::CATALOG_VALIDATE)]
     Validate(validate::Arguments),
-    /// List what a catalog has.
+    /// List the packages, channels or bundles of a catalog.
     #[command(after_help = examples::CATALOG_LIST)]
     List(list::Arguments),
     /// Show a package, or one of its bundles: channels, versions, updates, dependencies.
     #[command(after_help = examples::CATALOG_SHOW)]
     Show(show::Arguments),
-    /// Draw who is updated to what in a package: channels, updates, and the way from a bundle.
+    /// Draw the upgrade graph of a package: channels, updates, and the upgrade path from a bundle.
     #[command(after_help = examples::CATALOG_GRAPH)]
     Graph(graph::Arguments),
-    /// Print the documents of catalogs and bundle folders, all or some of them.
+    /// Print all or some of the documents of catalogs and bundle folders.
     #[command(visible_alias = "query", after_help = examples::CATALOG_RENDER)]
     Render(render::Arguments),
-    /// Build the image of a catalog, and put it into a registry or a file.
+    /// Build the image of a catalog, and write it to a registry or a file.
     ///
-    /// The catalog is judged first, as `validate` does it; one with errors is refused. The image has the
-    /// files that are read of the folder below /configs, for several platforms; the same folder gives
-    /// the same digest, on any day and machine.
+    /// The catalog is validated first, as by `validate`; a catalog with errors is refused. The image has
+    /// the files of the catalog below /configs, for several platforms. The same folder always gives the
+    /// same digest.
     #[command(after_help = examples::CATALOG_BUILD)]
     Build(Box<build::Arguments>),
 }
@@ -68,7 +68,7 @@ enum Command {
 /// Formats of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON value.
     Json,

@@ -24,13 +24,13 @@ pub(super) struct Arguments {
     /// Only documents of this schema, such as `olm.channel`.
     #[arg(long, value_name = "SCHEMA")]
     schema: Option<String>,
-    /// Only documents of this package, its own among them.
+    /// Only documents of this package, including the package itself.
     #[arg(long, value_name = "PACKAGE")]
     package: Option<String>,
     /// Only documents of this name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// How they are written: whole, or only what they are called and where they stand.
+    /// Output format: whole documents, or only their names and places.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Json)]
     output: Output,
 }

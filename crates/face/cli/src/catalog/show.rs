@@ -25,10 +25,10 @@ pub(super) struct Arguments {
     /// The package.
     #[arg(value_name = "PACKAGE")]
     package: String,
-    /// One of its bundles, by name or version, or one that is no longer shipped.
+    /// A bundle of the package, by name or version; the catalog need not contain it any more.
     #[arg(value_name = "BUNDLE")]
     bundle: Option<String>,
-    /// How it is written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -56,7 +56,7 @@ pub(super) fn run(
                     let message =
                         format!("package {} has no bundle {}", quote(&package.name), quote(wanted));
                     let see = format!(
-                        "see which there are with: mainstay catalog show {} {}",
+                        "list them with: mainstay catalog show {} {}",
                         arguments.path, package.name
                     );
                     CommandFailure::usage(
@@ -260,7 +260,7 @@ fn bundle_text(value: &Value) -> String {
         line(&mut out, "Manifests", &value["manifests"].to_string());
     }
     if value["shipped"] == false {
-        line(&mut out, "Shipped", "no; who has it installed is updated as if it were");
+        line(&mut out, "Shipped", "no; an installed one is updated as if it were");
     } else {
         out.push_str("Channels:\n");
     }
@@ -294,7 +294,7 @@ fn bundle_text(value: &Value) -> String {
         }),
     );
     let extension = match updates::updates_text(&value["asExtension"]) {
-        words if words.is_empty() => "no update: it is the best of all channels".to_owned(),
+        words if words.is_empty() => "no update: it is the best version of all channels".to_owned(),
         words => words,
     };
     line(&mut out, "As extension", &extension);

@@ -39,7 +39,7 @@ pub(super) fn stranded_text<'v>(channels: impl Iterator<Item = &'v Value>) -> St
         if let Some(other) = updates["leavesHeadFor"].as_str() {
             let _ = writeln!(
                 out,
-                "  {name}: updates leave the head again, for {}",
+                "  {name}: updates continue from the head to {}",
                 escape_controls(other)
             );
         }
@@ -154,7 +154,7 @@ pub(super) fn updates_text(value: &Value) -> String {
     match value["endsBecause"].as_str() {
         None => updates,
         Some(why) if updates.is_empty() => format!("none: {why}"),
-        Some(why) => format!("{updates}, and no further: {why}"),
+        Some(why) => format!("{updates}, then no update: {why}"),
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn run(
     let opened = arguments.paths.iter().map(|argument| open(io, argument));
     let opened = opened.collect::<Result<Vec<OpenedFolder>, CommandFailure>>()?;
     let inspection = inspect_all(&opened);
-    let incomplete = "; what is missing shows when all files can be read";
+    let incomplete = "; missing content is reported when all files can be read";
     let (contents, fields) = (inspection.summary(), inspection.fields());
     let validated = Validated {
         folders: &inspection.fully_read,
@@ -217,7 +217,7 @@ fn inspect_bundle(folder: &OpenedFolder) -> FolderInspection {
 /// Converts the problem of a bundle folder into one of a catalog.
 fn bundle_problem(rule: CatalogRule, problem: &mainstay_bundle::BundleProblem) -> CatalogProblem {
     let loss = match rule {
-        CatalogRule::PassedOver => "; other tools drop it without a word",
+        CatalogRule::PassedOver => "; other tools drop it silently",
         _ => "",
     };
     CatalogProblem {

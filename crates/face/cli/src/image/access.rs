@@ -26,25 +26,25 @@ use std::{
 /// Options of everything that talks to registries.
 #[derive(Args, Debug)]
 pub(crate) struct RegistryAccess {
-    /// File with names and passwords of registries, as Docker, Podman and pull secrets write it
-    /// (repeatable) [default: where Podman and Docker have theirs].
+    /// File with credentials for registries, in the format of Docker, Podman and pull secrets
+    /// (repeatable) [default: the files of Podman and Docker].
     #[arg(long, value_name = "FILE", help_heading = "Registries")]
     authfile: Vec<PathBuf>,
-    /// File with certificates (PEM) to trust besides the machine's (repeatable).
+    /// File with certificates (PEM) to trust in addition to those of the machine (repeatable).
     #[arg(long, value_name = "FILE", help_heading = "Registries")]
     ca_file: Vec<PathBuf>,
-    /// Take any certificate, and plain HTTP where there is no TLS; for registries on this machine
-    /// that is always so.
+    /// Accept any certificate, and plain HTTP from a registry without TLS. This is the default for
+    /// registries on this machine.
     #[arg(long, help_heading = "Registries")]
     insecure: bool,
     /// Use plain HTTP.
     #[arg(long, conflicts_with = "insecure", help_heading = "Registries")]
     plain_http: bool,
-    /// How often something is tried again that may work the next time.
+    /// Number of retries after an error that may be temporary.
     #[arg(long, value_name = "N", default_value_t = 5, help_heading = "Registries")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
     retries: u32,
-    /// Show no progress, which is shown on terminals only anyway.
+    /// Show no progress. Only terminals show progress.
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
@@ -52,8 +52,8 @@ pub(crate) struct RegistryAccess {
 /// Options of everything that looks for images in registries.
 #[derive(Args, Debug)]
 pub(crate) struct Mirrors {
-    /// File with mirrors and blocked registries, `registries.conf` version 2 [default: where Podman
-    /// has its own].
+    /// File with mirrors and blocked registries, `registries.conf` version 2 [default: the file of
+    /// Podman].
     #[arg(long, value_name = "FILE", help_heading = "Mirrors and policy")]
     registries_conf: Option<PathBuf>,
     /// File with objects of the kinds `ImageDigestMirrorSet`, `ImageTagMirrorSet` and
@@ -69,12 +69,12 @@ pub(crate) struct TrustArguments {
     pub(super) registry_access: RegistryAccess,
     #[command(flatten)]
     pub(super) mirrors: Mirrors,
-    /// File that says which images are taken, containers' `policy.json` [default: where Podman has
-    /// its own].
+    /// File with the signature policy, the `policy.json` of container tools [default: the file of
+    /// Podman].
     #[arg(long, value_name = "FILE", help_heading = "Mirrors and policy")]
     policy: Option<PathBuf>,
-    /// Take only images that cosign has signed with the key to this public one (repeatable: with one
-    /// of them).
+    /// Accept only images that cosign has signed with the private key of this public key (repeatable: one
+    /// of the keys).
     #[arg(
         long,
         value_name = "FILE",
@@ -87,7 +87,7 @@ pub(crate) struct TrustArguments {
 /// Where images are kept.
 #[derive(Args, Debug)]
 pub(crate) struct StoreFolder {
-    /// Folder that keeps images [default: `mainstay/images` in the user's data folder].
+    /// Folder of the image store [default: `mainstay/images` in the user's data folder].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }
@@ -146,7 +146,7 @@ impl RegistryAccess {
                 settings.authorities.push(certificate);
             }
             if settings.authorities.len() == before {
-                return Err(unreadable(file, "there is no certificate in it", remedy));
+                return Err(unreadable(file, "the file contains no certificate", remedy));
             }
         }
         Ok(settings)
@@ -155,7 +155,7 @@ impl RegistryAccess {
     fn keyring(&self, io: &CatalogCommandIo<'_>) -> Result<Keyring, CommandFailure> {
         let remedy = "correct the file, or name another one with --authfile FILE";
         let unusable = |why: String| {
-            let cause = Cause::new("the names and passwords of registries cannot be read");
+            let cause = Cause::new("the credentials of registries cannot be read");
             CommandFailure::usage(cause.because(Cause::new(escape_controls(&why))).remedy(remedy))
         };
         if self.authfile.is_empty() {
@@ -185,7 +185,7 @@ impl RegistryAccess {
     /// A registry client with these settings.
     pub(crate) fn client(settings: ClientSettings) -> Result<ImageClient, CommandFailure> {
         ImageClient::new(settings)
-            .map_err(|error| super::failure::registry("registries cannot be asked", &error))
+            .map_err(|error| super::failure::registry("the registry client cannot start", &error))
     }
 }
 

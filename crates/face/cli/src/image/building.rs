@@ -22,23 +22,23 @@ use std::collections::BTreeMap;
 /// Arguments of both.
 #[derive(Args, Debug)]
 pub(crate) struct BuildArguments {
-    /// Where the image shall be: REGISTRY/NAME:TAG, oci:DIR[:TAG], oci-archive:FILE[:TAG],
+    /// Target of the image: REGISTRY/NAME:TAG, oci:DIR[:TAG], oci-archive:FILE[:TAG],
     /// docker-archive:FILE[:NAME] or store:NAME:TAG.
     #[arg(value_name = "TO")]
     target: String,
-    /// Build it although the folder has errors.
+    /// Build the image even if the folder has errors.
     #[arg(long)]
     force: bool,
-    /// A further label of the image (repeatable).
+    /// Additional label of the image (repeatable).
     #[arg(long, value_name = "KEY=VALUE")]
     label: Vec<String>,
-    /// A platform that the image is for, OS/ARCH; several make an index (repeatable) [default: for a
+    /// Platform of the image, OS/ARCH; several platforms make an index (repeatable) [default: for a
     /// bundle linux/amd64, for a catalog an index of amd64, arm64, ppc64le and s390x].
     #[arg(long, value_name = "PLATFORM")]
     platform: Vec<Platform>,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was built.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl BuildArguments {
         let mut labels = BTreeMap::new();
         for text in &self.label {
             let Some((key, value)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-                let cause = Cause::new(format!("`{}` is no label", escape_controls(text)));
+                let cause = Cause::new(format!("`{}` is not a label", escape_controls(text)));
                 return Err(CommandFailure::usage(cause.remedy("write it as KEY=VALUE")));
             };
             labels.insert(key.to_owned(), value.to_owned());

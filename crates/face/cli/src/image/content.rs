@@ -77,7 +77,7 @@ pub fn bundle(
         let file = format!("{}/{}", shown.trim_end_matches('/'), problem.file);
         let cause = Cause::new(escape_controls(&problem.message)).at(FileLocation::file(file));
         CommandFailure::from(
-            Cause::new("no image can be made of the bundle")
+            Cause::new("no image can be built of the bundle")
                 .because(cause.remedy(problem.remedy.to_string())),
         )
     })?;
@@ -102,7 +102,7 @@ pub fn bundle(
     let mut files = BTreeMap::new();
     for subfolder in folders {
         collect_files(&tree, folder, &subfolder, 0, &mut files).map_err(|cause| {
-            let cause = Cause::new("no image can be made of the bundle").because(cause);
+            let cause = Cause::new("no image can be built of the bundle").because(cause);
             CommandFailure::from(cause)
         })?;
     }
@@ -126,7 +126,7 @@ pub fn catalog(
     options: &BuildOptions,
 ) -> Result<BuiltImage, CommandFailure> {
     let refused = |why: String| {
-        let cause = Cause::new("no image can be made of the catalog");
+        let cause = Cause::new("no image can be built of the catalog");
         CommandFailure::from(
             cause.because(Cause::new(escape_controls(&why)).at(FileLocation::file(shown))),
         )
@@ -142,12 +142,12 @@ pub fn catalog(
             let place =
                 FileLocation::file(format!("{}/{}", shown.trim_end_matches('/'), file.path));
             let cause = Cause::new(escape_controls(&why)).at(place).remedy(remedy.to_string());
-            return Err(Cause::new("no image can be made of the catalog").because(cause).into());
+            return Err(Cause::new("no image can be built of the catalog").because(cause).into());
         }
         files.insert(format!("{CONFIGS}/{}", file.path), folder.join(&file.path));
     }
     if files.is_empty() {
-        return Err(refused("there is no file in it".to_owned()));
+        return Err(refused("the folder has no files".to_owned()));
     }
     let labels = BTreeMap::from([(CONFIGS_LABEL.to_owned(), format!("/{CONFIGS}"))]);
     catalog_image(store, &files, labels, options)
@@ -193,11 +193,11 @@ fn merge_labels(
             labels.get(key).filter(|value_of_folder| *value_of_folder != value)
         {
             let what = format!(
-                "the label {} is {:?} by what the folder says",
+                "the folder sets the label {} to {:?}",
                 escape_controls(key),
                 value_of_folder
             );
-            let remedy = "change it in metadata/annotations.yaml, which counts on clusters";
+            let remedy = "change it in metadata/annotations.yaml, which clusters read";
             return Err(CommandFailure::usage(Cause::new(what).remedy(remedy)));
         }
         labels.insert(key.clone(), value.clone());
@@ -215,8 +215,9 @@ fn collect_files(
 ) -> Result<(), Cause> {
     let at = |path: &str| FileLocation::file(root.join(path));
     if depth > MAX_DEPTH {
-        return Err(Cause::new(format!("folders lie deeper in each other than {MAX_DEPTH}"))
-            .at(at(subfolder)));
+        return Err(
+            Cause::new(format!("folders are nested more than {MAX_DEPTH} deep")).at(at(subfolder))
+        );
     }
     let entries =
         tree.list(subfolder).map_err(|error| Cause::new(reason(&error)).at(at(subfolder)))?;
@@ -230,7 +231,7 @@ fn collect_files(
             FileKind::Outside => {
                 let cause =
                     Cause::new("the link leads out of the bundle, or nowhere").at(at(&path));
-                return Err(cause.remedy("put the file itself there"));
+                return Err(cause.remedy("replace the link with the file"));
             }
             FileKind::Other => {
                 let cause = Cause::new("this is neither a file nor a folder").at(at(&path));
@@ -252,7 +253,7 @@ fn assemble(
     labels: BTreeMap<String, String>,
     platforms: Vec<Platform>,
 ) -> Result<BuiltImage, CommandFailure> {
-    let what = "the image cannot be made";
+    let what = "the image cannot be built";
     let refused = |error| failure::store(what, &error);
     let mut layer = LayerWriter::new(store).map_err(refused)?;
     for (name, path) in files {
@@ -282,7 +283,7 @@ fn open(path: &Path) -> std::io::Result<(impl Read + use<>, u64)> {
     let file = File::open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
-        return Err(std::io::Error::other("this is no file"));
+        return Err(std::io::Error::other("this is not a file"));
     }
     Ok((file, about.len()))
 }

@@ -17,17 +17,17 @@ use mainstay_image::store::ImageStore;
 /// Arguments of `copy`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// Where the image is.
+    /// Location of the image.
     #[arg(value_name = "FROM")]
     source: String,
-    /// Where it shall be.
+    /// Target of the copy.
     #[arg(value_name = "TO")]
     target: String,
     #[command(flatten)]
     platforms: Platforms,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was copied.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]

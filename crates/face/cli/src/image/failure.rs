@@ -20,23 +20,23 @@ pub(super) fn registry(what: &str, error: &RegistryError) -> CommandFailure {
 fn with_remedy(cause: Cause, error: &RegistryError) -> Cause {
     match error {
         RegistryError::Connection { why, .. } if why.contains("certificate") => cause
-            .remedy("trust who signed its certificate with --ca-file FILE")
-            .remedy("do without looking at it with --insecure"),
+            .remedy("trust the CA of its certificate with --ca-file FILE")
+            .remedy("accept any certificate with --insecure"),
         RegistryError::Connection { .. } | RegistryError::Stalled { .. } => {
-            cause.remedy("see whether the registry runs and is reached from here")
+            cause.remedy("check that the registry runs and can be reached from here")
         }
         RegistryError::Unauthorized { .. } => {
-            cause.remedy("log in, or name a file with names and passwords with --authfile FILE")
+            cause.remedy("log in, or name a file with credentials with --authfile FILE")
         }
         RegistryError::Status { status, .. } => match status.as_u16() {
             401 | 403 => cause.remedy("use an account that may do this (--authfile FILE)"),
-            404 => cause.remedy("see what there is with: mainstay image tags REPOSITORY"),
-            429 => cause.remedy("wait, or log in: registries limit strangers"),
+            404 => cause.remedy("list the tags with: mainstay image tags REPOSITORY"),
+            429 => cause.remedy("wait, or log in: registries limit anonymous users"),
             _ => cause,
         },
         RegistryError::Platform { .. } => cause
             .remedy("name one that it has with --platform OS/ARCH")
-            .remedy("take all with --all-platforms"),
+            .remedy("select all with --all-platforms"),
         RegistryError::Store(error) => store_remedy(cause, error),
         _ => cause,
     }
@@ -45,8 +45,8 @@ fn with_remedy(cause: Cause, error: &RegistryError) -> Cause {
 fn store_remedy(cause: Cause, error: &ImageStoreError) -> Cause {
     match error {
         ImageStoreError::NoBlob(_) => cause
-            .remedy("take the image for one platform with --platform OS/ARCH")
-            .remedy("get it for all platforms first: mainstay image pull --all-platforms IMAGE"),
+            .remedy("select the image for one platform with --platform OS/ARCH")
+            .remedy("pull it for all platforms first: mainstay image pull --all-platforms IMAGE"),
         ImageStoreError::Io { .. } => cause.remedy("name another folder with --store DIR"),
         _ => cause,
     }
@@ -95,9 +95,9 @@ pub(super) fn listing(what: &str, error: &FetchError) -> CommandFailure {
         && let [(_, why @ RegistryError::Status { status, .. })] = attempts.as_slice()
         && status.as_u16() == 404
     {
-        let cause = failed(what, &why.to_string()).remedy("see whether its name is right");
+        let cause = failed(what, &why.to_string()).remedy("check its name");
         return cause
-            .remedy("log in (--authfile FILE): registries hide what strangers may not see")
+            .remedy("log in (--authfile FILE): registries hide private images from anonymous users")
             .into();
     }
     fetch(what, error)
@@ -128,9 +128,9 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
     };
     let cause = failed(what, &why);
     match error {
-        LayoutError::Exists(_) => CommandFailure::usage(
-            cause.remedy("name one that is not there, or a folder with an OCI layout to add to"),
-        ),
+        LayoutError::Exists(_) => CommandFailure::usage(cause.remedy(
+            "name a path that does not exist, or the folder of an OCI layout to add the image to",
+        )),
         LayoutError::Unknown(_) => CommandFailure::usage(
             cause.remedy("name an OCI layout, or an archive of one or of `docker save`"),
         ),
@@ -138,7 +138,7 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
             CommandFailure::usage(cause.remedy("choose one with --platform OS/ARCH"))
         }
         LayoutError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            CommandFailure::usage(cause.remedy("name a layout or an archive that is there"))
+            CommandFailure::usage(cause.remedy("name a layout or an archive that exists"))
         }
         LayoutError::Store(error) => store_remedy(cause, error).into(),
         _ => cause.into(),
@@ -149,9 +149,9 @@ pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
 pub(super) fn layer(what: &str, error: &LayerError) -> CommandFailure {
     match error {
         LayerError::Store(error) => store(what, error),
-        LayerError::Changed(_) => {
-            failed(what, &error.to_string()).remedy("build again when nobody writes to it").into()
-        }
+        LayerError::Changed(_) => failed(what, &error.to_string())
+            .remedy("build again when no program writes to it")
+            .into(),
         other => failed(what, &other.to_string()).into(),
     }
 }
@@ -167,9 +167,9 @@ pub(super) fn unpack(what: &str, error: &UnpackError) -> CommandFailure {
     };
     let cause = failed(what, &why);
     match error {
-        UnpackError::Exists(_) => {
-            CommandFailure::usage(cause.remedy("name a folder that is not there, or remove it"))
-        }
+        UnpackError::Exists(_) => CommandFailure::usage(
+            cause.remedy("name a folder that does not exist, or remove this one"),
+        ),
         UnpackError::Entry { .. } | UnpackError::LimitExceeded { .. } => {
             cause.remedy("do not use this image: no tool writes such layers by accident").into()
         }

@@ -31,20 +31,20 @@ use std::fmt::Write;
 /// Arguments of `inspect`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// Where the image is.
+    /// Location of the image.
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// Print the manifest or the index itself, byte for byte.
+    /// Print the manifest or the index byte for byte.
     #[arg(long, conflicts_with_all = ["config", "output", "platform"])]
     raw: bool,
-    /// Print the configuration itself, byte for byte.
+    /// Print the image configuration byte for byte.
     #[arg(long, conflicts_with = "output")]
     config: bool,
     #[command(flatten)]
     platforms: OnePlatform,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]

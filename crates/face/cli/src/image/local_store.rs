@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(super) struct List {
     #[command(flatten)]
     store: StoreFolder,
-    /// How the images are written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -37,7 +37,7 @@ pub(super) struct Remove {
     images: Vec<String>,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was removed.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }
@@ -45,16 +45,16 @@ pub(super) struct Remove {
 /// Arguments of `gc`.
 #[derive(Args, Debug)]
 pub(super) struct Gc {
-    /// Forget images that are known by digest only, too.
+    /// Also remove images that have only a digest and no tag.
     #[arg(long)]
     untagged: bool,
-    /// Leave alone what was written or used within so many seconds: somebody may be about to need
-    /// it.
+    /// Keep content that was written or used within this number of seconds, because another program may
+    /// need it.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     grace: u64,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was removed.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
 }

@@ -92,7 +92,7 @@ impl fmt::Display for Location {
 /// Parses the name of an image in a registry.
 pub(crate) fn reference(text: &str) -> Result<ImageReference, Cause> {
     text.parse().map_err(|error: mainstay_image::reference::ImageReferenceError| {
-        let cause = Cause::new(format!("`{}` is no image", without_password(text)));
+        let cause = Cause::new(format!("`{}` is not an image", without_password(text)));
         let cause = cause.because(Cause::new(crate::catalog::escape_controls(&error.to_string())));
         let like_a_path = text.starts_with(['.', '/', '~']);
         cause.remedy(if like_a_path {
@@ -141,10 +141,10 @@ mod tests {
             ("oci:", "`oci:` names no folder (write oci:FOLDER)"),
             (
                 "https://me:secret@quay.io/a",
-                "`***@quay.io/a` is no image: invalid reference format",
+                "`***@quay.io/a` is not an image: invalid reference format",
             ),
-            ("me:secret@quay.io/a", "`***@quay.io/a` is no image: invalid reference format"),
-            ("./out", "`./out` is no image: invalid reference format (for a folder or a file"),
+            ("me:secret@quay.io/a", "`***@quay.io/a` is not an image: invalid reference format"),
+            ("./out", "`./out` is not an image: invalid reference format (for a folder or a file"),
             ("quay.io/A", "repository name (A) must be lowercase"),
         ] {
             let message = Location::read(text).unwrap_err().to_string();

@@ -41,12 +41,12 @@ pub struct ImageArguments {
     command: Command,
 }
 
-const PLACES: &str = "Places of images:
-  REGISTRY/NAME[:TAG][@DIGEST]   a registry; docker:// may stand before it
-  store:NAME[:TAG]               the store of this machine
+const PLACES: &str = "Locations of images:
+  REGISTRY/NAME[:TAG][@DIGEST]   a registry; the prefix docker:// is allowed
+  store:NAME[:TAG]               the local image store
   oci:DIR[:TAG]                  an OCI image layout
-  oci-archive:FILE[:TAG]         the same in a tar archive
-  docker-archive:FILE[:NAME]     what `docker save` writes";
+  oci-archive:FILE[:TAG]         an OCI image layout in a tar archive
+  docker-archive:FILE[:NAME]     an archive of `docker save`";
 
 /// Examples, with the forms of locations.
 fn with_places(examples: &str) -> String {
@@ -57,34 +57,34 @@ fn with_places(examples: &str) -> String {
 enum Command {
     /// Pull images from registries into the store.
     ///
-    /// What the store has is not pulled again, and what was interrupted goes on where it stopped.
+    /// Content that the store has is not pulled again. An interrupted pull continues where it stopped.
     #[command(after_help = examples::IMAGE_PULL)]
     Pull(pull_push::Pull),
     /// Push an image of the store to a registry.
     #[command(after_help = examples::IMAGE_PUSH)]
     Push(pull_push::Push),
-    /// Copy an image from one place to another, for all platforms that it has.
+    /// Copy an image between registries, files and the store, for all its platforms.
     #[command(after_help = examples::IMAGE_COPY, after_long_help = with_places(examples::IMAGE_COPY))]
     Copy(copy::Arguments),
-    /// Show what an image is: platforms, labels, layers.
+    /// Show the platforms, labels and layers of an image.
     #[command(visible_alias = "show", after_help = examples::IMAGE_INSPECT, after_long_help = with_places(examples::IMAGE_INSPECT))]
     Inspect(inspect::Arguments),
-    /// Unpack an image to a new folder.
+    /// Unpack an image into a new folder.
     ///
-    /// Whatever the image is, nothing outside the folder is touched: entries and links that lead out
-    /// are refused, as is what unpacks to far more than it should.
+    /// The command writes nothing outside the folder. It refuses entries and links that lead out of the
+    /// folder, and images that unpack to an excessive size.
     #[command(after_help = examples::IMAGE_UNPACK, after_long_help = with_places(examples::IMAGE_UNPACK))]
     Unpack(unpack::Arguments),
-    /// List the tags that a registry has of a repository.
+    /// List the tags of a repository in a registry.
     #[command(after_help = examples::IMAGE_TAGS)]
     Tags(tags::Arguments),
     /// List the images of the store.
     #[command(visible_alias = "ls", after_help = examples::IMAGE_LIST)]
     List(local_store::List),
-    /// Forget images of the store; `gc` frees their space.
+    /// Remove images from the store; `gc` frees their space.
     #[command(visible_alias = "rm", after_help = examples::IMAGE_REMOVE)]
     Remove(local_store::Remove),
-    /// Remove from the store what no image needs any more.
+    /// Remove content that no image needs from the store.
     #[command(after_help = examples::IMAGE_GC)]
     Gc(local_store::Gc),
 }

@@ -51,7 +51,7 @@ pub(crate) async fn transfer<T>(
 /// The progress line.
 fn line(counted: ProgressCount) -> String {
     format!(
-        "{} of {} moved, {} of {}",
+        "{} of {} transferred, {} of {}",
         bytes(counted.moved),
         bytes(counted.bytes),
         counted.finished,
@@ -83,8 +83,8 @@ impl TemporaryStore {
     pub(crate) fn new(io: &CatalogCommandIo<'_>) -> Result<Self, CommandFailure> {
         let parent = config::scratch_folder(io.variable);
         let failed = |why: String| {
-            let cause = Cause::new(format!("no folder can be made in {}", parent.display()));
-            let remedy = "name another place for temporary files with TMPDIR";
+            let cause = Cause::new(format!("no folder can be created in {}", parent.display()));
+            let remedy = "name another folder for temporary files with TMPDIR";
             CommandFailure::from(cause.because(Cause::new(why)).remedy(remedy))
         };
         let folder = tempfile::Builder::new()
@@ -130,6 +130,6 @@ mod tests {
     #[test]
     fn progress_is_one_line() {
         let counted = ProgressCount { blobs: 5, finished: 3, bytes: 45_600_000, moved: 12_300_000 };
-        assert_eq!(line(counted), "12 MB of 45 MB moved, 3 of 5 blobs");
+        assert_eq!(line(counted), "12 MB of 45 MB transferred, 3 of 5 blobs");
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Pull {
     platforms: Platforms,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was pulled.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
@@ -72,14 +72,14 @@ pub(super) struct Push {
     /// Name of an image of the store.
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// The name that it gets in the registry [default: the same].
+    /// Name of the image in the registry [default: the same name].
     #[arg(value_name = "AS")]
     target: Option<String>,
     #[command(flatten)]
     platforms: Platforms,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was pushed.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]

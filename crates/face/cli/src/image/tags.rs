@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     /// The repository, REGISTRY/NAME.
     #[arg(value_name = "REPOSITORY")]
     repository: String,
-    /// How the tags are written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]

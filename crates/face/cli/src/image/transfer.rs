@@ -209,7 +209,7 @@ fn write(
     let mut temporary = tempfile::Builder::new()
         .prefix(".mainstay-")
         .tempfile_in(parent)
-        .map_err(failed("cannot make a file in"))?;
+        .map_err(failed("cannot create a file in"))?;
     let out: &mut File = temporary.as_file_mut();
     if form == FileFormat::Docker {
         let names = Some(name).filter(|name| !name.is_empty()).into_iter().collect();
@@ -219,7 +219,7 @@ fn write(
     }
     out.flush().and_then(|()| out.sync_all()).map_err(failed("cannot write"))?;
     make_readable(out).map_err(failed("cannot write"))?;
-    temporary.persist_noclobber(path).map_err(|error| failed("cannot make")(error.error))?;
+    temporary.persist_noclobber(path).map_err(|error| failed("cannot create")(error.error))?;
     Ok(())
 }
 
@@ -249,9 +249,9 @@ pub(super) fn find_in_store(
     let found = found.map_err(|error| failure::store("the store cannot be read", &error))?;
     found.ok_or_else(|| {
         let cause = Cause::new(format!("there is no image {reference} in the store"));
-        let cause = cause.remedy("see which there are with: mainstay image list");
+        let cause = cause.remedy("list them with: mainstay image list");
         CommandFailure::usage(
-            cause.remedy(format!("get it first: mainstay image pull {reference}")),
+            cause.remedy(format!("pull it first: mainstay image pull {reference}")),
         )
     })
 }
@@ -284,7 +284,7 @@ fn select_named_image(
         .collect();
     let what = match (images.is_empty(), name) {
         (true, _) => format!("{source} has no image"),
-        (false, Some(_)) => format!("{source} is not there"),
+        (false, Some(_)) => format!("{source} does not exist"),
         (false, None) => format!("{source} has {} images", images.len()),
     };
     let cause = Cause::new(what);
@@ -324,5 +324,5 @@ fn select_platform(
         };
         image = descriptor.clone();
     }
-    Err(Cause::new(format!("{source} has indexes that lie too deep in each other")).into())
+    Err(Cause::new(format!("the indexes of {source} are nested too deeply")).into())
 }

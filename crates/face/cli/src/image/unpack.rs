@@ -20,20 +20,20 @@ use serde_json::json;
 /// Arguments of `unpack`.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// Where the image is.
+    /// Location of the image.
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// The folder that is made.
+    /// The folder to create.
     #[arg(value_name = "DIR")]
     folder: String,
-    /// Unpack only what lies below this folder of the image (repeatable).
+    /// Unpack only the content of this folder of the image (repeatable).
     #[arg(long, value_name = "FOLDER")]
     only: Vec<String>,
     #[command(flatten)]
     platforms: OnePlatform,
     #[command(flatten)]
     store: StoreFolder,
-    /// How it is told what was unpacked.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]

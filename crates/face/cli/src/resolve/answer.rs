@@ -33,9 +33,9 @@ pub(super) async fn run<C: ClusterHandle>(
     connect: impl AsyncFnOnce() -> Result<C, CommandFailure>,
 ) -> Result<ExitStatus, CommandFailure> {
     if !arguments.needs_cluster() && arguments.states.is_empty() && arguments.catalogs.is_empty() {
-        let cause = Cause::new("there is no catalog to take packages from");
+        let cause = Cause::new("no catalog is given");
         return Err(CommandFailure::usage(
-            cause.remedy("name one with --catalog NAME=DIR, or look at the cluster with --cluster"),
+            cause.remedy("name one with --catalog NAME=DIR, or read the cluster with --cluster"),
         ));
     }
     contradictions::check(arguments)?;
@@ -195,7 +195,7 @@ fn namespaces(
     if arguments.needs_cluster() || !arguments.states.is_empty() {
         check_namespace(namespace, state, existing).map_err(|unknown| {
             let whose = if arguments.needs_cluster() { "cluster" } else { "state" };
-            let why = format!("the {whose} has nothing in namespace {}", quote(namespace));
+            let why = format!("the {whose} has no objects in namespace {}", quote(namespace));
             let cause = unusable(&format!("-n {namespace}"), why);
             CommandFailure::usage(failure::suggest(cause, unknown.suggestion.as_ref()))
         })?;
@@ -301,12 +301,12 @@ pub(super) fn answer_text(
     for (name, condition) in &answer.disagreements {
         let _ = writeln!(
             out,
-            "  the cluster says otherwise of Subscription {}: {}",
+            "  the cluster reports another result for Subscription {}: {}",
             escape_controls(name),
             escape_controls(condition)
         );
         out.push_str(
-            "    it may not have looked again, see another content of a catalog, or fail the namespace as a whole\n",
+            "    its controller may not have resolved again yet, may read other catalog content, or may fail the whole namespace\n",
         );
     }
     let Some(after) = &answer.after else { return out };
@@ -317,7 +317,7 @@ pub(super) fn answer_text(
         .filter_map(|at| changes.get(*at))
         .map(|change| escape_controls(&change.text))
         .collect();
-    let _ = writeln!(out, "  what changes with {}", texts.join(", "));
+    let _ = writeln!(out, "  changes with {}", texts.join(", "));
     difference(&mut out, rows, same);
     out
 }
@@ -334,7 +334,7 @@ pub(super) fn difference(out: &mut String, rows: Vec<[String; 3]>, same: usize) 
         let _ = writeln!(out, "    {line}");
     }
     if same > 0 {
-        let _ = writeln!(out, "    and {same} as before");
+        let _ = writeln!(out, "    and {same} unchanged");
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) enum ArgumentError {
     SplitChange,
     /// There is no such kind of change.
     #[error(
-        "{} is no kind of change; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
+        "{} is not a kind of change; kinds are subscribe, unsubscribe, catalog, outage, installed, prohibit and kube-version",
         quote(kind)
     )]
     UnknownChange {
@@ -34,7 +34,7 @@ pub(super) enum ArgumentError {
     ParseRequest(#[from] ParseChangeError),
     /// The text cannot name a namespace.
     #[error(
-        "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 signs",
+        "{} cannot name a namespace: write it in lower case letters, digits and `-`, up to 63 characters",
         quote(text)
     )]
     ParseNamespace {
@@ -42,7 +42,7 @@ pub(super) enum ArgumentError {
         text: String,
     },
     /// The text is no version of Kubernetes.
-    #[error("{} is no version: {source}", quote(text))]
+    #[error("{} is not a version: {source}", quote(text))]
     ParseKubeVersion {
         /// The text.
         text: String,

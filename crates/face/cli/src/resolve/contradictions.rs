@@ -25,9 +25,9 @@ pub(super) fn check(arguments: &ResolveArguments) -> Result<(), CommandFailure> 
             earlier.subject == setting.subject && earlier.value != setting.value
         };
         if let Some(earlier) = settings[..at].iter().find(contradicts) {
-            let why = format!("`{}` says something else about the same", earlier.argument);
+            let why = format!("`{}` contradicts it", earlier.argument);
             let cause = unusable(&setting.argument, why);
-            return Err(CommandFailure::usage(cause.remedy("leave out one of the two")));
+            return Err(CommandFailure::usage(cause.remedy("omit one of the two")));
         }
     }
     Ok(())

@@ -55,11 +55,12 @@ impl Extensions {
         if !others.is_empty() {
             let others = others.join(", ");
             notes.push(format!(
-                "{others}: this is about namespaces, and changes nothing for extensions"
+                "{others}: this applies to namespaces only, and does not affect ClusterExtensions"
             ));
         }
         if arguments.save.is_some() {
-            notes.push("a universe holds one namespace: the extensions are not saved".to_owned());
+            notes
+                .push("a universe holds one namespace: ClusterExtensions are not saved".to_owned());
         }
         notes
     }
@@ -89,7 +90,7 @@ impl Extensions {
         for (number, words) in [
             (number(&|path| !path.hops.is_empty() && path.installed.is_none()), "to install"),
             (number(&|path| !path.hops.is_empty() && path.installed.is_some()), "to upgrade"),
-            (number(&|path| path.hops.is_empty() && !path.fails()), "to stay"),
+            (number(&|path| path.hops.is_empty() && !path.fails()), "to keep"),
         ] {
             if number > 0 {
                 parts.push(format!("{number} {words}"));
@@ -105,8 +106,7 @@ impl Extensions {
         }
         if let Some(comparison) = self.answer.comparison() {
             let (rows, same) = differences(&comparison);
-            let _ =
-                writeln!(out, "  what changes with {}", escape_controls(&self.changes.join(", ")));
+            let _ = writeln!(out, "  changes with {}", escape_controls(&self.changes.join(", ")));
             difference(&mut out, rows, same);
         }
         out
@@ -130,7 +130,7 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
     };
     let word = match (&path.installed, path.hops.is_empty()) {
         (_, true) if path.fails() => paint("31", "fails"),
-        (_, true) => paint("2", "stays"),
+        (_, true) => paint("2", "keep"),
         (None, false) => paint("32", "install"),
         (Some(_), false) => paint("32", "upgrade"),
     };
@@ -153,14 +153,14 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
         chain(out, "then", then);
     }
     match &path.end {
-        ExtensionEnd::Best => line(out, "end", "the best that it asks for"),
+        ExtensionEnd::Best => line(out, "end", "the best version that it allows"),
         ExtensionEnd::Stranded(best) => {
             let words = format!("stranded: no update leads to {}", escape_controls(best));
             line(out, "end", &paint("33", &words));
         }
         ExtensionEnd::Failed(failed) => {
             if !path.hops.is_empty() {
-                line(out, "end", &paint("33", "held: what comes next cannot be chosen"));
+                line(out, "end", &paint("33", "held: the next version cannot be chosen"));
             }
             tree(out, &Cause::new(&failed.failure.message), "    ");
             tree(out, &failure::extension(failed), "    ");

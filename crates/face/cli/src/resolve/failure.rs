@@ -27,7 +27,7 @@ pub(super) fn saved_state(error: &SavedStateError) -> CommandFailure {
     let remedy = match error {
         SavedStateError::ParseDocument { .. } => format!("save it again with: {SAVE_COMMAND}"),
         SavedStateError::ReadObject { .. } | SavedStateError::FindObjects { .. } => {
-            format!("give it what this prints: {SAVE_COMMAND}")
+            format!("use the output of: {SAVE_COMMAND}")
         }
         SavedStateError::ValidateObject { .. } => {
             format!("correct it, or save the state again with: {SAVE_COMMAND}")
@@ -40,7 +40,7 @@ pub(super) fn saved_state(error: &SavedStateError) -> CommandFailure {
 /// A state without ClusterServiceVersions.
 pub(super) fn missing_versions(error: &MissingVersions) -> CommandFailure {
     CommandFailure::usage(Cause::new(error.to_string()).remedy(format!(
-        "save it with them: {SAVE_COMMAND}; or say what is installed with --installed BUNDLE"
+        "save them as well: {SAVE_COMMAND}; or name installed bundles with --installed BUNDLE"
     )))
 }
 
@@ -92,7 +92,7 @@ pub(super) fn change(error: &ChangeError) -> Cause {
                 .remedy(format!("name one as {}, or give one a --priority", names.join(" or ")))
         }
         ChangeError::FindPackageInCatalog { others, .. } => {
-            Cause::new(words).remedy(format!("take it from {}", others.join(", ")))
+            Cause::new(words).remedy(format!("use {}", others.join(", ")))
         }
         ChangeError::FindChannel { channels, .. } => {
             Cause::new(words).remedy(format!("name one of {}", channels.join(", ")))
@@ -100,18 +100,16 @@ pub(super) fn change(error: &ChangeError) -> Cause {
         ChangeError::FindVersionInChannel { channels, .. } => {
             Cause::new(words).remedy(format!("it is in {}", channels.join(", ")))
         }
-        ChangeError::FindVersion { nearest, .. } => Cause::new(words).remedy(did_you_mean(
-            nearest,
-            "see which there are with: mainstay catalog show DIR PACKAGE",
-        )),
+        ChangeError::FindVersion { nearest, .. } => Cause::new(words)
+            .remedy(did_you_mean(nearest, "list them with: mainstay catalog show DIR PACKAGE")),
         ChangeError::ReadVersion { request, .. } => unusable(&request.to_string(), words)
-            .remedy("write the name of the bundle behind the `@`"),
+            .remedy("write the name of the bundle after the `@`"),
         ChangeError::FindSubscription { suggestion, .. } => {
             suggest(Cause::new(words), suggestion.as_ref())
         }
         ChangeError::InstallTwice { bundle, other } => {
-            let why = format!("`--installed {other}` says something else about the same package");
-            unusable(&format!("--installed {bundle}"), why).remedy("leave out one of the two")
+            let why = format!("`--installed {other}` names another bundle of the same package");
+            unusable(&format!("--installed {bundle}"), why).remedy("omit one of the two")
         }
     }
 }
@@ -120,8 +118,8 @@ pub(super) fn change(error: &ChangeError) -> Cause {
 fn unknown_name(words: String, not_found: &NotFound, listing: &str) -> Cause {
     let unread: Vec<String> = not_found.unread.iter().map(name_of).collect();
     let unread = (!unread.is_empty())
-        .then(|| Cause::new(format!("{} could not be looked at", unread.join(", "))));
-    let otherwise = format!("see which there are with: mainstay catalog list {listing} DIR");
+        .then(|| Cause::new(format!("{} could not be read", unread.join(", "))));
+    let otherwise = format!("list them with: mainstay catalog list {listing} DIR");
     Cause::new(words).because_all(unread).remedy(did_you_mean(&not_found.nearest, &otherwise))
 }
 
@@ -153,7 +151,7 @@ pub(super) fn question(error: &WhatIfError, changes: &[ChangeArgument]) -> Cause
 }
 
 fn unsupposable(argument: &str) -> Cause {
-    Cause::new(format!("--what-if {argument} cannot be supposed"))
+    Cause::new(format!("--what-if {argument} cannot be applied"))
 }
 
 fn change_text(changes: &[ChangeArgument], at: usize) -> &str {
@@ -175,7 +173,7 @@ pub(super) fn target(error: &ChangeTargetError, changes: &[ChangeArgument]) -> C
 
 /// Adds the remedy where several namespaces match.
 pub(super) fn choose_namespace(cause: Cause) -> Cause {
-    cause.remedy("say which one is meant with -n NAMESPACE")
+    cause.remedy("name the namespace with -n NAMESPACE")
 }
 
 /// ClusterExtensions that cannot be resolved.
@@ -200,7 +198,7 @@ pub(super) fn published(error: &PublishedError) -> Cause {
         PublishedError::Unpack { archive, source } => {
             Cause::new(format!("the archive cannot be read: {}", reason(source)))
                 .at(FileLocation::file(archive.as_path()))
-                .remedy("put the catalog there, as a folder or packed, or name another folder with --published DIR")
+                .remedy("put the catalog there, as a folder or an archive, or name another folder with --published DIR")
         }
         PublishedError::Load { path, headline } => Cause::new(error.to_string())
             .at(FileLocation::file(path.as_path()))
@@ -215,17 +213,17 @@ pub(super) fn content(key: &CatalogKey, content: &SnapshotContent) -> Option<Cau
         SnapshotContent::Missing(MissingContent::NotGiven { connection, is_hidden, .. }) => {
             let connection = match &**connection {
                 _ if *is_hidden => format!(
-                    ", and your account may not see CatalogSources in namespace {}",
+                    ", and your account may not read CatalogSources in namespace {}",
                     key.namespace
                 ),
                 "" => String::new(),
                 state => format!(", and its connection is {state}"),
             };
-            let why = Cause::new(format!("its content is not at hand{connection}"));
+            let why = Cause::new(format!("its content is not available{connection}"));
             Some(why.remedy(content_option(key)))
         }
         SnapshotContent::Missing(MissingContent::Registry { address, cause }) => {
-            let why = Cause::new(format!("its registry at {address} cannot be asked from here"));
+            let why = Cause::new(format!("its registry at {address} cannot be reached from here"));
             Some(why.because(cause.clone()).remedy(content_option(key)))
         }
         SnapshotContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
@@ -278,6 +276,6 @@ pub(super) fn universe_not_written(file: &Path, why: String) -> CommandFailure {
 /// A published catalog of a universe that is missing.
 pub(super) fn missing_published_catalog(argument: &str, name: &str, why: Cause) -> CommandFailure {
     let message =
-        format!("the published catalog {} is not at hand", mainstay_gocompat::quote(name));
+        format!("the published catalog {} is not available", mainstay_gocompat::quote(name));
     CommandFailure::usage(Cause::new(message).at(input::place_of(argument)).because(why))
 }

@@ -31,7 +31,7 @@ pub(super) fn read_text(io: &mut CommandIo<'_>, argument: &str) -> Result<String
         read.map_err(|error| refused(argument, &reason(&error), "name a file that can be read"))?;
     if bytes.len() as u64 > MAX_BYTES {
         let message = format!("the file has more than {} MiB", MAX_BYTES >> 20);
-        return Err(refused(argument, &message, "leave out what resolution does not need"));
+        return Err(refused(argument, &message, "remove objects that resolution does not need"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

@@ -47,59 +47,58 @@ use std::path::PathBuf;
 /// subscribes to them; otherwise, or with `--cluster`, the cluster that the kubeconfig names.
 #[derive(Args, Debug)]
 pub struct ResolveArguments {
-    /// Packages that are subscribed to, beside what the state has.
+    /// Packages to subscribe to, in addition to the Subscriptions of the state.
     #[arg(value_name = "[CATALOG/]PACKAGE[:CHANNEL][@VERSION]", conflicts_with = "universe")]
     packages: Vec<PackageRequest>,
-    /// The content of a catalog: of the CatalogSource of that name, or of a new one (repeatable).
+    /// Content of the CatalogSource with this name, or of a new one (repeatable).
     #[arg(long = "catalog", value_name = "[NAMESPACE/]NAME=DIR", value_parser = argument::catalog_folder, conflicts_with = "universe")]
     catalogs: Vec<FolderOverride>,
-    /// The priority of a catalog, instead of what its CatalogSource says (repeatable).
+    /// Priority of a catalog, instead of the priority of its CatalogSource (repeatable).
     #[arg(long = "priority", value_name = "[NAMESPACE/]NAME=N", value_parser = argument::catalog_priority, conflicts_with = "universe")]
     priorities: Vec<PriorityOverride>,
-    /// A saved state: what `kubectl get sub,csv,og,catalogsource -A -o yaml` printed, or of OLM v1
+    /// Saved state: the output of `kubectl get sub,csv,og,catalogsource -A -o yaml`, or for OLM v1 of
     /// `kubectl get clusterextension,clustercatalog -o yaml`; `-` reads standard input (repeatable).
     #[arg(long = "state", value_name = "FILE", conflicts_with_all = ["universe", "cluster", "kubeconfig", "context"])]
     states: Vec<String>,
-    /// Look at the cluster that the kubeconfig names, also when packages are given.
+    /// Read the cluster of the kubeconfig even if packages are given.
     #[arg(long, conflicts_with = "universe")]
     cluster: bool,
-    /// The cluster to ask.
+    /// The cluster to read.
     #[command(flatten)]
     pub connection: ConnectionArguments,
-    /// The namespace to resolve [default: every one that has Subscriptions].
+    /// Namespace to resolve [default: all namespaces with Subscriptions].
     #[arg(short, long, value_name = "NAME", value_parser = argument::namespace, conflicts_with = "universe")]
     namespace: Option<String>,
-    /// The namespace whose catalogs every other one sees [default: `olm`, or
-    /// `openshift-marketplace` where catalogs are there].
+    /// Global catalog namespace [default: `olm`, or `openshift-marketplace` if it has catalogs].
     #[arg(long, value_name = "NAME", value_parser = argument::namespace, conflicts_with = "universe")]
     global_namespace: Option<String>,
-    /// A bundle that counts as installed, by name (repeatable).
+    /// Name of a bundle to treat as installed (repeatable).
     #[arg(long, value_name = "BUNDLE")]
     installed: Vec<String>,
-    /// The version of Kubernetes, for bundles that need a certain one [default: that of the
-    /// cluster; without one it does not matter].
+    /// Kubernetes version, for bundles that require one [default: that of the cluster; without a cluster,
+    /// these requirements are ignored].
     #[arg(long, value_name = "VERSION", value_parser = argument::kube_version)]
     kube_version: Option<Version>,
-    /// Show what a change would make of it (repeatable): `subscribe=PACKAGE[:CHANNEL][@VERSION]`,
+    /// Show the effect of a supposed change (repeatable): `subscribe=PACKAGE[:CHANNEL][@VERSION]`,
     /// `unsubscribe=[NAMESPACE/]NAME`, `catalog=NAME=DIR`, `outage=NAME`, `installed=BUNDLE`,
     /// `prohibit=PACKAGE|BUNDLE`, `kube-version=VERSION`.
     #[arg(long = "what-if", value_name = "CHANGE")]
     changes: Vec<ChangeArgument>,
-    /// A world in one file, instead of all of the above: a universe, or a case that holds one; `-`
-    /// reads standard input.
+    /// Resolve the recorded input in this file, instead of all of the above: a universe, or a test case
+    /// that contains one; `-` reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     universe: Option<String>,
-    /// Folder with the published catalogs that a universe names with `realData`: `catalog-NAME/`
-    /// or `catalog-NAME.tar.xz` [default: what `MAINSTAY_PUBLISHED` says].
+    /// Folder of the published catalogs that a universe names with `realData`: `catalog-NAME/` or
+    /// `catalog-NAME.tar.xz` [default: the folder in `MAINSTAY_PUBLISHED`].
     #[arg(long, value_name = "DIR")]
     published: Option<PathBuf>,
-    /// Write the world, with all changes, as a universe to a file: for a bug report.
+    /// Write the input of the resolution, with all changes, to this file as a universe, for a bug report.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// How the answer is written.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     output: Format,
-    /// End with 4 if something would be installed or upgraded.
+    /// Exit with 4 if an operator would be installed or upgraded.
     #[arg(long)]
     exit_code: bool,
 }

@@ -37,7 +37,7 @@ pub(super) async fn observe(
                 let forbidden = matches!(error, ClusterReadError::Forbidden(_));
                 let cause = Cause::from(error);
                 if forbidden {
-                    cause.remedy("look at a namespace that you may see, with -n NAMESPACE")
+                    cause.remedy("resolve a namespace that you may read, with -n NAMESPACE")
                 } else {
                     cause
                 }
@@ -57,9 +57,7 @@ pub(super) async fn observe(
                 "the {} of namespace {namespace} cannot be read: your account may not list them",
                 kind.plural
             ))
-            .remedy(format!(
-                "ask as somebody who has the ClusterRole `view` in namespace {namespace}"
-            ))
+            .remedy(format!("use an account with the ClusterRole `view` in namespace {namespace}"))
             .into());
         }
     }

@@ -46,20 +46,21 @@ impl Text<'_> {
         }
         if walk.unexplained > 0 {
             let number = walk.unexplained;
-            let _ = writeln!(out, "  what holds {number} more of them was not looked into");
+            let _ =
+                writeln!(out, "  the reasons of {number} more held operators were not searched");
         }
         match walk.cut {
             None => {}
             Some(CutShort::Cycle { after, back_to }) => {
                 let _ = writeln!(
                     out,
-                    "  from here it goes round and round: after step {after} everything is as after step {back_to}"
+                    "  the upgrades form a cycle: the state after step {after} equals the state after step {back_to}"
                 );
             }
             Some(CutShort::Budget { after }) => {
                 let _ = writeln!(
                     out,
-                    "  not followed any further than step {after}, which took long enough"
+                    "  not followed beyond step {after}: its effort limit is reached"
                 );
             }
         }
@@ -103,7 +104,7 @@ impl Text<'_> {
         line(out, "now", &now.join(" → "));
         chain(out, "then", &then);
         for (who, what) in &operator.needed_by {
-            line(out, "needed by", &escape_controls(&format!("{who}, which asks for {what}")));
+            line(out, "needed by", &escape_controls(&format!("{who}, which requires {what}")));
         }
         if operator.needed_by.is_empty()
             && operator.subscriptions.is_empty()
@@ -116,7 +117,7 @@ impl Text<'_> {
 
     fn unchanged_operator(self, out: &mut String, walk: &NamespaceWalk, operator: &OperatorPath) {
         let name = operator.installed.as_deref().unwrap_or_default();
-        let _ = write!(out, "  {} {}", self.paint("2", "stays"), escape_controls(name));
+        let _ = write!(out, "  {} {}", self.paint("2", "keep"), escape_controls(name));
         self.write_subscriptions(out, operator);
         if walk.is_unknown(operator) {
             return line(out, "end", "not known, see below");
@@ -166,16 +167,17 @@ impl Text<'_> {
                     format!("; {}", escape_controls(why))
                 };
                 let words = format!(
-                    "stranded: nothing in {channel} updates {last}, the head{head} is not reached{why}"
+                    "stranded: {channel} has no update from {last}, so the head{head} is not reached{why}"
                 );
                 line(out, "end", &self.paint("33", &words));
             }
             WalkEnd::Outside => {
-                let words = format!("stranded: {channel} neither has {last} nor an update for it");
+                let words = format!("stranded: {channel} has neither {last} nor an update from it");
                 line(out, "end", &self.paint("33", &words));
             }
             WalkEnd::Held { next, why } => {
-                let words = format!("held at {last}: {} cannot be taken", escape_controls(next));
+                let words =
+                    format!("held at {last}: {} cannot be installed", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
                 if let Some(cause) = why {
                     tree(out, &self.remedies.cause(cause), "               ");
@@ -183,11 +185,13 @@ impl Text<'_> {
             }
             WalkEnd::Cut { next } => {
                 let words =
-                    format!("not followed further than {last}: next is {}", escape_controls(next));
+                    format!("not followed beyond {last}: next is {}", escape_controls(next));
                 line(out, "end", &self.paint("33", &words));
             }
-            WalkEnd::Failed => line(out, "end", &self.paint("31", "part of what fails, see below")),
-            WalkEnd::Unsubscribed => line(out, "end", "no Subscription asks for upgrades of it"),
+            WalkEnd::Failed => {
+                line(out, "end", &self.paint("31", "part of the failure, see below"));
+            }
+            WalkEnd::Unsubscribed => line(out, "end", "no Subscription upgrades it"),
             WalkEnd::Unknown => {}
         }
     }
@@ -211,8 +215,8 @@ impl Text<'_> {
             self.paint("33", &format!("note{after}"))
         };
         let whom = match names.as_slice() {
-            [] if blocks(failure) => " what is installed",
-            [] => ", nothing that is asked for depends on it",
+            [] if blocks(failure) => " for the installed operators",
+            [] => ", no Subscription depends on it",
             [_] => " Subscription ",
             _ => " Subscriptions ",
         };
@@ -278,7 +282,7 @@ fn summary(walk: &NamespaceWalk) -> String {
     for (number, words) in [
         (number(&|path| starts(path) && path.installed.is_none()), "to install"),
         (number(&|path| starts(path) && path.installed.is_some()), "to upgrade"),
-        (number(&|path| path.hops.is_empty() && !walk.is_unknown(path)), "to stay"),
+        (number(&|path| path.hops.is_empty() && !walk.is_unknown(path)), "to keep"),
     ] {
         if number > 0 {
             parts.push(format!("{number} {words}"));

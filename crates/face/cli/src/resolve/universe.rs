@@ -97,7 +97,7 @@ pub(super) fn run(
 fn load_published_catalog(root: Option<&Path>, name: &str) -> Result<RealCatalog, Cause> {
     check_published_name(name).map_err(|error| failure::published(&error))?;
     let root = root.ok_or_else(|| {
-        Cause::new("it is not said where the published catalogs are")
+        Cause::new("the folder of published catalogs is not named")
             .remedy("name their folder with --published DIR, or in MAINSTAY_PUBLISHED")
     })?;
     load_published(root, name).map_err(|error| failure::published(&error))

@@ -28,8 +28,8 @@ const LIMIT: u64 = 64 << 20;
 const FIELDS: [&str; 5] = ["rule", "file", "message", "count", "reason"];
 
 const HEAD: &str = "\
-# Findings that are known: `validate --baseline` of this file is silent about them, and warns about entries
-# that no longer match. `validate --write-baseline` writes it anew; a `reason` that you add to an entry stays.
+# Known findings: `validate --baseline` with this file suppresses them, and warns about entries that no longer
+# match. `validate --write-baseline` writes the file again, and keeps the `reason` of an entry.
 ";
 
 /// The key of an entry and its findings: rule, file and message.
@@ -160,7 +160,7 @@ impl Baseline {
             column: None,
             message: format!("the entry {matches} any more: {file}: {message} [{rule}]"),
             remedy: format!(
-                "{remedy}, or write the file anew with: --write-baseline {}",
+                "{remedy}, or write the file again with: --write-baseline {}",
                 self.argument
             ),
         }
@@ -209,7 +209,9 @@ impl Baseline {
         fs::write(&path, text).map_err(|error| {
             let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
             CommandFailure::from(
-                cause.at(FileLocation::file(argument)).remedy("name a file in a folder of yours"),
+                cause
+                    .at(FileLocation::file(argument))
+                    .remedy("name a file in a folder that you may write to"),
             )
         })
     }
@@ -226,7 +228,7 @@ fn entries(argument: &str, bytes: &[u8]) -> Result<Vec<Entry>, CommandFailure> {
     };
     let value = mainstay_yaml::one(bytes, &mainstay_yaml::Options::default())
         .map_err(|error| refuse(error.fault.to_string(), error.line))?;
-    let fields = value.as_object().ok_or_else(|| refuse("this is no mapping".to_owned(), 1))?;
+    let fields = value.as_object().ok_or_else(|| refuse("this is not a mapping".to_owned(), 1))?;
     if let Some(name) = fields.keys().find(|name| *name != "findings") {
         return Err(refuse(unknown(name, ["findings"]), 1));
     }
@@ -258,7 +260,7 @@ enum EntryError {
         field: String,
     },
     /// A field is no text.
-    #[error("{field} is no text")]
+    #[error("{field} is not a string")]
     NotText {
         /// The field.
         field: &'static str,
@@ -270,7 +272,7 @@ enum EntryError {
         field: &'static str,
     },
     /// The count is no positive number.
-    #[error("count is no positive number")]
+    #[error("count is not a positive number")]
     ParseCount,
 }
 

@@ -87,17 +87,17 @@ pub(crate) fn totals(findings: &[Finding]) -> [usize; 2] {
 /// How findings are written, and which ones count.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// How the findings are written; SARIF 2.1.0 is what code scanners read.
+    /// Output format; SARIF 2.1.0 is for code scanners.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Output::Text)]
     output: Output,
-    /// Fail for warnings too.
+    /// Fail for warnings, too.
     #[arg(long)]
     strict: bool,
-    /// Silence the findings that this file lists. An entry that no longer matches is a warning.
+    /// Suppress the findings that this file lists. An entry that no longer matches is a warning.
     #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
     baseline: Option<String>,
-    /// Write all findings into this file, for `--baseline`. Entries about other folders stay, and so
-    /// do reasons that somebody wrote.
+    /// Write all findings to this file, for `--baseline`. Entries about other folders are kept, and so
+    /// are the reasons of entries.
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<String>,
 }
@@ -226,8 +226,8 @@ impl Report<'_> {
             format!("; {} in {}", count(known.count, "known finding"), escape_controls(known.file))
         });
         let found = match totals(self.findings) {
-            [0, 0] if known.is_some() && contents.is_empty() => "nothing new".to_owned(),
-            [0, 0] if known.is_some() => format!("nothing new in {contents}"),
+            [0, 0] if known.is_some() && contents.is_empty() => "no new findings".to_owned(),
+            [0, 0] if known.is_some() => format!("no new findings in {contents}"),
             [0, 0] if contents.is_empty() => "sound, and empty".to_owned(),
             [0, 0] => format!("sound: {contents}"),
             [errors, 0] => count(errors, "error"),

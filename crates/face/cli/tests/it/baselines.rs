@@ -65,11 +65,11 @@ fn output_ends_with_counts_by_rule_and_by_package() {
 fn baseline_silences_listed_findings_and_no_new_ones() {
     let place = two_bundles();
     let answer = place.bundle(&format!("{BOTH} --write-baseline known.yaml"));
-    let summary = "nothing new in 2 bundles; 4 known findings in known.yaml\n";
+    let summary = "no new findings in 2 bundles; 4 known findings in known.yaml\n";
     assert_eq!((answer.code, answer.out.as_str()), (0, summary), "{answer:?}");
     insta::assert_snapshot!(fs::read_to_string(place.path().join("known.yaml")).unwrap(), @r#"
-    # Findings that are known: `validate --baseline` of this file is silent about them, and warns about entries
-    # that no longer match. `validate --write-baseline` writes it anew; a `reason` that you add to an entry stays.
+    # Known findings: `validate --baseline` with this file suppresses them, and warns about entries that no longer
+    # match. `validate --write-baseline` writes the file again, and keeps the `reason` of an entry.
     findings:
     - file: bundles/kiwi/manifests/csv.yaml
       message: csv.Spec.minKubeVersion is not informed. It is recommended you provide
@@ -125,7 +125,7 @@ fn stale_baseline_entry_is_reported() {
     assert_eq!(answer.code, 0);
     insta::assert_snapshot!(answer.out, @r#"
     known.yaml:10: warning: the entry matches nothing any more: bundles/kiwi/manifests/csv.yaml: there is no field "anything" in spec of the ClusterServiceVersion: clusters drop it [unknown-field] [stale-baseline]
-        remove the entry, or write the file anew with: --write-baseline known.yaml
+        remove the entry, or write the file again with: --write-baseline known.yaml
 
     RULE             ERRORS   WARNINGS
     stale-baseline   0        1
@@ -213,9 +213,12 @@ fn invalid_baseline_is_refused_with_its_place() {
             "findings:\n- {rule: a, file: b, mesage: c}\n",
             "known.yaml:2: there is no field \"mesage\"",
         ),
-        ("findings:\n- {rule: a, file: b, message: c, count: 0}\n", "count is no positive number"),
+        (
+            "findings:\n- {rule: a, file: b, message: c, count: 0}\n",
+            "count is not a positive number",
+        ),
         ("findings: [\n", "known.yaml:2: "),
-        ("- a\n", "this is no mapping"),
+        ("- a\n", "this is not a mapping"),
     ] {
         fs::write(place.path().join("known.yaml"), text).unwrap();
         for flag in ["--baseline", "--write-baseline"] {

@@ -105,11 +105,8 @@ fn added_labels_must_not_contradict_those_of_the_bundle() {
     let built = place.bundle("build b oci:out --label org.example.x=y=z -o json").json();
     assert_eq!(built["labels"]["org.example.x"], "y=z");
     for (label, wanted) in [
-        (
-            "operators.operatorframework.io.bundle.package.v1=other",
-            "is \"kiwi\" by what the folder says",
-        ),
-        ("nothing", "`nothing` is no label"),
+        ("operators.operatorframework.io.bundle.package.v1=other", "to \"kiwi\""),
+        ("nothing", "`nothing` is not a label"),
     ] {
         let answer = place.bundle(&format!("build b oci:other --label {label}"));
         assert_eq!(answer.code, 2);

@@ -137,7 +137,7 @@ fn render_error_has_its_reason_and_remedy() {
       because invalid type for field "watchNamespace": got string, want null
       because field "watchNamespace" must match pattern "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
       because unknown field "colour"
-      → see what may be configured with: mainstay bundle render b --schema
+      → print the schema of the configuration with: mainstay bundle render b --schema
     "#);
     let answer = bundle(&CSV.replace("name: kiwi\n        spec", "name: Kiwi\n        spec"))
         .bundle("render b");

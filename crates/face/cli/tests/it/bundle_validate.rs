@@ -90,7 +90,7 @@ fn findings_about_folders_and_metadata_have_a_place() {
     assert_eq!(
         problems,
         [
-            "b/manifests/pod.yaml:1 this kind of object ",
+            "b/manifests/pod.yaml:1 a bundle may not con",
             "b/metadata/annotations.yaml:1 expecting annotation",
             "b/metadata/annotations.yaml:1 missing annotation \"",
             "b/metadata/annotations.yaml:1 missing annotation \"",
@@ -127,8 +127,10 @@ fn bundle_without_metadata_has_a_warning() {
     let place = TestFolder::new().file("b/manifests/csv.yaml", CSV);
     assert_eq!(
         findings(&place),
-        ["format warning b:null there is no folder metadata: nobody takes the bundle without it: \
-             opm alpha bundle generate -d b/manifests -p PACKAGE -c CHANNEL writes it"]
+        [
+            "format warning b:null the folder metadata is missing: no tool accepts the bundle without it: \
+             opm alpha bundle generate -d b/manifests -p PACKAGE -c CHANNEL writes it"
+        ]
     );
     assert_eq!(place.bundle("validate b").code, 0);
 }

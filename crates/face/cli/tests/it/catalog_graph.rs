@@ -56,7 +56,7 @@ fn text_has_a_line_for_each_bundle() {
       ◉ 2.0.0  replaces 1.2.0
       · 1.2.0  deprecated: it "leaks"
 
-    ◉ head   ● may be installed   ○ skipped: never installed anew   · not in the channel
+    ◉ head   ● may be installed   ○ skipped: not for new installations   · not in the channel
     "#);
     insta::assert_snapshot!(place.catalog("graph c kiwi --from 1.1.0 --channel stable").out, @r#"
     Package kiwi
@@ -68,7 +68,7 @@ fn text_has_a_line_for_each_bundle() {
     ▶ ○ 1.1.0  replaces 1.0.0; installed; skipped by 1.2.0
       ● 1.0.0
 
-    ◉ head   ● may be installed   ○ skipped: never installed anew   ▶ on the way
+    ◉ head   ● may be installed   ○ skipped: not for new installations   ▶ on the upgrade path
     "#);
 }
 

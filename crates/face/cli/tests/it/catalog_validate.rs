@@ -158,7 +158,7 @@ fn missing_bundles_are_reported_only_if_all_files_are_readable() {
         .file("c/more.yaml", "a: [\n");
     let answer = place.catalog("validate c").out;
     assert!(!answer.contains("missing-bundle"), "{answer}");
-    let last = "1 error, 1 warning; what is missing shows when all files can be read\n";
+    let last = "1 error, 1 warning; missing content is reported when all files can be read\n";
     assert!(answer.ends_with(last), "{answer}");
     std::fs::remove_file(place.path().join("c/more.yaml")).unwrap();
     let answer = place.catalog("validate c").out;

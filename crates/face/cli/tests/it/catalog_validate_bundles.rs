@@ -31,9 +31,9 @@ fn file_that_upstream_drops_is_an_error() {
     let answer = place.catalog("validate b");
     assert_eq!(answer.code, 1);
     insta::assert_snapshot!(answer.out, @"
-    b/manifests/two.yaml:4: error: there is a second document, and only the first of a file counts; other tools drop it without a word [passed-over]
+    b/manifests/two.yaml:4: error: there is a second document, and only the first of a file counts; other tools drop it silently [passed-over]
         write each object to its own file
-    b/metadata/dependencies.yaml:3: error: the file cannot be decoded: did not find expected node content; other tools drop it without a word [passed-over]
+    b/metadata/dependencies.yaml:3: error: the file cannot be decoded: did not find expected node content; other tools drop it silently [passed-over]
         correct the file
 
     RULE          ERRORS   WARNINGS

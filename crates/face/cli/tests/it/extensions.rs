@@ -78,18 +78,18 @@ fn place() -> TestFolder {
 fn every_extension_resolves_to_the_end_of_its_path() {
     insta::assert_snapshot!(exit_code_and_output(&place().resolve("--state state.yaml --catalog shop=shop")), @r"
     0
-    extensions: 1 to install, 1 to upgrade, 1 to stay
+    extensions: 1 to install, 1 to upgrade, 1 to keep
       install new-tea (package tea from shop)
         now        tea.v4
-        end        the best that it asks for
+        end        the best version that it allows
       upgrade old-tea (package tea from shop)
         installed  tea.v2
         now        tea.v3
         then       tea.v4
         end        stranded: no update leads to tea.v5
-      stays still-tea (package tea)
+      keep still-tea (package tea)
         installed  tea.v4
-        end        the best that it asks for
+        end        the best version that it allows
     ");
 }
 
@@ -118,24 +118,24 @@ fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
     3
     extensions: 3 failures
       fails new-tea (package tea)
-        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
-            because its content is not at hand here
+            because its content is not available here
           → give its content with --catalog shop=DIR
       fails old-tea (package tea)
         installed  tea.v2
-        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
-            because its content is not at hand here
+            because its content is not available here
           → give its content with --catalog shop=DIR
       fails still-tea (package tea)
         installed  tea.v4
-        error walking catalogs: error getting package "tea" from catalog "shop": its content is not at hand here
+        error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
-            because its content is not at hand here
+            because its content is not available here
           → give its content with --catalog shop=DIR
     "#);
     let broken = "--state state.yaml --catalog shop=shop --catalog other=broken";
@@ -144,18 +144,18 @@ fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
     catalog other cannot be used
       broken: catalog.yaml:2:1: did not find expected ',' or '}' (correct the syntax, or list the file in .indexignore if it is no part of the catalog)
         → see all problems with: mainstay catalog validate broken
-    extensions: 1 to install, 1 to upgrade, 1 to stay
+    extensions: 1 to install, 1 to upgrade, 1 to keep
       install new-tea (package tea from shop)
         now        tea.v4
-        end        the best that it asks for
+        end        the best version that it allows
       upgrade old-tea (package tea from shop)
         installed  tea.v2
         now        tea.v3
         then       tea.v4
         end        stranded: no update leads to tea.v5
-      stays still-tea (package tea)
+      keep still-tea (package tea)
         installed  tea.v4
-        end        the best that it asks for
+        end        the best version that it allows
     ");
 }
 
@@ -189,25 +189,25 @@ fn what_if_changes_of_catalogs_apply_to_extensions() {
     for change in ["outage=shop", "catalog=shop=broken", "outage=nosuch"] {
         let answer =
             place.resolve(&format!("--state state.yaml --catalog shop=shop --what-if {change}"));
-        let lines = answer.out.lines().skip_while(|line| !line.starts_with("  what changes"));
+        let lines = answer.out.lines().skip_while(|line| !line.starts_with("  changes with"));
         let lines: String = lines.flat_map(|line| [line, "\n"]).collect();
         let _ = write!(out, "{change}: {}\n{lines}{}", answer.code, answer.err);
     }
     insta::assert_snapshot!(out, @r"
     outage=shop: 3
-      what changes with outage=shop
+      changes with outage=shop
         OPERATOR    AS IT IS                                       WHAT IF
         new-tea     tea.v4                                         nothing, fails
         old-tea     tea.v2 → … → tea.v4 (2 hops), stranded there   tea.v2 stays, fails
         still-tea   tea.v4 stays                                   tea.v4 stays, fails
     catalog=shop=broken: 3
-      what changes with catalog=shop=broken
+      changes with catalog=shop=broken
         OPERATOR    AS IT IS                                       WHAT IF
         new-tea     tea.v4                                         nothing, fails
         old-tea     tea.v2 → … → tea.v4 (2 hops), stranded there   tea.v2 stays, fails
         still-tea   tea.v4 stays                                   tea.v4 stays, fails
     outage=nosuch: 2
-    error: --what-if outage=nosuch cannot be supposed
+    error: --what-if outage=nosuch cannot be applied
       because there is no catalog `nosuch`, only shop
     ");
     let arguments = "--state state.yaml --catalog shop=shop --what-if outage=shop -o json";
@@ -246,7 +246,7 @@ spec: {name: tea, channel: next, source: shop, sourceNamespace: olm}
         .resolve("--state both.yaml --catalog shop=shop --what-if prohibit=tea.v5 --save w.json");
     let notes: Vec<&str> = answer.out.lines().filter(|line| line.starts_with("note: ")).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
-    note: prohibit=tea.v5: this is about namespaces, and changes nothing for extensions
-    note: a universe holds one namespace: the extensions are not saved
+    note: prohibit=tea.v5: this applies to namespaces only, and does not affect ClusterExtensions
+    note: a universe holds one namespace: ClusterExtensions are not saved
     ");
 }

@@ -189,7 +189,7 @@ fn packages_resolve_without_a_cluster() {
     namespace operators: 3 to install
       install kettle from olm/shop, channel new
         now        kettle.v2
-        needed by  tea.v4, which asks for package kettle >=2.0.0
+        needed by  tea.v4, which requires package kettle >=2.0.0
         end        head of channel new
       install spoon from olm/shop, channel tin (Subscription spoon)
         now        spoon.v1
@@ -211,7 +211,7 @@ fn every_upgrade_to_the_head_is_printed_with_its_dependencies() {
         end        head of channel stable
       install later kettle from olm/shop, channel new
         then       kettle.v2
-        needed by  tea.v3, which asks for package kettle >=2.0.0
+        needed by  tea.v3, which requires package kettle >=2.0.0
         end        head of channel new
     ");
 }
@@ -223,7 +223,7 @@ fn failure_is_explained_beside_successful_operators() {
     namespace operators: 2 to install, 1 failure
       install kettle from olm/shop, channel new
         now        kettle.v2
-        needed by  tea.v4, which asks for package kettle >=2.0.0
+        needed by  tea.v4, which requires package kettle >=2.0.0
         end        head of channel new
       install tea from olm/shop, channel stable (Subscription tea)
         now        tea.v4
@@ -240,7 +240,7 @@ fn failure_is_explained_beside_successful_operators() {
 fn saved_state_has_installed_csvs_and_approval_modes() {
     insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve(WITH_STATE)), @r"
     0
-    namespace kitchen: 1 to upgrade, 1 to stay
+    namespace kitchen: 1 to upgrade, 1 to keep
       upgrade tea from olm/shop, channel stable (Subscription my-tea), each step waits for approval
         installed  tea.v1
         now        tea.v2
@@ -248,10 +248,10 @@ fn saved_state_has_installed_csvs_and_approval_modes() {
         end        head of channel stable
       install later kettle from olm/shop, channel new
         then       kettle.v2
-        needed by  tea.v3, which asks for package kettle >=2.0.0
+        needed by  tea.v3, which requires package kettle >=2.0.0
         end        head of channel new
-      stays spoon.v1 (Subscription my-spoon)
-        end        stranded: channel gold neither has spoon.v1 nor an update for it
+      keep spoon.v1 (Subscription my-spoon)
+        end        stranded: channel gold has neither spoon.v1 nor an update from it
     ");
 }
 
@@ -260,30 +260,30 @@ fn what_if_prints_the_difference() {
     let changes = "--what-if subscribe=kettle:old --what-if prohibit=spoon --what-if subscribe=cup";
     insta::assert_snapshot!(exit_code_and_output(&kitchen().resolve(&format!("{WITH_STATE} {changes}"))), @r"
     3
-    namespace kitchen: 1 to install, 1 to upgrade, 1 to stay, 1 failure
+    namespace kitchen: 1 to install, 1 to upgrade, 1 to keep, 1 failure
       install kettle from olm/shop, channel old (Subscription kettle)
         now        kettle.v1
         end        head of channel old
       upgrade tea from olm/shop, channel stable (Subscription my-tea), each step waits for approval
         installed  tea.v1
         now        tea.v2
-        end        held at tea.v2: tea.v3 cannot be taken
+        end        held at tea.v2: tea.v3 cannot be installed
                    `tea.v3` needs version `>=2.0.0` of package `kettle`, but nothing that meets this can be installed
                      because `kettle.v2` is not possible beside the installed `kettle.v1`: a namespace has only one operator of package `kettle`
                        because Subscription `kettle` has `kettle.v1` installed
-      stays spoon.v1 (Subscription my-spoon)
-        end        stranded: channel gold neither has spoon.v1 nor an update for it
+      keep spoon.v1 (Subscription my-spoon)
+        end        stranded: channel gold has neither spoon.v1 nor an update from it
       fails Subscription cup
         Subscription `cup` cannot be met
           because nothing in package `cup` in catalog `shop` of namespace `olm` can be installed
             because `cup.v1` needs the API `Saucer` (shop.io/v1), which nothing offers
           → add a catalog that offers the API `Saucer` (shop.io/v1)
-      what changes with subscribe=kettle:old, prohibit=spoon, subscribe=cup
+      changes with subscribe=kettle:old, prohibit=spoon, subscribe=cup
         OPERATOR           AS IT IS                       WHAT IF
         Subscription cup   –                              fails
         kettle             kettle.v2                      kettle.v1
         tea                tea.v1 → … → tea.v4 (3 hops)   tea.v1 → tea.v2, held there
-        and 1 as before
+        and 1 unchanged
     ");
 }
 
@@ -293,8 +293,8 @@ fn each_kind_of_what_if_change_is_applied() {
         ("subscribe=tea@4.0.0", "tea.v1"),
         ("unsubscribe=my-spoon", "Subscription"),
         ("installed=tea.v3", "tea.v3 → tea.v4"),
-        ("outage=shop", "an outage is supposed"),
-        ("outage=olm/shop", "an outage is supposed"),
+        ("outage=shop", "a supposed change makes the catalog unavailable"),
+        ("outage=olm/shop", "a supposed change makes the catalog unavailable"),
         ("prohibit=tea.v3", "held at tea.v2"),
         ("kube-version=1.20", "nothing"),
         ("catalog=shop=broken", "cannot be used"),
@@ -310,19 +310,19 @@ fn state_is_read_from_a_cluster() {
     let answer = kitchen().resolve("");
     insta::assert_snapshot!(exit_code_and_output(&answer), @r"
     3
-    namespace kitchen: 1 to upgrade, 1 to stay, 1 failure
+    namespace kitchen: 1 to upgrade, 1 to keep, 1 failure
       upgrade tea from olm/shop, channel stable (Subscription my-tea), each step waits for approval
         installed  tea.v1
         now        tea.v2
         end        head of channel stable
-      stays spoon.v1 (Subscription my-spoon)
-        end        part of what fails, see below
+      keep spoon.v1 (Subscription my-spoon)
+        end        part of the failure, see below
       fails Subscription my-spoon
         Subscription `my-spoon` cannot be met
           because catalog `shop` of namespace `olm` has no package `spoon`
           → add a catalog that offers package `spoon`
-      the cluster says otherwise of Subscription my-tea: ErrorPreventedResolution: no kettle
-        it may not have looked again, see another content of a catalog, or fail the namespace as a whole
+      the cluster reports another result for Subscription my-tea: ErrorPreventedResolution: no kettle
+        its controller may not have resolved again yet, may read other catalog content, or may fail the whole namespace
     ");
     // A folder's content has precedence over that of the registry.
     let folder = kitchen().resolve("--cluster --catalog shop=shop");
@@ -337,19 +337,19 @@ fn catalogs_without_content_and_broken_catalogs_are_reported() {
       broken: catalog.yaml:2:1: did not find expected ',' or '}' (correct the syntax, or list the file in .indexignore if it is no part of the catalog)
         → see all problems with: mainstay catalog validate broken
     catalog olm/shop has no content here
-      its content is not at hand
+      its content is not available
         → give it with --catalog olm/shop=DIR
 
-    namespace kitchen: 2 to stay, 1 failure
-      stays spoon.v1 (Subscription my-spoon)
-        end        part of what fails, see below
-      stays tea.v1 (Subscription my-tea)
-        end        part of what fails, see below
+    namespace kitchen: 2 to keep, 1 failure
+      keep spoon.v1 (Subscription my-spoon)
+        end        part of the failure, see below
+      keep tea.v1 (Subscription my-tea)
+        end        part of the failure, see below
       fails Subscriptions my-spoon, my-tea
         Subscriptions `my-spoon` and `my-tea` cannot be resolved
-          because catalog `shop` of namespace `olm` cannot be read: its content is not at hand here
+          because catalog `shop` of namespace `olm` cannot be read: its content is not available here
           → give it with --catalog olm/shop=DIR
-      note, nothing that is asked for depends on it
+      note, no Subscription depends on it
         catalog `bad` of namespace `olm` cannot be read: the folder broken cannot be used
           → correct the folder broken
     ");
@@ -463,8 +463,8 @@ fn unusable_arguments_are_refused_with_a_remedy() {
     }
     insta::assert_snapshot!(out, @r#"
     $ tea
-    error: there is no catalog to take packages from
-      → name one with --catalog NAME=DIR, or look at the cluster with --cluster
+    error: no catalog is given
+      → name one with --catalog NAME=DIR, or read the cluster with --cluster
     $ --catalog shop=shop teas
     error: no catalog has a package "teas"
       → did you mean tea?
@@ -473,7 +473,7 @@ fn unusable_arguments_are_refused_with_a_remedy() {
       → name one of stable
     $ --catalog shop=shop tea@9.9.9
     error: package "tea" has no bundle "9.9.9"
-      → see which there are with: mainstay catalog show DIR PACKAGE
+      → list them with: mainstay catalog show DIR PACKAGE
     $ --catalog shop=shop store/tea
     error: `store/tea` cannot be used
       because there is no catalog `store`, only olm/shop
@@ -504,14 +504,14 @@ fn unusable_arguments_are_refused_with_a_remedy() {
         → save it again with: kubectl get sub,csv,og,catalogsource -A -o yaml
     $ --state shop/catalog.yaml
     error: the state cannot be read
-      because shop/catalog.yaml:2: this is no Kubernetes object: it has no `kind`
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because shop/catalog.yaml:2: this is not a Kubernetes object: it has no `kind`
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     $ --state state.yaml --catalog shop=shop --what-if unsubscribe=tea
-    error: --what-if unsubscribe=tea cannot be supposed
+    error: --what-if unsubscribe=tea cannot be applied
       because namespace kitchen has no Subscription "tea"
         → did you mean my-tea?
     $ --state state.yaml --catalog shop=shop --what-if outage=ship
-    error: --what-if outage=ship cannot be supposed
+    error: --what-if outage=ship cannot be applied
       because there is no catalog `ship`, only olm/shop
     $ --universe state.yaml
     error: the universe cannot be read

@@ -48,32 +48,32 @@ fn state_without_csvs_is_refused_unless_it_was_saved_without() {
     2
     error: the state cannot be read
       because s.yaml: the file holds no objects
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # null
     2
     error: the state cannot be read
       because s.yaml: the file holds no objects
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # a list of nothing
     2
     error: the state cannot be read
-      because s.yaml:1: this is no Kubernetes object: it has no fields
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because s.yaml:1: this is not a Kubernetes object: it has no fields
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # a number
     2
     error: the state cannot be read
-      because s.yaml:1: this is no Kubernetes object: it has no fields
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because s.yaml:1: this is not a Kubernetes object: it has no fields
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # others
     2
     error: the state cannot be read
-      because s.yaml: the file holds nothing that resolution looks at, only 2 Pods
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because s.yaml: the file holds no objects that resolution reads, only 2 Pods
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # another Subscription
     2
     error: the state cannot be read
-      because s.yaml: the file holds nothing that resolution looks at, only 1 Subscription
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because s.yaml: the file holds no objects that resolution reads, only 1 Subscription
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # no list
     2
     error: the state cannot be read
@@ -87,13 +87,13 @@ fn state_without_csvs_is_refused_unless_it_was_saved_without() {
     # null in it
     2
     error: the state cannot be read
-      because s.yaml:1: items[0]: this is no object, but null
+      because s.yaml:1: items[0]: this is null, not an object
         → correct it, or save the state again with: kubectl get sub,csv,og,catalogsource -A -o yaml
     # cut off
     2
     error: the state cannot be read
-      because s.yaml:1: this is no Kubernetes object: it has `items` and no `kind`: the file seems to be cut off
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because s.yaml:1: this is not a Kubernetes object: it has `items` and no `kind`: the file seems to be cut off
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     # cut off in JSON
     2
     error: the state cannot be read
@@ -163,7 +163,7 @@ fn objects_of_a_state_are_validated() {
     # no version
     2
     error: the state cannot be read
-      because s.yaml:1: ClusterServiceVersion east/a: `spec.version` is "old", which is no version: Invalid character(s) found in major number "0old"
+      because s.yaml:1: ClusterServiceVersion east/a: `spec.version` is "old", which is not a version: Invalid character(s) found in major number "0old"
         → correct it, or save the state again with: kubectl get sub,csv,og,catalogsource -A -o yaml
     # no list
     2
@@ -188,8 +188,8 @@ fn objects_of_a_state_are_validated() {
     # in a List
     2
     error: the state cannot be read
-      because s.yaml:1: items[1]: this is no Kubernetes object: it has no `kind`
-        → give it what this prints: kubectl get sub,csv,og,catalogsource -A -o yaml
+      because s.yaml:1: items[1]: this is not a Kubernetes object: it has no `kind`
+        → use the output of: kubectl get sub,csv,og,catalogsource -A -o yaml
     "#);
 }
 
@@ -207,7 +207,7 @@ fn repeated_objects_of_a_state_must_be_equal() {
     namespace east: 2 to install
       install kettle from olm/shop, channel new
         now        kettle.v2
-        needed by  tea.v4, which asks for package kettle >=2.0.0
+        needed by  tea.v4, which requires package kettle >=2.0.0
         end        head of channel new
       install tea from olm/shop, channel stable (Subscription a)
         now        tea.v4
@@ -215,7 +215,7 @@ fn repeated_objects_of_a_state_must_be_equal() {
     # not the same
     2
     error: the state cannot be read
-      because s.yaml:3: Subscription east/a: it is there twice, and not the same: first at s.yaml:1
+      because s.yaml:3: Subscription east/a: it occurs twice with different content: first at s.yaml:1
         → correct it, or save the state again with: kubectl get sub,csv,og,catalogsource -A -o yaml
     ");
 }
@@ -232,21 +232,21 @@ fn installed_csv_must_be_in_the_state() {
     # no versions at all
     2
     error: Subscription east/a has tea.v1 installed, and the state has no ClusterServiceVersions
-      → save it with them: kubectl get sub,csv,og,catalogsource -A -o yaml; or say what is installed with --installed BUNDLE
+      → save them as well: kubectl get sub,csv,og,catalogsource -A -o yaml; or name installed bundles with --installed BUNDLE
     # another version
     0
-    note: Subscription east/a has tea.v1 installed, but there is no ClusterServiceVersion of that name: it was deleted, and comes back if its channel has it
-    namespace east: 1 to install, 1 to stay
+    note: Subscription east/a has tea.v1 installed, but this ClusterServiceVersion does not exist: it was deleted, and is installed again if its channel has it
+    namespace east: 1 to install, 1 to keep
       install tea from olm/shop, channel stable (Subscription a)
         now        tea.v1
         then       tea.v2 → tea.v3 → tea.v4
         end        head of channel stable
       install later kettle from olm/shop, channel new
         then       kettle.v2
-        needed by  tea.v3, which asks for package kettle >=2.0.0
+        needed by  tea.v3, which requires package kettle >=2.0.0
         end        head of channel new
-      stays cup.v1
-        end        no Subscription asks for upgrades of it
+      keep cup.v1
+        end        no Subscription upgrades it
     ");
     let said = kitchen().file("s.yaml", &alone);
     let said = said.resolve("--state s.yaml --catalog shop=shop --installed tea.v1");
@@ -289,14 +289,14 @@ fn two() -> TestFolder {
 #[test]
 fn change_applies_to_the_namespace_of_its_subscription() {
     for (change, expected) in [
-        ("unsubscribe=a", "what changes with unsubscribe=a"),
-        ("unsubscribe=east/both", "what changes with unsubscribe=east/both"),
+        ("unsubscribe=a", "changes with unsubscribe=a"),
+        ("unsubscribe=east/both", "changes with unsubscribe=east/both"),
         ("subscribe=spoon:tin", "install spoon from olm/shop, channel tin"),
     ] {
         let arguments = format!("--state two.yaml --catalog shop=shop --what-if {change}");
         let answer = two().resolve(&arguments);
         assert!(answer.out.contains(expected), "{change}: {answer:?}");
-        assert_eq!(answer.out.matches("what changes").count(), 1, "{change}: {answer:?}");
+        assert_eq!(answer.out.matches("  changes with").count(), 1, "{change}: {answer:?}");
     }
 }
 
@@ -333,54 +333,54 @@ fn arguments_without_effect_are_refused() {
     insta::assert_snapshot!(out, @r#"
     $ --state two.yaml -n nosuch
     error: `-n nosuch` cannot be used
-      because the state has nothing in namespace "nosuch"
-      → there is east, west
+      because the state has no objects in namespace "nosuch"
+      → name one of east, west
     $ --state two.yaml -n eest
     error: `-n eest` cannot be used
-      because the state has nothing in namespace "eest"
+      because the state has no objects in namespace "eest"
       → did you mean east, west?
     $ --cluster -n kitchens
     error: `-n kitchens` cannot be used
-      because the cluster has nothing in namespace "kitchens"
+      because the cluster has no objects in namespace "kitchens"
       → did you mean kitchen?
     $ --state two.yaml tea
     error: `tea` cannot be used
-      because it is about one namespace, and may be meant for east, west
-      → say which one is meant with -n NAMESPACE
+      because it applies to one namespace, and several are possible: east, west
+      → name the namespace with -n NAMESPACE
     $ --state two.yaml --installed tea.v1
     error: `--installed tea.v1` cannot be used
-      because it is about one namespace, and may be meant for east, west
-      → say which one is meant with -n NAMESPACE
+      because it applies to one namespace, and several are possible: east, west
+      → name the namespace with -n NAMESPACE
     $ --state two.yaml --save w.json
     error: `--save w.json` cannot be used
-      because it is about one namespace, and may be meant for east, west
-      → say which one is meant with -n NAMESPACE
+      because it applies to one namespace, and several are possible: east, west
+      → name the namespace with -n NAMESPACE
     $ --state two.yaml --what-if subscribe=kettle
     error: `--what-if subscribe=kettle` cannot be used
-      because it is about one namespace, and may be meant for east, west
-      → say which one is meant with -n NAMESPACE
+      because it applies to one namespace, and several are possible: east, west
+      → name the namespace with -n NAMESPACE
     $ --state two.yaml --what-if subscribe=cup
     error: `--what-if subscribe=cup` cannot be used
-      because it is about one namespace, and may be meant for east, west
-      → say which one is meant with -n NAMESPACE
+      because it applies to one namespace, and several are possible: east, west
+      → name the namespace with -n NAMESPACE
     $ --state two.yaml --what-if unsubscribe=both
     error: `--what-if unsubscribe=both` cannot be used
-      because it is about one namespace, and may be meant for east, west
-      → say which one is meant with -n NAMESPACE
+      because it applies to one namespace, and several are possible: east, west
+      → name the namespace with -n NAMESPACE
     $ --state two.yaml --what-if unsubscribe=c
     error: `--what-if unsubscribe=c` cannot be used
       because there is no Subscription "c"
       → did you mean a, b?
     $ --state two.yaml --what-if unsubscribe=x/a
     error: `--what-if unsubscribe=x/a` cannot be used
-      because namespace "x" is not among those that are looked at
-      → there is east, west
+      because namespace "x" is not among the resolved namespaces
+      → name one of east, west
     $ --state state.yaml --what-if prohibit=teas
-    error: --what-if prohibit=teas cannot be supposed
+    error: --what-if prohibit=teas cannot be applied
       because no catalog has a package or a bundle "teas"
         → did you mean tea?
     $ --state state.yaml --what-if prohibit=tea.v9
-    error: --what-if prohibit=tea.v9 cannot be supposed
+    error: --what-if prohibit=tea.v9 cannot be applied
       because no catalog has a package or a bundle "tea.v9"
         → did you mean tea.v1, tea.v2, tea.v3, tea.v4, tea?
     $ --state - --state -
@@ -389,30 +389,30 @@ fn arguments_without_effect_are_refused() {
         → name `--state -` once
     $ tea tea:stable
     error: `tea:stable` cannot be used
-      because `tea` says something else about the same
-      → leave out one of the two
+      because `tea` contradicts it
+      → omit one of the two
     $ tea --catalog shop=broken
     error: `--catalog shop=broken` cannot be used
-      because `--catalog shop=shop` says something else about the same
-      → leave out one of the two
+      because `--catalog shop=shop` contradicts it
+      → omit one of the two
     $ tea --catalog olm/shop=broken
     error: `--catalog olm/shop=broken` cannot be used
-      because the folder of that catalog is shop, too
+      because the catalog already has the folder shop
       → name one of the two
     $ tea --installed tea.v1 --installed tea.v2
     error: `--installed tea.v2` cannot be used
-      because `--installed tea.v1` says something else about the same package
-      → leave out one of the two
+      because `--installed tea.v1` names another bundle of the same package
+      → omit one of the two
     $ tea --what-if subscribe=tea:a --what-if subscribe=tea:b
     error: `--what-if subscribe=tea:b` cannot be used
-      because `--what-if subscribe=tea:a` says something else about the same
-      → leave out one of the two
+      because `--what-if subscribe=tea:a` contradicts it
+      → omit one of the two
     $ spoon:tin@2.0.0
     error: channel "tin" of package "spoon" has no bundle "2.0.0"
       → it is in gold
     $ tae
     error: no catalog has a package "tae"
-      → see which there are with: mainstay catalog list packages DIR
+      → list them with: mainstay catalog list packages DIR
     "#);
     for arguments in ["--state state.yaml -n Kitchen", "--timeout 0", "--state="] {
         assert_eq!(kitchen().resolve(arguments).code, 2, "{arguments}");
@@ -451,7 +451,7 @@ fn broken_catalog_folder_is_reported_wherever_it_matters() {
 
     `tea@1.0.0` cannot be used
       because no catalog has content to tell which bundle has version "1.0.0"
-      → write the name of the bundle behind the `@`
+      → write the name of the bundle after the `@`
     $ --catalog shop=broken tea --installed tea.v1
     3
     catalog olm/shop cannot be used
@@ -459,8 +459,8 @@ fn broken_catalog_folder_is_reported_wherever_it_matters() {
         → see all problems with: mainstay catalog validate broken
 
     no catalog has a bundle "tea.v1"
-      because olm/shop could not be looked at
-      → see which there are with: mainstay catalog list bundles DIR
+      because olm/shop could not be read
+      → list them with: mainstay catalog list bundles DIR
     $ --catalog shop=empty tea
     3
     catalog olm/shop cannot be used
@@ -479,7 +479,7 @@ fn broken_catalog_folder_is_reported_wherever_it_matters() {
         Subscription `tea` cannot be met
           because catalog `shop` of namespace `olm` has no package `tea`
           → add a catalog that offers package `tea`
-      what changes with catalog=shop=gone
+      changes with catalog=shop=gone
         OPERATOR           AS IT IS    WHAT IF
         Subscription tea   –           fails
         kettle             kettle.v2   –

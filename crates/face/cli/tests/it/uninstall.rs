@@ -150,10 +150,10 @@ fn uninstall_that_is_killed_after_any_write_completes_when_run_again() {
             let done = uninstall(&whole, 0, &arguments);
             if stays.is_empty() {
                 assert_eq!(done.code, 2);
-                assert!(done.err.contains("there is no operator"), "{done:?}");
+                assert!(done.err.contains("has no operator"), "{done:?}");
             } else {
                 assert_eq!((done.code, &*done.err), (0, ""), "{arguments}");
-                let told = "definitions that are left of the package teapot in kitchen\n";
+                let told = "leftover CustomResourceDefinitions of package teapot in kitchen\n";
                 assert!(done.out.starts_with(told), "{done:?}");
             }
         }

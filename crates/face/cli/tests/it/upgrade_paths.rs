@@ -156,20 +156,20 @@ fn path_ends_as_in_the_classic_update_graph() {
     insta::assert_snapshot!(out, @r"
     the next one is nearest to the head, not of the highest version
     0
-    namespace kitchen: 1 to stay
-      stays tea.v1 (Subscription tea)
-        end        held at tea.v1: tea.v3 cannot be taken
+    namespace kitchen: 1 to keep
+      keep tea.v1 (Subscription tea)
+        end        held at tea.v1: tea.v3 cannot be installed
                    `tea.v3` needs version `>=1.0.0` of package `milk`, which nothing offers
     what is skipped is no way on
     0
-    namespace kitchen: 1 to stay
-      stays tea.v1 (Subscription tea)
-        end        stranded: nothing in channel s updates tea.v1, the head tea.v3 is not reached; only tea.v9 replaces or skips it, which is skipped by tea.v3
+    namespace kitchen: 1 to keep
+      keep tea.v1 (Subscription tea)
+        end        stranded: channel s has no update from tea.v1, so the head tea.v3 is not reached; only tea.v9 replaces or skips it, which is skipped by tea.v3
     nor is what is withdrawn
     0
-    namespace kitchen: 1 to stay
-      stays tea.v1 (Subscription tea)
-        end        stranded: nothing in channel s updates tea.v1, the head tea.v3 is not reached; only tea.v9 replaces or skips it, which is withdrawn (olm.deprecated)
+    namespace kitchen: 1 to keep
+      keep tea.v1 (Subscription tea)
+        end        stranded: channel s has no update from tea.v1, so the head tea.v3 is not reached; only tea.v9 replaces or skips it, which is withdrawn (olm.deprecated)
     ");
 }
 
@@ -189,7 +189,10 @@ fn number_of_explained_path_ends_is_limited() {
     }
     let installed: Vec<(&str, &str)> = held.iter().map(|(a, b)| (&**a, &**b)).collect();
     let text = answer(&universe(&packages, &bundles, &installed));
-    assert_eq!(text.matches("cannot be taken").count(), 60, "{text}");
+    assert_eq!(text.matches("cannot be installed").count(), 60, "{text}");
     assert_eq!(text.matches("needs version").count(), 40, "{text}");
-    assert!(text.ends_with("  what holds 20 more of them was not looked into\n"), "{text}");
+    assert!(
+        text.ends_with("  the reasons of 20 more held operators were not searched\n"),
+        "{text}"
+    );
 }

@@ -76,7 +76,7 @@ fn why_as(
         colour: false,
     };
     let exit = block_on(why::run(&arguments, &mut io, async || match cluster {
-        None => Err(CommandFailure::usage(Cause::new("the cluster cannot be looked at"))),
+        None => Err(CommandFailure::usage(Cause::new("the cluster cannot be read"))),
         Some(text) => {
             Ok(RecordedCluster { forbids, catalog, ..RecordedCluster::new("east", text) })
         }
@@ -183,7 +183,7 @@ fn kind_and_name_may_be_separate_words_as_for_kubectl() {
     assert_eq!((apart.code, &apart.out), (together.code, &together.out));
     for (arguments, said) in [
         ("sub -n east --state s.yaml", "a name is missing"),
-        ("sub/tea milk", "there are two names"),
+        ("sub/tea milk", "two names are given"),
     ] {
         let answer = why(&place, arguments, None);
         assert_eq!(answer.code, 2, "{}", answer.err);

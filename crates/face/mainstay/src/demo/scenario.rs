@@ -82,7 +82,7 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
                 .remedy(&*problem.remedy)
         });
         let more = error.problems.len().saturating_sub(MAX_REASONS);
-        let more = (more > 0).then(|| Cause::new(format!("of {more} problems more")));
+        let more = (more > 0).then(|| Cause::new(format!("and {more} more problems")));
         Cause::new("the catalog cannot be read")
             .at(FileLocation::file(folder))
             .because_all(problems.chain(more))
@@ -97,7 +97,7 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
         Some(name) => {
             let package = catalog.package(name).ok_or_else(|| unknown_package(&catalog, name))?;
             let (channel, path, install_mode) = best_channel(&content, package).map_err(|why| {
-                Cause::new(format!("package `{name}` cannot be installed yet")).because(why)
+                Cause::new(format!("package `{name}` cannot be installed by the demo")).because(why)
             })?;
             (package, channel, path, install_mode)
         }
@@ -114,7 +114,7 @@ pub(super) fn choose(folder: &Path, package: Option<&str>) -> Result<Scenario, C
                     let why = best_channel(&content, package).err()?;
                     Some(Cause::new(format!("package `{}`", package.name)).because(why))
                 });
-                Cause::new("no package of the catalog can be installed yet")
+                Cause::new("no package of the catalog can be installed by the demo")
                     .at(FileLocation::file(folder))
                     .because_all(refused.take(MAX_REASONS))
             })?,
@@ -270,17 +270,19 @@ fn install_mode_of(bundle: &Bundle) -> Result<InstallMode, Cause> {
         || bundle.required_packages().next().is_some()
         || bundle.properties_of("olm.constraint").next().is_some()
     {
-        return unsupported("needs other packages, and the story is about one operator");
+        return unsupported("needs other packages, and the demo installs only one operator");
     }
     let csv = bundle.csv().map_err(|error| {
         Cause::new(format!("the manifests of `{}` cannot be read", bundle.name))
             .because(Cause::new(error.to_string()))
     })?;
     let Some(csv) = csv else {
-        return unsupported("is published as an image, and the story pulls none");
+        return unsupported("is published as an image, and the demo pulls no images");
     };
     if !csv.array(&["spec", "apiservicedefinitions", "required"]).is_empty() {
-        return unsupported("needs API services of others, and the story is about one operator");
+        return unsupported(
+            "needs APIServices of other operators, and the demo installs only one operator",
+        );
     }
     if supports_install_mode(&csv, "AllNamespaces") {
         Ok(InstallMode::AllNamespaces)
@@ -317,7 +319,10 @@ fn refusal(catalog: &Catalog, package: &Package) -> Refusal {
         Some(unresolvable) => Refusal {
             package: unresolvable.name.to_string(),
             channel: unresolvable.default_channel.to_string(),
-            about: format!("{} needs what no operator here provides", unresolvable.name),
+            about: format!(
+                "no operator in the catalog meets the requirements of {}",
+                unresolvable.name
+            ),
         },
         None => Refusal {
             package: package.name.to_string(),

@@ -40,7 +40,7 @@ pub(super) async fn run(
     }
     .await;
     if result.is_err() {
-        report.failed("the story ends here");
+        report.failed("the demo ends here");
     }
     result
 }
@@ -154,7 +154,7 @@ impl Story<'_> {
         let count = upgrades.len();
         if count == 0 {
             self.report
-                .heading("No upgrade: the channel has no older version that leads to its head");
+                .heading("No upgrade: the channel has no older version with an update to its head");
             return Ok(());
         }
         self.report.heading(format!("{count} upgrade{}", if count == 1 { "" } else { "s" }));
@@ -162,7 +162,7 @@ impl Story<'_> {
             let [before, after] = upgrade else { continue };
             let started = self.embedded.clock().elapsed();
             self.install_csv(namespace, after, started).await?;
-            let goal = format!("the Subscription says that `{after}` is installed");
+            let goal = format!("the Subscription reports `{after}` as installed");
             let package = &self.scenario.package;
             wait_until(self.cluster, &SUBSCRIPTION, namespace, &goal, |object| {
                 (object.name() == package && object.str(&["status", "installedCSV"]) == Some(after))
@@ -171,7 +171,10 @@ impl Story<'_> {
             .await?;
             // The controllers delete the replaced CSV after the new one has succeeded.
             wait_until_deleted(self.cluster, &CLUSTER_SERVICE_VERSION, namespace, before).await?;
-            self.report.done(format!("{before} is gone"), self.elapsed_since(started));
+            self.report.done(
+                format!("ClusterServiceVersion {before} is deleted"),
+                self.elapsed_since(started),
+            );
         }
         Ok(())
     }
@@ -252,14 +255,14 @@ impl Story<'_> {
 
     async fn refusal(&self) -> Result<(), Cause> {
         let (refusal, report) = (&self.scenario.refusal, self.report);
-        report.heading(format!("A no that explains itself: {}", refusal.about));
+        report.heading(format!("A Subscription that cannot be resolved: {}", refusal.about));
         self.namespace_with_group(REFUSED_NAMESPACE).await?;
         let started = self.embedded.clock().elapsed();
         let name = &refusal.package;
         let subscription =
             self.subscription(name, REFUSED_NAMESPACE, &refusal.package, &refusal.channel);
         self.create(&SUBSCRIPTION, subscription).await?;
-        let goal = "the refused Subscription says why";
+        let goal = "the Subscription gets the condition ResolutionFailed";
         let message = wait_until(self.cluster, &SUBSCRIPTION, REFUSED_NAMESPACE, goal, |object| {
             let conditions = object.array(&["status", "conditions"]).iter();
             let text = |condition: &Value, key: &str| {
@@ -285,18 +288,18 @@ impl Story<'_> {
     async fn look_around(&self, keeps_running: bool) -> Result<(), Cause> {
         let report = self.report;
         if keeps_running {
-            report.heading("Look around");
+            report.heading("Next commands");
             let kubeconfig = shell_word(self.embedded.kubeconfig());
             report.command(format!("export KUBECONFIG={kubeconfig}"));
         } else {
-            report.heading("What there is now");
+            report.heading("The installed operators");
         }
         report.command("kubectl get csv -A");
         let list = self
             .cluster
             .list(&CLUSTER_SERVICE_VERSION, None, &ObjectList::default())
             .await
-            .map_err(|error| failed("list the versions", &error))?;
+            .map_err(|error| failed("list the ClusterServiceVersions", &error))?;
         let rows: Vec<Vec<String>> = list
             .items
             .iter()
@@ -334,7 +337,7 @@ impl Story<'_> {
     async fn create(&self, resource: &Resource, value: Value) -> Result<Object, Cause> {
         let object = Object::from_value(value).unwrap_or_default();
         self.cluster.create(resource, &object).await.map_err(|error| {
-            Cause::new(format!("{} `{}` cannot be created", object.kind(), object.key()))
+            Cause::new(format!("{} {} cannot be created", object.kind(), object.key()))
                 .because(Cause::new(error.to_string()))
         })
     }

@@ -26,7 +26,7 @@ pub(super) fn image(
     path: &Path,
 ) -> Result<BuiltImage, Cause> {
     let refused = |cause: Cause| {
-        Cause::new(format!("the image {reference} cannot be made"))
+        Cause::new(format!("the image {reference} cannot be built"))
             .at(FileLocation::file(path))
             .because(cause)
     };
@@ -73,7 +73,7 @@ fn select_image(
         images.retain(|image| image.names.iter().any(is_requested));
         if images.len() != 1 {
             return Err(Cause::new(format!(
-                "there are several images in it: {}",
+                "it contains several images: {}",
                 if names.is_empty() { "none has a name".to_owned() } else { names.join(", ") }
             ))
             .remedy(
@@ -82,15 +82,14 @@ fn select_image(
         }
     }
     images.pop().map(|image| image.descriptor).ok_or_else(|| {
-        Cause::new("there is no image in it").remedy("name a layout or an archive with an image")
+        Cause::new("it contains no image").remedy("name a layout or an archive with an image")
     })
 }
 
 /// Refuses a folder that is no valid catalog with a package.
 fn check_servable(path: &Path) -> Result<(), Cause> {
     let catalog = Catalog::load(path, &LoadOptions::default()).map_err(|error| {
-        Cause::new(error.headline())
-            .remedy("`mainstay catalog validate DIR` says all that is wrong with it")
+        Cause::new(error.headline()).remedy("see all problems with: mainstay catalog validate DIR")
     })?;
     if catalog.packages().next().is_none() {
         return Err(Cause::new("it is neither a bundle nor a catalog").remedy(

@@ -31,10 +31,10 @@ impl Login {
     pub(super) fn write(kubeconfig: &Path, address: SocketAddr) -> Result<(Account, Self), Cause> {
         let file = login_file(kubeconfig);
         let refused = |error: &std::io::Error| {
-            Cause::new("the name and the password of the registry cannot be written")
+            Cause::new("the credentials of the registry cannot be written")
                 .at(FileLocation::file(&file))
                 .because(io(error))
-                .remedy("name another place with --kubeconfig PATH")
+                .remedy("name another file with --kubeconfig PATH")
         };
         let account = Account::random(NAME).map_err(|error| refused(&error))?;
         // Not with the name `localhost`, which may resolve to the other loopback address, where another

@@ -94,16 +94,16 @@ pub(crate) async fn open(
         Data::Memory => None,
     };
     let store = private_store(&folder).map_err(|error| {
-        Cause::new("the images cannot be kept")
+        Cause::new("the images cannot be stored")
             .at(FileLocation::file(&folder))
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
     })?;
     let listener = match requested {
         Some(address) => TcpListener::bind(address).await.map_err(|error| {
-            Cause::new(format!("images cannot be served at {address}"))
-                .because(io(&error))
-                .remedy("choose another address with --registry ADDR:PORT; port 0 picks a free one")
+            Cause::new(format!("images cannot be served at {address}")).because(io(&error)).remedy(
+                "choose another address with --registry ADDR:PORT; port 0 selects a free port",
+            )
         })?,
         None => bind_registry(address_file.as_deref().and_then(previous_address)).await?,
     };
@@ -113,7 +113,7 @@ pub(crate) async fn open(
     if let Some(file) = address_file.filter(|file| previous_address(file) != Some(address)) {
         let text = address.to_string();
         mainstay_files::replace(&file, text.as_bytes(), Durability::Process).map_err(|error| {
-            Cause::new("the port for images cannot be remembered")
+            Cause::new("the address of the registry cannot be saved")
                 .at(FileLocation::file(file))
                 .because(io(&error))
         })?;
@@ -140,19 +140,19 @@ async fn bind_registry(previous_address: Option<SocketAddr>) -> Result<TcpListen
         return TcpListener::bind(address).await.map_err(|error| {
             Cause::new(format!("images cannot be served at {address}, where they were served before"))
                 .because(io(&error))
-                .remedy("end the program that has it, or choose another address with --registry ADDR:PORT; references that name the old one are no longer this cluster's")
+                .remedy("stop the program that uses it, or choose another address with --registry ADDR:PORT; images with the old address in their references are then not found")
         });
     }
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
-        .map_err(|error| Cause::new("no port can be had for images").because(io(&error)))
+        .map_err(|error| Cause::new("no port is available for the registry").because(io(&error)))
 }
 
 /// A temporary folder that only this user can read.
 fn temporary_folder() -> Result<PrivateFolder, Cause> {
     let parent = std::env::temp_dir();
     PrivateFolder::create_in(&parent, "mainstay-images-").map_err(|error| {
-        Cause::new("there is no place for images")
+        Cause::new("the folder for images cannot be created")
             .at(FileLocation::file(parent))
             .because(io(&error))
             .remedy("name another folder for temporary files with TMPDIR, or keep the cluster in a folder with --data-dir DIR")
@@ -185,7 +185,7 @@ impl OpenedImages {
                 let imported = import_images(&store, &sources, stored)?;
                 if let Err(error) = store.collect(now, UNTAGGED_RETENTION, UntaggedManifests::Keep)
                 {
-                    tracing::warn!(%error, "images that nothing names are not removed");
+                    tracing::warn!(%error, "unreferenced images are not removed");
                 }
                 Ok(imported)
             }
@@ -253,7 +253,7 @@ fn import_images(
     }
     for (reference, descriptor) in tags {
         store.set(&reference, &descriptor).map_err(|error| {
-            Cause::new(format!("the image {reference} cannot be kept")).because(chain(&error))
+            Cause::new(format!("the image {reference} cannot be stored")).because(chain(&error))
         })?;
     }
     Ok(lines)
@@ -285,7 +285,7 @@ impl Images {
 pub(crate) fn pulled(folder: &Path, clock: Clock) -> Result<Sources, Cause> {
     let empty_store = folder.join("served");
     let local = private_store(&empty_store).map_err(|error| {
-        Cause::new("the images cannot be kept")
+        Cause::new("the images cannot be stored")
             .at(FileLocation::file(&empty_store))
             .because(error)
             .remedy("choose another folder with --data-dir DIR")
@@ -305,12 +305,12 @@ fn sources(
     clock: Clock,
 ) -> Result<Sources, Cause> {
     let failed = |error: &dyn std::error::Error| {
-        Cause::new("pulled images cannot be kept")
+        Cause::new("pulled images cannot be stored")
             .at(FileLocation::file(private))
             .because(chain(error))
     };
     let pulled = private_store(private).map_err(|error| {
-        Cause::new("pulled images cannot be kept").at(FileLocation::file(private)).because(error)
+        Cause::new("pulled images cannot be stored").at(FileLocation::file(private)).because(error)
     })?;
     let work = private.join("work");
     // Left by a process that was killed.
@@ -318,7 +318,7 @@ fn sources(
     mainstay_files::claim_private_folder(&work).map_err(|error| failed(&error))?;
     // Removes content that no tag names any more, and unused content that was pulled by digest.
     if let Err(error) = pulled.collect(clock.now(), PULLED_RETENTION, UntaggedManifests::Forget) {
-        tracing::warn!(%error, "pulled images that nothing names are not removed");
+        tracing::warn!(%error, "unreferenced pulled images are not removed");
     }
     let mut registries = registry::ClientSettings::new(clock);
     registries.proxies = Proxies::from_environment(environment).map_err(|error| {

@@ -21,11 +21,12 @@ pub(super) async fn read(address: &str, timeout: Duration) -> Result<CatalogData
         Ok(response) => response.map_err(|fault| {
             let times_out = fault.is_timeout();
             let cause = Cause::new(fault.to_string());
-            if times_out { cause.remedy("give it longer with --timeout SECONDS") } else { cause }
+            if times_out { cause.remedy("allow more time with --timeout SECONDS") } else { cause }
         }),
-        Err(_) => {
-            Err(Cause::new(format!("it did not tell everything within {} s", total.as_secs())))
-        }
+        Err(_) => Err(Cause::new(format!(
+            "it did not send its whole content within {} s",
+            total.as_secs()
+        ))),
     }
 }
 

@@ -47,7 +47,7 @@ impl AccessReviews {
             .create_review(&SUBJECT_ACCESS_REVIEW, access_review_spec(attributes))
             .await
             .map_err(|error| {
-                tracing::warn!(%error, "the cluster does not say who may do what");
+                tracing::warn!(%error, "the cluster does not answer a SubjectAccessReview");
                 Status::internal(error)
             })?;
         if status.get("allowed").and_then(Value::as_bool) == Some(true) {
@@ -73,7 +73,7 @@ impl AccessReviews {
     async fn review_token(&self, token: &str) -> std::result::Result<Option<Identity>, Status> {
         let status =
             self.create_review(&TOKEN_REVIEW, json!({"token": token})).await.map_err(|error| {
-                tracing::warn!(%error, "the cluster does not say whose token it is");
+                tracing::warn!(%error, "the cluster does not answer a TokenReview");
                 Status::internal(error)
             })?;
         if status.get("authenticated").and_then(Value::as_bool) != Some(true) {

@@ -65,7 +65,7 @@ fn load(files: &TlsFiles) -> Result<Arc<CertifiedKey>, Cause> {
     let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| refused(&files.certificate, error.to_string()))?;
     if chain.is_empty() {
-        return Err(refused(&files.certificate, "there is no certificate in it".to_owned()));
+        return Err(refused(&files.certificate, "the file contains no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?)
         .map_err(|error| refused(&files.key, error.to_string()))?;
@@ -82,7 +82,7 @@ impl ResolvesServerCert for CertificateResolver {
             // Until both files match, the last good certificate stays in use.
             match load(&self.files) {
                 Ok(key) => *loaded = LoadedCertificate { modification_times, key },
-                Err(cause) => tracing::warn!(%cause, "the last good certificate is shown"),
+                Err(cause) => tracing::warn!(%cause, "the last valid certificate stays in use"),
             }
         }
         Some(Arc::clone(&loaded.key))

@@ -156,7 +156,7 @@ async fn leader_without_packages_removes_only_the_registration_of_a_killed_proce
     drop(run);
     let mut run = Run::start(&up.kubeconfig, &data, &[]);
     let said = run.until("ready");
-    assert!(said.contains("are not registered any more"), "{said}");
+    assert!(said.contains("not registered any more"), "{said}");
     assert!(cluster.find(&API_SERVICE, None, REGISTRATION).await.expect("an answer").is_none());
     let service = cluster.find(&SERVICE, Some("olm"), "packageserver-service").await;
     assert!(service.expect("an answer").is_none());

@@ -194,7 +194,7 @@ fn restart_on_a_full_disk_fails_at_once_with_the_cause() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", &script]).env("NO_COLOR", "1");
     let error = refused(&command.output().expect("unshare runs")).to_lowercase();
-    assert!(error.contains("no space left") && error.contains("make room"), "{error}");
+    assert!(error.contains("no space left") && error.contains("free disk space"), "{error}");
 }
 
 #[test]

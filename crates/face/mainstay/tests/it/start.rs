@@ -128,6 +128,6 @@ fn demo_runs_its_story_to_the_end() {
     let said = String::from_utf8(output.stdout).expect("its story is text");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{error}");
-    assert!(said.contains("A no that explains itself"), "{said}");
+    assert!(said.contains("A Subscription that cannot be resolved"), "{said}");
     assert!(!said.contains('✗'), "{said}");
 }

@@ -62,16 +62,16 @@ async fn uninstall_removes_the_operator_and_operands_only_on_request() {
 
     let (code, output, error) = uninstall(&up.kubeconfig, &["coffee"]);
     assert_eq!((code, output), (Some(2), String::new()));
-    assert!(error.contains("there are: teapot-operator"), "{error}");
+    assert!(error.contains("it has: teapot-operator"), "{error}");
 
     let (code, output, error) = uninstall(&up.kubeconfig, &["teapot", "--dry-run"]);
     assert_eq!((code, &*error), (Some(0), ""), "{output}");
     for line in [
-        "would go:",
+        "would be deleted:",
         "  Subscription operators/teapot",
-        "would stay:",
-        "  CustomResourceDefinition teapots.brew.example.com: one object of it: default/green",
-        "would hang:",
+        "would be kept:",
+        "  CustomResourceDefinition teapots.brew.example.com: it has one object: default/green",
+        "deletion would never finish:",
     ] {
         assert!(output.lines().any(|output_line| output_line == line), "{line}\n{output}");
     }

@@ -53,4 +53,4 @@ spec: {name: lighthouse-operator, channel: stable, source: mine, sourceNamespace
 YAML
 kubectl -n operators wait --for=create csv/lighthouse-operator.v1.0.0 --timeout=60s
 kubectl -n operators wait --for=jsonpath='{.status.phase}'=Failed csv/lighthouse-operator.v1.0.0 --timeout=60s
-why_not "the version supports OwnNamespace, SingleNamespace" subscription/lighthouse operators
+why_not "the ClusterServiceVersion supports OwnNamespace, SingleNamespace" subscription/lighthouse operators

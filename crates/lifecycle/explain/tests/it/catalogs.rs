@@ -31,10 +31,10 @@ fn catalog_source_that_serves_its_last_valid_content_blocks_no_subscription() {
         };
         let answer = explain_with(true);
         assert!(answer.is_healthy(), "{answer:?}");
-        let note = "the newest content of catalog olm/cat cannot be read, and what it served before counts: a.yaml:3:1: no";
+        let note = "the newest content of CatalogSource olm/cat cannot be read, and its previous content is used: a.yaml:3:1: no";
         assert_eq!(answer.notes, [note]);
         // A catalog without any content is a cause.
         let cause = explain_with(false).cause.unwrap().render();
-        assert!(cause.contains("catalog olm/cat cannot be asked"), "{cause}");
+        assert!(cause.contains("CatalogSource olm/cat is not available"), "{cause}");
     }
 }

@@ -499,7 +499,7 @@ fn other_unhealthy_catalogs_are_causes_while_nothing_is_resolved() {
     let text_unresolved = explanation("sub/anvil", &[GROUP, CATALOG, FAR, &unresolved]);
     let text_failed = explanation("sub/anvil", &[GROUP, CATALOG, &unreachable, &failed]);
     for text in [&text_unresolved, &text_failed] {
-        assert!(text.contains("catalog olm/far cannot be asked"), "{text}");
+        assert!(text.contains("CatalogSource olm/far is not available"), "{text}");
         assert!(!text.contains("→ wait") && !text.contains("connected at"), "{text}");
     }
     insta::assert_snapshot!(
@@ -567,7 +567,7 @@ status: {phase: Succeeded, reason: Copied}
     };
     let cause = explain_object(ExplainedKind::Subscription, "anvil").cause.unwrap().render();
     for words in [
-        "the name anvil.v1 is taken by the copy of ClusterServiceVersion operators/anvil.v1",
+        "the copy of ClusterServiceVersion operators/anvil.v1 has the name anvil.v1",
         "watches namespace team already",
         "kubectl -n team delete subscription anvil",
         "mainstay uninstall anvil -n operators --dry-run",
@@ -576,5 +576,5 @@ status: {phase: Succeeded, reason: Copied}
     }
     let copied = explain_object(ExplainedKind::ClusterServiceVersion, "anvil.v1");
     assert!(copied.is_healthy() && copied.state.starts_with("is a copy"), "{copied:?}");
-    assert_eq!(copied.notes, ["ask about the original: mainstay why csv/anvil.v1 -n operators"]);
+    assert_eq!(copied.notes, ["explain the original: mainstay why csv/anvil.v1 -n operators"]);
 }

@@ -190,7 +190,7 @@ fn leftovers_of_an_interrupted_removal_are_found_by_package_and_csv() {
     }
     let leftovers = objects(INTERRUPTED[1]);
     let error = find_operator(&leftovers, &request("coffee")).unwrap_err().render();
-    assert!(error.contains("there are: teapot"), "{error}");
+    assert!(error.contains("it has: teapot"), "{error}");
     let other_namespace = UninstallRequest { namespace: "lab".to_owned(), ..request("teapot") };
     assert!(find_operator(&leftovers, &other_namespace).is_err());
     let with_crds = UninstallRequest { definitions: true, ..request("teapot") };
@@ -211,7 +211,7 @@ fn leftovers_of_an_interrupted_removal_are_found_by_package_and_csv() {
 #[test]
 fn unknown_name_is_an_error_that_lists_the_operators_of_the_namespace() {
     let error = find_operator(&objects(TEAPOT), &request("coffee")).unwrap_err().render();
-    assert!(error.contains("there is no operator `coffee` in the namespace kitchen"), "{error}");
+    assert!(error.contains("namespace kitchen has no operator `coffee`"), "{error}");
     assert!(error.contains("teapot, teapot.v1, teapot.v2, water, water.v1"), "{error}");
     let empty =
         find_operator(&OperatorObjects::default(), &request("coffee")).unwrap_err().render();
@@ -229,8 +229,8 @@ status: {installedCSV: teapot.v1}
 ";
     let objects = objects(&format!("{TEAPOT}---{other}"));
     let error = find_operator(&objects, &request("teapot.v1")).unwrap_err().render();
-    assert!(error.contains("means several operators"), "{error}");
-    assert!(error.contains("kitchen/spare is of the package other"), "{error}");
+    assert!(error.contains("names several operators"), "{error}");
+    assert!(error.contains("kitchen/spare is for package other"), "{error}");
 }
 
 /// Gives a plan a reference in place of a manifest that is too large for it.
@@ -346,7 +346,7 @@ spec: {clusterServiceVersionNames: [teapot.v1]}
     assert_eq!(
         stays,
         [
-            "InstallPlan kitchen/install-b: Subscription water-stable owns it, too",
+            "InstallPlan kitchen/install-b: Subscription water-stable also owns it",
             "InstallPlan kitchen/by-hand: no Subscription owns it",
             "InstallPlan kitchen/earlier: no Subscription owns it",
         ]
@@ -434,9 +434,9 @@ fn crd_of_another_operator_cannot_go() {
     let with_crds = UninstallRequest { definitions: true, ..request("tea") };
     let error =
         plan_uninstall(&objects, &parts, &find_target("tea"), &with_crds).unwrap_err().render();
-    assert!(error.contains("is also of lab/teapot.v2"), "{error}");
+    assert!(error.contains("also belongs to lab/teapot.v2"), "{error}");
     let stays = plan_removal(&parts, &request("tea")).retained;
-    assert_eq!(stays[0].reason, "2 objects of it; also of lab/teapot.v2");
+    assert_eq!(stays[0].reason, "it has 2 objects; it also belongs to lab/teapot.v2");
     assert_eq!(stays[0].remedy, None);
     // A ClusterServiceVersion that is gone needs no definition.
     parts.versions.pop();

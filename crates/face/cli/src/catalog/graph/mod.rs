@@ -35,14 +35,14 @@ pub(super) struct Arguments {
     /// The package.
     #[arg(value_name = "PACKAGE")]
     package: String,
-    /// Show only this channel; may be given several times.
+    /// Show only this channel (repeatable).
     #[arg(short, long = "channel", value_name = "NAME")]
     channels: Vec<String>,
-    /// Show the way of the updates from this bundle, given by name or version. It need not be
-    /// shipped any more.
+    /// Show the upgrade path from this bundle, by name or version; the catalog need not contain it any
+    /// more.
     #[arg(long, value_name = "BUNDLE")]
     from: Option<String>,
-    /// How it is drawn.
+    /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = GraphFormat::Text)]
     output: GraphFormat,
 }
@@ -52,13 +52,13 @@ pub(super) struct Arguments {
 enum GraphFormat {
     /// For a terminal.
     Text,
-    /// For a browser: a picture that needs nothing else.
+    /// A self-contained picture for a browser.
     Svg,
     /// For pages that draw Mermaid.
     Mermaid,
     /// For Graphviz.
     Dot,
-    /// What is drawn, as one JSON value.
+    /// The graph as one JSON value.
     Json,
     /// The same as YAML.
     Yaml,
@@ -75,7 +75,7 @@ pub(super) fn run(
     })?;
     let remedy = || {
         let remedy = format!("mainstay catalog show {} {}", arguments.path, package.name);
-        format!("see which there are with: {remedy}")
+        format!("list them with: {remedy}")
     };
     let refuse = |what: &str, name: &str| {
         let message = format!("package {} has no {what} {}", quote(&package.name), quote(name));

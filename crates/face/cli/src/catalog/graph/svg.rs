@@ -531,7 +531,7 @@ fn legend(out: &mut String, y: usize, with_way: bool, with_rails: bool) {
     for (role, words) in [
         (Role::Head, "head"),
         (Role::Member, "bundle"),
-        (Role::Skipped { by: String::new() }, "skipped: never installed anew"),
+        (Role::Skipped { by: String::new() }, "skipped: not for new installations"),
         (Role::NotInChannel, "not in the channel"),
     ] {
         let (sign, centre) = (sign_attributes(&role, false), x + 6);
@@ -551,7 +551,7 @@ fn legend(out: &mut String, y: usize, with_way: bool, with_rails: bool) {
         (Edge::Replaces, false, "replaces"),
         (Edge::Skips, false, "skips"),
         (Edge::SkipRange, false, "skipRange"),
-        (Edge::Replaces, true, "the way"),
+        (Edge::Replaces, true, "upgrade path"),
     ];
     for (edge, on_path, words) in lines.into_iter().filter(|(_, on_path, _)| with_way || !on_path) {
         let (colour, attributes) = edge_style(edge, on_path);

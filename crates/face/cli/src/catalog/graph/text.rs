@@ -33,9 +33,9 @@ pub(super) fn draw(lanes: &Lanes<'_>) -> String {
         .any(|lane| lane.bundles.iter().any(|bundle| matches!(bundle.role, Role::Skipped { .. })));
     let signs = [
         (true, "◉ head   ● may be installed"),
-        (has_skipped, "○ skipped: never installed anew"),
+        (has_skipped, "○ skipped: not for new installations"),
         (has_missing, "· not in the channel"),
-        (lanes.from.is_some(), "▶ on the way"),
+        (lanes.from.is_some(), "▶ on the upgrade path"),
     ];
     let signs: Vec<&str> =
         signs.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, sign)| sign).collect();
@@ -152,7 +152,7 @@ fn path_summary(lane: &Lane<'_>, path: &UpdatePath) -> String {
         (None, 0) => "it is the head".to_owned(),
         (None, _) => format!("{updates} to the head: {names}"),
         (Some(why), 0) => format!("no update: {}", one_line(why)),
-        (Some(why), _) => format!("{updates}: {names}, and no further: {}", one_line(why)),
+        (Some(why), _) => format!("{updates}: {names}, then no update: {}", one_line(why)),
     }
 }
 

@@ -48,7 +48,7 @@ impl ServingCertificate {
     /// registration can publish its CA.
     pub(super) fn renew(&self) -> Result<(), Cause> {
         let refused = |why: String| {
-            Cause::new("the certificate for packages cannot be made").because(Cause::new(why))
+            Cause::new("the certificate for packages cannot be created").because(Cause::new(why))
         };
         let serving = serving_certificate(SERVICE, self.namespace, self.clock.now())
             .map_err(|error| refused(error.to_string()))?;

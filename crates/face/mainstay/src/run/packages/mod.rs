@@ -101,7 +101,7 @@ impl PackagesListener {
             CommandFailure::usage(
                 Cause::new(format!("packages cannot be served at {listen}"))
                     .because(io(&error))
-                    .remedy("choose another address with --packages-listen ADDR:PORT; port 0 picks a free one"),
+                    .remedy("choose another address with --packages-listen ADDR:PORT; port 0 selects a free port"),
             )
         })?;
         let server = PackagesServer {
@@ -180,12 +180,12 @@ impl PackagesServer {
                 registration.maintain(term).await;
             }
             Ok(true) => {
-                say("packages    are served by another program, as its APIService says");
+                say("packages    served by another program, according to the APIService");
                 term.cancelled().await;
             }
             Err(error) => {
                 let cause = chain(&error);
-                tracing::error!(%cause, "it cannot be seen who serves packages, so they are not registered");
+                tracing::error!(%cause, "the APIService of packages cannot be read, so packages are not registered");
                 term.cancelled().await;
             }
         }
@@ -201,7 +201,7 @@ impl PackagesServer {
             return probe_response(ready);
         }
         let Some(backend) = backend else {
-            let why = "this process does not work, another one may";
+            let why = "this process is not the leader";
             return status_response(&Status::new(Reason::ServiceUnavailable, why).retry_after(1));
         };
         let authorization = async {
@@ -252,7 +252,7 @@ impl Backend {
 }
 
 fn probe_response(ok: bool) -> Response<Body> {
-    let text = if ok { "ok" } else { "this process does not work, another one may\n" };
+    let text = if ok { "ok" } else { "this process is not the leader\n" };
     let mut response = Response::new(Body::from(bytes::Bytes::from_static(text.as_bytes())));
     if !ok {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -63,7 +63,9 @@ impl Registration {
                         created = self.clock.now();
                         wait = certificate::ROTATION_INTERVAL;
                     }
-                    Err(cause) => tracing::error!(%cause, "packages go on with their certificate"),
+                    Err(cause) => {
+                        tracing::error!(%cause, "packages keep their current certificate");
+                    }
                 }
             }
             let desired = self.objects();
@@ -74,7 +76,7 @@ impl Registration {
                     backoff.reset();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "packages cannot be registered, it is tried again");
+                    tracing::warn!(%error, "packages cannot be registered, and the registration is retried");
                     wait = backoff.fail();
                 }
             }
@@ -87,8 +89,8 @@ impl Registration {
         }
         match tokio::time::timeout(WITHDRAW_TIMEOUT, self.unregister()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the registration of packages is left behind"),
-            Err(_) => tracing::warn!("the registration of packages is left behind: no answer"),
+            Ok(Err(error)) => tracing::warn!(%error, "the registration of packages is not deleted"),
+            Err(_) => tracing::warn!("the registration of packages is not deleted: no response"),
         }
     }
 
