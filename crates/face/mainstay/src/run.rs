@@ -331,7 +331,7 @@ async fn refuse_beside_olm(cluster: &Cluster) -> Result<(), Cause> {
     };
     let elsewhere =
         "check that the cluster runs, or name another one with --kubeconfig FILE or --context NAME";
-    let list = async { cluster.list(&known::DEPLOYMENT, None, &params).await };
+    let list = async { cluster.list(&builtin::DEPLOYMENT, None, &params).await };
     let deployments = match tokio::time::timeout(TIMEOUT, list).await {
         Ok(Ok(deployments)) => deployments,
         Ok(Err(error)) => {

@@ -83,7 +83,7 @@ pub(crate) fn add(
             removal.retained.push(item(config_map, why, Some(remedy)));
             continue;
         }
-        removal.steps.push(step(&known::CONFIG_MAP, config_map));
+        removal.steps.push(step(&builtin::CONFIG_MAP, config_map));
         removal.deleted.push(item(config_map, "manifests that its InstallPlans reference", None));
     }
 }
