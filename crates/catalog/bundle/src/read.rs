@@ -9,6 +9,7 @@ use crate::{
     tree::{BundleFolder, FileEntry, FileKind, FileTree},
     validate::decode,
 };
+use mainstay_gocompat::io_error_text;
 use mainstay_yaml::Document;
 use std::path::Path;
 
@@ -73,7 +74,7 @@ impl Reader<'_> {
             BundleError::new(message, problem)
         };
         let mut entries = self.tree.list(folder).map_err(|error| {
-            let message = format!("open {folder}: {}", io_message(&error));
+            let message = format!("open {folder}: {}", io_error_text(&error));
             problem(message, "make it a folder that can be read")
         })?;
         if entries.len() > self.limits.files {
@@ -118,7 +119,7 @@ impl Reader<'_> {
         let bytes = match self.tree.read(&path, limit) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.skip(&path, None, io_message(&error), "make the file readable");
+                self.skip(&path, None, io_error_text(&error), "make the file readable");
                 return Ok(None);
             }
         };
@@ -243,11 +244,4 @@ impl Reader<'_> {
             repeated: Vec::new(),
         })
     }
-}
-
-/// The message of a file system error, without its number.
-pub(crate) fn io_message(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
 }

@@ -12,8 +12,9 @@ use crate::{
     problem::{CatalogProblem, LoadError},
     read::FileContent,
     rule::CatalogRule,
-    source::{FileSource, FolderSource, SourceFile, TreeError, plain},
+    source::{FileSource, FolderSource, SourceFile, TreeError},
 };
+use mainstay_gocompat::io_error_text;
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc};
 
 /// Limits on the size of a catalog.
@@ -133,7 +134,7 @@ pub(crate) fn read(
     };
     let mut files = source.files().map_err(|error| {
         let upstream = match &error {
-            TreeError::NoFolder(error) => format!("stat {name}: {}", plain(error)),
+            TreeError::NoFolder(error) => format!("stat {name}: {}", io_error_text(error)),
             error => format!("{} {error}", mainstay_gocompat::quote(&name)),
         };
         fail(error.to_string(), "give the path of a folder with a catalog", Some(upstream))
@@ -212,7 +213,7 @@ fn without_ignored(
                     let message = format!("the patterns of the tree are above {limit} bytes");
                     return (message, "write fewer patterns, for whole folders".into());
                 }
-                (plain(&error), "make it readable, or remove it".into())
+                (io_error_text(&error), "make it readable, or remove it".into())
             }),
         };
         remaining = remaining.saturating_sub(read.as_ref().map_or(0, |text| text.len() as u64));

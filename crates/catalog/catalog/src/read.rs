@@ -11,10 +11,11 @@ use crate::{
     problem::{BlobName, CatalogProblem, PathPart},
     rule::CatalogRule,
     shape,
-    source::{FileSource, SourceFile, plain},
+    source::{FileSource, SourceFile},
     splitter::FilePart,
     syntax,
 };
+use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::json::is_same_field;
 use mainstay_gocompat::quote;
 use mainstay_yaml::{
@@ -100,8 +101,8 @@ pub(crate) fn read_file(
             return read;
         }
         Err(error) => {
-            read.set_upstream(|| format!("open {}: {}", file.path, plain(&error)));
-            let message = format!("cannot read the file: {}", plain(&error));
+            read.set_upstream(|| format!("open {}: {}", file.path, io_error_text(&error)));
+            let message = format!("cannot read the file: {}", io_error_text(&error));
             let remedy = "make it readable for the account that runs this process";
             let (path, rule) = (file.path.as_str(), CatalogRule::UnreadableFile);
             read.add_loss(CatalogProblem::of_file(rule, path, message, remedy));

@@ -4,6 +4,7 @@
 //! file may grow while it is read. So links are resolved and must stay below the root, only regular
 //! files are opened, and no read exceeds its limit.
 
+use mainstay_gocompat::io_error_text;
 use std::{
     borrow::Cow,
     collections::BTreeMap,
@@ -31,7 +32,7 @@ pub struct SourceFile {
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// The folder does not exist, or cannot be read.
-    #[error("cannot read the catalog folder: {}", plain(.0))]
+    #[error("cannot read the catalog folder: {}", io_error_text(.0))]
     NoFolder(io::Error),
     /// The path is not a folder.
     #[error("is not a directory")]
@@ -118,7 +119,7 @@ impl FolderSource {
                 return;
             }
             Err(error) => {
-                let message = format!("cannot list the folder: {}", plain(&error));
+                let message = format!("cannot list the folder: {}", io_error_text(&error));
                 found.push(faulty(below, message, READABLE));
                 return;
             }
@@ -138,7 +139,7 @@ impl FolderSource {
                     let message = "neither a file nor a folder".to_owned();
                     found.push(faulty(&path, message, "remove it, or list it in .indexignore"));
                 }
-                Err(error) => found.push(faulty(&path, plain(&error), READABLE)),
+                Err(error) => found.push(faulty(&path, io_error_text(&error), READABLE)),
             }
         }
     }
@@ -153,7 +154,8 @@ fn link_fault(root: &Path, path: &str) -> Option<(String, &'static str)> {
     let target = match fs::canonicalize(root.join(path)) {
         Ok(target) => target,
         Err(error) => {
-            let message = format!("the symbolic link cannot be followed: {}", plain(&error));
+            let message =
+                format!("the symbolic link cannot be followed: {}", io_error_text(&error));
             return Some((message, "correct or remove the link"));
         }
     };
@@ -174,15 +176,8 @@ fn link_fault(root: &Path, path: &str) -> Option<(String, &'static str)> {
             "the symbolic link points to neither a file nor a folder".to_owned(),
             "remove the link",
         )),
-        Err(error) => Some((plain(&error), READABLE)),
+        Err(error) => Some((io_error_text(&error), READABLE)),
     }
-}
-
-/// The text of a file system error, in lower case and without its number.
-pub(crate) fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
 }
 
 impl FileSource for FolderSource {

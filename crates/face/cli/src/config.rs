@@ -325,8 +325,11 @@ fn parse_catalog(text: &str) -> Result<ServedFolder, Cause> {
     let path = Path::new(folder);
     let folder = if mainstay_database::is_database(path) {
         path.canonicalize().map_err(|error| {
-            Cause::new(format!("the database cannot be opened: {}", reason(&error)))
-                .at(FileLocation::file(path))
+            Cause::new(format!(
+                "the database cannot be opened: {}",
+                mainstay_gocompat::io_error_text(&error)
+            ))
+            .at(FileLocation::file(path))
         })?
     } else {
         check_catalog_folder(path)?
@@ -349,9 +352,14 @@ fn parse_image(text: &str) -> Result<ImageSource, Cause> {
         return Err(refuse(format!("the content determines the digest; omit @{digest}")));
     }
     let path = Path::new(path).canonicalize().map_err(|error| {
-        Cause::new(format!("the image {reference} cannot be opened: {}", reason(&error)))
-            .at(FileLocation::file(path))
-            .remedy("name a bundle folder, a catalog folder or database, an OCI layout or an image archive")
+        Cause::new(format!(
+            "the image {reference} cannot be opened: {}",
+            mainstay_gocompat::io_error_text(&error)
+        ))
+        .at(FileLocation::file(path))
+        .remedy(
+            "name a bundle folder, a catalog folder or database, an OCI layout or an image archive",
+        )
     })?;
     Ok(ImageSource { reference, path })
 }
@@ -365,9 +373,10 @@ fn check_catalog_folder(folder: &Path) -> Result<PathBuf, Cause> {
     match folder.canonicalize() {
         Ok(real) if real.is_dir() => Ok(real),
         Ok(_) => Err(refuse("the catalog is a file, not a folder".to_owned())),
-        Err(error) => {
-            Err(refuse(format!("the catalog folder cannot be opened: {}", reason(&error))))
-        }
+        Err(error) => Err(refuse(format!(
+            "the catalog folder cannot be opened: {}",
+            mainstay_gocompat::io_error_text(&error)
+        ))),
     }
 }
 
@@ -387,12 +396,6 @@ fn check_kubeconfig(path: Option<PathBuf>) -> Result<Option<PathBuf>, Cause> {
             .remedy("create it, or name another file with --kubeconfig PATH"));
     }
     Ok(Some(path))
-}
-
-/// The text of an I/O error without the error number that Rust appends.
-pub fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 #[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]

@@ -1,8 +1,8 @@
 //! Default catalogs of a cluster: those of its profile, or manifests in a folder.
 
 use crate::args::Profile;
-use crate::config::reason;
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use mainstay_object::Object;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,13 +39,13 @@ fn read(folder: &Path) -> Result<Vec<Object>, Cause> {
         )
     };
     let entries =
-        std::fs::read_dir(folder).map_err(|error| refuse(folder, reason(&error)))?.flatten();
+        std::fs::read_dir(folder).map_err(|error| refuse(folder, io_error_text(&error)))?.flatten();
     let mut files: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| is_manifest(path)).collect();
     files.sort_unstable();
     let mut sources: BTreeMap<String, Object> = BTreeMap::new();
     for file in &files {
-        let bytes = std::fs::read(file).map_err(|error| refuse(file, reason(&error)))?;
+        let bytes = std::fs::read(file).map_err(|error| refuse(file, io_error_text(&error)))?;
         for document in mainstay_yaml::documents(&bytes, &mainstay_yaml::Options::default()) {
             let document = document.map_err(|error| refuse(file, error.to_string()))?;
             let object = Object::from_value(document.value).unwrap_or_default();

@@ -93,7 +93,7 @@ fn work_folder() -> Result<PrivateFolder, Cause> {
     PrivateFolder::create_in(&parent, "mainstay-demo-").map_err(|error| {
         Cause::new("the folder of the demo cannot be created")
             .at(FileLocation::file(parent))
-            .because(Cause::new(mainstay_cli::config::reason(&error)))
+            .because(Cause::new(mainstay_gocompat::io_error_text(&error)))
             .remedy("name another folder for temporary files with TMPDIR")
     })
 }

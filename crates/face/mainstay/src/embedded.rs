@@ -5,7 +5,6 @@
 //! and controllers; `/readyz` turns green last. Stopping has the opposite order.
 
 use crate::catalog_listeners::CatalogListeners;
-use crate::credentials::ClusterCredentials;
 use crate::health::{Health, HealthState};
 use crate::subsystems::Selected;
 use crate::{
@@ -17,9 +16,7 @@ use mainstay_auth::pki::{Pki, PkiError};
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_classic::{CatalogPods, Classic, FolderCatalog, Timeouts};
 use mainstay_cli::args::{CatalogModeArgument, Profile};
-use mainstay_cli::config::{
-    Data, ImageSource, OperatorNetwork, ServedFolder, reason, runtime_folder,
-};
+use mainstay_cli::config::{Data, ImageSource, OperatorNetwork, ServedFolder, runtime_folder};
 use mainstay_cli::defaults::DefaultCatalogs;
 use mainstay_cli::exit::CommandFailure;
 use mainstay_client::Cluster;
@@ -28,7 +25,7 @@ use mainstay_controller::RunningSubsystems;
 use mainstay_files::PrivateFolder;
 use mainstay_object::NamespacedName;
 use mainstay_store::{EngineError, Store};
-use mainstay_workloads::Workloads;
+use mainstay_workloads::{ClusterCredentials, Workloads};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -464,7 +461,7 @@ fn audit_log(file: &Path) -> Result<audit::AuditLog, Cause> {
 
 /// An I/O error as a cause.
 pub(crate) fn io(error: &std::io::Error) -> Cause {
-    Cause::new(reason(error))
+    Cause::new(mainstay_gocompat::io_error_text(error))
 }
 
 /// An error and its sources, as one tree.

@@ -20,7 +20,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Cause> {
             |error| {
                 Cause::new("the sample catalog cannot be written")
                     .at(FileLocation::file(&file))
-                    .because(Cause::new(mainstay_cli::config::reason(&error)))
+                    .because(Cause::new(mainstay_gocompat::io_error_text(&error)))
             },
         )?;
     }

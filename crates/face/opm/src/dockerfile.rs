@@ -55,14 +55,20 @@ fn run(call: &mut Call<'_, '_>) -> Result<(), Failure> {
             return Err(Failure::Fatal(format!("path {}: file already exists", go::quote(&path))));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(Failure::Fatal(format!("stat {path}: {}", go::reason(&error)))),
+        Err(error) => {
+            return Err(Failure::Fatal(format!(
+                "stat {path}: {}",
+                mainstay_gocompat::io_error_text(&error)
+            )));
+        }
     }
     if !call.io.is_folder(&root).map_err(Failure::usage)? {
         let message = format!("provided root path {} is not a directory", go::quote(&root));
         return Err(Failure::Usage(message));
     }
-    let written =
-        |error: std::io::Error, what: &str| format!("{what} {path}: {}", go::reason(&error));
+    let written = |error: std::io::Error, what: &str| {
+        format!("{what} {path}: {}", mainstay_gocompat::io_error_text(&error))
+    };
     // Exclusively: a dangling link is not followed.
     let mut file = OpenOptions::new()
         .create_new(true)

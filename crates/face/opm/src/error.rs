@@ -1,11 +1,10 @@
 //! File system errors in Go's form.
 
-use super::go;
 use std::io;
 
 /// An operation on a file or a folder failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} {path}: {}", go::reason(source))]
+#[error("{operation} {path}: {}", mainstay_gocompat::io_error_text(source))]
 pub(crate) struct PathError {
     /// The operation, such as `open`.
     operation: &'static str,
@@ -28,5 +27,5 @@ impl PathError {
 
 /// A temporary folder cannot be created.
 #[derive(Debug, thiserror::Error)]
-#[error("create tempdir: {}", go::reason(.0))]
+#[error("create tempdir: {}", mainstay_gocompat::io_error_text(.0))]
 pub(crate) struct TempDirError(#[from] io::Error);

@@ -1,7 +1,6 @@
 //! Texts and paths as Go programs write them.
 
 use std::fmt::{self, Write};
-use std::io;
 
 pub(super) use mainstay_gocompat::quote;
 
@@ -18,13 +17,6 @@ pub(super) fn quote_char(c: char) -> String {
         '"' => "'\"'".to_owned(),
         c => format!("'{}'", quote(c.encode_utf8(&mut [0; 4])).trim_matches('"')),
     }
-}
-
-/// The text of a system error without its number.
-pub(super) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
 }
 
 /// The shortest equivalent path, without reading the file system; Go's `path.Clean`.

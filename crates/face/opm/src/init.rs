@@ -74,7 +74,7 @@ fn open(io: &CommandIo<'_>, path: &str, what: &str) -> Result<Option<std::fs::Fi
     match std::fs::File::open(io.resolve_path(path)) {
         Ok(file) => Ok(Some(file)),
         Err(error) => {
-            let why = go::reason(&error);
+            let why = mainstay_gocompat::io_error_text(&error);
             Err(Failure::Fatal(format!("open {what} file: open {path}: {why}")))
         }
     }
@@ -85,7 +85,7 @@ fn read(mut file: std::fs::File, path: &str, what: &str) -> Result<Vec<u8>, Fail
     match file.read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),
         Err(error) => {
-            let why = go::reason(&error);
+            let why = mainstay_gocompat::io_error_text(&error);
             Err(Failure::Fatal(format!("read {what}: read {path}: {why}")))
         }
     }

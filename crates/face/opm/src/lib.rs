@@ -97,7 +97,8 @@ async fn run_tree(root: &command::Command, arguments: &[String], io: &mut Comman
     let _ = inner.stdout.flush();
     match stdout.error() {
         Some(error) if code == 0 => {
-            let message = format!("write /dev/stdout: {}", go::reason(&error));
+            let message =
+                format!("write /dev/stdout: {}", mainstay_gocompat::io_error_text(&error));
             log::report_failure(io, &Failure::Log(message), String::new);
             1
         }

@@ -206,7 +206,7 @@ fn open(io: &CommandIo<'_>, file: &str) -> Result<OpenInput, PathError> {
 
 /// An input cannot be read; upstream's reader calls every file `input`.
 #[derive(Debug, thiserror::Error)]
-#[error("read input: {}", go::reason(.0))]
+#[error("read input: {}", mainstay_gocompat::io_error_text(.0))]
 struct InputError(#[from] io::Error);
 
 impl OpenInput {

@@ -131,7 +131,7 @@ pub(crate) fn run_program(
         let why = if error.kind() == std::io::ErrorKind::NotFound && !program.contains('/') {
             format!("exec: {}: executable file not found in $PATH", go::quote(program))
         } else {
-            format!("fork/exec {program}: {}", go::reason(&error))
+            format!("fork/exec {program}: {}", mainstay_gocompat::io_error_text(&error))
         };
         ToolFailure { why, stdout: String::new(), stderr: String::new() }
     })

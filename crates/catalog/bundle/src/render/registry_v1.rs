@@ -8,6 +8,7 @@ use crate::{
     tree::{FileKind, FileTree},
     types,
 };
+use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::json::{Html, Numbers};
 use mainstay_gocompat::values::json_kind;
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
@@ -149,7 +150,7 @@ impl Reader<'_> {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                let reason = crate::read::io_message(&error);
+                let reason = io_error_text(&error);
                 Err(ReadBundleError::OpenFile { path: path.to_owned(), reason })
             }
         }
@@ -261,7 +262,7 @@ fn list_error(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::NotFound {
         "no such file or directory".to_owned()
     } else {
-        crate::read::io_message(error)
+        io_error_text(error)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     types,
 };
 use mainstay_formats::edit_distance;
+use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::quote;
 use mainstay_schema::gojson::{DeclaredType, ValuePathStep};
 use serde_json::Value;
@@ -164,12 +165,6 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
-}
-
 impl<'r, 't> Loader<'r, 't> {
     fn new(
         reading: &'r BundleReader<'t>,
@@ -238,7 +233,7 @@ impl<'r, 't> Loader<'r, 't> {
         let limit = self.reading.limits().file_bytes;
         let content = match self.reading.file(path) {
             Ok(content) => content,
-            Err(error) => return unread(&reason(&error), "make the file readable"),
+            Err(error) => return unread(&io_error_text(&error), "make the file readable"),
         };
         if length(&content.bytes) > limit {
             return unread(&format!("the file has more than {limit} bytes"), "split the file");
@@ -253,7 +248,7 @@ impl<'r, 't> Loader<'r, 't> {
             Ok(entries) => entries,
             Err(error) => {
                 let verb = if depth == 0 { "lstat" } else { "open" };
-                let why = reason(&error);
+                let why = io_error_text(&error);
                 self.errors.push(format!("{verb} {}: {why}", self.display_path(folder)));
                 self.problem(folder, None, why, "make it a folder that can be read");
                 return;
@@ -381,7 +376,11 @@ impl<'r, 't> Loader<'r, 't> {
         let entries = match self.reading.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
-                faults.push(format!("open {}: {}", self.display_path(folder), reason(&error)));
+                faults.push(format!(
+                    "open {}: {}",
+                    self.display_path(folder),
+                    io_error_text(&error)
+                ));
                 return None;
             }
         };

@@ -18,6 +18,7 @@ use crate::{
     tree::{self, FileTree},
     types,
 };
+use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::quote;
 use mainstay_object::FieldError;
 use mainstay_schema::builtin;
@@ -145,9 +146,7 @@ pub fn check_manifests(
     let entries = match reading.list(folder) {
         Ok(entries) => entries,
         Err(error) => {
-            let text = error.to_string();
-            let end = text.find(" (os error").unwrap_or(text.len());
-            found.push(format!("open {display_folder}: {}", text[..end].to_lowercase()));
+            found.push(format!("open {display_folder}: {}", io_error_text(&error)));
             Vec::new()
         }
     };

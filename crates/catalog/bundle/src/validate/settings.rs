@@ -2,6 +2,7 @@
 
 use super::community::{IndexContent, IndexFile};
 use crate::decode_error::TypeError;
+use mainstay_gocompat::io_error_text;
 use mainstay_schema::gojson::{self, DeclaredStruct, DeclaredType};
 use serde_json::Value;
 use std::{
@@ -103,24 +104,20 @@ fn read(path: &Path) -> Result<Vec<u8>, std::io::Error> {
     Ok(bytes)
 }
 
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
-}
-
 /// The Dockerfile of an index image.
 fn index(path: &str) -> IndexFile {
     let location = Path::new(path);
     let content = match std::fs::metadata(location) {
-        Err(error) => IndexContent::Missing(format!("stat {path}: {}", reason(&error))),
+        Err(error) => IndexContent::Missing(format!("stat {path}: {}", io_error_text(&error))),
         Ok(found) if found.is_dir() => IndexContent::Folder,
         Ok(found) if !found.is_file() => {
             IndexContent::Unreadable(format!("open {path}: not a file"))
         }
         Ok(_) => match read(location) {
             Ok(bytes) => IndexContent::Text(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) => IndexContent::Unreadable(format!("open {path}: {}", reason(&error))),
+            Err(error) => {
+                IndexContent::Unreadable(format!("open {path}: {}", io_error_text(&error)))
+            }
         },
     };
     IndexFile { path: path.to_owned(), content }
@@ -128,12 +125,12 @@ fn index(path: &str) -> IndexFile {
 
 fn categories(path: &Path) -> Result<Vec<String>, CategoriesError> {
     let path = std::path::absolute(path)
-        .map_err(|error| CategoriesError::FindFile { reason: reason(&error) })?;
+        .map_err(|error| CategoriesError::FindFile { reason: io_error_text(&error) })?;
     if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
         return Err(CategoriesError::NotAFile { path });
     }
-    let bytes =
-        read(&path).map_err(|error| CategoriesError::ReadFile { path, reason: reason(&error) })?;
+    let bytes = read(&path)
+        .map_err(|error| CategoriesError::ReadFile { path, reason: io_error_text(&error) })?;
     let parsed = mainstay_schema::strict::parse(&bytes).map_err(CategoriesError::ParseJson)?;
     let value: Value = parsed.value;
     gojson::check_struct(&value, &CATEGORIES)

@@ -1,7 +1,6 @@
 //! `mainstay bundle render`: the plain manifests that install bundles.
 
 use crate::catalog::{CatalogCommandIo, escape_controls, open};
-use crate::config::reason;
 use crate::exit::{CommandFailure, ExitStatus};
 use clap::{Args, ValueEnum};
 use mainstay_bundle::render::{
@@ -10,6 +9,7 @@ use mainstay_bundle::render::{
 };
 use mainstay_bundle::{BundleFolder, Limits};
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use serde_json::{Map, Value};
 
 /// Arguments of `render`.
@@ -245,7 +245,7 @@ impl RenderOptions {
 
 fn text_of(file: &str, io: &CatalogCommandIo<'_>) -> Result<Vec<u8>, CommandFailure> {
     std::fs::read(io.folder.join(file)).map_err(|error| {
-        let cause = Cause::new(reason(&error)).at(FileLocation::file(file));
+        let cause = Cause::new(io_error_text(&error)).at(FileLocation::file(file));
         CommandFailure::usage(cause.remedy("name a file with YAML or JSON"))
     })
 }

@@ -3,7 +3,6 @@
 use super::findings::{Findings, severity};
 use super::format;
 use crate::catalog::{CatalogCommandIo, count};
-use crate::config::reason;
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::validation::{Finding, Options, Validated};
 use clap::Args;
@@ -13,6 +12,7 @@ use mainstay_bundle::{
 };
 use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 
@@ -141,7 +141,7 @@ pub(super) fn folder(io: &CatalogCommandIo<'_>, argument: &str) -> Result<PathBu
     match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Ok(path),
         Ok(_) => refuse("this is a file, not a folder".to_owned()),
-        Err(error) => refuse(reason(&error)),
+        Err(error) => refuse(io_error_text(&error)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Folders that are named on the command line.
 
 use super::CatalogCommandIo;
-use crate::{config::reason, exit::CommandFailure};
+use crate::exit::CommandFailure;
 use mainstay_bundle::BundleFolder;
 use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions};
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use std::{path::PathBuf, sync::Arc};
 
 /// A folder that exists.
@@ -70,6 +71,6 @@ pub(crate) fn open(
             Ok(OpenedFolder { argument: argument.to_owned(), path, is_bundle })
         }
         Ok(_) => refuse("this is a file, not a folder".to_owned()),
-        Err(error) => refuse(reason(&error)),
+        Err(error) => refuse(io_error_text(&error)),
     }
 }

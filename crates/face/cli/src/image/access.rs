@@ -2,13 +2,14 @@
 
 use crate::{
     catalog::{CatalogCommandIo, escape_controls},
-    config::{self, reason},
+    config,
     exit::CommandFailure,
     machine,
 };
 use clap::Args;
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_clock::Clock;
+use mainstay_gocompat::io_error_text;
 use mainstay_image::{
     credentials::Keyring,
     mirror::{self, MirrorRules},
@@ -99,7 +100,7 @@ fn unreadable(path: &Path, why: &str, remedy: &str) -> CommandFailure {
 }
 
 fn read(path: &Path, remedy: &str) -> Result<Vec<u8>, CommandFailure> {
-    std::fs::read(path).map_err(|error| unreadable(path, &reason(&error), remedy))
+    std::fs::read(path).map_err(|error| unreadable(path, &io_error_text(&error), remedy))
 }
 
 impl StoreFolder {

@@ -9,9 +9,10 @@
 //! The labels of a bundle are `classic.md` BND-07 and BND-08, that of a catalog FBC-29.
 
 use super::failure;
-use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
+use crate::{catalog::escape_controls, exit::CommandFailure};
 use mainstay_bundle::{Bundle, BundleFolder, FileKind, FileTree};
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use mainstay_image::{
     build::{self, LayerWriter},
     manifest::{Descriptor, ImageConfig},
@@ -219,8 +220,9 @@ fn collect_files(
             Cause::new(format!("folders are nested more than {MAX_DEPTH} deep")).at(at(subfolder))
         );
     }
-    let entries =
-        tree.list(subfolder).map_err(|error| Cause::new(reason(&error)).at(at(subfolder)))?;
+    let entries = tree
+        .list(subfolder)
+        .map_err(|error| Cause::new(io_error_text(&error)).at(at(subfolder)))?;
     for entry in entries {
         let path = format!("{subfolder}/{}", entry.name);
         match entry.kind {
@@ -259,7 +261,7 @@ fn assemble(
     for (name, path) in files {
         let unread =
             |why: String| CommandFailure::from(Cause::new(why).at(FileLocation::file(path)));
-        let (file, size) = open(path).map_err(|error| unread(reason(&error)))?;
+        let (file, size) = open(path).map_err(|error| unread(io_error_text(&error)))?;
         if size > MAX_FILE_BYTES {
             return Err(unread(format!("the file is longer than {MAX_FILE_BYTES} bytes")));
         }

@@ -1,7 +1,8 @@
 //! Failures of image commands, with remedies.
 
-use crate::{catalog::escape_controls, config::reason, exit::CommandFailure};
+use crate::{catalog::escape_controls, exit::CommandFailure};
 use mainstay_cause::Cause;
+use mainstay_gocompat::io_error_text;
 use mainstay_image::{
     build::LayerError, fetch::FetchError, layout::LayoutError, mirror::MirrorError,
     policy::PolicyRefusal, registry::RegistryError, store::ImageStoreError, unpack::UnpackError,
@@ -111,7 +112,7 @@ pub(super) fn store(what: &str, error: &ImageStoreError) -> CommandFailure {
 fn store_text(error: &ImageStoreError) -> String {
     match error {
         ImageStoreError::Io { what, path, source } => {
-            format!("{what} {}: {}", path.display(), reason(source))
+            format!("{what} {}: {}", path.display(), io_error_text(source))
         }
         other => other.to_string(),
     }
@@ -121,7 +122,7 @@ fn store_text(error: &ImageStoreError) -> String {
 pub(super) fn layout(what: &str, error: &LayoutError) -> CommandFailure {
     let why = match error {
         LayoutError::Io { what, path, source } => {
-            format!("{what} {}: {}", path.display(), reason(source))
+            format!("{what} {}: {}", path.display(), io_error_text(source))
         }
         LayoutError::Store(error) => store_text(error),
         other => other.to_string(),
@@ -160,7 +161,7 @@ pub(super) fn layer(what: &str, error: &LayerError) -> CommandFailure {
 pub(super) fn unpack(what: &str, error: &UnpackError) -> CommandFailure {
     let why = match error {
         UnpackError::Io { what, path, source } => {
-            format!("{what} {}: {}", path.display(), reason(source))
+            format!("{what} {}: {}", path.display(), io_error_text(source))
         }
         UnpackError::Store(error) => store_text(error),
         other => other.to_string(),

@@ -90,7 +90,7 @@ impl TemporaryStore {
         let folder = tempfile::Builder::new()
             .prefix("mainstay-images-")
             .tempdir_in(&parent)
-            .map_err(|error| failed(config::reason(&error)))?
+            .map_err(|error| failed(mainstay_gocompat::io_error_text(&error)))?
             .keep();
         let store = ImageStore::open(&folder).map_err(|error| failed(error.to_string()))?;
         Ok(Self { folder, store })

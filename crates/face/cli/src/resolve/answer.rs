@@ -9,11 +9,11 @@ use super::text::{Text, differences, tree};
 use super::{CommandIo, ResolveArguments, contradictions, failure, format_output, input, value};
 use crate::catalog::escape_controls;
 use crate::cluster::{ClusterHandle, read_registries};
-use crate::config::reason;
 use crate::exit::{CommandFailure, ExitStatus};
 use crate::report::columns;
 use mainstay_api::resources::CATALOG_SOURCE;
 use mainstay_cause::Cause;
+use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::quote;
 use mainstay_resolver::CatalogKey;
 use mainstay_resolver::fixture::{Fixture, cause_json};
@@ -270,7 +270,7 @@ pub(super) fn write_universe(
     let text = serde_json::to_string_pretty(universe)
         .map_err(|error| failure::universe_not_written(file, error.to_string()))?;
     std::fs::write(io.folder.join(file), text + "\n")
-        .map_err(|error| failure::universe_not_written(file, reason(&error)))
+        .map_err(|error| failure::universe_not_written(file, io_error_text(&error)))
 }
 
 /// The answer about a namespace as JSON.

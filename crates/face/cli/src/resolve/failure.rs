@@ -3,9 +3,9 @@
 use super::argument::{ChangeArgument, unusable};
 use super::input;
 use crate::catalog::escape_controls;
-use crate::config::reason;
 use crate::exit::CommandFailure;
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use mainstay_resolver::CatalogKey;
 use mainstay_whatif::{
     AssembleError, ChangeError, ChangeTargetError, ContentRepair, ExtensionError, FailedExtension,
@@ -47,7 +47,7 @@ pub(super) fn missing_versions(error: &MissingVersions) -> CommandFailure {
 /// A folder that cannot be read.
 fn folder(error: &FolderError) -> CommandFailure {
     let why = match error {
-        FolderError::Inspect { source, .. } => reason(source),
+        FolderError::Inspect { source, .. } => io_error_text(source),
         FolderError::Open { .. } => error.to_string(),
     };
     let remedy = "name the folder of a file-based catalog";
@@ -196,7 +196,7 @@ pub(super) fn published(error: &PublishedError) -> Cause {
     match error {
         PublishedError::CheckName => Cause::new(error.to_string()).remedy("correct the name"),
         PublishedError::Unpack { archive, source } => {
-            Cause::new(format!("the archive cannot be read: {}", reason(source)))
+            Cause::new(format!("the archive cannot be read: {}", io_error_text(source)))
                 .at(FileLocation::file(archive.as_path()))
                 .remedy("put the catalog there, as a folder or an archive, or name another folder with --published DIR")
         }

@@ -1,9 +1,9 @@
 //! Files that are named on the command line, read up to a size limit.
 
 use super::CommandIo;
-use crate::config::reason;
 use crate::exit::CommandFailure;
 use mainstay_cause::{Cause, FileLocation};
+use mainstay_gocompat::io_error_text;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -27,8 +27,9 @@ pub(super) fn read_text(io: &mut CommandIo<'_>, argument: &str) -> Result<String
         let path = io.folder.join(argument);
         open(&path).and_then(|mut file| read_limited(&mut file))
     };
-    let bytes =
-        read.map_err(|error| refused(argument, &reason(&error), "name a file that can be read"))?;
+    let bytes = read.map_err(|error| {
+        refused(argument, &io_error_text(&error), "name a file that can be read")
+    })?;
     if bytes.len() as u64 > MAX_BYTES {
         let message = format!("the file has more than {} MiB", MAX_BYTES >> 20);
         return Err(refused(argument, &message, "remove objects that resolution does not need"));

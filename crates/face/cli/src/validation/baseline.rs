@@ -5,10 +5,11 @@
 //! silences, if more than one; `reason` is for the team.
 
 use super::{Finding, Validated};
-use crate::{catalog::CatalogCommandIo, config::reason, exit::CommandFailure};
+use crate::{catalog::CatalogCommandIo, exit::CommandFailure};
 use mainstay_catalog::Severity;
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_formats::edit_distance::nearest;
+use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::quote;
 use mainstay_yaml::PathStep;
 use serde_json::{Map, Value, json};
@@ -100,7 +101,7 @@ impl Baseline {
             .and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes))
             .map_err(|error| {
                 let remedy = format!("write it with: --write-baseline {argument}");
-                refuse(reason(&error), &remedy)
+                refuse(io_error_text(&error), &remedy)
             })?;
         if u64::try_from(bytes.len()).is_ok_and(|length| length > LIMIT) {
             return Err(refuse(format!("it has more than {LIMIT} bytes"), "split it"));
@@ -207,7 +208,8 @@ impl Baseline {
         let list: Vec<Value> = list.into_iter().map(one).collect();
         let text = format!("{HEAD}{}", mainstay_yaml::to_string(&json!({ "findings": list })));
         fs::write(&path, text).map_err(|error| {
-            let cause = Cause::new(format!("the baseline cannot be written: {}", reason(&error)));
+            let cause =
+                Cause::new(format!("the baseline cannot be written: {}", io_error_text(&error)));
             CommandFailure::from(
                 cause
                     .at(FileLocation::file(argument))

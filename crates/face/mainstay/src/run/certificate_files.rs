@@ -1,7 +1,8 @@
 //! TLS for health and metrics, with certificate files that another program rotates.
 
 use mainstay_cause::{Cause, FileLocation};
-use mainstay_cli::config::{TlsFiles, reason};
+use mainstay_cli::config::TlsFiles;
+use mainstay_gocompat::io_error_text;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -60,7 +61,8 @@ fn load(files: &TlsFiles) -> Result<Arc<CertifiedKey>, Cause> {
             .because(Cause::new(why))
             .remedy("name files in PEM with --tls-cert FILE and --tls-key FILE")
     };
-    let read = |file: &Path| std::fs::read(file).map_err(|error| refused(file, reason(&error)));
+    let read =
+        |file: &Path| std::fs::read(file).map_err(|error| refused(file, io_error_text(&error)));
     let pem = read(&files.certificate)?;
     let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| refused(&files.certificate, error.to_string()))?;

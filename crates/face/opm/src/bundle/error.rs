@@ -53,7 +53,7 @@ pub(super) enum UnpackBundleError {
     #[error(transparent)]
     Pull(#[from] PullError),
     /// A temporary folder cannot be created.
-    #[error("{}", go::reason(.0))]
+    #[error("{}", mainstay_gocompat::io_error_text(.0))]
     TempDir(io::Error),
     /// The image cannot be unpacked.
     #[error(transparent)]

@@ -92,7 +92,7 @@ enum ValidateError {
         builder: String,
     },
     /// A temporary folder cannot be created.
-    #[error("{}", go::reason(.0))]
+    #[error("{}", mainstay_gocompat::io_error_text(.0))]
     TempDir(io::Error),
     /// The image cannot be unpacked.
     #[error("error unpacking image {image}: {source}")]

@@ -1,6 +1,5 @@
 //! Listen addresses, with Go's error texts.
 
-use super::super::go;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::net::TcpListener;
@@ -23,7 +22,7 @@ pub(in super::super) enum AddressError {
         service: String,
     },
     /// The bind failed.
-    #[error("listen tcp :{port}: bind: {}", go::reason(source))]
+    #[error("listen tcp :{port}: bind: {}", mainstay_gocompat::io_error_text(source))]
     Bind {
         /// The port.
         port: u16,

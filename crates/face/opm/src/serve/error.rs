@@ -37,7 +37,7 @@ pub(in super::super) enum ServeError {
         reason: String,
     },
     /// Signal handlers cannot be installed.
-    #[error("{}", go::reason(.0))]
+    #[error("{}", mainstay_gocompat::io_error_text(.0))]
     Signals(io::Error),
     /// The server cannot listen on the port.
     #[error("failed to listen: {0}")]

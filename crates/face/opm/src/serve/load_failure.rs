@@ -32,7 +32,7 @@ pub(super) enum LoadFailure {
     #[error("stat .: os: DirFS with empty root")]
     NoName,
     /// The folder does not exist or is not accessible.
-    #[error("stat .: {}", go::reason(.0))]
+    #[error("stat .: {}", mainstay_gocompat::io_error_text(.0))]
     Stat(io::Error),
     /// The path is not a folder.
     #[error("stat .: not a directory")]

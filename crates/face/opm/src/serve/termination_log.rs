@@ -1,6 +1,5 @@
 //! The termination log of a pod: the reason why the program ended.
 
-use super::super::go;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +18,7 @@ impl TerminationLog {
         match options.write(true).create(!must_exist).truncate(false).open(path) {
             Ok(file) => (Self(Some(file)), None),
             Err(_) if must_exist => (Self(None), None),
-            Err(error) => (Self(None), Some(go::reason(&error))),
+            Err(error) => (Self(None), Some(mainstay_gocompat::io_error_text(&error))),
         }
     }
 
