@@ -1,6 +1,7 @@
 //! JSONPath evaluation.
 
 use crate::{Comparison, Filter, Item, Slice, Step};
+use mainstay_gocompat::values;
 use serde_json::Value;
 use std::cmp::Ordering;
 
@@ -275,24 +276,9 @@ pub fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() => go_float(float),
+            Some(float) if number.is_f64() => values::float(float),
             _ => number.to_string(),
         },
         other => other.to_string(),
     }
-}
-
-/// Go's `%v` of a float: the shortest digits, an exponent below 1e-4 and from 1e21 on.
-fn go_float(float: f64) -> String {
-    let magnitude = float.abs();
-    if magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {
-        let text = format!("{float:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = match exponent.strip_prefix('-') {
-            Some(rest) => ('-', rest),
-            None => ('+', exponent),
-        };
-        return format!("{digits}e{sign}{exponent:0>2}");
-    }
-    float.to_string()
 }
