@@ -1,10 +1,9 @@
 //! Rows of CustomResourceDefinitions.
 
-use crate::{
-    CustomVersion, Derived, KindRow, KindSource, StatusMetadata, Strategy, Subresource, order,
-};
+use crate::{CustomVersion, Derived, KindRow, KindSource, StatusMetadata, Strategy, Subresource};
 use mainstay_object::{Gvk, Object};
 use mainstay_schema::crd;
+use mainstay_schema::crd::compare_versions;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -120,7 +119,7 @@ pub fn custom_kind(
     let mut served: Vec<usize> =
         (0..definition.versions.len()).filter(|at| definition.versions[*at].served).collect();
     served.sort_by(|a, b| {
-        order::compare_versions(&definition.versions[*a].name, &definition.versions[*b].name)
+        compare_versions(&definition.versions[*b].name, &definition.versions[*a].name)
     });
     if !accepted {
         served.clear();

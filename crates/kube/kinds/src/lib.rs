@@ -10,7 +10,6 @@ pub mod allocator;
 mod builtins;
 mod custom;
 mod derived;
-mod order;
 mod registry;
 mod row;
 mod strategy;

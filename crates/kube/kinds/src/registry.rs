@@ -4,9 +4,10 @@
 //! present one and swaps them. Snapshots share the built-in group-versions, so the documents and
 //! discovery responses derived from them stay valid.
 
-use crate::{CustomKind, Derived, KindRow, KindSource, StrategyOf, builtins, order};
+use crate::{CustomKind, Derived, KindRow, KindSource, StrategyOf, builtins};
 use arc_swap::ArcSwap;
 use mainstay_object::Gvk;
+use mainstay_schema::crd::compare_versions;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -178,7 +179,7 @@ impl KindRegistry {
             all.sort_by(|a, b| {
                 b.has_built_in()
                     .cmp(&a.has_built_in())
-                    .then_with(|| order::compare_versions(&a.version, &b.version))
+                    .then_with(|| compare_versions(&b.version, &a.version))
             });
             let group = Group { name, versions: all };
             match at {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// Compares two versions by preference: the greater is preferred. Releases are greater than betas,
 /// betas than alphas, higher numbers than lower ones. Other names are less, in reverse alphabetical
-/// order.
+/// order (`k8s.io/apimachinery/pkg/version`, `CompareKubeAwareVersionStrings`).
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -20,7 +20,7 @@ fn rank(name: &str) -> Option<(u8, u64, u64)> {
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (major, rest) = rest.split_at(end);
     let number = |digits: &str| -> Option<u64> {
-        if digits.starts_with('0') { None } else { digits.parse().ok() }
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
     };
     let major = number(major)?;
     if rest.is_empty() {
@@ -40,7 +40,8 @@ mod tests {
     fn versions_compare_as_in_discovery() {
         let mut names = vec![
             "foo10",
-            "v1alpha1",
+            "v1beta",
+            "v01alpha1",
             "v10",
             "v2",
             "v1",
@@ -63,9 +64,10 @@ mod tests {
                 "v3beta1",
                 "v12alpha1",
                 "v11alpha2",
-                "v1alpha1",
+                "v01alpha1",
                 "foo1",
-                "foo10"
+                "foo10",
+                "v1beta"
             ]
         );
     }
