@@ -106,11 +106,10 @@ impl ImageTemplate {
             push_text(&mut parts, plain);
             let skipped = if trims_before { 2 } else { 0 };
             let inner = &action[skipped..];
-            if inner.trim_start_matches(BLANKS).starts_with("/*") {
-                let Some(end) = inner.find("*/") else {
+            if let Some(comment) = inner.strip_prefix("/*") {
+                let Some((_, after)) = comment.split_once("*/") else {
                     return Err(ImageTemplateError::UnclosedComment { line });
                 };
-                let after = &inner[end + 2..];
                 let (closing, trims) = match after.trim_start_matches(BLANKS) {
                     tail if tail.starts_with("-}}") && tail.len() < after.len() => (tail, true),
                     _ => (after, false),
@@ -198,4 +197,29 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
 fn is_name(text: &str) -> bool {
     text.chars().all(|c| c == '_' || c.is_alphanumeric())
         && text.chars().next().is_some_and(|first| first == '_' || first.is_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_begin_and_end_as_in_go() {
+        let filled = |text: &str| ImageTemplate::parse(text)?.fill("tea", "tea.v1", "1.0.0");
+        for (text, image) in [
+            ("a{{/* c */}}b", "ab"),
+            ("a {{- /* c */ -}} b", "ab"),
+            ("{{/**/}}{{.Name}}", "tea.v1"),
+        ] {
+            assert_eq!(filled(text).unwrap(), image, "{text}");
+        }
+        for (text, message) in [
+            ("{{/*/}}", "unclosed comment"),
+            ("{{/* c */ }}", "comment ends before closing delimiter"),
+            ("{{ /* c */}}", "is not supported here"),
+        ] {
+            let error = filled(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+    }
 }
