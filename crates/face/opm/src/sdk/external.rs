@@ -163,14 +163,7 @@ fn check_fields(
 }
 
 fn mismatch(value: &Value, place: &str, expected: &'static str) -> ResultError {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let found = mainstay_gocompat::values::json_kind(value);
     ResultError::WrongType { found, place: place.to_owned(), expected }
 }
 
