@@ -18,7 +18,6 @@
     reason = "this crate is test code: whatever does not work must end the test"
 )]
 
-mod credentials;
 mod fault_injection;
 
 pub use fault_injection::{InjectedFault, ObservedRequest};
@@ -29,7 +28,7 @@ use mainstay_client::{Cluster, Error, ObjectList, Selection, WatchEvent};
 use mainstay_clock::{Clock, processor_time};
 use mainstay_object::{NamespacedName, Object, Resource};
 use mainstay_store::Store;
-use mainstay_workloads::Workloads;
+use mainstay_workloads::{ClusterCredentials, Workloads};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
@@ -121,8 +120,7 @@ impl TestCluster {
         let stop = CancellationToken::new();
         let store = Store::in_memory(mainstay_store::Options::new(clock));
         let authenticator = Arc::new(PKI.authenticator(clock).expect("the keys are good"));
-        let credentials =
-            credentials::ClusterCredentials::new(&PKI, Arc::clone(&authenticator), clock);
+        let credentials = ClusterCredentials::new(&PKI, Arc::clone(&authenticator), clock);
         let server = ApiServer::start(ApiServerConfig {
             store,
             clock,

@@ -8,7 +8,6 @@ mod catalog;
 mod catalog_listeners;
 mod catalogs;
 mod controller_pods;
-mod credentials;
 mod data;
 mod demo;
 mod embedded;

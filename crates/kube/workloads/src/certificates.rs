@@ -6,7 +6,8 @@
 
 use crate::Started;
 use crate::common::Context;
-use crate::credentials::{CertificateSigningError, Credentials};
+use crate::credentials::ClusterCredentials;
+use mainstay_auth::pki::IssueError;
 use mainstay_client::{Action, Cache, Controller, DeleteOptions, Error, Reconciler, Selection};
 use mainstay_object::{NamespacedName, Object, Resource};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
 /// Starts the controller.
-pub(crate) fn start(context: &Context, keys: &Arc<dyn Credentials>, started: &mut Started) {
+pub(crate) fn start(context: &Context, keys: &Arc<ClusterCredentials>, started: &mut Started) {
     let controller = Controller::new("certificatesigningrequests");
     let queue = controller.queue();
     let requests = Cache::builder(Selection::all(REQUEST), |request| {
@@ -44,7 +45,7 @@ pub(crate) fn start(context: &Context, keys: &Arc<dyn Credentials>, started: &mu
 
 struct Reconcile {
     context: Context,
-    keys: Arc<dyn Credentials>,
+    keys: Arc<ClusterCredentials>,
 }
 
 impl Reconciler for Reconcile {
@@ -83,7 +84,7 @@ impl Reconcile {
 
     /// Approves a request that needs no review by a person.
     async fn approve(&self, request: &mut Object) -> Result<(), Error> {
-        for subresource in self.keys.approvals(request) {
+        for subresource in ClusterCredentials::approvals(request) {
             let spec = |field: &str| request.get(&["spec", field]).cloned().unwrap_or_default();
             let mut review = Object::new(&REVIEW.gvk(), "");
             review.set(
@@ -115,12 +116,12 @@ impl Reconcile {
     async fn sign(&self, request: &mut Object) -> Result<(), Error> {
         match self.keys.certificate(request) {
             Ok(pem) => request.set(&["status", "certificate"], base64(pem.as_bytes()).into()),
-            Err(CertificateSigningError::Refused(why)) => {
+            Err(IssueError::Rejected(why)) => {
                 add_condition(request, "Failed", "SignerValidationFailure", &why);
             }
-            Err(CertificateSigningError::NotOurs) => return Ok(()),
-            Err(CertificateSigningError::Broken(why)) => {
-                tracing::warn!(request = request.name(), why, "a certificate was not signed");
+            Err(IssueError::OtherSigner) => return Ok(()),
+            Err(IssueError::Sign(why)) => {
+                tracing::warn!(request = request.name(), %why, "a certificate was not signed");
                 return Ok(());
             }
         }

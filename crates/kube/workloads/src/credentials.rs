@@ -1,29 +1,48 @@
-//! The signer of certificates and tokens, which the cluster implements because it holds the keys.
+//! The keys of the cluster: what signs certificate requests and issues the tokens of Secrets.
 
+use mainstay_auth::authn::Authenticator;
+use mainstay_auth::pki::{self, IssueError, Pki, PkiError, Signer};
+use mainstay_clock::Clock;
 use mainstay_object::Object;
+use std::sync::Arc;
 
-/// Why a `CertificateSigningRequest` gets no certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CertificateSigningError {
-    /// Another signer is responsible.
-    NotOurs,
-    /// The signer refuses the request; the text is the message of its `Failed` condition.
-    Refused(String),
-    /// Signing failed and is tried again.
-    Broken(String),
+/// Signs certificate requests with the cluster's CA, and tokens with its token key.
+#[derive(Debug)]
+pub struct ClusterCredentials {
+    signer: Signer,
+    authenticator: Arc<Authenticator>,
 }
 
-/// Signs with the keys of the cluster.
-pub trait Credentials: std::fmt::Debug + Send + Sync {
+impl ClusterCredentials {
+    /// The keys of a cluster's PKI.
+    ///
+    /// # Errors
+    ///
+    /// The certificate of the CA cannot be read.
+    pub fn new(
+        pki: &Pki,
+        authenticator: Arc<Authenticator>,
+        clock: Clock,
+    ) -> Result<Self, PkiError> {
+        Ok(Self { signer: pki.signer(clock)?, authenticator })
+    }
+
     /// The certificate (PEM) for an approved `CertificateSigningRequest`.
-    fn certificate(&self, request: &Object) -> Result<String, CertificateSigningError>;
+    pub(crate) fn certificate(&self, request: &Object) -> Result<String, IssueError> {
+        self.signer.issue(request)
+    }
 
     /// The subresources of `certificatesigningrequests` for which the requester needs the
     /// permission to `create`, so that the request is approved automatically. Empty if a person
     /// must approve it.
-    fn approvals(&self, request: &Object) -> Vec<&'static str>;
+    pub(crate) fn approvals(request: &Object) -> Vec<&'static str> {
+        pki::auto_approval_subresources(request)
+    }
 
     /// The long-lived token of a ServiceAccount for a Secret of type
     /// `kubernetes.io/service-account-token`.
-    fn token(&self, account: &Object, secret: &str) -> String;
+    pub(crate) fn token(&self, account: &Object, secret: &str) -> String {
+        let (namespace, name) = (account.namespace(), account.name());
+        self.authenticator.issue_for_secret(namespace, name, account.uid(), secret)
+    }
 }

@@ -44,7 +44,7 @@ mod workload;
 pub mod simulate;
 
 use crate::common::Context;
-pub use crate::credentials::{CertificateSigningError, Credentials};
+pub use crate::credentials::ClusterCredentials;
 use crate::views::Views;
 use futures::future::{BoxFuture, join_all};
 use mainstay_client::{Cluster, Recorder};
@@ -66,7 +66,7 @@ pub struct Options {
     pub root_ca: Option<String>,
     /// Signs certificates and tokens. None leaves `CertificateSigningRequests` and token Secrets to
     /// other controllers.
-    pub credentials: Option<Arc<dyn Credentials>>,
+    pub credentials: Option<Arc<ClusterCredentials>>,
     /// The version that nodes report, such as `v1.35.0`.
     pub kubelet_version: String,
     /// A label on Pods that requests a behaviour where the annotation [`simulate::ANNOTATION`] is

@@ -4,7 +4,7 @@
 use crate::Started;
 use crate::certificates::base64;
 use crate::common::Context;
-use crate::credentials::Credentials;
+use crate::credentials::ClusterCredentials;
 use mainstay_client::{
     Action, Cache, Controller, DeleteOptions, Error, ObjectList, Reconciler, Selection,
 };
@@ -26,7 +26,7 @@ struct View {
 /// Starts the controller.
 pub(crate) fn start(
     context: &Context,
-    keys: &Arc<dyn Credentials>,
+    keys: &Arc<ClusterCredentials>,
     root_ca: Option<&str>,
     started: &mut Started,
 ) {
@@ -66,7 +66,7 @@ pub(crate) fn start(
 
 struct Reconcile {
     context: Context,
-    keys: Arc<dyn Credentials>,
+    keys: Arc<ClusterCredentials>,
     /// The CA certificates for `ca.crt`.
     root_ca: Option<String>,
 }
