@@ -229,7 +229,7 @@ impl<'a> Salvage<'a> {
             }
             Header::Malformed => {
                 let bytes = frames.length().min(HEADER as u64);
-                let what = "the file's header does not read well";
+                let what = "the header of the file is damaged";
                 self.report_loss(name, 0, bytes, what, None, Vec::new());
             }
         }
