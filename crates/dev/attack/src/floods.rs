@@ -73,10 +73,9 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     one_user(&server, report).await?;
     for word in ["grpc", "registry"] {
         let address = server.port(word)?;
-        for (what, bytes) in [
-            ("is idle", &b""[..]),
-            ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: "),
-        ] {
+        for (what, bytes) in
+            [("is idle", &b""[..]), ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: ")]
+        {
             let open_connections = open(&address, REGISTRY_CONNECTIONS, bytes).await;
             let name = match (word, what) {
                 ("grpc", "is idle") => "catalog port: idle connections",

@@ -54,13 +54,11 @@ impl Extensions {
         let mut notes = Vec::new();
         if !others.is_empty() {
             let others = others.join(", ");
-            notes.push(format!(
-                "{others}: applies to Subscriptions only, not to ClusterExtensions"
-            ));
+            notes
+                .push(format!("{others}: applies to Subscriptions only, not to ClusterExtensions"));
         }
         if arguments.save.is_some() {
-            notes
-                .push("--save writes one namespace; ClusterExtensions are not saved".to_owned());
+            notes.push("--save writes one namespace; ClusterExtensions are not saved".to_owned());
         }
         notes
     }

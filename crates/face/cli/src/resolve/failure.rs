@@ -223,7 +223,8 @@ pub(super) fn content(key: &CatalogKey, content: &SnapshotContent) -> Option<Cau
             Some(why.remedy(content_option(key)))
         }
         SnapshotContent::Missing(MissingContent::Registry { address, cause }) => {
-            let why = Cause::new(format!("its registry at {address} is not reachable from this machine"));
+            let why =
+                Cause::new(format!("its registry at {address} is not reachable from this machine"));
             Some(why.because(cause.clone()).remedy(content_option(key)))
         }
         SnapshotContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
