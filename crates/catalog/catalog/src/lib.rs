@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! folder ─► files (.indexignore) ─► parts ─► documents ─► blobs ─┬─► small facts ─► model + checks ─► Catalog
-//!                                  (threads)             (Declared) └─► canonical JSON, compressed ─► content
+//!                                  (threads)         (Declared)  └─► canonical JSON, compressed ─► content
 //! ```
 //!
 //! Files are split at document boundaries while they are read, and as many threads as there are

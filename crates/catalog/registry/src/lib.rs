@@ -1,8 +1,8 @@
 //! Catalog serving: one shared, immutable index behind every API.
 //!
 //! ```text
-//! Catalog ─► RegistryIndex ─► ServedCatalog (a name, and what it holds now) ─► ServedCatalogs ─┬─► gRPC registry API
-//!                                                                     └─► HTTP catalog API
+//! Catalog ─► RegistryIndex ─► ServedCatalog (name, content) ─► ServedCatalogs ─┬─► gRPC registry API
+//!                                                                              └─► HTTP catalog API
 //! ```
 //!
 //! A [`ServedCatalog`] exists before its content: an early request gets an error, and a reload

@@ -384,9 +384,10 @@ impl<'r> ResolutionRun<'r, '_> {
                         "no answer was found within {} steps, the search was given up",
                         result.steps
                     ),
-                    Exhausted::Memory => "no answer was found before there was more to remember \
-                                          than is kept, the search was given up"
-                        .to_owned(),
+                    Exhausted::Memory => {
+                        "no answer was found within the memory limit, the search was given up"
+                            .to_owned()
+                    }
                 };
                 self.answer_error.get_or_insert_with(|| text.clone());
                 text

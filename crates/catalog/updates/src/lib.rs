@@ -7,11 +7,11 @@
 //! [`Semantics`]. The view answers all questions:
 //!
 //! ```text
-//! Package ─┐                       ┌─ next, successors      updates of the installed bundle
-//!          ├─► Graph ─► GraphView ──────┼─ path, reaches_head    where automatic updates lead
-//! builder ─┘     │   (Semantics,   ├─ shortest(_to), all_paths   paths along any edge
-//!                │    channels)    └─ stranded, never_chosen    bundles and entries off the path
-//!                └─► switches        updates of the bundle after a change of channel
+//! Package ─┐                          ┌─ next, successors          updates of the installed bundle
+//!          ├─► Graph ─► GraphView ────┼─ path, reaches_head        where automatic updates lead
+//! builder ─┘     │     (Semantics,    ├─ shortest(_to), all_paths  paths along any edge
+//!                │      channels)     └─ stranded, never_chosen    bundles and entries off the path
+//!                └─► switches            updates of the bundle after a change of channel
 //! ```
 //!
 //! ```

@@ -340,7 +340,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 
 /// The data folder is deleted, or its disk is full.
 async fn folders(program: &Path, report: &mut Report) -> anyhow::Result<()> {
-    let row = report.row("faults", "data folders that go away", 4);
+    let row = report.row("faults", "deleted data folders", 4);
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data");
     let argument = data.display().to_string();

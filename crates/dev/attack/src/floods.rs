@@ -49,7 +49,7 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     check_others_are_served(
         &server,
         report,
-        "connections that say nothing",
+        "idle connections",
         open_connections.len(),
         API_CONNECTIONS,
         None,
@@ -73,15 +73,14 @@ pub(crate) async fn run(program: &Path, report: &mut Report) -> anyhow::Result<(
     one_user(&server, report).await?;
     for word in ["grpc", "registry"] {
         let address = server.port(word)?;
-        for (what, bytes) in [
-            ("says nothing", &b""[..]),
-            ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: "),
-        ] {
+        for (what, bytes) in
+            [("is idle", &b""[..]), ("sends half a head", b"GET / HTTP/1.1\r\nhost: x\r\nx-a: ")]
+        {
             let open_connections = open(&address, REGISTRY_CONNECTIONS, bytes).await;
             let name = match (word, what) {
-                ("grpc", "says nothing") => "catalog port: connections that say nothing",
+                ("grpc", "is idle") => "catalog port: idle connections",
                 ("grpc", _) => "catalog port: heads half-sent",
-                (_, "says nothing") => "registry: connections that say nothing",
+                (_, "is idle") => "registry: idle connections",
                 _ => "registry: heads half-sent",
             };
             check_others_are_served(

@@ -319,7 +319,7 @@ pub struct UpArguments {
     /// Serve only the Kubernetes API and its workloads; `mainstay run` can run operators on the cluster.
     #[arg(long, conflicts_with_all = ["controllers", "catalogs", "catalog_mode", "default_sources"])]
     pub bare: bool,
-    /// Move damaged parts of the data folder away, list their content, and start with the rest.
+    /// Move the files of a damaged store into a subfolder, list the lost data, and start with the rest.
     #[arg(long, conflicts_with = "in_memory")]
     pub repair: bool,
     /// Maximum size of a stored object, in bytes of JSON; the API rejects a longer one with 413. The

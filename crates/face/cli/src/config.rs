@@ -64,7 +64,7 @@ pub struct Up {
     pub defaults: DefaultCatalogs,
     /// Where catalogs by image and by ConfigMap are served.
     pub catalog_mode: CatalogModeArgument,
-    /// Whether damaged parts of the store are set aside.
+    /// Whether to repair a damaged store.
     pub repair: bool,
     /// The largest size of an object in the store, in bytes.
     pub max_object_bytes: usize,

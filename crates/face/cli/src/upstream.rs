@@ -31,13 +31,14 @@ enum Effect {
 use Effect::{Applied, None as Ignored};
 use FlagValue::{Switch, Value};
 
-const POLLED: &str = "Mainstay watches for changes and does not poll";
+const NO_POLLING: &str = "Mainstay watches for changes and does not poll";
 const STATUS: &str = "Mainstay writes no ClusterOperator; /readyz reports its state";
-const PORT: &str = "the package server issues and renews its own certificate";
+const CERTIFICATE: &str = "the package server issues and renews its own certificate";
 const HEADERS: &str = "the package server takes this setting from ConfigMap kube-system/extension-apiserver-authentication";
-const ASKED: &str =
-    "the package server sends its requests to the cluster with the account of the controllers";
-const OWN: &str = "the package server has fixed limits";
+const CREDENTIALS: &str =
+    "the package server sends its requests with the credentials of the controllers";
+const LIMITS: &str = "the package server has fixed limits";
+const SOCKET: &str = "the socket options of the package server are fixed";
 const AUDIT: &str = "the audit log of the API server has the requests for packages";
 
 /// Every upstream flag that `run` does not have itself.
@@ -49,8 +50,8 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         Switch,
         Ignored("the flag is deprecated upstream, and Mainstay serves no profiles"),
     ),
-    ("interval", Value("DURATION"), Ignored(POLLED)),
-    ("wakeup-interval", Value("DURATION"), Ignored(POLLED)),
+    ("interval", Value("DURATION"), Ignored(NO_POLLING)),
+    ("wakeup-interval", Value("DURATION"), Ignored(NO_POLLING)),
     ("writeStatusName", Value("NAME"), Ignored(STATUS)),
     ("writePackageServerStatusName", Value("NAME"), Ignored(STATUS)),
     (
@@ -116,10 +117,10 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         Value("IP"),
         Applied("Address of the package server, unless --packages-listen sets it"),
     ),
-    ("tls-cert-file", Value("FILE"), Ignored(PORT)),
-    ("tls-private-key-file", Value("FILE"), Ignored(PORT)),
-    ("tls-sni-cert-key", Value("FILES"), Ignored(PORT)),
-    ("cert-dir", Value("DIR"), Ignored(PORT)),
+    ("tls-cert-file", Value("FILE"), Ignored(CERTIFICATE)),
+    ("tls-private-key-file", Value("FILE"), Ignored(CERTIFICATE)),
+    ("tls-sni-cert-key", Value("FILES"), Ignored(CERTIFICATE)),
+    ("cert-dir", Value("DIR"), Ignored(CERTIFICATE)),
     (
         "tls-min-version",
         Value("VERSION"),
@@ -135,10 +136,10 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         Switch,
         Ignored("the package server has its own limits against attacks over HTTP/2"),
     ),
-    ("http2-max-streams-per-connection", Value("N"), Ignored(OWN)),
-    ("permit-address-sharing", Switch, Ignored(OWN)),
-    ("permit-port-sharing", Switch, Ignored(OWN)),
-    ("authentication-kubeconfig", Value("FILE"), Ignored(ASKED)),
+    ("http2-max-streams-per-connection", Value("N"), Ignored(LIMITS)),
+    ("permit-address-sharing", Switch, Ignored(SOCKET)),
+    ("permit-port-sharing", Switch, Ignored(SOCKET)),
+    ("authentication-kubeconfig", Value("FILE"), Ignored(CREDENTIALS)),
     ("authentication-skip-lookup", Switch, Ignored(HEADERS)),
     (
         "authentication-token-webhook-cache-ttl",
@@ -146,7 +147,7 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
         Ignored("the package server caches responses of the cluster for 10 s"),
     ),
     ("authentication-tolerate-lookup-failure", Switch, Ignored(HEADERS)),
-    ("authorization-kubeconfig", Value("FILE"), Ignored(ASKED)),
+    ("authorization-kubeconfig", Value("FILE"), Ignored(CREDENTIALS)),
     (
         "authorization-always-allow-paths",
         Value("LIST"),
@@ -172,7 +173,7 @@ const FLAGS: &[(&str, FlagValue, Effect)] = &[
     ("audit-log-path", Value("FILE"), Ignored(AUDIT)),
     ("audit-policy-file", Value("FILE"), Ignored(AUDIT)),
     ("contention-profiling", Switch, Ignored("Mainstay serves no profiles")),
-    ("enable-priority-and-fairness", Switch, Ignored(OWN)),
+    ("enable-priority-and-fairness", Switch, Ignored(LIMITS)),
 ];
 
 /// The accepted flags without effect, with the reason; `docs/command-line.md` lists them.

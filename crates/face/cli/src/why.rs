@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cluster, --state ─► objects ─┬─────────────────────► ClusterObjects ── explain ─► Explanation ─┬─► text
-//!                              └─► resolution ─► reasons ─┘                        └─► JSON
+//!                              └─► resolution ─► reasons ─────────┘                              └─► JSON
 //! ```
 
 use crate::catalog::{Format, escape_controls};

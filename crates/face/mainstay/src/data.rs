@@ -39,7 +39,7 @@ pub(crate) async fn open(
         let cause = Cause::new("the data folder cannot be used").because(chain(&error));
         match &error {
             OpenError::Damaged(_) => cause.remedy(
-                "restore the folder from a backup, or run `mainstay up --repair` to move the damaged part away and start with the rest",
+                "restore the folder from a backup, or run `mainstay up --repair`, which keeps the original files in a subfolder and starts with the readable data",
             ),
             OpenError::Io { source, .. } => match source.kind() {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {

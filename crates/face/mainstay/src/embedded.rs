@@ -58,7 +58,7 @@ pub(crate) struct Settings {
     pub(crate) defaults: DefaultCatalogs,
     /// Where catalogs by image and by ConfigMap are served.
     pub(crate) catalog_mode: CatalogModeArgument,
-    /// Whether damaged parts of the store are set aside.
+    /// Whether to repair a damaged store.
     pub(crate) repair: bool,
     /// The largest size of an object in the store, in bytes.
     pub(crate) max_object_bytes: usize,

@@ -3,7 +3,7 @@
 //! ```text
 //! CatalogSource ─► request ─► follower: find ─► new digest? ─► unpack, load ─► content
 //!                                ▲                                            │
-//!                                └── poll interval, or a while after a failure ┘
+//!                                └── poll interval, or a pause after an error ┘
 //! ```
 //!
 //! As with folders, a copy on disk is served after a restart while the image cannot be pulled. The

@@ -7,8 +7,8 @@
 //! and shut down in the reverse order of their start.
 //!
 //! ```text
-//! [SubsystemInfo] ─ select(--controllers) ─► definitions, cluster roles, permissions ─► cluster
-//!                                        └─► start ─► Subsystem ─► RunningSubsystems ─► /metrics, /healthz
+//! [SubsystemInfo] ─ select(--controllers) ─┬─► CRDs, cluster roles, permissions ─► cluster
+//!                                          └─► start ─► Subsystem ─► RunningSubsystems ─► /metrics, /healthz
 //! ```
 //!
 //! What this module does not do: apply the definitions or construct a subsystem from arguments. The

@@ -251,7 +251,7 @@ fn failure_causes(
             let operator_group = operator_group.map_or("NAME", Object::name);
             // The first remedy does not affect the other operators of the namespace.
             vec![cause().because(Cause::new(format!("the ClusterServiceVersion supports {}", install_mode_list(&modes))))
-                .remedy("subscribe in a namespace whose OperatorGroup fits")
+                .remedy("create the Subscription in a namespace whose OperatorGroup matches a supported install mode")
                 .remedy(format!(
                     "or change the target namespaces of OperatorGroup {namespace}/{operator_group}, for all operators in its namespace: kubectl -n {namespace} edit operatorgroup {operator_group}"
                 ))]

@@ -5,8 +5,8 @@
 //! write it: each request renders it from the current catalogs.
 //!
 //! ```text
-//! PackageSources (CatalogSources, shared content) ─► State (packages, each with its revision) ─┬─► list, get, icon
-//!                   └── change ──► difference from what a client has seen ──────────────┴─► watch
+//! PackageSources (CatalogSources, content) ─► State (packages, their revisions) ─┬─► list, get, icon
+//!      └── change ──► difference from what a client has seen ────────────────────┴─► watch
 //! ```
 //!
 //! The API has no transport: [`PackageApi::answer`] takes an authorized request and returns a response. The

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! objects of a cluster ─► OperatorObjects ── plan_uninstall ─► UninstallPlan ─┬─► a preview for people, JSON
-//!                                                                     └─► steps, one after the other
+//!                                                                             └─► steps, one after the other
 //! ```
 //!
 //! [`plan_uninstall`] is a pure function of the objects of a cluster. It reads fields of the API only, so it is

@@ -1,6 +1,6 @@
 //! Image layouts and archives: OCI image layouts, `oci-archive` and `docker-archive`.
 //!
-//! All are read into a [`ImageStore`] and written from one. Reading verifies digests. The written bytes
+//! All are read into an [`ImageStore`] and written from one. Reading verifies digests. The written bytes
 //! depend only on the images and their names.
 
 mod add;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Address ─► RegistryConnection ─┬─► bundles, packages ─► documents ─► Catalog
-//!                        └─► changed: the server reports it, or the connection ends
+//!                                └─► changed: the server reports it, or the connection ends
 //! ```
 //!
 //! The registry API has no version of the content to ask for. Content changes in two ways: another

@@ -1,9 +1,9 @@
 //! The gRPC registry API of one served catalog.
 //!
 //! ```text
-//! ServedCatalog ─┬─► api.Registry, api.ExperimentalRegistry   messages are built from the index on demand
-//!         ├─► grpc.health.v1.Health                    SERVING as soon as content is loaded
-//!         └─► grpc.reflection.v1, .v1alpha             the list of services
+//! ServedCatalog ─┬─► api.Registry, api.ExperimentalRegistry   built from the index on demand
+//!                ├─► grpc.health.v1.Health                    SERVING as soon as content is loaded
+//!                └─► grpc.reflection.v1, .v1alpha             the list of services
 //! ```
 //!
 //! [`service`] is the complete API as an HTTP service, to which a listener passes requests.

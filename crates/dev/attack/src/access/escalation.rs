@@ -28,7 +28,7 @@ pub(super) async fn requests(
     attacker: &Identity,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let row = report.row("access", "requests that escalate", 30);
+    let row = report.row("access", "privilege escalation", 30);
     let mut client = Client::new(server, attacker);
     for (what, method, path, body) in escalations() {
         let media =

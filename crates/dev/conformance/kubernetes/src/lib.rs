@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! scenarios ─► run ─► server (embedded, or by kubeconfig) ─► responses ─► mask ─► steps ─┐
-//!                └► kubectl ─► proxy ─► server                                            ├► compare ─► score
-//! recorded ─► steps of the real server ───────────────────────────────────────────────────┘
+//!                └► kubectl ─► proxy ─► server                                           ├► compare ─► score
+//! recorded ─► steps of the real server ──────────────────────────────────────────────────┘
 //! ```
 //!
 //! Recordings make the embedded API testable on machines without Go, where no real Kubernetes can

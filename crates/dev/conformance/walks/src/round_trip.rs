@@ -4,8 +4,8 @@
 //! dependents and operands. The second one removes everything, with `--operands --definitions`.
 //!
 //! ```text
-//! dump ─► install, upgrade ─► create examples ─► uninstall ─► dump ─► delete leftovers ──────────┐
-//!   ▲ equal, but for allowed leftovers ─────────────────────────┘                                │
+//! dump ─► install, upgrade ─► create examples ─► uninstall ─► dump ─► delete leftovers ───────────┐
+//!   ▲ equal, but for allowed leftovers ─────────────────────────┘                                 │
 //!   └ equal ◄── dump ◄── uninstall --operands --definitions ◄── install, upgrade, create examples ┘
 //! ```
 //!

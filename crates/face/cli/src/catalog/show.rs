@@ -260,7 +260,7 @@ fn bundle_text(value: &Value) -> String {
         line(&mut out, "Manifests", &value["manifests"].to_string());
     }
     if value["shipped"] == false {
-        line(&mut out, "Shipped", "no; an installed one is updated as if it were");
+        line(&mut out, "In catalog", "no; an installed one is still updated");
     } else {
         out.push_str("Channels:\n");
     }

@@ -24,7 +24,7 @@ fn with_remedy(cause: Cause, error: &RegistryError) -> Cause {
             .remedy("trust the CA of its certificate with --ca-file FILE")
             .remedy("accept any certificate with --insecure"),
         RegistryError::Connection { .. } | RegistryError::Stalled { .. } => {
-            cause.remedy("check that the registry runs and can be reached from here")
+            cause.remedy("check that the registry runs and is reachable from this machine")
         }
         RegistryError::Unauthorized { .. } => {
             cause.remedy("log in, or name a file with credentials with --authfile FILE")

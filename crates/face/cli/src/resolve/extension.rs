@@ -1,4 +1,4 @@
-//! ClusterExtensions: the answer about OLM v1 as text and JSON.
+//! ClusterExtensions (OLM v1) in the output of `mainstay resolve`, as text and JSON.
 
 use super::answer::difference;
 use super::argument::ChangeArgument;
@@ -15,7 +15,7 @@ use mainstay_whatif::{
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The answer about all ClusterExtensions, and the texts of the supposed changes.
+/// The result for all ClusterExtensions, and the `--what-if` arguments that apply to them.
 #[derive(Default)]
 pub(super) struct Extensions {
     answer: ExtensionsWhatIf,
@@ -54,18 +54,16 @@ impl Extensions {
         let mut notes = Vec::new();
         if !others.is_empty() {
             let others = others.join(", ");
-            notes.push(format!(
-                "{others}: this applies to namespaces only, and does not affect ClusterExtensions"
-            ));
+            notes
+                .push(format!("{others}: applies to Subscriptions only, not to ClusterExtensions"));
         }
         if arguments.save.is_some() {
-            notes
-                .push("a universe holds one namespace: ClusterExtensions are not saved".to_owned());
+            notes.push("--save writes one namespace; ClusterExtensions are not saved".to_owned());
         }
         notes
     }
 
-    /// Adds the answer to a JSON value.
+    /// Adds the result to a JSON value.
     pub(super) fn add_to(&self, value: &mut Value) {
         value["extensions"] = self.answer.before.iter().map(path_value).collect();
         if let (Some(after), Some(comparison)) = (&self.answer.after, self.answer.comparison()) {
@@ -76,7 +74,7 @@ impl Extensions {
         }
     }
 
-    /// The answer as text.
+    /// The result as text.
     pub(super) fn text(&self, colour: bool) -> String {
         let mut out = String::new();
         for (name, folder, reason) in &self.answer.unusable {
@@ -84,19 +82,20 @@ impl Extensions {
             tree(&mut out, &failure::unusable_folder(folder, reason), "  ");
         }
         let paths = self.answer.final_paths();
-        let number =
-            |is: &dyn Fn(&ExtensionPath) -> bool| paths.iter().filter(|path| is(path)).count();
+        let count_paths = |matches: &dyn Fn(&ExtensionPath) -> bool| {
+            paths.iter().filter(|path| matches(path)).count()
+        };
         let mut parts = Vec::new();
-        for (number, words) in [
-            (number(&|path| !path.hops.is_empty() && path.installed.is_none()), "to install"),
-            (number(&|path| !path.hops.is_empty() && path.installed.is_some()), "to upgrade"),
-            (number(&|path| path.hops.is_empty() && !path.fails()), "to keep"),
+        for (number, label) in [
+            (count_paths(&|path| !path.hops.is_empty() && path.installed.is_none()), "to install"),
+            (count_paths(&|path| !path.hops.is_empty() && path.installed.is_some()), "to upgrade"),
+            (count_paths(&|path| path.hops.is_empty() && !path.fails()), "to keep"),
         ] {
             if number > 0 {
-                parts.push(format!("{number} {words}"));
+                parts.push(format!("{number} {label}"));
             }
         }
-        let failures = number(&ExtensionPath::fails);
+        let failures = count_paths(&ExtensionPath::fails);
         if failures > 0 {
             parts.push(count(failures, "failure"));
         }
@@ -123,7 +122,7 @@ impl Extensions {
     }
 }
 
-/// A path as text.
+/// An upgrade path as text.
 fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
     let paint = |code: &str, text: &str| {
         if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
@@ -153,7 +152,7 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
         chain(out, "then", then);
     }
     match &path.end {
-        ExtensionEnd::Best => line(out, "end", "the best version that it allows"),
+        ExtensionEnd::Best => line(out, "end", "the best version that the spec allows"),
         ExtensionEnd::Stranded(best) => {
             let words = format!("stranded: no update leads to {}", escape_controls(best));
             line(out, "end", &paint("33", &words));
@@ -168,7 +167,7 @@ fn path_text(out: &mut String, path: &ExtensionPath, colour: bool) {
     }
 }
 
-/// A path as JSON.
+/// An upgrade path as JSON.
 fn path_value(path: &ExtensionPath) -> Value {
     let hops = path.hops.iter().zip(1..).map(|(hop, step)| {
         json!({

@@ -223,7 +223,8 @@ pub(super) fn content(key: &CatalogKey, content: &SnapshotContent) -> Option<Cau
             Some(why.remedy(content_option(key)))
         }
         SnapshotContent::Missing(MissingContent::Registry { address, cause }) => {
-            let why = Cause::new(format!("its registry at {address} cannot be reached from here"));
+            let why =
+                Cause::new(format!("its registry at {address} is not reachable from this machine"));
             Some(why.because(cause.clone()).remedy(content_option(key)))
         }
         SnapshotContent::Unusable { folder, reason } => Some(unusable_folder(folder, reason)),
@@ -232,7 +233,7 @@ pub(super) fn content(key: &CatalogKey, content: &SnapshotContent) -> Option<Cau
 
 /// The option that gives a catalog its content.
 pub(super) fn content_option(key: &CatalogKey) -> String {
-    format!("give it with --catalog {}/{}=DIR", key.namespace, key.name)
+    format!("supply its content with --catalog {}/{}=DIR", key.namespace, key.name)
 }
 
 /// A folder that holds no sound catalog.
@@ -258,7 +259,7 @@ pub(super) fn extension(failed: &FailedExtension) -> Cause {
     let remedies = failed.repairs.iter().map(|repair| match repair {
         ContentRepair::CorrectFolder(folder) => format!("correct the folder {folder}"),
         ContentRepair::NameFolder(catalog) => {
-            format!("give its content with --catalog {catalog}=DIR")
+            format!("supply its content with --catalog {catalog}=DIR")
         }
     });
     let others = cause.remedies().iter().filter(|_| failed.has_outage).cloned();

@@ -2,9 +2,9 @@
 //! be installed.
 //!
 //! ```text
-//! cluster, --state ─► ClusterState ─┐
-//! --catalog, registries ─► CatalogSnapshots ─┴─► Question ─► NamespaceAnswer ─┬─► text
-//! --universe ─► ResolutionInput ─────────────────────────────────┘            └─► JSON
+//! cluster, --state ─► ClusterState ──────────┐
+//! --catalog, registries ─► CatalogSnapshots ─┴─► WhatIfQuery ─► NamespaceWhatIf ─┬─► text
+//! --universe ─► ResolutionInput ─────────────────────────────────────┘           └─► JSON
 //! ```
 //!
 //! The resolution is in `mainstay-whatif`. This module has the arguments, the reading of a cluster, and

@@ -216,7 +216,7 @@ impl Text<'_> {
         };
         let whom = match names.as_slice() {
             [] if blocks(failure) => " for the installed operators",
-            [] => ", no Subscription depends on it",
+            [] => ": no Subscription depends on it",
             [_] => " Subscription ",
             _ => " Subscriptions ",
         };

@@ -1,4 +1,5 @@
-//! `--universe`: resolves a recorded world, and prints the outcome in the recorded format.
+//! `--universe`: resolves a universe (a resolution input in one JSON file), and prints the outcome in
+//! the format of recorded outcomes.
 
 use super::argument::unusable;
 use super::remedies::Remedies;

@@ -1,9 +1,9 @@
 //! Findings of `validate` for bundles and catalogs: counted, silenced by a baseline, and printed.
 //!
 //! ```text
-//! findings of bundles  ─┐                      ┌─► text: findings, counts for rules and packages, a summary
-//! problems of catalogs ─┴─► baseline ─► ProgressReport ┼─► JSON, YAML: the same as one value
-//!                                              └─► SARIF
+//! findings of bundles  ─┐                            ┌─► text: findings, counts, a summary
+//! problems of catalogs ─┴─► baseline ─► new findings ┼─► JSON, YAML: the same as one value
+//!                                                    └─► SARIF
 //! ```
 
 mod baseline;

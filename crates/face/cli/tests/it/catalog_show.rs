@@ -188,7 +188,7 @@ fn show_prints_update_paths_of_an_unshipped_bundle() {
     insta::assert_snapshot!(place.catalog("show c kiwi kiwi.v1.9.1").out, @"
     Bundle:          kiwi.v1.9.1
     Package:         kiwi
-    Shipped:         no; an installed one is updated as if it were
+    In catalog:      no; an installed one is still updated
     Other channels with updates for it:
       stable: 1 update: kiwi.v1.10.0
     As extension:    2 updates: kiwi.v1.10.0 → kiwi.v2.0.0

@@ -81,7 +81,7 @@ fn every_extension_resolves_to_the_end_of_its_path() {
     extensions: 1 to install, 1 to upgrade, 1 to keep
       install new-tea (package tea from shop)
         now        tea.v4
-        end        the best version that it allows
+        end        the best version that the spec allows
       upgrade old-tea (package tea from shop)
         installed  tea.v2
         now        tea.v3
@@ -89,7 +89,7 @@ fn every_extension_resolves_to_the_end_of_its_path() {
         end        stranded: no update leads to tea.v5
       keep still-tea (package tea)
         installed  tea.v4
-        end        the best version that it allows
+        end        the best version that the spec allows
     ");
 }
 
@@ -122,21 +122,21 @@ fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
             because its content is not available here
-          → give its content with --catalog shop=DIR
+          → supply its content with --catalog shop=DIR
       fails old-tea (package tea)
         installed  tea.v2
         error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
             because its content is not available here
-          → give its content with --catalog shop=DIR
+          → supply its content with --catalog shop=DIR
       fails still-tea (package tea)
         installed  tea.v4
         error walking catalogs: error getting package "tea" from catalog "shop": its content is not available here
         a catalog that may have package `tea` cannot be asked
           because catalog `shop` cannot be asked
             because its content is not available here
-          → give its content with --catalog shop=DIR
+          → supply its content with --catalog shop=DIR
     "#);
     let broken = "--state state.yaml --catalog shop=shop --catalog other=broken";
     insta::assert_snapshot!(exit_code_and_output(&place().resolve(broken)), @r"
@@ -147,7 +147,7 @@ fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
     extensions: 1 to install, 1 to upgrade, 1 to keep
       install new-tea (package tea from shop)
         now        tea.v4
-        end        the best version that it allows
+        end        the best version that the spec allows
       upgrade old-tea (package tea from shop)
         installed  tea.v2
         now        tea.v3
@@ -155,7 +155,7 @@ fn catalogs_without_content_and_broken_catalogs_are_reported_for_extensions() {
         end        stranded: no update leads to tea.v5
       keep still-tea (package tea)
         installed  tea.v4
-        end        the best version that it allows
+        end        the best version that the spec allows
     ");
 }
 
@@ -240,13 +240,13 @@ spec: {name: tea, channel: next, source: shop, sourceNamespace: olm}
     let answer = place.resolve("--state both.yaml --catalog olm/shop=shop");
     assert_eq!(answer.code, 3, "{answer:?}");
     assert!(answer.out.contains("now        tea.v5"), "{answer:?}");
-    assert!(answer.out.contains("→ give its content with --catalog shop=DIR"), "{answer:?}");
+    assert!(answer.out.contains("→ supply its content with --catalog shop=DIR"), "{answer:?}");
     // Notes name arguments that only affect namespaces, and what a universe does not hold.
     let answer = place
         .resolve("--state both.yaml --catalog shop=shop --what-if prohibit=tea.v5 --save w.json");
     let notes: Vec<&str> = answer.out.lines().filter(|line| line.starts_with("note: ")).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
-    note: prohibit=tea.v5: this applies to namespaces only, and does not affect ClusterExtensions
-    note: a universe holds one namespace: ClusterExtensions are not saved
+    note: prohibit=tea.v5: applies to Subscriptions only, not to ClusterExtensions
+    note: --save writes one namespace; ClusterExtensions are not saved
     ");
 }

@@ -338,7 +338,7 @@ fn catalogs_without_content_and_broken_catalogs_are_reported() {
         → see all problems with: mainstay catalog validate broken
     catalog olm/shop has no content here
       its content is not available
-        → give it with --catalog olm/shop=DIR
+        → supply its content with --catalog olm/shop=DIR
 
     namespace kitchen: 2 to keep, 1 failure
       keep spoon.v1 (Subscription my-spoon)
@@ -348,8 +348,8 @@ fn catalogs_without_content_and_broken_catalogs_are_reported() {
       fails Subscriptions my-spoon, my-tea
         Subscriptions `my-spoon` and `my-tea` cannot be resolved
           because catalog `shop` of namespace `olm` cannot be read: its content is not available here
-          → give it with --catalog olm/shop=DIR
-      note, no Subscription depends on it
+          → supply its content with --catalog olm/shop=DIR
+      note: no Subscription depends on it
         catalog `bad` of namespace `olm` cannot be read: the folder broken cannot be used
           → correct the folder broken
     ");

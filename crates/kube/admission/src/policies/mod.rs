@@ -5,7 +5,7 @@
 //!                                          │
 //! request ─► matching ─► params ─► validator: conditions, validations, messages, audit annotations
 //!                                          │ evaluate: variables, budgets
-//! denial, warnings ◄──────────────────────┘
+//! denial, warnings ◄───────────────────────┘
 //! ```
 //!
 //! The validation of a policy uses the same declarations and the same compiler

@@ -4,7 +4,7 @@
 //! ```text
 //! client ───► API server ─► Service ─► listener ──► authentication ────► authorization ─► packages
 //!                 ▲                                                            │
-//!                 └── `APIService` (registration)          `SubjectAccessReview` ──┘
+//!                 └── `APIService` (registration)      `SubjectAccessReview` ──┘
 //! ```
 //!
 //! The listener is open from the start. PackageManifests are served, and the APIService is registered,

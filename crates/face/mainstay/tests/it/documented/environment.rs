@@ -70,7 +70,7 @@ impl Environment {
             environment.up = Some(Up::start(&folder, &["--in-memory", "--catalog", &sample]));
             if environment.has_program("kubectl") {
                 environment
-                    .run_to_exit("kubectl create namespace mine", &[0])
+                    .run_to_exit("kubectl create namespace team-a", &[0])
                     .expect("a namespace");
             }
         }

@@ -52,7 +52,7 @@ const PLAN: &[(&str, &str, Treatment)] = &[
     (ADMINISTRATORS, "mainstay image copy oci:layout:v2", Skipped(READERS_OWN)),
     (
         ADMINISTRATORS,
-        "kubectl get packagemanifests -n mine -l catalog=mine -w",
+        "kubectl get packagemanifests -n team-a -l catalog=mine -w",
         Skipped(ENDS_ON_CTRL_C),
     ),
     (ADMINISTRATORS, "kubectl patch installplan install-abcde", Skipped(READERS_OWN)),
@@ -149,7 +149,7 @@ EOF";
 const REPLACED_WORDS: &[(&str, &str, &str)] = &[
     (ADMINISTRATORS, "uninstall NAME", "uninstall teapot"),
     (ADMINISTRATORS, "--namespace NAMESPACE", "--namespace operators"),
-    (ADMINISTRATORS, "label namespace NAME", "label namespace mine"),
+    (ADMINISTRATORS, "label namespace NAME", "label namespace team-a"),
     (
         ADMINISTRATORS,
         "node NODE",

@@ -92,7 +92,7 @@ impl Reader<'_> {
         match read_file_header(&mut frames, FileKind::Snapshot).map_err(io)? {
             Header::Sound { revision: found } if found == revision => {}
             Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
-            _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
+            _ => return Err(self.damaged(&name, 0, "the header of the file is damaged")),
         }
         frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
         let mut total = 0;
@@ -175,7 +175,7 @@ impl Reader<'_> {
                 found.journal = Some((file, base, 0));
                 return Ok(());
             }
-            _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
+            _ => return Err(self.damaged(&name, 0, "the header of the file is damaged")),
         }
         frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
         let mut sound = frames.offset();

@@ -133,7 +133,7 @@ impl<'a> Salvage<'a> {
         let end = self.file(&name, FileKind::Snapshot, |salvage, frame| {
             ended |= frame.kind == FrameKind::End;
             if frame.kind == FrameKind::Objects {
-                salvage.take(frame);
+                salvage.add_records(frame);
             }
         })?;
         if !ended && self.lost.len() == losses_before {
@@ -181,7 +181,7 @@ impl<'a> Salvage<'a> {
                         }
                     }
                 }
-                salvage.take(frame);
+                salvage.add_records(frame);
                 next = next.max(frame.first + u64::from(frame.count));
             })?;
         }
@@ -209,13 +209,13 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Passes every valid frame of a file to `take`, reports the rest, and returns the file's
+    /// Passes every valid frame of a file to `on_frame`, reports the rest, and returns the file's
     /// length.
     fn file(
         &mut self,
         name: &str,
         kind: FileKind,
-        mut take: impl FnMut(&mut Self, &Frame<'_>),
+        mut on_frame: impl FnMut(&mut Self, &Frame<'_>),
     ) -> Result<u64, OpenError> {
         let disk = self.disk;
         let io = |source| io_error(disk, "read", name, source);
@@ -229,7 +229,7 @@ impl<'a> Salvage<'a> {
             }
             Header::Malformed => {
                 let bytes = frames.length().min(HEADER as u64);
-                let what = "the file's header does not read well";
+                let what = "the header of the file is damaged";
                 self.report_loss(name, 0, bytes, what, None, Vec::new());
             }
         }
@@ -237,7 +237,7 @@ impl<'a> Salvage<'a> {
         loop {
             let offset = frames.offset();
             match frames.next() {
-                Ok(Some(frame)) => take(self, &frame),
+                Ok(Some(frame)) => on_frame(self, &frame),
                 Ok(None) => return Ok(frames.length()),
                 Err(FrameError::Io(source)) => return Err(io(source)),
                 Err(FrameError::Malformed(malformed)) => {
@@ -251,7 +251,7 @@ impl<'a> Salvage<'a> {
         }
     }
 
-    fn take(&mut self, frame: &Frame<'_>) {
+    fn add_records(&mut self, frame: &Frame<'_>) {
         for read in records(frame.payload).flatten() {
             let record = &read.record;
             let key = Key::new(record.resource, record.namespace, record.name);
