@@ -8,7 +8,7 @@ use super::chain::{
     being_replaced_transition, decide_replacing, owner_conflict, predecessor, replaced_by,
 };
 use super::health::{self, ExpectedDeployment, Unhealthy};
-use super::requirements::{self, Observed};
+use super::requirements::{self, ObservedRequirements};
 use super::serving::{check, required};
 use super::status::Transition;
 use crate::fields;
@@ -38,7 +38,7 @@ pub(crate) struct PhaseInput<'a> {
     /// The OperatorGroups of other namespaces.
     pub(crate) other_groups: &'a [Arc<OperatorGroup>],
     /// The observed requirements of the CSV.
-    pub(crate) observed: &'a Observed,
+    pub(crate) observed: &'a ObservedRequirements,
     /// Its desired Deployments.
     pub(crate) expected: &'a [ExpectedDeployment],
     /// The existing Deployments with its owner labels, by name.

@@ -182,7 +182,7 @@ impl<'a> StepRunner<'a> {
         } else {
             format!("installation of operator \"{}\"", step.resolving)
         };
-        self.context.tallies.plan_warnings.fetch_add(1, Ordering::Relaxed);
+        self.context.metrics.plan_warnings.fetch_add(1, Ordering::Relaxed);
         let message = format!(
             "{} warning(s) generated during {what} ({} \"{}\"): {}",
             warnings.len(),
