@@ -3,10 +3,10 @@
 //! Its controllers share one set of caches; each of them *observes → decides → applies*:
 //!
 //! ```text
-//! CatalogSource ──────┐
-//! Subscription ───────┴─► subscription ─► InstallPlan ─► install_plan ─► ClusterServiceVersion,
-//!                              ▲                        CustomResourceDefinitions, RBAC …
-//!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
+//! CatalogSource ─┐
+//! Subscription ──┴─► subscription ─► InstallPlan ─► install_plan ─┬─► CustomResourceDefinition, RBAC …
+//!                         ▲                                       └─► ClusterServiceVersion ─┐
+//!                         └──────── state ◄── csv ◄── Deployments, requirements ◄────────────┘
 //! OperatorGroup ─► operator_group ─► target namespaces, provided APIs
 //! ClusterServiceVersion, OLMConfig ─► copied_csvs ─► copied CSVs in the target namespaces
 //! OperatorHub ─► operator_hub ─► default CatalogSources of the cluster

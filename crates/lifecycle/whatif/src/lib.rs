@@ -2,9 +2,9 @@
 //! and the same with supposed changes.
 //!
 //! ```text
-//! objects, saved files ─► ClusterState ─┐
-//! folders, registries ─► CatalogSnapshots ─┴─► ResolutionInput ─┬─► supposed WhatIfChanges ─► ResolutionInput ─► NamespaceWalk
-//!                                                     └──────────────────────────────► NamespaceWalk
+//! objects, saved files ─► ClusterState ────┐
+//! folders, registries ─► CatalogSnapshots ─┴─► ResolutionInput ─┬─► NamespaceWalk
+//!                                                               └─► WhatIfChanges ─► NamespaceWalk
 //! ```
 //!
 //! Everything is a function of plain data: no cluster is changed, and the steps of a walk are taken in
