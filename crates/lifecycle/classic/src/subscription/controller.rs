@@ -10,7 +10,7 @@ use super::debounce::Debounce;
 use super::input::{ResolutionInput, ResolvableCatalog};
 use super::plan::{self, Plans};
 use super::report::ResolutionReport;
-use super::resolution::{self, Resolved};
+use super::resolution::{self, ResolutionResult};
 use super::status::{self, StatusInput};
 use super::succession;
 use super::unpack;
@@ -45,7 +45,7 @@ pub(crate) struct Controller {
     pub(super) context: Arc<Context>,
     /// The fingerprint of the last resolution of each namespace, and its result. The namespace is
     /// resolved again only when the fingerprint changes.
-    last_resolutions: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
+    last_resolutions: Mutex<HashMap<NamespacedName, (String, Arc<ResolutionResult>)>>,
     /// The failures that Events reported on CSVs without a Subscription, by namespace.
     pub(super) reported_csv_failures: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
     /// Delays the resolution while Subscriptions still arrive.
@@ -461,7 +461,7 @@ impl Controller {
         &self,
         key: &NamespacedName,
         input: ResolutionInput,
-    ) -> Result<Arc<Resolved>, Error> {
+    ) -> Result<Arc<ResolutionResult>, Error> {
         let fingerprint = input.fingerprint();
         let begun = self.context.clock.elapsed();
         let last =
@@ -482,7 +482,7 @@ impl Controller {
         );
         // Steps hold whole manifests and are used once, so only results without steps are
         // remembered.
-        let mut resolved = Resolved { fingerprint: fingerprint.clone(), ..resolved };
+        let mut resolved = ResolutionResult { fingerprint: fingerprint.clone(), ..resolved };
         resolved.refusals = last.map_or(0, |(_, last)| last.refusals);
         let resolved = Arc::new(resolved);
         if resolved.steps.is_empty() {
@@ -497,7 +497,7 @@ impl Controller {
     fn remember_refused_plan(
         &self,
         key: &NamespacedName,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
         error: &Error,
         pause: Option<Duration>,
     ) -> Action {

@@ -6,7 +6,7 @@
 use super::conditions::resolved;
 use super::controller::Controller;
 use super::plan::{self, Plans};
-use super::resolution::Resolved;
+use super::resolution::ResolutionResult;
 use super::succession;
 use crate::bundle_config_map;
 use crate::error::Error;
@@ -34,7 +34,7 @@ impl Controller {
         &self,
         namespace: &str,
         plans: &Plans,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
     ) -> Result<bool, Error> {
         let (cluster, caches) = (&self.context.cluster, &self.context.caches);
         let live = cluster.list(PLAN, Some(namespace), &ObjectList::default()).await;
@@ -171,7 +171,7 @@ impl Controller {
         namespace: &str,
         subscriptions: &mut [Subscription],
         plans: &Plans,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
     ) -> Result<(), Error> {
         let csvs = plan::csv_names(&resolved.steps);
         let manual = resolved.manual;
@@ -213,7 +213,7 @@ impl Controller {
         namespace: &str,
         subscriptions: &[Subscription],
         plans: &Plans,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
     ) -> Result<Object, Error> {
         let generation = plan::generation(subscriptions, plans);
         let draft =

@@ -6,7 +6,7 @@
 //! report its state.
 
 use super::conditions::{remove, resolved, set};
-use super::resolution::{NeededBundle, Resolved};
+use super::resolution::{NeededBundle, ResolutionResult};
 use crate::context::Context;
 use crate::image::bundles::{Key, MAX_BUNDLE_WAIT, UnpackState, UnpackTimeouts};
 use mainstay_api::{
@@ -82,7 +82,7 @@ pub(crate) fn unpack_timeouts(group: &OperatorGroup, timeout: Duration) -> Unpac
 pub(super) fn request_bundles(
     context: &Context,
     namespace: &NamespacedName,
-    resolved: &Resolved,
+    resolved: &ResolutionResult,
     timeouts: UnpackTimeouts,
 ) -> UnpackProgress {
     let mut progress = UnpackProgress::default();
@@ -186,13 +186,13 @@ pub(super) fn plan_is_refused(status: &SubscriptionStatus) -> bool {
 
 /// The bundles to keep unpacked after the InstallPlan of a resolution is created, or if the
 /// resolution has none.
-pub(super) fn required_bundles(resolved: &Resolved) -> BTreeSet<Key> {
+pub(super) fn required_bundles(resolved: &ResolutionResult) -> BTreeSet<Key> {
     let needed = resolved.needed.iter().map(|bundle| bundle.key.clone());
     needed.chain(resolved.refused.iter().cloned()).collect()
 }
 
 /// The [`required_bundles`], and the bundles whose objects are in the steps.
-pub(super) fn all_bundles(resolved: &Resolved) -> BTreeSet<Key> {
+pub(super) fn all_bundles(resolved: &ResolutionResult) -> BTreeSet<Key> {
     required_bundles(resolved).union(&resolved.used).cloned().collect()
 }
 

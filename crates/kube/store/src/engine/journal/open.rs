@@ -5,7 +5,7 @@
 //! dropped and reported. Anything else is damage to acknowledged data. Then nothing is opened and
 //! nothing is changed: a person decides.
 
-use super::acknowledged::{self, Acknowledged};
+use super::acknowledged::{self, AcknowledgedEnd};
 use super::disk::{Disk, DiskFile};
 use super::format::{
     FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, Malformed, VERSION,
@@ -79,7 +79,7 @@ pub(crate) fn io_error(
 struct Reader<'a> {
     disk: &'a dyn Disk,
     loader: &'a mut Loader,
-    acknowledged: Option<Acknowledged>,
+    acknowledged: Option<AcknowledgedEnd>,
 }
 
 impl Reader<'_> {
@@ -92,7 +92,7 @@ impl Reader<'_> {
         match read_file_header(&mut frames, FileKind::Snapshot).map_err(io)? {
             Header::Sound { revision: found } if found == revision => {}
             Header::OtherVersion(version) => return Err(self.other_version(&name, version)),
-            _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
+            _ => return Err(self.damaged(&name, 0, "the header of the file is damaged")),
         }
         frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
         let mut total = 0;
@@ -175,7 +175,7 @@ impl Reader<'_> {
                 found.journal = Some((file, base, 0));
                 return Ok(());
             }
-            _ => return Err(self.damaged(&name, 0, "the file's header does not read well")),
+            _ => return Err(self.damaged(&name, 0, "the header of the file is damaged")),
         }
         frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
         let mut sound = frames.offset();
