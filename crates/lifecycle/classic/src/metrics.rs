@@ -1,4 +1,4 @@
-//! Metrics of the controllers, with the names of the original.
+//! Metrics of the controllers, with upstream's names.
 //!
 //! Gauges are computed from the caches at each scrape, so they are never stale, and a series ends
 //! with its object. Only counters are kept in memory.

@@ -77,7 +77,7 @@ impl Controller {
         self.delete_lost_copies(&key.name).await?;
         let namespaces = namespaces(&context.caches);
         let decision = decide_for(&self.shared, key, &namespaces, left.is_none());
-        tracing::debug!(%key, tasks = decision.actions.len(), "copies");
+        tracing::debug!(%key, tasks = decision.actions.len(), "copied CSVs decided");
         if !decision.actions.is_empty() {
             self.apply(key, original.as_deref(), &decision, left.is_none()).await?;
             self.shared.written.send();

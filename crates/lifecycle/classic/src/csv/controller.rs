@@ -102,7 +102,7 @@ impl Controller {
             now: Time::new(context.clock.now()),
             install_timeout: context.timeouts.install,
         });
-        tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
+        tracing::debug!(%key, phase = %csv.status.phase, ?decision, "ClusterServiceVersion decided");
         let planned = || {
             let plans = context.caches.install_plans.list(Some(&key.namespace));
             plans.iter().any(|(_, plan)| {
@@ -267,7 +267,7 @@ impl Controller {
         let context = &*self.context;
         let (status, reported) = transition.apply(&csv.status, Time::new(context.clock.now()));
         let mut value = serde_json::to_value(&status)?;
-        // The original writes this field even when it is empty.
+        // Upstream writes this field even when it is empty.
         if value.get("cleanup").is_none() {
             value["cleanup"] = json!({});
         }
@@ -418,7 +418,7 @@ impl Controller {
             // A conflict or an overloaded server is not worth a status.
             _ => return Err(error).during(OPERATION).map_err(Error::from),
         };
-        // The original repeats the prefix where permissions are missing.
+        // Upstream repeats the prefix where permissions are missing.
         let prefix = match reason {
             CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
             _ => "",
@@ -573,8 +573,7 @@ async fn add_membership(
     for (key, value) in annotations {
         body["metadata"]["annotations"][*key] = value.clone().into();
     }
-    // The original writes the whole CSV with the empty fields of its Go types, and copied CSVs show
-    // that.
+    // Upstream writes the whole CSV with the empty fields of its Go types, and copied CSVs show it.
     let normalized = gojson::normalize(GoType::ClusterServiceVersion, &live.to_value());
     if let Some(old) = live.get(&["spec"])
         && let Some(spec) = patch::between(old, &normalized["spec"])

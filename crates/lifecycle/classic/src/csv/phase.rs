@@ -492,8 +492,8 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
             .with_requirements(found),
         );
     }
-    // The original leaves this phase at once and returns several times a second. Here a lasting
-    // conflict, or a refused webhook, is reported once.
+    // Upstream leaves this phase at once and returns several times a second. This
+    // controller reports a lasting conflict, or a refused webhook, once.
     if status.reason == CsvReason::OwnerConflict && owner_conflict(input).is_some() {
         return Decision::Rest;
     }

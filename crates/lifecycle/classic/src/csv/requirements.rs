@@ -48,7 +48,7 @@ pub(crate) struct Grants {
     pub(crate) generated: BTreeSet<String>,
 }
 
-/// Whether all requirements are met, and the status of each, in the order of the original.
+/// Whether all requirements are met, and the status of each, in upstream's order.
 pub(crate) fn check(
     csv: &ClusterServiceVersion,
     observed: &ObservedRequirements,
@@ -136,7 +136,7 @@ fn check_crds(
     out: &mut Vec<RequirementStatus>,
 ) {
     let crds = &csv.spec.custom_resource_definitions;
-    // The original lists each name once, sorted, whether owned or required.
+    // Upstream lists each name once, sorted, whether owned or required.
     let mut all: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
     for crd in &crds.required {
         all.insert(&crd.name, (&crd.version, false));
@@ -219,8 +219,7 @@ fn predecessors_installed_with(
         {
             names.push(next.to_owned());
         }
-        // As in the original, the chain ends at a CSV that the CustomResourceDefinition does not
-        // name.
+        // As upstream, the chain ends at a CSV that the CustomResourceDefinition does not name.
         next = match observed.siblings.get(next) {
             Some(sibling) if own_namespace.iter().any(|key| &*key.name == next) => {
                 &sibling.replaces
@@ -355,7 +354,7 @@ fn check_permission(
     }
 }
 
-/// Why a rule in the permissions of a CSV is invalid. As in the original, only rules count whose
+/// Why a rule in the permissions of a CSV is invalid. As upstream, only rules count whose
 /// ServiceAccount exists and belongs to the CSV.
 pub(crate) fn invalid_rule(
     csv: &ClusterServiceVersion,

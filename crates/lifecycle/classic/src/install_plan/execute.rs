@@ -316,7 +316,10 @@ impl StepRunner<'_> {
                 self.create_or_update(step, &resource, owner, "unstructured object ").await
             }
             _ => {
-                tracing::debug!(step = name, "a kind that is never made");
+                tracing::debug!(
+                    step = name,
+                    "skipped: no InstallPlan creates objects of this kind"
+                );
                 Err(StepError::new(INVALID_PLAN))
             }
         }

@@ -159,7 +159,7 @@ impl Controller {
             }
             None => {
                 let mut object = Object::new(&OPERATOR.gvk(), operator);
-                // The spec has no fields, yet the original writes it.
+                // The spec has no fields, yet upstream writes it.
                 object.set(&["spec"], json!({}));
                 match cluster.create(OPERATOR, &object).await {
                     // Another client created it; its arrival triggers a reconciliation.

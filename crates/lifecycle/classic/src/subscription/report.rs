@@ -25,8 +25,7 @@ impl Controller {
     /// Sets the failures on the Subscriptions that they concern, and removes those that no longer
     /// apply.
     ///
-    /// New failures are also Events: on the namespace, as in the original, and on each
-    /// Subscription.
+    /// New failures are also Events: on the namespace, as upstream, and on each Subscription.
     pub(super) async fn report_resolution(
         &self,
         namespace: &str,

@@ -239,7 +239,7 @@ impl ActiveJournal {
             self.buffer = buffer;
         }
         if let Err(error) = self.acknowledge() {
-            // The batch is durable all the same; only a later verdict on damage is less precise.
+            // The batch is durable all the same; only a later report of damage is less precise.
             tracing::warn!("cannot write {}: {error}", disk.path(names::ACKNOWLEDGED).display());
         }
         Ok(())
