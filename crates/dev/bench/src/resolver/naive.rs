@@ -22,12 +22,12 @@ pub(super) enum ReferenceComparison {
 
 /// Resolves a case with the reference, and compares the results.
 pub(super) fn solve(
-    world: &ResolutionInput<'_>,
+    input: &ResolutionInput<'_>,
     outcome: &Resolution,
     arguments: &Arguments,
 ) -> (ReferenceComparison, Duration) {
     let (reference, time) =
-        median_time(arguments.rounds.min(3), || try_all(world, arguments.limit));
+        median_time(arguments.rounds.min(3), || try_all(input, arguments.limit));
     let comparison = match reference {
         Err(Stopped::TooLong) => ReferenceComparison::GivenUp,
         Err(Stopped::Broken(_)) if outcome.failures.is_empty() => ReferenceComparison::Other,
