@@ -34,10 +34,10 @@ const KITCHEN: &str = r#"{
 }"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let universe: Fixture = serde_json::from_str(KITCHEN)?;
-    let snapshots = universe.snapshots();
+    let fixture: Fixture = serde_json::from_str(KITCHEN)?;
+    let snapshots = fixture.snapshots();
     let published = HashMap::new();
-    let input = universe.input(&snapshots, &published)?;
+    let input = fixture.input(&snapshots, &published)?;
 
     let outcome = resolve(&input);
     for chosen in &outcome.resolved {

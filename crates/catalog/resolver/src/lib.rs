@@ -1,22 +1,22 @@
 //! Dependency resolver of OLM: which operators to install in a namespace, and which upgrades to
 //! take.
 //!
-//! [`resolve`] is a pure function from a [`ResolutionInput`] to an [`Resolution`]. An input has the catalogs of
-//! one namespace as [`Snapshot`]s, its Subscriptions, existing `ClusterServiceVersion`s and
-//! `OperatorGroup`s. The function does no I/O and keeps no state, so that the same input gives the
-//! same outcome, byte for byte, in whatever order its parts are listed.
+//! [`resolve`] is a pure function from a [`ResolutionInput`] to a [`Resolution`]. An input has the
+//! catalogs of one namespace as [`Snapshot`]s, its Subscriptions, existing `ClusterServiceVersion`s
+//! and `OperatorGroup`s. The function does no I/O and keeps no state, so that the same input gives
+//! the same resolution, byte for byte, in whatever order its parts are listed.
 //!
 //! ```
 //! use mainstay_resolver::{
-//!     BundleFacts, CatalogKey, CatalogContent, CatalogView, EntryFacts, OperatorGroup, SnapshotBuilder,
-//!     Subscription, ResolutionInput, resolve,
+//!     BundleFacts, CatalogContent, CatalogKey, CatalogView, EntryFacts, OperatorGroup,
+//!     ResolutionInput, SnapshotBuilder, Subscription, resolve,
 //! };
 //!
 //! let mut catalog = SnapshotBuilder::default();
 //! let facts = BundleFacts { version: "1.0.0", ..BundleFacts::default() };
-//! let bundle = catalog.bundle("teapot", &facts).expect("it says nothing that cannot be read");
-//! let place = EntryFacts { name: "teapot.v1.0.0", channel: "stable", ..EntryFacts::default() };
-//! catalog.entry(&bundle, &place);
+//! let bundle = catalog.bundle("teapot", &facts).expect("the facts are valid");
+//! let entry = EntryFacts { name: "teapot.v1.0.0", channel: "stable", ..EntryFacts::default() };
+//! catalog.entry(&bundle, &entry);
 //! let snapshot = catalog.finish();
 //!
 //! let kitchen = CatalogKey::new("kitchen", "tea");
@@ -36,9 +36,9 @@
 //!     }],
 //!     ..ResolutionInput::default()
 //! };
-//! let outcome = resolve(&input);
-//! assert_eq!(outcome.resolved[0].name, "teapot.v1.0.0");
-//! assert!(outcome.failures.is_empty());
+//! let resolution = resolve(&input);
+//! assert_eq!(resolution.resolved[0].name, "teapot.v1.0.0");
+//! assert!(resolution.failures.is_empty());
 //! ```
 //!
 //! ClusterExtensions of OLM v1 follow other rules; see [`extension`].
@@ -49,9 +49,12 @@
 //! # How it works
 //!
 //! ```text
-//! ResolutionInput ─► existing entries ─┐                                          ┌─► chosen entries ─► Resolution
-//!                            ├─► variables and constraints ─► part ─► search
-//! Snapshots ─► candidates ───┘                                 part …   └─► unsat core ─► ResolutionFailure
+//! ResolutionInput ─► existing entries ─┐
+//!                                      ├─► variables and constraints ─► part ─► search ─┐
+//! Snapshots ─► candidates ─────────────┘                                part …          │
+//!                                                                                       │
+//! Resolution ◄── chosen entries ◄───────────────────────────────────────────────────────┤
+//! ResolutionFailure ◄── unsat core ◄────────────────────────────────────────────────────┘
 //! ```
 //!
 //! * A [`Snapshot`] holds the content of a catalog, decoded and indexed. It is made once per

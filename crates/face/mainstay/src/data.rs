@@ -107,7 +107,7 @@ fn repair_report(repair: &Repair) -> Vec<String> {
             "repair      {} at byte {}: {} ({} bytes)",
             lost.file.display(),
             lost.offset,
-            lost.what,
+            lost.damage,
             lost.bytes
         ));
         if let Some((first, last)) = lost.revisions {

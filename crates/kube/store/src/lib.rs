@@ -35,7 +35,7 @@ mod writer;
 
 pub use commit::{Change, CommitError, NamespaceGuard, Precondition};
 pub use engine::{
-    Damage, Engine, EngineError, Loader, Lost, OpenError, Probe, Record, Recovery, Repair, Torn,
+    Damage, DataLoss, Engine, EngineError, Loader, OpenError, Probe, Record, Recovery, Repair, Torn,
 };
 pub use event::{Event, EventKind, watch_frame};
 pub use index::{ListSnapshot, View};

@@ -1,4 +1,4 @@
-//! Bundle ConfigMaps: the objects of a bundle in a ConfigMap. An unpack Job of the original writes
+//! Bundle ConfigMaps: the objects of a bundle in a ConfigMap. An unpack Job of OLM writes
 //! them, and InstallPlan steps refer to them when the manifests are too large for the InstallPlan.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //!                                      steps with references ── run ─► the same steps
 //! ```
 //!
-//! References have the format of the original, so each can run the InstallPlans of the other. A
+//! References have upstream's format, so each can run the InstallPlans of the other. A
 //! reference names the ConfigMap, and the fields of the CSV that are not in the bundle.
 
 mod error;
@@ -64,8 +64,8 @@ pub(crate) struct Reference {
     #[serde(default)]
     pub(crate) properties: String,
     /// The SHA-256 of the objects. Users of the catalog's namespace can edit ConfigMaps there, so
-    /// the hash ensures that the installed objects are the resolved and approved ones. References
-    /// of the original have none.
+    /// the hash ensures that the installed objects are the resolved and approved ones. Upstream's
+    /// references have none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     sha256: String,
 }

@@ -6,7 +6,7 @@ use crate::csv::serving::certificate::CertificateSecret;
 use crate::csv::serving::observed::{ApiService, Service, WebhookConfiguration};
 use crate::fields;
 use crate::image::bundles::Bundles;
-use crate::metrics::Tallies;
+use crate::metrics::ClassicMetrics;
 use crate::proxy::Proxies;
 use crate::start::Timeouts;
 use mainstay_api::{OperatorCondition, OperatorGroup, Subscription, names, resources};
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) timeouts: Timeouts,
     /// Counters since the start of the process.
-    pub(crate) tallies: Arc<Tallies>,
+    pub(crate) metrics: Arc<ClassicMetrics>,
     /// The permissions of CSVs that are missing in target namespaces and that an Event reported.
     pub(crate) missing_permissions: Arc<Mutex<HashMap<NamespacedName, Vec<String>>>>,
 }

@@ -163,13 +163,13 @@ pub(crate) async fn ensure(
         return Ok((!copy.deleting).then(|| copy.uid.clone()));
     }
     let copy = EncodedBody::object(&CopyTemplate::of(original).object(original));
-    let copy = copy.during("writing a version as JSON")?;
+    let copy = copy.during("writing a ClusterServiceVersion as JSON")?;
     let made = context.cluster.create_prepared(CSV, Some(namespace), &copy).await;
-    if let Some(made) = written_or_gone(made).during("making a copy of a version")? {
+    if let Some(made) = written_or_gone(made).during("creating a copied CSV")? {
         return Ok(Some(made.uid));
     }
     let existing = context.cluster.find(CSV, Some(namespace), original.name()).await;
-    let existing = existing.during("reading a copy of a version")?;
+    let existing = existing.during("reading a copied CSV")?;
     let is_copy = |object: &Object| object.label(names::COPIED_FROM).is_some_and(ours);
     Ok(existing
         .filter(|object| is_copy(object) && !object.is_terminating())

@@ -22,7 +22,7 @@ pub(crate) enum Error {
     #[error("installing {0}: {1}")]
     Refused(NamespacedName, String),
     /// The API refused the content of an InstallPlan. The Subscriptions report it.
-    #[error("creating a plan")]
+    #[error("creating an InstallPlan")]
     PlanRefused {
         /// The name of the refused InstallPlan, which differs between attempts.
         name: String,

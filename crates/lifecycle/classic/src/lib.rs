@@ -3,10 +3,10 @@
 //! Its controllers share one set of caches; each of them *observes → decides → applies*:
 //!
 //! ```text
-//! CatalogSource ──────┐
-//! Subscription ───────┴─► subscription ─► InstallPlan ─► install_plan ─► ClusterServiceVersion,
-//!                              ▲                        CustomResourceDefinitions, RBAC …
-//!                              └── state ◄── csv ◄── Deployments, requirements ◄──┘
+//! CatalogSource ─┐
+//! Subscription ──┴─► subscription ─► InstallPlan ─► install_plan ─┬─► CustomResourceDefinition, RBAC …
+//!                         ▲                                       └─► ClusterServiceVersion ─┐
+//!                         └──────── state ◄── csv ◄── Deployments, requirements ◄────────────┘
 //! OperatorGroup ─► operator_group ─► target namespaces, provided APIs
 //! ClusterServiceVersion, OLMConfig ─► copied_csvs ─► copied CSVs in the target namespaces
 //! OperatorHub ─► operator_hub ─► default CatalogSources of the cluster
@@ -20,16 +20,16 @@
 //!   of the objects. Only caches are in memory.
 //! * Every reconciliation follows a change. The controllers do not poll, and do not write to a
 //!   cluster in its desired state.
-//! * Names, labels, hashes, condition types, reasons and messages are those of the original,
-//!   version 0.46. Comments name the intended differences.
+//! * Names, labels, hashes, condition types, reasons and messages are those of upstream
+//!   OLM 0.46. Comments name the intended differences.
 //!
-//! # Differences from the original
+//! # Differences from upstream
 //!
-//! * A lasting failure is reported once. The original leaves `Failed` and returns several times a
+//! * A lasting failure is reported once. Upstream leaves `Failed` and returns several times a
 //!   second when the API refuses a Deployment, when CustomResourceDefinitions conflict, or after
 //!   the install timeout.
 //! * During an upgrade only the newer CSV counts, and the resolver chooses nothing else of its
-//!   package. The original reports a contradiction between the two CSVs that users cannot resolve.
+//!   package. Upstream reports a contradiction between the two CSVs that users cannot resolve.
 //!   Here other packages of the namespace are resolved as usual.
 //! * A dependency that is deleted with its Subscription is installed again while a CSV needs it.
 //! * If an InstallPlan is deleted before it created everything that its CSV needs, another one is
@@ -37,7 +37,7 @@
 //! * A Subscription whose CSV another Subscription's InstallPlan creates joins that InstallPlan.
 //! * A Subscription in a namespace without an OperatorGroup, or with several, reports that in its
 //!   condition `ResolutionFailed`.
-//! * A deleted CSV whose Subscription exists is installed again at once. The original waits until
+//! * A deleted CSV whose Subscription exists is installed again at once. Upstream waits until
 //!   another Subscription of the namespace needs a resolution.
 //! * If the successor of a CSV is deleted during the upgrade, the CSV runs the operator again.
 //! * No change waits for a resync: a deleted OperatorGroup, a new ServiceAccount or permission and

@@ -1,4 +1,4 @@
-//! Metrics of the controllers, with the names of the original.
+//! Metrics of the controllers, with upstream's names.
 //!
 //! Gauges are computed from the caches at each scrape, so they are never stale, and a series ends
 //! with its object. Only counters are kept in memory.
@@ -15,37 +15,39 @@ use std::time::Duration;
 
 /// Counters since the start of the process.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
+pub(crate) struct ClassicMetrics {
     /// InstallPlan steps that the API accepted with warnings.
     pub(crate) plan_warnings: AtomicU64,
     /// CSVs that were replaced after they had succeeded.
     pub(crate) upgrades: AtomicU64,
     /// How often each Subscription was reconciled.
-    syncs: Mutex<BTreeMap<NamespacedName, u64>>,
+    reconciliations: Mutex<BTreeMap<NamespacedName, u64>>,
     /// Durations of successful and of failed resolutions.
     resolutions: [Mutex<Summary>; 2],
 }
 
-impl Tallies {
+impl ClassicMetrics {
     /// Counts a reconciliation of the Subscriptions of a namespace.
-    pub(crate) fn synced(&self, namespace: &str, subscriptions: &[Subscription]) {
-        let mut syncs = self.syncs.lock();
+    pub(crate) fn count_reconciliation(&self, namespace: &str, subscriptions: &[Subscription]) {
+        let mut reconciliations = self.reconciliations.lock();
         for subscription in subscriptions {
             let key = NamespacedName::new(namespace, &*subscription.metadata.name);
-            *syncs.entry(key).or_default() += 1;
+            *reconciliations.entry(key).or_default() += 1;
         }
     }
 
-    /// Forgets the Subscriptions that a namespace no longer has.
-    pub(crate) fn forget(&self, namespace: &str, subscriptions: &[Subscription]) {
+    /// Removes the counts of Subscriptions that a namespace no longer has.
+    pub(crate) fn remove_deleted(&self, namespace: &str, subscriptions: &[Subscription]) {
         let is_there = |name: &str| {
             subscriptions.iter().any(|subscription| subscription.metadata.name == *name)
         };
-        self.syncs.lock().retain(|key, _| *key.namespace != *namespace || is_there(&key.name));
+        self.reconciliations
+            .lock()
+            .retain(|key, _| *key.namespace != *namespace || is_there(&key.name));
     }
 
     /// Counts a resolution.
-    pub(crate) fn resolved(&self, succeeded: bool, duration: Duration) {
+    pub(crate) fn count_resolution(&self, succeeded: bool, duration: Duration) {
         self.resolutions[usize::from(!succeeded)].lock().add(duration);
     }
 }
@@ -113,14 +115,15 @@ pub(crate) fn write(page: &mut Page, context: &Context) {
     write_sync_metrics(page, context, &subscriptions);
     let name = "olm_resolution_duration_seconds";
     page.head(name, "summary", "How long it took to choose what a namespace gets.");
-    for (outcome, tally) in ["succeeded", "failed"].into_iter().zip(&context.tallies.resolutions) {
-        tally.lock().write(page, name, outcome);
+    for (outcome, summary) in ["succeeded", "failed"].into_iter().zip(&context.metrics.resolutions)
+    {
+        summary.lock().write(page, name, outcome);
     }
     page.one(
         "installplan_warnings_total",
         "counter",
         "Steps of InstallPlans that the API accepted with warnings.",
-        context.tallies.plan_warnings.load(Ordering::Relaxed),
+        context.metrics.plan_warnings.load(Ordering::Relaxed),
     );
 }
 
@@ -157,7 +160,7 @@ fn write_csv_metrics(page: &mut Page, context: &Context) {
         "csv_upgrade_count",
         "counter",
         "ClusterServiceVersions that gave way to a newer one.",
-        context.tallies.upgrades.load(Ordering::Relaxed),
+        context.metrics.upgrades.load(Ordering::Relaxed),
     );
 }
 
@@ -190,7 +193,7 @@ fn write_sync_metrics(
     context: &Context,
     subscriptions: &[(NamespacedName, Arc<Subscription>)],
 ) {
-    let counts = context.tallies.syncs.lock();
+    let counts = context.metrics.reconciliations.lock();
     let mut series: BTreeMap<[&str; 5], u64> = BTreeMap::new();
     for (key, subscription) in subscriptions {
         let Some(count) = counts.get(key) else { continue };

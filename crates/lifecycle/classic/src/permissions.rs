@@ -24,7 +24,7 @@ pub(crate) struct Generated {
     pub(crate) kind: &'static str,
     /// Name of the object.
     pub(crate) name: String,
-    /// The object in the format of the original's serializer, with a line feed at the end.
+    /// The object in the format of upstream's serializer, with a line feed at the end.
     pub(crate) manifest: String,
 }
 
@@ -194,7 +194,7 @@ fn cluster_role(csv: &Object, account: &str, permission: &Value) -> (Generated, 
         "metadata": {"name": name, "labels": labels(csv, hash::rules(&rules))},
         "rules": rules,
     });
-    // A ClusterRoleBinding has no namespace, yet the manifests of the original have the field.
+    // A ClusterRoleBinding has no namespace, yet upstream's manifests have the field.
     let binding = json!({
         "metadata": {
             "name": name,

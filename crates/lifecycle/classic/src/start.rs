@@ -72,7 +72,7 @@ pub struct Timeouts {
     /// grow up to a minute.
     pub retry: Option<Duration>,
     /// How long a namespace with a new Subscription waits for others to resolve together with it.
-    pub together: Duration,
+    pub debounce_window: Duration,
 }
 
 impl Default for Timeouts {
@@ -82,7 +82,7 @@ impl Default for Timeouts {
             unpack: Duration::from_mins(10),
             install: Duration::from_mins(5),
             retry: None,
-            together: Duration::from_millis(30),
+            debounce_window: Duration::from_millis(30),
         }
     }
 }
@@ -177,7 +177,7 @@ impl Classic {
             caches: Arc::new(Caches::start(&mut caches, mode)),
             proxies: Arc::new(Proxies::new(surroundings.proxy, cluster.clone(), stop.clone())),
             timeouts,
-            tallies: Arc::default(),
+            metrics: Arc::default(),
             missing_permissions: Arc::default(),
         });
         let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());

@@ -183,7 +183,7 @@ fn for_contents(namespace: &str, contents: &BundleContents<'_>) -> Vec<Step> {
 
 /// The step that creates the Subscription of a dependency.
 ///
-/// Its manifest has the fields of the original in the same order.
+/// Its manifest has upstream's fields in the same order.
 pub(crate) fn for_dependency(namespace: &str, new: &NewSubscription) -> Step {
     let text = |text: &str| values::json(&Value::from(text));
     let resource = resources::SUBSCRIPTION;

@@ -1,7 +1,8 @@
 //! Catalog snapshots: the catalogs of a cluster with the content that resolution sees.
 //!
-//! Content comes from a folder that the user names, or from the registry of a CatalogSource. A catalog
-//! without content stays in the world, as one that fails: leaving it out would change the result.
+//! Content comes from a folder that the user names, or from the registry of a CatalogSource. A
+//! catalog without content stays in the resolution input, as one that fails: leaving it out would
+//! change the result.
 
 use crate::request::{CatalogName, FolderOverride, PriorityOverride};
 use crate::state::{CatalogSourceState, ClusterState};
@@ -62,7 +63,7 @@ pub(crate) fn key_text(key: &CatalogKey) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 
-/// Why the catalogs of a world cannot be assembled.
+/// Why the catalogs of a resolution input cannot be assembled.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     /// A folder cannot be read.
@@ -304,7 +305,7 @@ fn content_of(path: &Path, folder: &str) -> SnapshotContent {
     }
 }
 
-/// The catalogs of a world. Cheap to clone.
+/// The catalogs of a resolution input. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct CatalogSnapshots {
     /// The catalogs by name.

@@ -1,11 +1,11 @@
-//! Supposed changes: a world becomes a what-if world.
+//! Supposed changes: a resolution input with the changes of a what-if.
 
 use crate::catalogs::{FindCatalogError, key_text};
 use crate::entries::Entries;
+use crate::input::is_ready;
 use crate::request::{CatalogName, PackageRequest, WhatIfChange};
 use crate::suggestions::{Suggestion, nearest};
 use crate::walk;
-use crate::world::is_ready;
 use mainstay_catalog::ChannelOrder;
 use mainstay_gocompat::quote;
 use mainstay_resolver::{
@@ -150,8 +150,8 @@ fn version(request: &PackageRequest) -> String {
     quote(request.version.as_deref().unwrap_or_default())
 }
 
-fn not_found(world: &ResolutionInput<'_>, name: &str, nearest: Vec<&str>) -> NotFound {
-    let unread = world.catalogs.iter().filter(|view| !is_ready(&view.content));
+fn not_found(input: &ResolutionInput<'_>, name: &str, nearest: Vec<&str>) -> NotFound {
+    let unread = input.catalogs.iter().filter(|view| !is_ready(&view.content));
     NotFound {
         name: name.to_owned(),
         nearest: nearest.into_iter().map(str::to_owned).collect(),
@@ -159,24 +159,24 @@ fn not_found(world: &ResolutionInput<'_>, name: &str, nearest: Vec<&str>) -> Not
     }
 }
 
-/// Makes a change in a world. The content of a catalog is replaced where catalogs are assembled, see
+/// Makes a change in a resolution input. The content of a catalog is replaced where catalogs are assembled, see
 /// [`CatalogSnapshots::put`](crate::CatalogSnapshots::put), and is not changed here.
 ///
 /// # Errors
 /// If the change names an object, a package or a version that does not exist.
-pub fn apply(world: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(), ChangeError> {
+pub fn apply(input: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(), ChangeError> {
     match change {
-        WhatIfChange::Subscribe(request) => subscribe(world, request),
-        WhatIfChange::Unsubscribe { name, .. } => unsubscribe(world, name),
-        WhatIfChange::Install(bundle) => install(world, bundle),
-        WhatIfChange::Prohibit(name) => prohibit(world, name),
+        WhatIfChange::Subscribe(request) => subscribe(input, request),
+        WhatIfChange::Unsubscribe { name, .. } => unsubscribe(input, name),
+        WhatIfChange::Install(bundle) => install(input, bundle),
+        WhatIfChange::Prohibit(name) => prohibit(input, name),
         WhatIfChange::KubeVersion(version) => {
-            world.kube_version = Some(version.clone());
+            input.kube_version = Some(version.clone());
             Ok(())
         }
         WhatIfChange::Outage(name) => {
             let mut found = false;
-            for view in world.catalogs.iter_mut().filter(|view| name.matches(&view.key)) {
+            for view in input.catalogs.iter_mut().filter(|view| name.matches(&view.key)) {
                 view.content = CatalogContent::Failed(
                     "a supposed change makes the catalog unavailable".to_owned(),
                 );
@@ -185,7 +185,7 @@ pub fn apply(world: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(
             if found {
                 Ok(())
             } else {
-                let known = world.catalogs.iter().map(|view| &view.key);
+                let known = input.catalogs.iter().map(|view| &view.key);
                 Err(ChangeError::FindOutage(FindCatalogError::unknown(name, known)))
             }
         }
@@ -197,11 +197,11 @@ pub fn apply(world: &mut ResolutionInput<'_>, change: &WhatIfChange) -> Result<(
 ///
 /// # Errors
 /// If no catalog has a bundle, or two bundles are of one package.
-pub fn install_all(world: &mut ResolutionInput<'_>, bundles: &[String]) -> Result<(), ChangeError> {
+pub fn install_all(input: &mut ResolutionInput<'_>, bundles: &[String]) -> Result<(), ChangeError> {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for bundle in bundles {
-        install(world, bundle)?;
-        let package = package_of(world, bundle).unwrap_or_default();
+        install(input, bundle)?;
+        let package = package_of(input, bundle).unwrap_or_default();
         if let Some(other) = known.insert(package, bundle).filter(|other| other != bundle) {
             let (bundle, other) = (bundle.clone(), other.to_owned());
             return Err(ChangeError::InstallTwice { bundle, other });
@@ -212,27 +212,27 @@ pub fn install_all(world: &mut ResolutionInput<'_>, bundles: &[String]) -> Resul
 
 /// Adds a Subscription, or changes the one that the package has. The catalog is decided first: it
 /// decides which channels and versions exist.
-fn subscribe(world: &mut ResolutionInput<'_>, request: &PackageRequest) -> Result<(), ChangeError> {
-    let entries = Entries::of(world);
-    let known = world.catalogs.iter().filter(|view| is_ready(&view.content)).count();
+fn subscribe(input: &mut ResolutionInput<'_>, request: &PackageRequest) -> Result<(), ChangeError> {
+    let entries = Entries::of(input);
+    let known = input.catalogs.iter().filter(|view| is_ready(&view.content)).count();
     if known > 0 && entries.of_package(&request.package).next().is_none() {
         let nearest = nearest(&request.package, entries.packages());
-        return Err(ChangeError::FindPackage(not_found(world, &request.package, nearest)));
+        return Err(ChangeError::FindPackage(not_found(input, &request.package, nearest)));
     }
     let named = match &request.catalog {
         None => None,
-        Some(name) => Some(catalog_named(world, name, request)?),
+        Some(name) => Some(catalog_named(input, name, request)?),
     };
     let at =
-        world.subscriptions.iter().position(|subscription| subscription.package == request.package);
-    let has = at.map(|at| &world.subscriptions[at].catalog).filter(|key| !key.name.is_empty());
+        input.subscriptions.iter().position(|subscription| subscription.package == request.package);
+    let has = at.map(|at| &input.subscriptions[at].catalog).filter(|key| !key.name.is_empty());
     let catalog = match (&named, has) {
         (Some(named), _) => named.clone(),
         (None, Some(has)) => has.clone(),
-        (None, None) => preferred(world, &entries, request)?,
+        (None, None) => preferred(input, &entries, request)?,
     };
     let candidates = Candidates { entries: &entries, catalog: &catalog, request };
-    let is_ready = world.catalogs.iter().any(|view| view.key == catalog && is_ready(&view.content));
+    let is_ready = input.catalogs.iter().any(|view| view.key == catalog && is_ready(&view.content));
     if is_ready {
         candidates.check()?;
     }
@@ -248,15 +248,15 @@ fn subscribe(world: &mut ResolutionInput<'_>, request: &PackageRequest) -> Resul
     let at = if let Some(at) = at {
         at
     } else {
-        world.subscriptions.push(Subscription {
-            name: free_name(world, &request.package),
+        input.subscriptions.push(Subscription {
+            name: free_name(input, &request.package),
             package: request.package.clone(),
             catalog,
             ..Subscription::default()
         });
-        world.subscriptions.len() - 1
+        input.subscriptions.len() - 1
     };
-    let subscription = &mut world.subscriptions[at];
+    let subscription = &mut input.subscriptions[at];
     if let Some(channel) = &request.channel {
         subscription.channel.clone_from(channel);
     }
@@ -272,12 +272,12 @@ fn subscribe(world: &mut ResolutionInput<'_>, request: &PackageRequest) -> Resul
 
 /// The one catalog of a name.
 fn catalog_named(
-    world: &ResolutionInput<'_>,
+    input: &ResolutionInput<'_>,
     name: &CatalogName,
     request: &PackageRequest,
 ) -> Result<CatalogKey, ChangeError> {
     let requested = || format!("{name}/{}", request.package);
-    let mut same = world.catalogs.iter().map(|view| &view.key).filter(|key| name.matches(key));
+    let mut same = input.catalogs.iter().map(|view| &view.key).filter(|key| name.matches(key));
     match (same.next(), same.next()) {
         (Some(key), None) => Ok(key.clone()),
         (Some(first), Some(second)) => Err(ChangeError::ChooseNamedCatalog {
@@ -287,7 +287,7 @@ fn catalog_named(
         }),
         (None, _) => Err(ChangeError::FindCatalog {
             request: requested(),
-            reason: FindCatalogError::unknown(name, world.catalogs.iter().map(|view| &view.key)),
+            reason: FindCatalogError::unknown(name, input.catalogs.iter().map(|view| &view.key)),
         }),
     }
 }
@@ -367,8 +367,8 @@ fn channels_of<'a>(entries: impl Iterator<Item = EntryView<'a>>) -> Vec<String> 
 }
 
 /// A name for a new Subscription.
-fn free_name(world: &ResolutionInput<'_>, package: &str) -> String {
-    let taken = |name: &str| world.subscriptions.iter().any(|existing| existing.name == name);
+fn free_name(input: &ResolutionInput<'_>, package: &str) -> String {
+    let taken = |name: &str| input.subscriptions.iter().any(|existing| existing.name == name);
     let mut name = package.to_owned();
     while taken(&name) {
         name.push_str("-new");
@@ -379,12 +379,12 @@ fn free_name(world: &ResolutionInput<'_>, package: &str) -> String {
 /// The catalog of a new Subscription whose request names none: the preferred one of those that have
 /// the package.
 fn preferred(
-    world: &ResolutionInput<'_>,
+    input: &ResolutionInput<'_>,
     entries: &Entries<'_>,
     request: &PackageRequest,
 ) -> Result<CatalogKey, ChangeError> {
     let package = &request.package;
-    let mut having: Vec<(i64, &CatalogKey)> = world
+    let mut having: Vec<(i64, &CatalogKey)> = input
         .catalogs
         .iter()
         .filter(|view| entries.of_package(package).any(|(key, _)| *key == view.key))
@@ -402,13 +402,13 @@ fn preferred(
     }
 }
 
-fn unsubscribe(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
-    let before = world.subscriptions.len();
-    world.subscriptions.retain(|subscription| subscription.name != name);
-    if world.subscriptions.len() == before {
-        let names = world.subscriptions.iter().map(|subscription| &*subscription.name);
+fn unsubscribe(input: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
+    let before = input.subscriptions.len();
+    input.subscriptions.retain(|subscription| subscription.name != name);
+    if input.subscriptions.len() == before {
+        let names = input.subscriptions.iter().map(|subscription| &*subscription.name);
         return Err(ChangeError::FindSubscription {
-            namespace: world.namespace.clone(),
+            namespace: input.namespace.clone(),
             name: name.to_owned(),
             suggestion: Suggestion::of(name, names),
         });
@@ -418,15 +418,15 @@ fn unsubscribe(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), Change
 
 /// Makes a bundle the installed one of its package. Where several catalogs have it, that of the
 /// Subscription counts, then the preferred one.
-fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeError> {
-    let entries = Entries::of(world);
+fn install(input: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeError> {
+    let entries = Entries::of(input);
     let rank = |key: &CatalogKey, entry: EntryView<'_>| {
         let package = entry.package();
-        let is_subscribed = world
+        let is_subscribed = input
             .subscriptions
             .iter()
             .any(|subscription| subscription.package == package && subscription.catalog == *key);
-        let view = world.catalogs.iter().find(|view| view.key == *key);
+        let view = input.catalogs.iter().find(|view| view.key == *key);
         (!is_subscribed, view.map(|view| -view.priority), key.clone(), entry.channel().to_owned())
     };
     let found = entries
@@ -435,15 +435,15 @@ fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeEr
         .map(|(key, entry)| (key.clone(), entry));
     let (catalog, entry) = found.ok_or_else(|| {
         let nearest = nearest(bundle, entries.bundles());
-        ChangeError::FindBundle(not_found(world, bundle, nearest))
+        ChangeError::FindBundle(not_found(input, bundle, nearest))
     })?;
     let package = entry.package();
     let is_of_package =
         |name: &str| entries.of_bundle(name).any(|(_, entry)| entry.package() == package);
     let csv = walk::installed(&entries, &catalog, bundle, String::new());
-    world.csvs.retain(|csv| csv.copied || !is_of_package(&csv.name));
-    world.csvs.push(csv);
-    for subscription in &mut world.subscriptions {
+    input.csvs.retain(|csv| csv.copied || !is_of_package(&csv.name));
+    input.csvs.push(csv);
+    for subscription in &mut input.subscriptions {
         if subscription.package == package {
             bundle.clone_into(&mut subscription.installed_csv);
             bundle.clone_into(&mut subscription.current_csv);
@@ -453,13 +453,13 @@ fn install(world: &mut ResolutionInput<'_>, bundle: &str) -> Result<(), ChangeEr
 }
 
 /// The package that a bundle belongs to.
-fn package_of(world: &ResolutionInput<'_>, bundle: &str) -> Option<String> {
-    let entries = Entries::of(world);
+fn package_of(input: &ResolutionInput<'_>, bundle: &str) -> Option<String> {
+    let entries = Entries::of(input);
     entries.of_bundle(bundle).next().map(|(_, entry)| entry.package().to_owned())
 }
 
-fn prohibit(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
-    let entries = Entries::of(world);
+fn prohibit(input: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeError> {
+    let entries = Entries::of(input);
     let is_package = entries.of_package(name).next().is_some();
     let (what, kind) = if is_package {
         (Prohibited::Package(name.to_owned()), "package")
@@ -467,9 +467,9 @@ fn prohibit(world: &mut ResolutionInput<'_>, name: &str) -> Result<(), ChangeErr
         (Prohibited::Bundle(name.to_owned()), "bundle")
     } else {
         let nearest = nearest(name, entries.packages().into_iter().chain(entries.bundles()));
-        return Err(ChangeError::FindProhibited(not_found(world, name, nearest)));
+        return Err(ChangeError::FindProhibited(not_found(input, name, nearest)));
     };
     let message = format!("a supposed change prohibits {kind} {name}");
-    world.prohibitions.push(Prohibition { what, message });
+    input.prohibitions.push(Prohibition { what, message });
     Ok(())
 }

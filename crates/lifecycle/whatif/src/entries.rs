@@ -1,11 +1,11 @@
-//! Catalog entries of a world, indexed by bundle, channel and package.
+//! Catalog entries of a resolution input, indexed by bundle, channel and package.
 
 use mainstay_resolver::{CatalogContent, CatalogKey, EntryView, ResolutionInput};
 use mainstay_updates::{EntryEdges, Graph};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The entries of every catalog of a world that has content and that the namespace of the world sees.
+/// The entries of every catalog that has content and that the namespace of the input can use.
 #[derive(Default)]
 pub(crate) struct Entries<'a> {
     catalogs: Vec<CatalogKey>,
@@ -18,11 +18,11 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(crate) fn of(world: &ResolutionInput<'a>) -> Self {
+    pub(crate) fn of(input: &ResolutionInput<'a>) -> Self {
         let mut entries = Self::default();
-        for view in &world.catalogs {
-            let is_visible = view.key.namespace == world.namespace
-                || view.key.namespace == world.global_namespace;
+        for view in &input.catalogs {
+            let is_visible = view.key.namespace == input.namespace
+                || view.key.namespace == input.global_namespace;
             let CatalogContent::Ready(snapshot) = view.content else { continue };
             if !is_visible {
                 continue;

@@ -10,7 +10,7 @@ use crate::state::ClusterState;
 use mainstay_object::{Gvk, Object};
 use mainstay_resolver::extension::{
     self, ExtensionChoice, ExtensionFailureKind, ExtensionRequest, InputCatalog,
-    InputCatalogContent, InstalledExtension, PackageContent, UpgradePolicy, resolve,
+    InputCatalogContent, InstalledExtensionBundle, PackageContent, UpgradePolicy, resolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -74,7 +74,7 @@ pub struct ExtensionPath {
     /// Its package.
     pub package: String,
     /// Its installed bundle.
-    pub installed: Option<InstalledExtension>,
+    pub installed: Option<InstalledExtensionBundle>,
     /// The bundles on the path, in order.
     pub hops: Vec<ExtensionChoice>,
     /// The end of the path.
@@ -258,7 +258,7 @@ impl ClusterCatalog {
         }
     }
 
-    fn offer(&self, package: &str) -> Option<PackageContent> {
+    fn package_content(&self, package: &str) -> Option<PackageContent> {
         match self.content.as_deref() {
             Some(SnapshotContent::Ready(_, SnapshotSource::Catalog(catalog))) => {
                 catalog.package(package).map(PackageContent::of)
@@ -268,12 +268,12 @@ impl ClusterCatalog {
     }
 
     /// The catalog as resolution sees it.
-    fn view<'a>(&self, offer: Option<&'a PackageContent>) -> InputCatalog<'a> {
+    fn view<'a>(&self, package_content: Option<&'a PackageContent>) -> InputCatalog<'a> {
         let content = match self.content.as_deref() {
             _ if self.is_out => InputCatalogContent::Failed(
                 "a supposed change makes the catalog unavailable".to_owned(),
             ),
-            Some(SnapshotContent::Ready(..)) => InputCatalogContent::Offer(offer),
+            Some(SnapshotContent::Ready(..)) => InputCatalogContent::Package(package_content),
             Some(SnapshotContent::Unusable { folder, reason }) => {
                 InputCatalogContent::Failed(SnapshotContent::failure(folder, reason))
             }
@@ -296,12 +296,13 @@ impl ExtensionPath {
     /// Follows a ClusterExtension to the end of its path.
     fn of(object: &Object, known: &BTreeMap<String, ClusterCatalog>) -> Self {
         let request = ExtensionRequest::of(object);
-        let offers: Vec<_> =
-            known.values().map(|catalog| catalog.offer(&request.package)).collect();
-        let views = known.values().zip(&offers);
-        let catalogs: Vec<InputCatalog<'_>> =
-            views.map(|(catalog, offer)| catalog.view(offer.as_ref())).collect();
-        let installed = InstalledExtension::of(object);
+        let contents: Vec<_> =
+            known.values().map(|catalog| catalog.package_content(&request.package)).collect();
+        let views = known.values().zip(&contents);
+        let catalogs: Vec<InputCatalog<'_>> = views
+            .map(|(catalog, package_content)| catalog.view(package_content.as_ref()))
+            .collect();
+        let installed = InstalledExtensionBundle::of(object);
         let mut current = installed.clone();
         let mut hops: Vec<ExtensionChoice> = Vec::new();
         let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -317,7 +318,7 @@ impl ExtensionPath {
                     if is_there || is_again || hops.len() == MAX_HOPS {
                         break best_or_stranded(&request, &choice, &catalogs);
                     }
-                    current = Some(InstalledExtension {
+                    current = Some(InstalledExtensionBundle {
                         name: choice.bundle.to_string(),
                         version: choice.version.to_string(),
                         release: None,

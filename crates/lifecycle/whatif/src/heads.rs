@@ -1,8 +1,8 @@
 //! Channel heads: whether the upgrade path of an operator reaches one, and why it ends before.
 
 use crate::entries::Entries;
+use crate::input::is_ready;
 use crate::walk::{OperatorPath, WalkEnd};
-use crate::world::is_ready;
 use mainstay_cause::Cause;
 use mainstay_resolver::{
     CatalogKey, Demand, Resolution, ResolutionCache, ResolutionFailure, ResolutionInput,
@@ -19,9 +19,9 @@ const MAX_EXPLANATIONS: usize = 40;
 /// Most search steps for all explanations of a namespace.
 const BUDGET: u64 = 300_000_000;
 
-/// The world after the last step of a walk, from which path ends are found.
+/// The resolution input after the last step of a walk, from which path ends are found.
 pub(crate) struct HeadSearch<'e, 'a> {
-    world: ResolutionInput<'a>,
+    input: ResolutionInput<'a>,
     entries: &'e Entries<'a>,
     /// The outcome of the first step.
     first: &'e Resolution,
@@ -39,17 +39,17 @@ pub(crate) struct HeadSearch<'e, 'a> {
 
 impl<'e, 'a> HeadSearch<'e, 'a> {
     pub(crate) fn new(
-        mut world: ResolutionInput<'a>,
+        mut input: ResolutionInput<'a>,
         entries: &'e Entries<'a>,
         first: &'e Resolution,
         is_cut: bool,
         memory: ResolutionCache,
     ) -> Self {
         // A catalog without content would be the only failure of every explanation.
-        world.catalogs.retain(|view| is_ready(&view.content));
+        input.catalogs.retain(|view| is_ready(&view.content));
         let spent = memory.spent();
         Self {
-            world,
+            input,
             entries,
             first,
             is_cut,
@@ -76,7 +76,7 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
             return WalkEnd::Failed;
         }
         let Some(last) = path.last().map(str::to_owned) else { return WalkEnd::Unknown };
-        let mut subscriptions = self.world.subscriptions.iter();
+        let mut subscriptions = self.input.subscriptions.iter();
         let subscription = subscriptions.find(|subscription| subscription.installed_csv == last);
         if path.hops.is_empty() && path.subscriptions.is_empty() && subscription.is_none() {
             return WalkEnd::Unsubscribed;
@@ -91,7 +91,7 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
             .entry(key)
             .or_insert_with_key(|(catalog, package)| entries.graph(catalog, package));
         let Some(graph) = graph else { return WalkEnd::Unknown };
-        let csv = self.world.csvs.iter().find(|csv| csv.name == last);
+        let csv = self.input.csvs.iter().find(|csv| csv.name == last);
         let (channel, next) =
             next_update(graph, &channel, path, &last, csv.and_then(|csv| csv.version.as_ref()));
         path.channel = channel;
@@ -113,14 +113,14 @@ impl<'e, 'a> HeadSearch<'e, 'a> {
             return None;
         }
         self.explained += 1;
-        let (world, memory) = (&mut self.world, &mut self.memory);
+        let (input, memory) = (&mut self.input, &mut self.memory);
         let baseline_failures = self.baseline_failures.get_or_insert_with(|| {
-            let failures = resolve_again(world, memory).failures.into_iter();
+            let failures = resolve_again(input, memory).failures.into_iter();
             failures.map(|failure| failure.message).collect()
         });
-        world.demands.push(Demand { package: package.to_owned(), range: Some(range) });
-        let failures = resolve_again(world, memory).failures;
-        world.demands.pop();
+        input.demands.push(Demand { package: package.to_owned(), range: Some(range) });
+        let failures = resolve_again(input, memory).failures;
+        input.demands.pop();
         let is_new = |failure: &ResolutionFailure| !baseline_failures.contains(&failure.message);
         let cause = failures.into_iter().find(is_new)?.cause;
         Some(part_about(&cause, &format!("`{next}`")).unwrap_or(&cause).clone())

@@ -1,20 +1,20 @@
-//! What-if resolution: what would be installed in a cluster, every hop to the heads of the channels,
-//! and the same with supposed changes.
+//! What-if resolution: what would be installed in a cluster, every hop to the heads of the
+//! channels, and the same with supposed changes.
 //!
 //! ```text
-//! objects, saved files ─► ClusterState ─┐
-//! folders, registries ─► CatalogSnapshots ─┴─► ResolutionInput ─┬─► supposed WhatIfChanges ─► ResolutionInput ─► NamespaceWalk
-//!                                                     └──────────────────────────────► NamespaceWalk
+//! objects, saved files ─► ClusterState ────┐
+//! folders, registries ─► CatalogSnapshots ─┴─► ResolutionInput ─┬─► NamespaceWalk
+//!                                                               └─► WhatIfChanges ─► NamespaceWalk
 //! ```
 //!
-//! Everything is a function of plain data: no cluster is changed, and the steps of a walk are taken in
-//! the world alone. Content comes from folders, which are read here, and from registries, which the
-//! caller reads ([`CatalogSnapshots::registries_to_read`]). Errors are typed and free of the options of
-//! any program, so that a command line and a page can each say what to do in its own words.
+//! Everything is a function of plain data: no cluster is changed, and the steps of a walk change the
+//! resolution input alone. Content comes from folders, which this crate reads, and from registries,
+//! which the caller reads ([`CatalogSnapshots::registries_to_read`]). Errors are typed and free of
+//! the options of any program, so that a command line and a page can each say what to do in its own
+//! words.
 //!
-//! What this crate does not do: read a cluster, parse arguments, or render answers.
+//! What this crate does not do: read a cluster, parse arguments, or render results.
 
-mod answer;
 mod catalogs;
 mod change;
 mod comparison;
@@ -22,6 +22,7 @@ mod entries;
 mod extension;
 mod form;
 mod heads;
+mod input;
 mod published;
 mod request;
 mod saved_state;
@@ -29,9 +30,8 @@ mod state;
 mod suggestions;
 mod targets;
 mod walk;
-mod world;
+mod what_if;
 
-pub use answer::{NamespaceWhatIf, WhatIfError, WhatIfQuery, suppose, unresolved_subscriptions};
 pub use catalogs::{
     AssembleError, CatalogOverrides, CatalogSnapshot, CatalogSnapshots, FindCatalogError,
     FolderCache, FolderError, MissingContent, SnapshotContent, SnapshotOrigin, SnapshotSource,
@@ -42,6 +42,7 @@ pub use comparison::{PathSummary, WalkComparison, WalkDifference, compare};
 pub use extension::{
     ContentRepair, ExtensionEnd, ExtensionError, ExtensionPath, ExtensionsWhatIf, FailedExtension,
 };
+pub use input::{is_ready, namespace_input};
 pub use published::{PublishedError, check_published_name, load_published};
 pub use request::{
     CatalogName, FolderOverride, PackageRequest, ParseChangeError, PriorityOverride, WhatIfChange,
@@ -56,4 +57,4 @@ pub use targets::{
     one_of,
 };
 pub use walk::{CutShort, Hop, NamespaceWalk, OperatorPath, WalkEnd, blocks, fails};
-pub use world::{is_ready, namespace_world};
+pub use what_if::{NamespaceWhatIf, WhatIfError, WhatIfQuery, suppose, unresolved_subscriptions};

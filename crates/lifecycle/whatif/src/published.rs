@@ -1,4 +1,4 @@
-//! Published catalogs that a recorded world names: folders, or `.tar.xz` archives.
+//! Published catalogs that a recorded resolution input names: folders, or `.tar.xz` archives.
 
 use lzma_rust2::XzReader;
 use mainstay_catalog::{Catalog, FolderSource, KeptContent, LoadOptions, MemorySource};

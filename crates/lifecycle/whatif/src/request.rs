@@ -1,5 +1,5 @@
 //! Requests and supposed changes: packages to subscribe to, names of catalogs, and what a what-if
-//! world changes.
+//! input changes.
 
 use mainstay_gocompat::quote;
 use mainstay_resolver::CatalogKey;
@@ -143,7 +143,7 @@ impl fmt::Display for PackageRequest {
     }
 }
 
-/// A change that a what-if world supposes.
+/// A change that a what-if supposes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhatIfChange {
     /// A Subscription asks for a package, or the existing one for another channel, catalog or version.

@@ -1,4 +1,4 @@
-//! Package walks: from a world, hop by hop, to the heads of the channels.
+//! Package walks: from a resolution input, hop by hop, to the heads of the channels.
 //!
 //! Every step is a resolution; its outcome counts as installed in the next one. A failure that repeats
 //! for the same reasons is not searched or explained again, and all steps together have a budget.
@@ -41,11 +41,11 @@ pub struct NamespaceWalk {
 /// Why a walk was cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutShort {
-    /// The world after one step is the world after an earlier one.
+    /// The input after one step is the input after an earlier one.
     Cycle {
         /// The later step.
         after: usize,
-        /// The earlier step; zero is the world before the first one.
+        /// The earlier step; zero is the input before the first one.
         back_to: usize,
     },
     /// The budget is spent.
@@ -210,16 +210,16 @@ impl NamespaceWalk {
         self
     }
 
-    /// Walks a world to the heads of its channels.
-    pub fn of(world: &ResolutionInput<'_>) -> Self {
-        let entries = Entries::of(world);
-        let mut operators = installed_operators(world, &entries);
-        let mut now = world.clone();
+    /// Walks a resolution input to the heads of its channels.
+    pub fn of(input: &ResolutionInput<'_>) -> Self {
+        let entries = Entries::of(input);
+        let mut operators = installed_operators(input, &entries);
+        let mut now = input.clone();
         let mut first: Option<Resolution> = None;
         let mut messages: BTreeSet<String> = BTreeSet::new();
         let mut later = Vec::new();
         let mut memory = ResolutionCache::default();
-        let mut steps_by_world = HashMap::from([(fingerprint(&now), 0)]);
+        let mut steps_by_input = HashMap::from([(fingerprint(&now), 0)]);
         let (mut step, mut walk_cost, mut spent_first) = (1, 0, 0);
         let cut = loop {
             let outcome = resolve_again(&now, &mut memory);
@@ -248,7 +248,7 @@ impl NamespaceWalk {
             if !moves {
                 break None;
             }
-            if let Some(back_to) = steps_by_world.insert(fingerprint(&now), step) {
+            if let Some(back_to) = steps_by_input.insert(fingerprint(&now), step) {
                 break Some(CutShort::Cycle { after: step, back_to });
             }
             walk_cost +=
@@ -269,7 +269,7 @@ impl NamespaceWalk {
             let step = |path: &OperatorPath| path.hops.first().map_or(usize::MAX, |hop| hop.step);
             (step(a), &a.package, a.last()).cmp(&(step(b), &b.package, b.last()))
         });
-        let (namespace, hidden) = (world.namespace.clone(), BTreeSet::new());
+        let (namespace, hidden) = (input.namespace.clone(), BTreeSet::new());
         Self { namespace, outcome, operators, later, cut, unexplained, hidden }
     }
 }
@@ -286,13 +286,13 @@ pub fn blocks(failure: &ResolutionFailure) -> bool {
 }
 
 /// The installed operators, each with its Subscriptions.
-fn installed_operators(world: &ResolutionInput<'_>, entries: &Entries<'_>) -> Vec<OperatorPath> {
-    let replaced: BTreeSet<&str> = world.csvs.iter().map(|csv| &*csv.replaces).collect();
+fn installed_operators(input: &ResolutionInput<'_>, entries: &Entries<'_>) -> Vec<OperatorPath> {
+    let replaced: BTreeSet<&str> = input.csvs.iter().map(|csv| &*csv.replaces).collect();
     let mut operators = Vec::new();
-    for csv in world.csvs.iter().filter(|csv| !csv.copied) {
+    for csv in input.csvs.iter().filter(|csv| !csv.copied) {
         let is_of_csv = |subscription: &&Subscription| subscription.installed_csv == csv.name;
         let subscriptions: Vec<&Subscription> =
-            world.subscriptions.iter().filter(is_of_csv).collect();
+            input.subscriptions.iter().filter(is_of_csv).collect();
         if subscriptions.is_empty() && replaced.contains(&*csv.name) {
             continue;
         }
@@ -364,14 +364,14 @@ fn add_hop(
 fn needed_by(
     chosen: &ChosenBundle,
     outcome: &Resolution,
-    world: &ResolutionInput<'_>,
+    input: &ResolutionInput<'_>,
     entries: &Entries<'_>,
 ) -> Vec<(String, String)> {
     let Some(target) = entries.at(&chosen.catalog, &chosen.name) else { return Vec::new() };
     let mut found = BTreeMap::new();
     let others = outcome.resolved.iter().filter(|other| other.name != chosen.name);
     let others = others.filter_map(|other| entries.at(&other.catalog, &other.name));
-    let existing = world.csvs.iter().filter_map(|csv| entries.of_bundle(&csv.name).next());
+    let existing = input.csvs.iter().filter_map(|csv| entries.of_bundle(&csv.name).next());
     for entry in others.chain(existing.map(|(_, entry)| entry)) {
         if let Some(words) = entries::requirement(entry, target) {
             found.insert(entry.name().to_owned(), words);
@@ -380,14 +380,14 @@ fn needed_by(
     found.into_iter().collect()
 }
 
-/// Makes the outcome of a resolution the installed state of a world.
-fn install_outcome(world: &mut ResolutionInput<'_>, outcome: &Resolution, entries: &Entries<'_>) {
+/// Makes the outcome of a resolution the installed state of a resolution input.
+fn install_outcome(input: &mut ResolutionInput<'_>, outcome: &Resolution, entries: &Entries<'_>) {
     for install in &outcome.installs {
         let Some(chosen) = outcome.resolved.get(install.chosen) else { continue };
         let replaces = chosen.replaces.clone().unwrap_or_default();
-        world.csvs.retain(|csv| csv.name != replaces && csv.name != chosen.name);
-        world.csvs.push(installed(entries, &chosen.catalog, &chosen.name, replaces));
-        for subscription in &mut world.subscriptions {
+        input.csvs.retain(|csv| csv.name != replaces && csv.name != chosen.name);
+        input.csvs.push(installed(entries, &chosen.catalog, &chosen.name, replaces));
+        for subscription in &mut input.subscriptions {
             if install.subscriptions.contains(&subscription.name) {
                 subscription.installed_csv.clone_from(&chosen.name);
                 subscription.current_csv.clone_from(&chosen.name);
@@ -395,7 +395,7 @@ fn install_outcome(world: &mut ResolutionInput<'_>, outcome: &Resolution, entrie
         }
     }
     for new in &outcome.new_subscriptions {
-        world.subscriptions.push(Subscription {
+        input.subscriptions.push(Subscription {
             name: new.name.clone(),
             package: new.package.clone(),
             channel: new.channel.clone(),
@@ -426,10 +426,10 @@ pub(crate) fn installed(
     }
 }
 
-/// A fingerprint of a world among others of its walk: installed versions, and their Subscriptions.
-fn fingerprint(world: &ResolutionInput<'_>) -> u64 {
-    let mut names: Vec<(&str, &str)> = world.csvs.iter().map(|csv| (&*csv.name, "")).collect();
-    let subscriptions = world.subscriptions.iter();
+/// A fingerprint of a resolution input among others of its walk: installed versions, and their Subscriptions.
+fn fingerprint(input: &ResolutionInput<'_>) -> u64 {
+    let mut names: Vec<(&str, &str)> = input.csvs.iter().map(|csv| (&*csv.name, "")).collect();
+    let subscriptions = input.subscriptions.iter();
     names.extend(
         subscriptions.map(|subscription| (&*subscription.name, &*subscription.installed_csv)),
     );

@@ -4,7 +4,7 @@
 //! `library.CostEstimator.CallCost`, `interpreter/runtimecost.go`.
 
 use super::range::scale;
-use super::{CallCost, LIST_CREATE, PER_PATTERN, PER_TEXT};
+use super::{COST_PER_CODE_POINT, COST_PER_PATTERN_CODE_POINT, CallCost, LIST_CREATE};
 use crate::kubernetes::names::escape;
 use crate::kubernetes::{ShapeKind, ValueShape};
 use crate::value::{
@@ -98,8 +98,8 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
         "fieldSelector" | "labelSelector" => |args, _, _| {
             let length = second(args);
             LIST_CREATE
-                .saturating_add(scale(length, PER_TEXT))
-                .saturating_add(scale(scale(length, 0.5), super::PER_REQUIREMENT))
+                .saturating_add(scale(length, COST_PER_CODE_POINT))
+                .saturating_add(scale(scale(length, 0.5), super::COST_PER_REQUIREMENT))
         },
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
             |args, _, work| args.first().map_or(0, |list| traversal(list, work))
@@ -118,22 +118,27 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
         | "quantity"
         | "isQuantity"
         | "semver"
-        | "isSemver" => |args, _, _| scale(first(args), PER_TEXT),
-        "replace" | "split" | "ip.isCanonical" => |args, _, _| scale(first(args), 2.0 * PER_TEXT),
-        "join" => |_, result, _| scale(size(result), 2.0 * PER_TEXT),
+        | "isSemver" => |args, _, _| scale(first(args), COST_PER_CODE_POINT),
+        "replace" | "split" | "ip.isCanonical" => {
+            |args, _, _| scale(first(args), 2.0 * COST_PER_CODE_POINT)
+        }
+        "join" => |_, result, _| scale(size(result), 2.0 * COST_PER_CODE_POINT),
         "find" | "findAll" => |args, _, _| matching(first(args), second(args)),
         "containsIP" if overload == "cidr_contains_ip_string" => |args, _, _| {
             let cidr = first(args);
-            scale(cidr + cidr, PER_TEXT) + scale(second(args), PER_TEXT)
+            scale(cidr + cidr, COST_PER_CODE_POINT) + scale(second(args), COST_PER_CODE_POINT)
         },
-        "containsIP" => |args, _, _| scale(2 * first(args), PER_TEXT),
+        "containsIP" => |args, _, _| scale(2 * first(args), COST_PER_CODE_POINT),
         "containsCIDR" if overload == "cidr_contains_cidr_string" => |args, _, _| {
             let cidr = first(args);
-            scale(2 * cidr, PER_TEXT) + scale(cidr, PER_TEXT) + 1 + scale(second(args), PER_TEXT)
+            scale(2 * cidr, COST_PER_CODE_POINT)
+                + scale(cidr, COST_PER_CODE_POINT)
+                + 1
+                + scale(second(args), COST_PER_CODE_POINT)
         },
         "containsCIDR" => |args, _, _| {
             let cidr = first(args);
-            scale(2 * cidr, PER_TEXT) + scale(cidr, PER_TEXT) + 1
+            scale(2 * cidr, COST_PER_CODE_POINT) + scale(cidr, COST_PER_CODE_POINT) + 1
         },
         "validate" => |args, _, _| match args.first() {
             Some(Value::Opaque(format)) => match format.pattern_size() {
@@ -155,7 +160,9 @@ fn by_function(function: &str, overload: &str) -> Option<CallCost> {
 fn by_overload(overload: &str) -> CallCost {
     match overload {
         "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
-        | "strings_quote" | "string_format" => |args, _, _| scale(first_inner(args), PER_TEXT),
+        | "strings_quote" | "string_format" => {
+            |args, _, _| scale(first_inner(args), COST_PER_CODE_POINT)
+        }
         "in_list" => |args, _, _| args.get(1).map_or(1, inner_size),
         "less_string"
         | "greater_string"
@@ -167,12 +174,13 @@ fn by_overload(overload: &str) -> CallCost {
         | "greater_equals_bytes"
         | "equals"
         | "not_equals" => |args, _, _| comparing(args),
-        "add_string" | "add_bytes" => {
-            |args, _, _| scale(first_inner(args).saturating_add(second_inner(args)), PER_TEXT)
-        }
+        "add_string" | "add_bytes" => |args, _, _| {
+            scale(first_inner(args).saturating_add(second_inner(args)), COST_PER_CODE_POINT)
+        },
         "matches_string" => |args, _, _| matching(first_inner(args), second_inner(args)),
         "contains_string" => |args, _, _| {
-            scale(first_inner(args), PER_TEXT).saturating_mul(scale(second_inner(args), PER_TEXT))
+            scale(first_inner(args), COST_PER_CODE_POINT)
+                .saturating_mul(scale(second_inner(args), COST_PER_CODE_POINT))
         },
         _ => unit_cost,
     }
@@ -184,13 +192,14 @@ const fn unit_cost<'a>(_: &[Value<'a>], _: &Value<'a>, _: &WorkBudget) -> u64 {
 
 /// The cost of a comparison depends on the shorter side.
 fn comparing(args: &[Value<'_>]) -> u64 {
-    scale(first_inner(args).min(second_inner(args)), PER_TEXT)
+    scale(first_inner(args).min(second_inner(args)), COST_PER_CODE_POINT)
 }
 
 /// The cost of matching a text. The text counts one code point more, so an empty text has a cost
 /// too.
 fn matching(text: u64, pattern: u64) -> u64 {
-    scale(text.saturating_add(1), PER_TEXT).saturating_mul(scale(pattern, PER_PATTERN))
+    scale(text.saturating_add(1), COST_PER_CODE_POINT)
+        .saturating_mul(scale(pattern, COST_PER_PATTERN_CODE_POINT))
 }
 
 /// The cost of a call that creates a list.
@@ -219,7 +228,7 @@ fn self_compare(list: Option<&Value<'_>>, work: &WorkBudget) -> u64 {
         }
     };
     let size = list_size(list);
-    allocating(if has_texts { 2.0 + PER_TEXT } else { 2.0 }, size.saturating_mul(size))
+    allocating(if has_texts { 2.0 + COST_PER_CODE_POINT } else { 2.0 }, size.saturating_mul(size))
 }
 
 fn first(args: &[Value<'_>]) -> u64 {
@@ -370,5 +379,5 @@ fn base64_length(text: &str) -> usize {
     reason = "as Kubernetes computes: rounded down"
 )]
 fn traversed(length: usize) -> u64 {
-    (length as f64 * PER_TEXT) as u64
+    (length as f64 * COST_PER_CODE_POINT) as u64
 }

@@ -5,7 +5,7 @@
 
 use super::estimate::{Argument, CostEstimator, EntrySizes};
 use super::range::CostRange;
-use super::{LIST_CREATE, PER_PATTERN, PER_REQUIREMENT, PER_TEXT};
+use super::{COST_PER_CODE_POINT, COST_PER_PATTERN_CODE_POINT, COST_PER_REQUIREMENT, LIST_CREATE};
 use crate::syntax::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 
@@ -63,17 +63,19 @@ impl<'c> CostEstimator<'c> {
         args: &[Argument<'c>],
     ) -> Estimate {
         match (overload, target, args) {
-            ("string_format", Some(target), _) => (size_or_unknown(target).scaled(PER_TEXT), None),
+            ("string_format", Some(target), _) => {
+                (size_or_unknown(target).scaled(COST_PER_CODE_POINT), None)
+            }
             // Go's numbers wrap for unlimited sizes.
             ("string_to_bytes", _, [arg]) => {
                 let size = size_or_unknown(arg);
                 let result = CostRange { min: size.min, max: size.max.wrapping_mul(4) };
-                (size.scaled(PER_TEXT), Some(result))
+                (size.scaled(COST_PER_CODE_POINT), Some(result))
             }
             ("bytes_to_string", _, [arg]) => {
                 let size = size_or_unknown(arg);
                 let result = CostRange { min: size.min / 4, max: size.max };
-                (size.scaled(PER_TEXT), Some(result))
+                (size.scaled(COST_PER_CODE_POINT), Some(result))
             }
             ("strings_quote", _, [arg]) => {
                 let size = size_or_unknown(arg);
@@ -81,10 +83,10 @@ impl<'c> CostEstimator<'c> {
                     min: size.min.wrapping_add(2),
                     max: size.max.wrapping_mul(2).wrapping_add(2),
                 };
-                (size.scaled(PER_TEXT), Some(result))
+                (size.scaled(COST_PER_CODE_POINT), Some(result))
             }
             ("starts_with_string" | "ends_with_string", _, [arg]) => {
-                (size_or_unknown(arg).scaled(PER_TEXT), None)
+                (size_or_unknown(arg).scaled(COST_PER_CODE_POINT), None)
             }
             ("in_list", _, [_, list]) => (size_or_unknown(list).scaled(1.0), None),
             ("matches_string", Some(target), [pattern]) => {
@@ -92,15 +94,18 @@ impl<'c> CostEstimator<'c> {
             }
             ("contains_string", Some(target), [part]) => (
                 size_or_unknown(target)
-                    .scaled(PER_TEXT)
-                    .times(size_or_unknown(part).scaled(PER_TEXT)),
+                    .scaled(COST_PER_CODE_POINT)
+                    .times(size_or_unknown(part).scaled(COST_PER_CODE_POINT)),
                 None,
             ),
             ("add_string" | "add_bytes" | "add_list", _, [left, right]) => {
                 let size = size_or_unknown(left).plus(size_or_unknown(right));
                 let entries = EntrySizes::union(self.entries(left.expr), self.entries(right.expr));
                 self.set_entries(node, entries);
-                (if overload == "add_list" { ONE } else { size.scaled(PER_TEXT) }, Some(size))
+                (
+                    if overload == "add_list" { ONE } else { size.scaled(COST_PER_CODE_POINT) },
+                    Some(size),
+                )
             }
             (
                 "less_string"
@@ -117,7 +122,7 @@ impl<'c> CostEstimator<'c> {
                 [left, right],
             ) => {
                 let max = size_or_unknown(left).max.min(size_or_unknown(right).max);
-                (CostRange { min: u64::from(max > 0), max }.scaled(PER_TEXT), None)
+                (CostRange { min: u64::from(max > 0), max }.scaled(COST_PER_CODE_POINT), None)
             }
             _ => (ONE, None),
         }
@@ -133,7 +138,7 @@ impl<'c> CostEstimator<'c> {
         let size = |argument| self.estimated_size(argument);
         let squared = |size: CostRange| size.times(size);
         let factor = |element: &str| match element {
-            "string" | "bytes" => 2.0 + PER_TEXT,
+            "string" | "bytes" => 2.0 + COST_PER_CODE_POINT,
             _ => 2.0,
         };
         Some(match (overload, target, args) {
@@ -185,31 +190,34 @@ impl<'c> CostEstimator<'c> {
             _ if super::has_unit_cost(function) => (ONE, None),
             ("fieldSelector" | "labelSelector", _, [selector]) => {
                 let length = size(selector);
-                let requirements = length.scaled(0.5).scaled(PER_REQUIREMENT);
+                let requirements = length.scaled(0.5).scaled(COST_PER_REQUIREMENT);
                 let base = CostRange::fixed(LIST_CREATE);
-                (base.plus(length.scaled(PER_TEXT)).plus(requirements), None)
+                (base.plus(length.scaled(COST_PER_CODE_POINT)).plus(requirements), None)
             }
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(target), _) => {
                 let Some(element) = element_type(target) else {
-                    return Some((size(target).scaled(PER_TEXT), None));
+                    return Some((size(target).scaled(COST_PER_CODE_POINT), None));
                 };
                 let mut each = ONE;
                 if matches!(element, Type::String | Type::Bytes) {
-                    each = each.plus(self.element_size(target).scaled(PER_TEXT));
+                    each = each.plus(self.element_size(target).scaled(COST_PER_CODE_POINT));
                 }
                 (size(target).times(each), None)
             }
             ("url" | "jsonpatch.escapeKey", _, [text]) => {
                 let size = size(text);
-                (size.scaled(PER_TEXT), Some(size))
+                (size.scaled(COST_PER_CODE_POINT), Some(size))
             }
             ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(target), _) => {
                 let size = size(target);
-                (size.scaled(PER_TEXT), Some(size))
+                (size.scaled(COST_PER_CODE_POINT), Some(size))
             }
             ("replace", Some(target), [from, to, ..]) => {
                 let text = size(target);
-                (text.scaled(2.0 * PER_TEXT), Some(replaced_size(text, size(from), size(to))))
+                (
+                    text.scaled(2.0 * COST_PER_CODE_POINT),
+                    Some(replaced_size(text, size(from), size(to))),
+                )
             }
             ("split", Some(target), _) => {
                 let size = size(target);
@@ -218,7 +226,7 @@ impl<'c> CostEstimator<'c> {
                     Some(ExprKind::Literal(Literal::Int(limit))) => *limit as u64,
                     _ => size.max,
                 };
-                (size.scaled(2.0 * PER_TEXT), Some(CostRange { min: 0, max }))
+                (size.scaled(2.0 * COST_PER_CODE_POINT), Some(CostRange { min: 0, max }))
             }
             ("join", Some(target), _) => {
                 let list = size(target);
@@ -233,7 +241,7 @@ impl<'c> CostEstimator<'c> {
                     };
                     text = text.plus(size(separator).times(between));
                 }
-                (text.scaled(PER_TEXT), Some(text))
+                (text.scaled(COST_PER_CODE_POINT), Some(text))
             }
             ("find" | "findAll", Some(target), [pattern, ..]) => {
                 let text = size(target);
@@ -246,23 +254,28 @@ impl<'c> CostEstimator<'c> {
                 | "isSemver",
                 _,
                 [text, ..],
-            ) => (size(text).scaled(PER_TEXT), None),
-            ("ip.isCanonical", _, [text, ..]) => (size(text).scaled(2.0 * PER_TEXT), None),
+            ) => (size(text).scaled(COST_PER_CODE_POINT), None),
+            ("ip.isCanonical", _, [text, ..]) => {
+                (size(text).scaled(2.0 * COST_PER_CODE_POINT), None)
+            }
             ("containsIP" | "containsCIDR", _, [other, ..]) => {
                 // An IP address has 4 or 16 bytes.
                 let bytes = CostRange { min: 4, max: 16 };
-                let mut cost = bytes.plus(bytes).scaled(PER_TEXT);
+                let mut cost = bytes.plus(bytes).scaled(COST_PER_CODE_POINT);
                 if function == "containsCIDR" {
-                    cost = cost.plus(bytes.scaled(PER_TEXT)).plus(ONE);
+                    cost = cost.plus(bytes.scaled(COST_PER_CODE_POINT)).plus(ONE);
                 }
                 if matches!(overload, "cidr_contains_ip_string" | "cidr_contains_cidr_string") {
-                    cost = cost.plus(size(other).scaled(PER_TEXT));
+                    cost = cost.plus(size(other).scaled(COST_PER_CODE_POINT));
                 }
                 (cost, None)
             }
-            ("validate", _, [text, ..]) => {
-                (size(text).scaled(PER_TEXT).scaled(FORMAT_PATTERN * PER_PATTERN), None)
-            }
+            ("validate", _, [text, ..]) => (
+                size(text)
+                    .scaled(COST_PER_CODE_POINT)
+                    .scaled(FORMAT_PATTERN * COST_PER_PATTERN_CODE_POINT),
+                None,
+            ),
             ("_==_", _, [left, right]) => (equality(left, right)?, None),
             _ => return None,
         })
@@ -317,10 +330,11 @@ fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<CostRange> {
         | "kubernetes.authorization.GroupCheck"
         | "kubernetes.authorization.ResourceCheck"
         | "kubernetes.authorization.Decision" => ONE,
-        "kubernetes.NamedFormat" => CostRange { min: 1, max: FORMAT_NAME }.scaled(PER_TEXT),
-        "kubernetes.URL" => {
-            CostRange { min: 1, max: right.size.map_or(1, |size| size.max) }.scaled(PER_TEXT)
+        "kubernetes.NamedFormat" => {
+            CostRange { min: 1, max: FORMAT_NAME }.scaled(COST_PER_CODE_POINT)
         }
+        "kubernetes.URL" => CostRange { min: 1, max: right.size.map_or(1, |size| size.max) }
+            .scaled(COST_PER_CODE_POINT),
         _ => return None,
     })
 }
@@ -328,7 +342,7 @@ fn equality(left: &Argument<'_>, right: &Argument<'_>) -> Option<CostRange> {
 /// The cost of matching a text. The text counts one code point more, so an empty text has a cost
 /// too.
 fn matching(text: CostRange, pattern: CostRange) -> CostRange {
-    text.plus(ONE).scaled(PER_TEXT).times(pattern.scaled(PER_PATTERN))
+    text.plus(ONE).scaled(COST_PER_CODE_POINT).times(pattern.scaled(COST_PER_PATTERN_CODE_POINT))
 }
 
 /// The cost of a call that creates a list of this size.

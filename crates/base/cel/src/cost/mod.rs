@@ -19,8 +19,8 @@ pub trait SizeEstimator {
     fn size(&self, path: &[&str]) -> Option<(u64, u64)>;
 }
 
-/// Computes the actual cost of a call from its arguments (the receiver first) and its result. The
-/// computation may cost work.
+/// Computes the actual cost of a call from its arguments (the receiver first) and its result. It
+/// also charges the work budget.
 pub type CallCost = for<'a> fn(args: &[Value<'a>], result: &Value<'a>, work: &WorkBudget) -> u64;
 
 /// The cost of creating a list.
@@ -32,11 +32,11 @@ pub const OBJECT_CREATE: u64 = 40;
 /// The cost of a variable or of a step of a path.
 pub const SELECT: u64 = 1;
 /// The cost for each code point of a traversed text.
-const PER_TEXT: f64 = 0.1;
+const COST_PER_CODE_POINT: f64 = 0.1;
 /// The cost for each code point of a regular expression.
-const PER_PATTERN: f64 = 0.25;
-/// The cost for each requirement of a selector: a list and an object.
-const PER_REQUIREMENT: f64 = 50.0;
+const COST_PER_PATTERN_CODE_POINT: f64 = 0.25;
+/// The cost for each requirement of a selector: [`LIST_CREATE`] and [`OBJECT_CREATE`].
+const COST_PER_REQUIREMENT: f64 = 50.0;
 
 /// Whether a function of Kubernetes costs one for any arguments.
 fn has_unit_cost(function: &str) -> bool {

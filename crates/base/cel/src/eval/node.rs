@@ -58,8 +58,8 @@ pub(super) enum Node {
     Comprehension(Box<ComprehensionNode>),
     /// `accumulator + [a]` as the next accumulator.
     Push(SlotId, NodeId),
-    /// An accumulated map and a key and value, or another map, to insert. The result is the next
-    /// accumulator.
+    /// Inserts a key and value, or all entries of a map, into the accumulated map. The result is the
+    /// next accumulator.
     Insert(SlotId, Box<[NodeId]>),
 }
 
@@ -90,8 +90,8 @@ pub(super) struct Path {
 pub(super) enum Root {
     /// A variable.
     Slot(SlotId),
-    /// A variable that is a field of another: its lookup is the first step. The flag says whether
-    /// that is a presence test.
+    /// A variable that is a field of another variable, such as `variables.x` in admission policies.
+    /// Its lookup is the first step; the flag says whether that is a presence test.
     VariableField(SlotId, bool),
     /// The result of a node.
     Node(NodeId),
@@ -101,15 +101,16 @@ pub(super) enum Root {
     Names(Vec<NameCandidate>),
 }
 
-/// A root of a path whose first steps may be part of a name.
+/// The names that the root of a path may mean: `a.b.c` may be the field `b.c` of the variable `a`,
+/// the field `c` of the variable `a.b`, or the variable `a.b.c`.
 #[derive(Debug)]
 pub(super) struct NameCandidate {
     /// The full names, the most specific first.
     pub names: Vec<Arc<str>>,
     /// The variables and types that they may be, in the same order.
     pub sources: Vec<NameSource>,
-    /// The number of steps in the names.
-    pub skip: usize,
+    /// The number of steps that are part of the names.
+    pub steps_in_name: usize,
 }
 
 /// A variable or type that a name may be.
@@ -148,7 +149,7 @@ pub(super) enum StepKey {
 pub(super) struct Field {
     /// The name in the expression.
     pub name: Box<str>,
-    /// The name in data with a schema; none if no property has this name.
+    /// The unescaped name in the schema; none if the name is not a valid escape.
     property: Option<Box<str>>,
     /// A cache: the first object shape and the field's shape in it. Most evaluations have the same
     /// object shape.
@@ -163,7 +164,7 @@ impl Field {
     }
 
     /// The value of this field, if it exists.
-    pub(super) fn of<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> LookupResult<'a> {
+    pub(super) fn value_in<'a>(&'a self, value: &Value<'a>, work: &WorkBudget) -> LookupResult<'a> {
         if let Value::Object(ObjectValue::Json { fields, shape }) = value
             && let ShapeKind::Object(object) = &shape.kind
         {
@@ -188,7 +189,8 @@ pub(super) struct Equality {
     pub operands: [NodeId; 2],
     /// Whether it is `!=`.
     pub negate: bool,
-    /// Its cost, for values other than the simplest kinds.
+    /// Its cost for values other than two `int`s, two `bool`s or two short strings, which the
+    /// evaluator compares directly.
     pub cost: CallCost,
 }
 
@@ -206,7 +208,7 @@ pub(super) struct LiteralItem {
 pub(super) struct Call {
     /// The function's name.
     pub function: Arc<str>,
-    /// The implementation.
+    /// How it chooses its overload.
     pub dispatch: Dispatch,
     /// The cost.
     pub cost: CallCost,
@@ -216,7 +218,7 @@ pub(super) struct Call {
     pub error_style: super::overload_error::OverloadErrorStyle,
 }
 
-/// The implementation.
+/// How a call chooses its overload.
 #[derive(Debug)]
 pub(super) enum Dispatch {
     /// One overload, for any arguments.
@@ -229,7 +231,8 @@ pub(super) enum Dispatch {
     Prepared(Arc<dyn PreparedCall>),
 }
 
-/// Operators with a fast path for values of the simplest kinds.
+/// Functions with a fast path: `!` for a `bool`, `size` for a list, and the other operators for two
+/// `int`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FastPath {
     /// No fast path.

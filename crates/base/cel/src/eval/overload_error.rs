@@ -132,7 +132,7 @@ impl OverloadErrorStyle {
     }
 }
 
-/// Whether values have the types that an overload accepts: lists and maps are judged by their first
+/// Whether values have the types that an overload accepts: lists and maps are compared by their first
 /// elements, types of libraries by their names.
 pub(super) fn accepts(params: &[Type], args: &[Value<'_>], work: &WorkBudget) -> bool {
     params.len() == args.len()

@@ -92,7 +92,7 @@ impl<'a> Machine<'a, '_, '_> {
         match steps {
             [] => Ok(root.clone()),
             [PathStep { key: StepKey::Field(field), optional: false, test: false }, rest @ ..] => {
-                let next = field.of(root, self.work);
+                let next = field.value_in(root, self.work);
                 self.budget.charge(1)?;
                 match next? {
                     Some(next) => self.evaluate_steps(next, false, rest),
@@ -100,7 +100,8 @@ impl<'a> Machine<'a, '_, '_> {
                 }
             }
             [PathStep { key: StepKey::Field(field), optional: false, test: true }] => {
-                let next = if has_elements(root) { field.of(root, self.work) } else { Ok(None) };
+                let next =
+                    if has_elements(root) { field.value_in(root, self.work) } else { Ok(None) };
                 self.budget.charge(1)?;
                 Ok(Value::Bool(next?.is_some()))
             }
@@ -161,7 +162,8 @@ impl<'a> Machine<'a, '_, '_> {
     ) -> StepResult<'a> {
         match &step.key {
             StepKey::Field(field) => {
-                let next = if has_elements(value) { field.of(value, self.work)? } else { None };
+                let next =
+                    if has_elements(value) { field.value_in(value, self.work)? } else { None };
                 if next.is_some() || lenient {
                     Ok(next)
                 } else {
@@ -193,14 +195,14 @@ impl<'a> Machine<'a, '_, '_> {
         steps: &'a [PathStep],
     ) -> ValueResult<'a> {
         for candidate in candidates {
-            let steps = &steps[candidate.skip..];
+            let steps = &steps[candidate.steps_in_name..];
             for source in &candidate.sources {
                 match source {
                     NameSource::Slot(slot) if self.fill_slot(*slot)? => {
                         return self.eval_from_slot(*slot, steps);
                     }
-                    NameSource::Type(of) if steps.is_empty() => {
-                        return Ok(Value::from_type(of.clone()));
+                    NameSource::Type(named_type) if steps.is_empty() => {
+                        return Ok(Value::from_type(named_type.clone()));
                     }
                     _ => {}
                 }

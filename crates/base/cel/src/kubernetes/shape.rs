@@ -20,9 +20,19 @@ pub struct ShapeProperty {
     pub defaulted: bool,
 }
 
-/// The maximum number of elements of `each` bytes in the largest request, without its brackets.
-const fn max_count(each: u64) -> u64 {
-    (limits::REQUEST_BYTES - 2) / each
+/// The brackets, braces or quotes around a value, in bytes.
+const DELIMITERS: u64 = 2;
+/// The comma after an element of a list, in bytes.
+const LIST_ELEMENT: u64 = 1;
+/// What an entry of a map has beside its value, in bytes: quotes, a key of two bytes, a colon and a
+/// comma.
+const MAP_ENTRY: u64 = 6;
+/// What a property of an object has beside its name and value, in bytes: quotes, a colon and a comma.
+const PROPERTY: u64 = 4;
+
+/// The maximum number of elements of this size in the largest request.
+const fn max_elements(element_bytes: u64) -> u64 {
+    (limits::REQUEST_BYTES - DELIMITERS) / element_bytes
 }
 
 impl ValueShape {
@@ -71,9 +81,11 @@ impl ValueShape {
     /// bytes of the longest value of an enum.
     pub fn string(format: &str, max_length: Option<u64>, longest: Option<u64>) -> Self {
         match format {
-            "byte" => {
-                Self::new(ShapeKind::Bytes, max_length.unwrap_or(limits::REQUEST_BYTES - 2), 2)
-            }
+            "byte" => Self::new(
+                ShapeKind::Bytes,
+                max_length.unwrap_or(limits::REQUEST_BYTES - DELIMITERS),
+                2,
+            ),
             "duration" => Self::new(ShapeKind::Duration, 32, 3),
             "date" => Self::new(ShapeKind::Date, 12, 12),
             "date-time" => Self::new(ShapeKind::DateTime, 32, 21),
@@ -89,24 +101,24 @@ impl ValueShape {
 
     /// A list with a maximum number of elements.
     pub fn list(items: Self, kind: ListShape, max_items: Option<u64>) -> Self {
-        let max = max_items.unwrap_or_else(|| max_count(items.min_size + 1));
+        let max = max_items.unwrap_or_else(|| max_elements(items.min_size + LIST_ELEMENT));
         Self::new(ShapeKind::List { items: Arc::new(items), kind }, max, 2)
     }
 
     /// A map with a maximum number of entries.
     pub fn map(values: Self, max_entries: Option<u64>) -> Self {
-        let max = max_entries.unwrap_or_else(|| max_count(values.min_size + 6));
+        let max = max_entries.unwrap_or_else(|| max_elements(values.min_size + MAP_ENTRY));
         Self::new(ShapeKind::Map(Arc::new(values)), max, 2)
     }
 
     /// An object with these properties.
     pub fn object(properties: impl IntoIterator<Item = ShapeProperty>) -> Self {
         let mut object = ObjectShape::default();
-        let mut min_size = 2;
+        let mut min_size = DELIMITERS;
         for ShapeProperty { name, shape, required, defaulted } in properties {
             if shape.is_typed() {
                 if required && !defaulted {
-                    min_size += name.len() as u64 + shape.min_size + 4;
+                    min_size += name.len() as u64 + shape.min_size + PROPERTY;
                 }
                 if let Some(escaped) = names::escape(&name).filter(|escaped| **escaped != *name) {
                     object.escaped.insert(escaped.into(), name.clone());
@@ -135,12 +147,12 @@ impl ValueShape {
 /// The maximum length of a string in bytes, with four bytes for each code point; the largest
 /// request limits strings without a maximum.
 fn string_length(max_length: Option<u64>) -> u64 {
-    max_length.map_or(limits::REQUEST_BYTES - 2, |max| max.saturating_mul(4))
+    max_length.map_or(limits::REQUEST_BYTES - DELIMITERS, |max| max.saturating_mul(4))
 }
 
 impl ObjectShape {
-    /// The field for a name in a rule, with its name in data. Reserved words name their fields also
-    /// without escapes.
+    /// The field for a name in a rule, with its name in data. A reserved word may be used
+    /// without its escape.
     pub fn find(&self, name: &str) -> Option<(&str, &ShapeField)> {
         let entry = match self.escaped.get(name) {
             Some(data_name) => self.fields.get_key_value(data_name),
@@ -165,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_request_limits_what_a_schema_does_not() {
+    fn sizes_without_schema_limits_follow_from_the_request_limit() {
         let string = || ValueShape::string("", None, None);
         for (shape, elements, size) in [
             (ValueShape::boolean(), 0, 4),
@@ -197,18 +209,18 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_their_escaped_names() {
-        let number = ValueShape::integer;
+        let integer = ValueShape::integer;
         let ShapeKind::Object(object) = ValueShape::object([
-            property("plain", number()),
-            property("x-y", number()),
-            property("a__b", number()),
-            property("namespace", number()),
+            property("plain", integer()),
+            property("x-y", integer()),
+            property("a__b", integer()),
+            property("namespace", integer()),
             property("any", ValueShape::preserved()),
-            property("0", number()),
+            property("0", integer()),
         ])
         .kind
         else {
-            panic!("objects are objects");
+            panic!("ValueShape::object is no object");
         };
         for (name, found) in [
             ("plain", Some("plain")),

@@ -52,8 +52,8 @@ pub struct Overload {
     pub prepare: Option<PrepareCall>,
 }
 
-/// Prepares a call for a constant argument that is expensive to process: a regular expression. An
-/// error is an error of the program.
+/// Prepares a call for a constant argument that is expensive to process: a regular expression. If
+/// it fails, the expression does not compile.
 pub type PrepareCall = fn(&Value<'_>, &WorkBudget) -> Result<Arc<dyn PreparedCall>, Error>;
 
 /// A call that is prepared for its constant second argument.
@@ -71,12 +71,12 @@ pub trait PreparedCall: std::fmt::Debug + Send + Sync {
 pub enum Implementation {
     /// The evaluator implements it: operators that do not evaluate all arguments.
     Evaluator,
-    /// A function of all arguments. It is called with arguments of the overload's types; for
-    /// unchecked expressions with any, and then returns [`crate::value::Error::NoSuchOverload`].
+    /// A function of all arguments. Checked expressions pass arguments of the overload's types.
+    /// Unchecked ones pass any, and the function returns [`crate::value::Error::NoSuchOverload`].
     Strict(StrictFunction),
 }
 
-/// A function of all arguments. It takes the work of reading and creating values.
+/// A function of all arguments. It charges the values that it reads and creates to the work budget.
 pub type StrictFunction = for<'a> fn(&[Value<'a>], &WorkBudget) -> ValueResult<'a>;
 
 impl std::fmt::Debug for Implementation {

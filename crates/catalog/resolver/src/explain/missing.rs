@@ -1,5 +1,5 @@
 //! Missing content: explains Subscriptions and requirements without candidates, with the nearest
-//! offers of the catalogs.
+//! content of the catalogs.
 
 use super::names;
 use super::node::Node;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// How many hints one missing package or requirement gets.
 const MAX_HINTS: usize = 4;
 
-/// How many steps the search for the nearest offers of a requirement takes at most.
+/// How many steps the search for the content nearest to a requirement takes at most.
 const HINT_STEPS: u64 = 200_000;
 
 /// Whether the `installedCSV` of a Subscription exists.
@@ -226,7 +226,7 @@ pub(super) fn demand_predicate(demand: &Demand) -> Predicate {
     }
 }
 
-/// The nearest offers of the catalogs for a requirement that nothing meets.
+/// The content of the catalogs that is nearest to a requirement that nothing meets.
 pub(super) fn explain_requirement(
     input: &ResolutionInput<'_>,
     requirement: &Predicate,
@@ -264,7 +264,7 @@ pub(super) fn explain_requirement(
         }
         if is_visible(input, &catalog.key) {
             nodes.extend(
-                nearest_offer(snapshot, requirement)
+                nearest_content(snapshot, requirement)
                     .map(|hint| format!("catalog {name} has {hint}")),
             );
         }
@@ -292,8 +292,8 @@ fn exclusion(snapshot: &Snapshot, at: u32) -> String {
     }
 }
 
-/// The offer of a catalog that is nearest to a requirement.
-fn nearest_offer(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
+/// The content of a catalog that is nearest to a requirement.
+fn nearest_content(snapshot: &Snapshot, requirement: &Predicate) -> Option<String> {
     match requirement {
         Predicate::All(all) => {
             let package = all.iter().find_map(|predicate| match predicate {
@@ -303,40 +303,38 @@ fn nearest_offer(snapshot: &Snapshot, requirement: &Predicate) -> Option<String>
             let entries: Vec<&Entry> =
                 snapshot.of_package(package).iter().map(|at| snapshot.entry(*at).0).collect();
             if entries.is_empty() {
-                return nearest_offer(snapshot, &Predicate::Package(package.clone()));
+                return nearest_content(snapshot, &Predicate::Package(package.clone()));
             }
             Some(format!("package `{package}` in {}", versions(entries)))
         }
-        Predicate::WithMessage { inner, .. } => nearest_offer(snapshot, inner),
+        Predicate::WithMessage { inner, .. } => nearest_content(snapshot, inner),
         Predicate::Package(package) => {
-            let nearest_offer: Vec<String> = names::nearest(package, snapshot.package_names())
+            let nearest: Vec<String> = names::nearest(package, snapshot.package_names())
                 .into_iter()
                 .map(|name| format!("`{name}`"))
                 .collect();
-            match nearest_offer.as_slice() {
+            match nearest.as_slice() {
                 [] => None,
                 [one] => Some(format!("package {one}")),
                 some => Some(format!("packages {}", names::list(some, "and"))),
             }
         }
         Predicate::Api(api) => {
-            let mut nearest_offer: BTreeSet<(&str, &str)> = BTreeSet::new();
+            let mut nearest: BTreeSet<(&str, &str)> = BTreeSet::new();
             for entry in &snapshot.entries {
                 for other in &snapshot.facts[entry.facts].apis {
                     if other.kind == api.kind && other.group == api.group {
-                        nearest_offer.insert((&other.version, &entry.package));
+                        nearest.insert((&other.version, &entry.package));
                     }
                 }
             }
-            let versions: BTreeSet<&str> =
-                nearest_offer.iter().map(|(version, _)| *version).collect();
+            let versions: BTreeSet<&str> = nearest.iter().map(|(version, _)| *version).collect();
             let versions: Vec<String> =
                 versions.iter().map(|version| format!("`{version}`")).collect();
-            let packages: BTreeSet<&str> =
-                nearest_offer.iter().map(|(_, package)| *package).collect();
+            let packages: BTreeSet<&str> = nearest.iter().map(|(_, package)| *package).collect();
             let packages: Vec<String> =
                 packages.iter().map(|package| format!("`{package}`")).collect();
-            (!nearest_offer.is_empty()).then(|| {
+            (!nearest.is_empty()).then(|| {
                 format!(
                     "`{}` of group `{}` in version {}, from package {}",
                     api.kind,

@@ -2,7 +2,7 @@
 //!
 //! * A contradiction is a tree: the Subscriptions, their requirements and candidates, and why each
 //!   candidate is rejected (`tree`, over the unsatisfiable core in `conflict`). A requirement that
-//!   nothing meets comes with the nearest offers of the catalogs (`missing`).
+//!   nothing meets comes with the nearest content of the catalogs (`missing`).
 //! * Broken input is named with its place: the catalog, channel, bundle or annotation, and the
 //!   error there (`fault`).
 //! * The repairs follow. `suggestions` lists changes that may help, and `what_if` resolves a copy
@@ -12,7 +12,7 @@
 //! Rules for the prose: a text names objects as kubectl does (``Subscription `foo` ``, ``channel
 //! `stable` of package `x` ``). Each node is the cause of the node above it. No node repeats
 //! another one. Candidates that are rejected for the same reason share one line. A tree fits on a
-//! screen. If very many parts fail, only the first failures get repairs and nearest offers. The
+//! screen. If very many parts fail, only the first failures get repairs and nearest content. The
 //! order is fixed: the same input gives the same bytes.
 
 mod conflict;
@@ -41,7 +41,7 @@ use suggestions::Participants;
 /// How many constraints the explanation shows of a core that is not minimal.
 const MAX_COARSE_REASONS: usize = 8;
 
-/// For how many unmet requirements one explanation searches the nearest offers.
+/// For how many unmet requirements one explanation searches the nearest content.
 const MAX_HINTS: usize = 8;
 
 /// Explains one failure; `core` is the unsatisfiable core of a contradiction.

@@ -26,7 +26,7 @@ pub(super) struct TreeBuilder<'c> {
     explained: HashSet<usize>,
     /// The current depth of the tree.
     depth: usize,
-    /// For how many more unmet requirements the tree searches the nearest offers.
+    /// For how many more unmet requirements the tree searches the nearest content.
     hints_left: usize,
 }
 
@@ -37,7 +37,7 @@ const MAX_GROUPS: usize = 40;
 const MAX_DEPTH: usize = 100;
 
 impl<'c> TreeBuilder<'c> {
-    /// `hints_left` bounds for how many unmet requirements the tree searches the nearest offers.
+    /// `hints_left` bounds for how many unmet requirements the tree searches the nearest content.
     pub(super) fn new(conflict: Conflict<'c>, hints_left: usize) -> Self {
         Self {
             conflict,
@@ -338,7 +338,7 @@ impl<'c> TreeBuilder<'c> {
             .because(rejected_candidates)
     }
 
-    /// The nearest offers for a requirement that nothing meets, as long as there are hints left.
+    /// The nearest content for a requirement that nothing meets, as long as there are hints left.
     fn near(&mut self, requirement: &Predicate) -> Vec<Node> {
         let Some(hints_left) = self.hints_left.checked_sub(1) else { return Vec::new() };
         self.hints_left = hints_left;

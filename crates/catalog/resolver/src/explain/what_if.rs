@@ -113,12 +113,12 @@ impl<'s, 'a> FailureContext<'s, 'a> {
                 }
                 // A repair that cannot be tried counts only if no other repair works.
                 let certain = repair.is_certain();
-                let offered = if certain {
+                let is_suggested = if certain {
                     what_if.mends(&repair)
                 } else {
                     !repairs.iter().any(SuggestedFix::is_certain)
                 };
-                if !offered {
+                if !is_suggested {
                     continue;
                 }
                 alike += 1;

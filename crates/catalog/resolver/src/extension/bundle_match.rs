@@ -1,7 +1,7 @@
 //! Catalog evaluation: which bundles of one catalog fit the request, and why the others do not.
 
-use super::offer::{OfferedBundle, PackageContent, VersionError};
-use super::request::{ExtensionRequest, InstalledExtension, UpgradePolicy};
+use super::package_content::{IndexedBundle, PackageContent, VersionError};
+use super::request::{ExtensionRequest, InstalledExtensionBundle, UpgradePolicy};
 use mainstay_updates::{GraphChannel, GraphEntry};
 use mainstay_version::{
     ParseVersionError, Version, VersionConstraint, VersionRelease, VersionReleaseError,
@@ -13,11 +13,11 @@ use std::sync::Arc;
 pub(super) struct ParsedRequest<'a> {
     pub request: &'a ExtensionRequest,
     pub range: Option<VersionConstraint>,
-    pub start: Option<Start>,
+    pub installed_version: Option<InstalledVersion>,
 }
 
 /// The installed bundle, from which updates start.
-pub(super) struct Start {
+pub(super) struct InstalledVersion {
     pub name: String,
     /// Its version with the build metadata, for `skipRange`.
     pub version: Version,
@@ -27,7 +27,7 @@ pub(super) struct Start {
 
 /// Why the version of the installed bundle cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum StartError {
+pub(super) enum InstalledVersionError {
     /// The version, whose build metadata is the release, is invalid.
     #[error("failed to get version and release of installed bundle: {0}")]
     SplitRelease(ParseVersionError),
@@ -39,22 +39,24 @@ pub(super) enum StartError {
     ParseVersion(ParseVersionError),
 }
 
-impl Start {
+impl InstalledVersion {
     /// Decodes the installed bundle.
-    pub(super) fn read(installed: &InstalledExtension) -> Result<Self, StartError> {
-        let exact =
-            match &installed.release {
-                None => VersionRelease::parse_legacy(&installed.version)
-                    .map_err(StartError::SplitRelease),
-                Some(release) => VersionRelease::parse(&installed.version, release)
-                    .map_err(StartError::ParseRelease),
-            }?;
-        let version = parse_strict(&installed.version).map_err(StartError::ParseVersion)?;
+    pub(super) fn parse(
+        installed: &InstalledExtensionBundle,
+    ) -> Result<Self, InstalledVersionError> {
+        let exact = match &installed.release {
+            None => VersionRelease::parse_legacy(&installed.version)
+                .map_err(InstalledVersionError::SplitRelease),
+            Some(release) => VersionRelease::parse(&installed.version, release)
+                .map_err(InstalledVersionError::ParseRelease),
+        }?;
+        let version =
+            parse_strict(&installed.version).map_err(InstalledVersionError::ParseVersion)?;
         Ok(Self { name: installed.name.clone(), version, exact })
     }
 }
 
-/// The verdict about a bundle of a catalog: whether it fits the request.
+/// The evaluation of a bundle of a catalog: whether it matches the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleMatch {
     /// The bundle.
@@ -65,7 +67,7 @@ pub struct BundleMatch {
     pub deprecated: bool,
     /// Why it does not fit.
     pub unmet: UnmetCriteria,
-    /// Its index in the offer.
+    /// Its index in the package content.
     pub(super) at: u32,
 }
 
@@ -81,8 +83,8 @@ pub struct UnmetCriteria {
 }
 
 impl UnmetCriteria {
-    /// Whether the bundle fits.
-    pub const fn fits(self) -> bool {
+    /// Whether the bundle meets all criteria.
+    pub const fn is_empty(self) -> bool {
         !self.channel && !self.range && !self.successor
     }
 
@@ -92,40 +94,42 @@ impl UnmetCriteria {
     }
 }
 
-/// The verdicts about all bundles of an offer, in order of preference.
-pub(super) fn evaluate(offer: &PackageContent, rules: &ParsedRequest<'_>) -> Vec<BundleMatch> {
-    let ParsedRequest { request, range, start } = rules;
+/// Evaluates all bundles of a package content, in order of preference.
+pub(super) fn evaluate(content: &PackageContent, rules: &ParsedRequest<'_>) -> Vec<BundleMatch> {
+    let ParsedRequest { request, range, installed_version } = rules;
     let any_channel = request.channels.is_empty();
-    let channels = offer.graph().channels();
+    let channels = content.graph().channels();
     let selected: Vec<bool> =
         channels.iter().map(|channel| selects_channel(request, channel)).collect();
     // Only edges of the requested channels count, and only direct ones: an entry that a newer one
     // skips can be a target like any other (PATH-03, PATH-05).
-    let entries = |offered: &'_ OfferedBundle| -> Vec<&GraphEntry> {
-        let places = offered.places.iter().filter(|(channel, _)| selected[*channel as usize]);
+    let entries = |indexed: &'_ IndexedBundle| -> Vec<&GraphEntry> {
+        let places = indexed.places.iter().filter(|(channel, _)| selected[*channel as usize]);
         places.map(|&(channel, at)| &channels[channel as usize].entries()[at as usize]).collect()
     };
-    let verdict = |(at, offered): (u32, &OfferedBundle)| {
-        let version = offered.version(request.explicit_releases);
+    let evaluate_bundle = |(at, indexed): (u32, &IndexedBundle)| {
+        let version = indexed.version(request.explicit_releases);
         let in_range = |range: &VersionConstraint| {
             version.as_ref().is_ok_and(|version| range.contains(version.version()))
         };
-        let entries = if any_channel && start.is_none() { Vec::new() } else { entries(offered) };
-        let follows = |start: &Start| {
-            let covers =
-                |entry: &&GraphEntry| entry.covers(&start.name, Some(&start.version)).is_some();
-            version.as_ref().is_ok_and(|version| *version == start.exact)
+        let entries =
+            if any_channel && installed_version.is_none() { Vec::new() } else { entries(indexed) };
+        let follows = |installed_version: &InstalledVersion| {
+            let covers = |entry: &&GraphEntry| {
+                entry.covers(&installed_version.name, Some(&installed_version.version)).is_some()
+            };
+            version.as_ref().is_ok_and(|version| *version == installed_version.exact)
                 || entries.iter().any(covers)
         };
-        let fell = UnmetCriteria {
+        let unmet = UnmetCriteria {
             channel: !any_channel && entries.is_empty(),
             range: !range.as_ref().is_none_or(in_range),
-            successor: !start.as_ref().is_none_or(follows),
+            successor: !installed_version.as_ref().is_none_or(follows),
         };
-        let (bundle, version) = (offered.bundle.name.clone(), version.clone());
-        BundleMatch { bundle, version, deprecated: offered.deprecated, unmet: fell, at }
+        let (bundle, version) = (indexed.bundle.name.clone(), version.clone());
+        BundleMatch { bundle, version, deprecated: indexed.deprecated, unmet, at }
     };
-    offer.preferred(request.explicit_releases).map(verdict).collect()
+    content.preferred(request.explicit_releases).map(evaluate_bundle).collect()
 }
 
 fn selects_channel(request: &ExtensionRequest, channel: &GraphChannel) -> bool {
@@ -134,10 +138,10 @@ fn selects_channel(request: &ExtensionRequest, channel: &GraphChannel) -> bool {
 
 /// The entries of the requested channels.
 pub(super) fn entries<'o>(
-    offer: &'o PackageContent,
+    content: &'o PackageContent,
     request: &'o ExtensionRequest,
 ) -> impl Iterator<Item = &'o GraphEntry> {
-    let channels = offer.graph().channels().iter();
+    let channels = content.graph().channels().iter();
     channels.filter(|channel| selects_channel(request, channel)).flat_map(GraphChannel::entries)
 }
 

@@ -2,10 +2,10 @@
 
 use super::bundle_match::{BundleMatch, UnmetCriteria, follows_edges};
 use super::pick::{
-    CatalogEvaluation, CatalogResult, ExtensionFailure, ExtensionFailureKind, Refusal,
+    CatalogEvaluation, CatalogResult, ExtensionFailure, ExtensionFailureKind, UnexplainedFailure,
 };
 use super::repair::repairs;
-use super::request::{ExtensionRequest, InputCatalog, InstalledExtension};
+use super::request::{ExtensionRequest, InputCatalog, InstalledExtensionBundle};
 use mainstay_cause::Cause;
 use mainstay_version::VersionConstraint;
 use std::collections::BTreeMap;
@@ -19,64 +19,67 @@ const MAX_CATALOGS: usize = 12;
 /// Adds the cause and the repairs to a failure.
 pub(super) fn failure(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
     catalogs: &[InputCatalog<'_>],
-    refusal: Refusal,
+    failure: UnexplainedFailure,
 ) -> ExtensionFailure {
-    let repairs = repairs(request, installed, catalogs, &refusal);
-    let mut cause = tree(request, installed, &refusal);
+    let repairs = repairs(request, installed, catalogs, &failure);
+    let mut cause = tree(request, installed, &failure);
     for repair in &repairs {
         cause = cause.remedy(repair.to_string());
     }
-    let Refusal { kind, message, considered, .. } = refusal;
+    let UnexplainedFailure { kind, message, considered, .. } = failure;
     ExtensionFailure { kind, message, cause, repairs, considered }
 }
 
 fn tree(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
-    refusal: &Refusal,
+    installed: Option<&InstalledExtensionBundle>,
+    failure: &UnexplainedFailure,
 ) -> Cause {
     let package = &request.package;
-    let rival = |at: usize| &refusal.considered[at];
-    match refusal.kind {
+    let catalog_at = |at: usize| &failure.considered[at];
+    match failure.kind {
         ExtensionFailureKind::Selector => Cause::new("the selector cannot be read")
-            .because(Cause::new(text_after(&refusal.message, "invalid: ")))
+            .because(Cause::new(text_after(&failure.message, "invalid: ")))
             .remedy("correct `spec.source.catalog.selector`"),
         ExtensionFailureKind::Range => {
             Cause::new(format!("version `{}` is not a range", request.version))
-                .because(Cause::new(text_after(&refusal.message, "is invalid: ")))
+                .because(Cause::new(text_after(&failure.message, "is invalid: ")))
                 .remedy("correct `spec.source.catalog.version`")
         }
-        ExtensionFailureKind::Start => {
+        ExtensionFailureKind::InstalledVersion => {
             let version = installed.map(|bundle| bundle.version.as_str()).unwrap_or_default();
             Cause::new(format!("no update can start at the installed version `{version}`"))
-                .because(Cause::new(text_after(&refusal.message, "upgrade edges: ")))
+                .because(Cause::new(text_after(&failure.message, "upgrade edges: ")))
         }
         ExtensionFailureKind::Unreadable => {
             Cause::new(format!("a catalog that may have package `{package}` cannot be asked"))
-                .because_all(catalogs(request, installed, refusal))
+                .because_all(catalogs(request, installed, failure))
                 .remedy("mend the catalog, or switch it off (`spec.availabilityMode: Unavailable`)")
         }
         ExtensionFailureKind::Ambiguous => {
             Cause::new(format!("several catalogs could be the source of package `{package}`"))
-                .because_all(catalogs(request, installed, refusal))
+                .because_all(catalogs(request, installed, failure))
         }
         ExtensionFailureKind::NotFound => {
             Cause::new(format!("no bundle of package `{package}` fits"))
                 .because_all(no_version(request))
-                .because_all(catalogs(request, installed, refusal))
+                .because_all(catalogs(request, installed, failure))
         }
         ExtensionFailureKind::Version | ExtensionFailureKind::Dependency => {
-            let best = refusal.rivals.first().and_then(|&at| Some((rival(at), rival(at).best()?)));
+            let best = failure
+                .competing_catalogs
+                .first()
+                .and_then(|&at| Some((catalog_at(at), catalog_at(at).best()?)));
             let (catalog, bundle) = best
                 .map(|(considered, best)| (&*considered.catalog, &*best.bundle))
                 .unwrap_or_default();
-            let why = if refusal.kind == ExtensionFailureKind::Version {
-                "its version cannot be read: ".to_owned() + &text_after(&refusal.message, ": ")
+            let why = if failure.kind == ExtensionFailureKind::Version {
+                "its version cannot be read: ".to_owned() + &text_after(&failure.message, ": ")
             } else {
                 // The message ends with the property.
-                let property = refusal.message.split('"').rev().nth(1).unwrap_or_default();
+                let property = failure.message.split('"').rev().nth(1).unwrap_or_default();
                 format!("it asks for other operators by `{property}`, which extensions cannot")
             };
             Cause::new(format!("bundle `{bundle}` of catalog `{catalog}` cannot be installed"))
@@ -99,18 +102,18 @@ fn text_after(message: &str, part: &str) -> String {
 
 fn catalogs(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
-    refusal: &Refusal,
+    installed: Option<&InstalledExtensionBundle>,
+    failure: &UnexplainedFailure,
 ) -> Vec<Cause> {
-    let considered = &refusal.considered;
+    let considered = &failure.considered;
     if considered.is_empty() {
         return vec![Cause::new("there is no catalog")];
     }
     let mut causes: Vec<Cause> = considered
         .iter()
         .enumerate()
-        .map(|(at, considered)| {
-            catalog(request, installed, considered, refusal.rivals.contains(&at))
+        .map(|(at, result)| {
+            catalog(request, installed, result, failure.competing_catalogs.contains(&at))
         })
         .take(MAX_CATALOGS)
         .collect();
@@ -122,9 +125,9 @@ fn catalogs(
 
 fn catalog(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
     considered: &CatalogResult,
-    rival: bool,
+    competes: bool,
 ) -> Cause {
     let name = format!("catalog `{}`", considered.catalog);
     match &considered.state {
@@ -138,19 +141,19 @@ fn catalog(
             Cause::new(format!("{name} cannot be asked")).because(Cause::new(why))
         }
         CatalogEvaluation::Absent => Cause::new(format!("{name} does not have the package")),
-        CatalogEvaluation::Judged(verdicts) if verdicts.is_empty() => {
+        CatalogEvaluation::Evaluated(bundle_matches) if bundle_matches.is_empty() => {
             Cause::new(format!("{name} has no bundle of the package"))
         }
-        CatalogEvaluation::Judged(verdicts) => match considered.best() {
+        CatalogEvaluation::Evaluated(bundle_matches) => match considered.best() {
             Some(best) => {
                 let priority = considered.priority;
                 let bundle = &best.bundle;
                 let old = if best.deprecated { ", which is deprecated" } else { "" };
-                let out = if rival { "" } else { ", but others are not deprecated" };
+                let out = if competes { "" } else { ", but others are not deprecated" };
                 Cause::new(format!("{name} of priority {priority} has `{bundle}`{old}{out}"))
             }
-            None => Cause::new(format!("{name} has {}", count(verdicts.len(), "bundle")))
-                .because_all(groups(request, installed, verdicts)),
+            None => Cause::new(format!("{name} has {}", count(bundle_matches.len(), "bundle")))
+                .because_all(groups(request, installed, bundle_matches)),
         },
     }
 }
@@ -158,27 +161,30 @@ fn catalog(
 /// Groups of bundles that do not fit for the same reasons; those with the fewest reasons first.
 fn groups(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
-    verdicts: &[BundleMatch],
+    installed: Option<&InstalledExtensionBundle>,
+    bundle_matches: &[BundleMatch],
 ) -> Vec<Cause> {
     let mut groups: BTreeMap<(u8, UnmetCriteria), Vec<&BundleMatch>> = BTreeMap::new();
-    for verdict in verdicts {
-        groups.entry((verdict.unmet.count(), verdict.unmet)).or_default().push(verdict);
+    for bundle_match in bundle_matches {
+        groups
+            .entry((bundle_match.unmet.count(), bundle_match.unmet))
+            .or_default()
+            .push(bundle_match);
     }
-    let group = |((_, fell), verdicts): ((u8, UnmetCriteria), Vec<&BundleMatch>)| {
-        let names: Vec<String> = verdicts
+    let group = |((_, unmet), bundle_matches): ((u8, UnmetCriteria), Vec<&BundleMatch>)| {
+        let names: Vec<String> = bundle_matches
             .iter()
             .take(MAX_BUNDLES)
-            .map(|verdict| format!("`{}`", verdict.bundle))
+            .map(|bundle_match| format!("`{}`", bundle_match.bundle))
             .collect();
         let mut text = names.join(", ");
-        let more = verdicts.len() - names.len();
+        let more = bundle_matches.len() - names.len();
         if more > 0 {
             // Writing to a text cannot fail.
             let _ = write!(text, " and {more} more");
         }
-        text.push_str(if verdicts.len() == 1 { " is " } else { " are " });
-        text.push_str(&reasons(request, installed, fell));
+        text.push_str(if bundle_matches.len() == 1 { " is " } else { " are " });
+        text.push_str(&reasons(request, installed, unmet));
         Cause::new(text)
     };
     groups.into_iter().map(group).collect()
@@ -186,19 +192,19 @@ fn groups(
 
 fn reasons(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
-    fell: UnmetCriteria,
+    installed: Option<&InstalledExtensionBundle>,
+    unmet: UnmetCriteria,
 ) -> String {
     let mut reasons = Vec::new();
-    if fell.channel {
+    if unmet.channel {
         let channels: Vec<String> =
             request.channels.iter().map(|channel| format!("`{channel}`")).collect();
         reasons.push(format!("not in channel {}", channels.join(" or ")));
     }
-    if fell.range {
+    if unmet.range {
         reasons.push(format!("outside version `{}`", request.version));
     }
-    if let Some(installed) = installed.filter(|_| fell.successor && follows_edges(request)) {
+    if let Some(installed) = installed.filter(|_| unmet.successor && follows_edges(request)) {
         reasons.push(format!("no successor of the installed `{}`", installed.name));
     }
     match reasons.split_last() {

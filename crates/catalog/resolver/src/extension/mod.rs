@@ -1,13 +1,13 @@
 //! ClusterExtension resolution of OLM v1: which bundle an extension gets.
 //!
-//! [`resolve`] is a pure function of an [`ExtensionRequest`] (`spec.source.catalog`), the
-//! [`InstalledExtension`], and the [`InputCatalog`]s of the cluster. The order of catalogs, labels, bundles and entries
-//! does not change a byte of the result.
+//! [`resolve`] is a pure function of an [`ExtensionRequest`] (`spec.source.catalog`), the installed
+//! bundle ([`InstalledExtensionBundle`]), and the [`InputCatalog`]s of the cluster. The order of
+//! catalogs, labels, bundles and entries does not change a byte of the result.
 //!
 //! ```text
-//! catalogs ─► selector, availability ─► per catalog: channels, range, edges ─► its best bundle ─┐
+//! catalogs ─► selector, availability ─► in each catalog: channels, range, edges ─► best bundle ─┐
 //!                                                                                               ▼
-//!                        ExtensionChoice ◄── dependencies ◄── priority ◄── deprecated ones only if no other
+//!                   ExtensionChoice ◄── dependencies ◄── priority ◄── those not deprecated first
 //! ```
 //!
 //! * A bundle fits if it is in one of the requested channels (if there are any), and if its version
@@ -18,11 +18,11 @@
 //! * Between catalogs, deprecation counts before priority: a bundle that is not deprecated wins
 //!   over deprecated ones from catalogs of any priority. Equal highest priorities are an error,
 //!   never a guess.
-//! * An unreadable catalog is an error only if it could change the result. It cannot if the bundle
-//!   is not deprecated and comes from a catalog of higher priority.
+//! * An unreadable catalog is an error only if it could change the result. It cannot if the
+//!   chosen bundle is not deprecated and its catalog has a higher priority.
 //!
-//! An [`ExtensionFailure`] has upstream's message, byte for byte, and a [`Cause`] for users: the catalogs,
-//! why each bundle does not fit, and [`ExtensionFix`]es, each of which was tried.
+//! An [`ExtensionFailure`] has upstream's message, byte for byte, and a [`Cause`] for users: the
+//! catalogs, why each bundle does not fit, and [`ExtensionFix`]es, each of which was tried.
 //!
 //! ```
 //! use mainstay_resolver::extension::{
@@ -41,7 +41,7 @@
 //!     ..PackageBundle::default()
 //! };
 //! let content = PackageContent::new(graph.finish(), versions.map(bundle));
-//! let catalogs = [InputCatalog::new("community", InputCatalogContent::Offer(Some(&content)))];
+//! let catalogs = [InputCatalog::new("community", InputCatalogContent::Package(Some(&content)))];
 //! let mut request =
 //!     ExtensionRequest { package: "argocd".to_owned(), ..ExtensionRequest::default() };
 //!
@@ -60,7 +60,7 @@
 mod bundle_match;
 mod consequence;
 mod explain;
-mod offer;
+mod package_content;
 mod pick;
 mod repair;
 mod request;
@@ -69,13 +69,13 @@ mod texts;
 
 pub use bundle_match::{BundleMatch, UnmetCriteria};
 pub use consequence::{Consequence, consequence};
-pub use offer::{PackageBundle, PackageContent, PackageDeprecation, VersionError};
+pub use package_content::{PackageBundle, PackageContent, PackageDeprecation, VersionError};
 pub use pick::{
     CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionFailureKind,
     resolve,
 };
 pub use repair::{ExtensionChange, ExtensionFix};
 pub use request::{
-    ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension, NAME_LABEL,
-    UpgradePolicy,
+    CATALOG_NAME_LABEL, ExtensionRequest, InputCatalog, InputCatalogContent,
+    InstalledExtensionBundle, UpgradePolicy,
 };

@@ -1,9 +1,11 @@
 //! Bundle choice: evaluates all catalogs, and chooses the best bundle among theirs.
 
-use super::bundle_match::{BundleMatch, ParsedRequest, Start, evaluate, follows_edges};
-use super::offer::{PackageContent, PackageDeprecation};
+use super::bundle_match::{BundleMatch, InstalledVersion, ParsedRequest, evaluate, follows_edges};
+use super::package_content::{PackageContent, PackageDeprecation};
 use super::repair::ExtensionFix;
-use super::request::{ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension};
+use super::request::{
+    ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtensionBundle,
+};
 use super::{explain, texts};
 use mainstay_cause::Cause;
 use mainstay_version::VersionConstraint;
@@ -50,10 +52,10 @@ pub enum ExtensionFailureKind {
     Selector,
     /// The version range cannot be read.
     Range,
-    /// A catalog cannot be read that could change the result.
+    /// A catalog that could change the result cannot be read.
     Unreadable,
-    /// The version of the installed bundle cannot be read, so that edges have no start.
-    Start,
+    /// The version of the installed bundle is invalid, so no update edge can be followed.
+    InstalledVersion,
     /// No bundle fits.
     NotFound,
     /// Several catalogs of the highest priority have a bundle that fits.
@@ -86,23 +88,23 @@ pub enum CatalogEvaluation {
     Unreadable(String),
     /// It does not have the package.
     Absent,
-    /// It has the package: a verdict for each bundle, in order of preference.
-    Judged(Vec<BundleMatch>),
+    /// It has the package: the evaluation of each bundle, in order of preference.
+    Evaluated(Vec<BundleMatch>),
 }
 
 impl CatalogResult {
     /// The best bundle that fits.
     pub fn best(&self) -> Option<&BundleMatch> {
         match &self.state {
-            CatalogEvaluation::Judged(verdicts) => {
-                verdicts.iter().find(|verdict| verdict.unmet.fits())
+            CatalogEvaluation::Evaluated(bundle_matches) => {
+                bundle_matches.iter().find(|bundle_match| bundle_match.unmet.is_empty())
             }
             _ => None,
         }
     }
 
     /// Why it cannot be read.
-    pub(super) fn fault(&self) -> Option<&str> {
+    pub(super) fn read_error(&self) -> Option<&str> {
         match &self.state {
             CatalogEvaluation::Unreadable(why) => Some(why),
             _ => None,
@@ -113,30 +115,30 @@ impl CatalogResult {
 /// Chooses the bundle of an extension. The [module](super) describes the rules and the texts.
 pub fn resolve(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
     catalogs: &[InputCatalog<'_>],
 ) -> Result<ExtensionChoice, Box<ExtensionFailure>> {
-    attempt(request, installed, catalogs)
-        .map_err(|refusal| Box::new(explain::failure(request, installed, catalogs, refusal)))
+    choose_bundle(request, installed, catalogs)
+        .map_err(|failure| Box::new(explain::failure(request, installed, catalogs, failure)))
 }
 
 /// A failure without explanation.
-pub(super) struct Refusal {
+pub(super) struct UnexplainedFailure {
     pub kind: ExtensionFailureKind,
     pub message: String,
     pub considered: Vec<CatalogResult>,
-    /// The catalogs whose bundles compete, or the one with the best bundle.
-    pub rivals: Vec<usize>,
+    /// The indexes of the catalogs whose bundles compete, or of the one with the best bundle.
+    pub competing_catalogs: Vec<usize>,
 }
 
-impl Refusal {
-    fn early(kind: ExtensionFailureKind, message: String) -> Self {
-        Self { kind, message, considered: Vec::new(), rivals: Vec::new() }
+impl UnexplainedFailure {
+    fn before_evaluation(kind: ExtensionFailureKind, message: String) -> Self {
+        Self { kind, message, considered: Vec::new(), competing_catalogs: Vec::new() }
     }
 }
 
-/// The offer of a readable catalog.
-pub(super) fn offer_of<'a>(
+/// The content of a package in a readable catalog.
+pub(super) fn package_content<'a>(
     catalog: &InputCatalog<'a>,
     package: &str,
 ) -> Option<Cow<'a, PackageContent>> {
@@ -144,7 +146,7 @@ pub(super) fn offer_of<'a>(
         InputCatalogContent::Ready(content) => {
             content.package(package).map(|package| Cow::Owned(PackageContent::of(package)))
         }
-        InputCatalogContent::Offer(offer) => offer.map(Cow::Borrowed),
+        InputCatalogContent::Package(content) => content.map(Cow::Borrowed),
         InputCatalogContent::NotServed
         | InputCatalogContent::NotLoaded
         | InputCatalogContent::Failed(_) => None,
@@ -152,52 +154,57 @@ pub(super) fn offer_of<'a>(
 }
 
 /// Chooses the bundle, without explanations.
-pub(super) fn attempt(
+pub(super) fn choose_bundle(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
     catalogs: &[InputCatalog<'_>],
-) -> Result<ExtensionChoice, Refusal> {
-    let selector = request
-        .selector()
-        .map_err(|why| Refusal::early(ExtensionFailureKind::Selector, texts::selector(&why)))?;
+) -> Result<ExtensionChoice, UnexplainedFailure> {
+    let selector = request.selector().map_err(|why| {
+        UnexplainedFailure::before_evaluation(ExtensionFailureKind::Selector, texts::selector(&why))
+    })?;
     let range = if request.version.is_empty() {
         None
     } else {
         let range = VersionConstraint::parse(&request.version).map_err(|why| {
-            Refusal::early(ExtensionFailureKind::Range, texts::range(&request.version, &why))
+            UnexplainedFailure::before_evaluation(
+                ExtensionFailureKind::Range,
+                texts::range(&request.version, &why),
+            )
         })?;
         Some(range)
     };
-    let start = installed.filter(|_| follows_edges(request)).map(Start::read).transpose();
-    let (start, no_start) = match start {
-        Ok(start) => (start, None),
+    let parsed =
+        installed.filter(|_| follows_edges(request)).map(InstalledVersion::parse).transpose();
+    let (installed_version, parse_error) = match parsed {
+        Ok(installed_version) => (installed_version, None),
         Err(why) => (None, Some(why)),
     };
-    let rules = ParsedRequest { request, range, start };
+    let rules = ParsedRequest { request, range, installed_version };
 
     let mut sorted: Vec<&InputCatalog<'_>> = catalogs.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut considered = Vec::with_capacity(sorted.len());
-    let mut offers = Vec::with_capacity(sorted.len());
-    // The first catalog by name at which upstream would stop because of the installed version.
-    let mut start_fault = None;
+    let mut contents = Vec::with_capacity(sorted.len());
+    // Upstream stops at the first catalog by name that has the package, if the installed version is
+    // invalid.
+    let mut installed_version_error = None;
     for catalog in &sorted {
-        let mut offer = None;
-        let state = if !catalog.fits(&selector) {
+        let mut content = None;
+        let state = if !catalog.matches(&selector) {
             CatalogEvaluation::NotSelected
         } else if !catalog.available {
             CatalogEvaluation::Unavailable
-        } else if let Some(why) = catalog.fault() {
+        } else if let Some(why) = catalog.read_error() {
             CatalogEvaluation::Unreadable(why)
         } else {
-            offer = offer_of(catalog, &request.package);
-            match &offer {
+            content = package_content(catalog, &request.package);
+            match &content {
                 None => CatalogEvaluation::Absent,
-                Some(offer) => {
-                    if let (Some(why), None) = (&no_start, &start_fault) {
-                        start_fault = Some((considered.len(), why));
+                Some(content) => {
+                    if let (Some(why), None) = (&parse_error, &installed_version_error) {
+                        installed_version_error = Some((considered.len(), why));
                     }
-                    CatalogEvaluation::Judged(evaluate(offer, &rules))
+                    CatalogEvaluation::Evaluated(evaluate(content, &rules))
                 }
             }
         };
@@ -206,17 +213,17 @@ pub(super) fn attempt(
             priority: catalog.priority,
             state,
         });
-        offers.push(offer);
+        contents.push(content);
     }
-    let decision = decide(&considered);
-    if let Some((at, why)) = start_fault {
-        let message = first_fault(request, &considered[..at], |_| true)
-            .unwrap_or_else(|| texts::no_start(why));
-        return Err(Refusal {
-            kind: ExtensionFailureKind::Start,
+    let decision = choose_catalog(&considered);
+    if let Some((at, why)) = installed_version_error {
+        let message = first_read_error(request, &considered[..at], |_| true)
+            .unwrap_or_else(|| texts::installed_version(why));
+        return Err(UnexplainedFailure {
+            kind: ExtensionFailureKind::InstalledVersion,
             message,
             considered,
-            rivals: vec![],
+            competing_catalogs: vec![],
         });
     }
     // An unreadable catalog can have any bundle. It cannot win against a bundle that is not
@@ -225,34 +232,39 @@ pub(super) fn attempt(
         Decision::One { at, deprecated } => !deprecated && other.priority < considered[at].priority,
         Decision::None | Decision::Many(_) => false,
     };
-    if let Some(message) = first_fault(request, &considered, |considered| !is_outranked(considered))
-    {
-        let rivals = decision.catalogs();
-        return Err(Refusal {
+    if let Some(message) = first_read_error(request, &considered, |result| !is_outranked(result)) {
+        let competing_catalogs = decision.catalogs();
+        return Err(UnexplainedFailure {
             kind: ExtensionFailureKind::Unreadable,
             message,
             considered,
-            rivals,
+            competing_catalogs,
         });
     }
     match decision {
         Decision::One { at, .. } => {
-            let offer = offers.swap_remove(at);
-            validate(at, considered, offer.as_deref())
+            let content = contents.swap_remove(at);
+            check_installable(at, considered, content.as_deref())
         }
         Decision::None => {
             let message = texts::undecided(request, installed, &[]);
-            Err(Refusal {
+            Err(UnexplainedFailure {
                 kind: ExtensionFailureKind::NotFound,
                 message,
                 considered,
-                rivals: vec![],
+                competing_catalogs: vec![],
             })
         }
-        Decision::Many(rivals) => {
-            let names: Vec<&str> = rivals.iter().map(|&at| &*considered[at].catalog).collect();
+        Decision::Many(competing_catalogs) => {
+            let names: Vec<&str> =
+                competing_catalogs.iter().map(|&at| &*considered[at].catalog).collect();
             let message = texts::undecided(request, installed, &names);
-            Err(Refusal { kind: ExtensionFailureKind::Ambiguous, message, considered, rivals })
+            Err(UnexplainedFailure {
+                kind: ExtensionFailureKind::Ambiguous,
+                message,
+                considered,
+                competing_catalogs,
+            })
         }
     }
 }
@@ -273,15 +285,15 @@ impl Decision {
         match self {
             Self::None => vec![],
             Self::One { at, .. } => vec![at],
-            Self::Many(rivals) => rivals,
+            Self::Many(competing_catalogs) => competing_catalogs,
         }
     }
 }
 
-fn decide(considered: &[CatalogResult]) -> Decision {
+fn choose_catalog(considered: &[CatalogResult]) -> Decision {
     let picks = || {
-        let best = |(at, considered): (usize, &CatalogResult)| {
-            Some((at, considered.priority, considered.best()?.deprecated))
+        let best = |(at, result): (usize, &CatalogResult)| {
+            Some((at, result.priority, result.best()?.deprecated))
         };
         considered.iter().enumerate().filter_map(best)
     };
@@ -300,33 +312,33 @@ fn decide(considered: &[CatalogResult]) -> Decision {
 }
 
 /// Upstream's message about the first unreadable catalog by name that is relevant.
-fn first_fault(
+fn first_read_error(
     request: &ExtensionRequest,
     considered: &[CatalogResult],
     is_relevant: impl Fn(&CatalogResult) -> bool,
 ) -> Option<String> {
-    considered.iter().filter(|considered| is_relevant(considered)).find_map(|considered| {
-        Some(texts::unreadable(&request.package, &considered.catalog, considered.fault()?))
+    considered.iter().filter(|result| is_relevant(result)).find_map(|result| {
+        Some(texts::unreadable(&request.package, &result.catalog, result.read_error()?))
     })
 }
 
-/// Validates the best bundle. If it is not valid, no other bundle takes its place: the user did not
-/// ask for that one.
-fn validate(
+/// Checks the version and the dependencies of the best bundle. If it is not valid, resolution fails.
+/// It does not fall back to the next best bundle, which the user did not request.
+fn check_installable(
     at: usize,
     considered: Vec<CatalogResult>,
-    offer: Option<&PackageContent>,
-) -> Result<ExtensionChoice, Refusal> {
-    let best = considered[at].best().zip(offer);
-    let (kind, message) = match best.map(|(best, offer)| (best, offer.at(best.at), offer)) {
-        Some((best, bundle, offer)) => match (&best.version, &bundle.dependency) {
+    content: Option<&PackageContent>,
+) -> Result<ExtensionChoice, UnexplainedFailure> {
+    let best = considered[at].best().zip(content);
+    let (kind, message) = match best.map(|(best, content)| (best, content.at(best.at), content)) {
+        Some((best, bundle, content)) => match (&best.version, &bundle.dependency) {
             (Ok(version), None) => {
                 return Ok(ExtensionChoice {
                     catalog: considered[at].catalog.clone(),
                     bundle: bundle.name.clone(),
                     version: version.clone(),
                     image: bundle.image.clone(),
-                    deprecation: offer.deprecation(),
+                    deprecation: content.deprecation(),
                     considered,
                 });
             }
@@ -337,5 +349,5 @@ fn validate(
         },
         None => (ExtensionFailureKind::NotFound, String::new()),
     };
-    Err(Refusal { kind, message, considered, rivals: vec![at] })
+    Err(UnexplainedFailure { kind, message, considered, competing_catalogs: vec![at] })
 }

@@ -2,11 +2,13 @@
 //! bundle. Each repair has been tried.
 
 use super::bundle_match::{BundleMatch, UnmetCriteria, follows_edges, pin};
-use super::offer::PackageContent;
-use super::pick::{CatalogEvaluation, ExtensionFailureKind, Refusal, attempt, offer_of};
+use super::package_content::PackageContent;
+use super::pick::{
+    CatalogEvaluation, ExtensionFailureKind, UnexplainedFailure, choose_bundle, package_content,
+};
 use super::request::{
-    ExtensionRequest, InputCatalog, InputCatalogContent, InstalledExtension, NAME_LABEL,
-    UpgradePolicy,
+    CATALOG_NAME_LABEL, ExtensionRequest, InputCatalog, InputCatalogContent,
+    InstalledExtensionBundle, UpgradePolicy,
 };
 use super::route::{Route, route};
 use mainstay_version::VersionRelease;
@@ -80,7 +82,7 @@ impl ExtensionChange {
             Self::Version(version) => request.version.clone_from(version),
             Self::SelfCertified => request.policy = UpgradePolicy::SelfCertified,
             Self::Select(name) => {
-                request.selector = Some(json!({"matchLabels": {NAME_LABEL: name}}));
+                request.selector = Some(json!({"matchLabels": {CATALOG_NAME_LABEL: name}}));
             }
             Self::Enable(name) => {
                 for catalog in catalogs.iter_mut().filter(|catalog| catalog.name == *name) {
@@ -127,7 +129,7 @@ impl fmt::Display for ExtensionFix {
 /// The search for repairs.
 struct RepairSearch<'w> {
     request: &'w ExtensionRequest,
-    installed: Option<&'w InstalledExtension>,
+    installed: Option<&'w InstalledExtensionBundle>,
     catalogs: Vec<InputCatalog<'w>>,
     attempts_left: usize,
     repairs: Vec<ExtensionFix>,
@@ -137,20 +139,20 @@ struct RepairSearch<'w> {
 /// search.
 pub(super) fn repairs(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
     catalogs: &[InputCatalog<'_>],
-    refusal: &Refusal,
+    failure: &UnexplainedFailure,
 ) -> Vec<ExtensionFix> {
-    // The offers are looked up once for all attempts.
-    let offers: Vec<Option<Cow<'_, PackageContent>>> =
-        catalogs.iter().map(|catalog| offer_of(catalog, &request.package)).collect();
+    // The package contents are looked up once for all attempts.
+    let contents: Vec<Option<Cow<'_, PackageContent>>> =
+        catalogs.iter().map(|catalog| package_content(catalog, &request.package)).collect();
     let mut ready: Vec<InputCatalog<'_>> = catalogs
         .iter()
-        .zip(&offers)
-        .map(|(catalog, offer)| InputCatalog {
+        .zip(&contents)
+        .map(|(catalog, content)| InputCatalog {
             content: match &catalog.content {
-                InputCatalogContent::Ready(_) | InputCatalogContent::Offer(_) => {
-                    InputCatalogContent::Offer(offer.as_deref())
+                InputCatalogContent::Ready(_) | InputCatalogContent::Package(_) => {
+                    InputCatalogContent::Package(content.as_deref())
                 }
                 other => other.clone(),
             },
@@ -158,22 +160,22 @@ pub(super) fn repairs(
         })
         .collect();
     ready.sort_by(|a, b| a.name.cmp(&b.name));
-    let bundles: usize = offers.iter().flatten().map(|offer| offer.bundles().len()).sum();
+    let bundles: usize = contents.iter().flatten().map(|content| content.bundles().len()).sum();
     let attempts_left = (MAX_BUNDLE_LOOKS / bundles.max(1)).clamp(4, MAX_ATTEMPTS);
     let mut search =
         RepairSearch { request, installed, catalogs: ready, attempts_left, repairs: Vec::new() };
-    let catalog_name = |at: &usize| refusal.considered[*at].catalog.clone();
-    match refusal.kind {
+    let catalog_name = |at: &usize| failure.considered[*at].catalog.clone();
+    match failure.kind {
         // An invalid selector or range gives no hint at the intended one.
         ExtensionFailureKind::Selector | ExtensionFailureKind::Range => {}
-        ExtensionFailureKind::Start => {
+        ExtensionFailureKind::InstalledVersion => {
             search.attempt(&[ExtensionChange::SelfCertified]);
         }
         ExtensionFailureKind::Ambiguous => {
-            let mut rivals = refusal.rivals.clone();
-            rivals.sort_by_key(|&at| Reverse(refusal.considered[at].priority));
+            let mut competing_catalogs = failure.competing_catalogs.clone();
+            competing_catalogs.sort_by_key(|&at| Reverse(failure.considered[at].priority));
             let names: Vec<String> =
-                rivals.iter().map(catalog_name).take(MAX_REPAIRS / 2).collect();
+                competing_catalogs.iter().map(catalog_name).take(MAX_REPAIRS / 2).collect();
             for name in &names {
                 search.attempt(&[ExtensionChange::Prefer(name.clone())]);
             }
@@ -182,15 +184,15 @@ pub(super) fn repairs(
             }
         }
         ExtensionFailureKind::Unreadable => {
-            for name in refusal.rivals.iter().map(catalog_name) {
+            for name in failure.competing_catalogs.iter().map(catalog_name) {
                 search.attempt(&[ExtensionChange::Select(name)]);
             }
         }
         ExtensionFailureKind::Version | ExtensionFailureKind::Dependency => {
-            search.next_best(refusal);
+            search.next_best(failure);
         }
         ExtensionFailureKind::NotFound => {
-            for considered in &refusal.considered {
+            for considered in &failure.considered {
                 let change = match considered.state {
                     CatalogEvaluation::NotSelected => {
                         ExtensionChange::Select(considered.catalog.clone())
@@ -200,13 +202,13 @@ pub(super) fn repairs(
                     }
                     _ => continue,
                 };
-                if search.offers_package(&considered.catalog) {
+                if search.has_package(&considered.catalog) {
                     search.attempt(&[change]);
                 }
             }
             // Changes of the request come before changes of the catalogs.
             let elsewhere = std::mem::take(&mut search.repairs);
-            search.search(refusal);
+            search.search(failure);
             search.repairs.extend(elsewhere);
         }
     }
@@ -215,9 +217,9 @@ pub(super) fn repairs(
 }
 
 impl RepairSearch<'_> {
-    fn offers_package(&self, name: &str) -> bool {
+    fn has_package(&self, name: &str) -> bool {
         self.catalogs.iter().any(|catalog| {
-            catalog.name == name && matches!(catalog.content, InputCatalogContent::Offer(Some(_)))
+            catalog.name == name && matches!(catalog.content, InputCatalogContent::Package(Some(_)))
         })
     }
 
@@ -225,14 +227,14 @@ impl RepairSearch<'_> {
     fn try_changes(
         &mut self,
         changes: &[ExtensionChange],
-    ) -> Option<Result<ExtensionFix, (ExtensionRequest, Refusal)>> {
+    ) -> Option<Result<ExtensionFix, (ExtensionRequest, UnexplainedFailure)>> {
         self.attempts_left = self.attempts_left.checked_sub(1)?;
         let mut request = self.request.clone();
         let mut catalogs = self.catalogs.clone();
         for change in changes {
             change.apply(&mut request, &mut catalogs);
         }
-        Some(match attempt(&request, self.installed, &catalogs) {
+        Some(match choose_bundle(&request, self.installed, &catalogs) {
             Ok(choice) => Ok(ExtensionFix {
                 changes: changes.to_vec(),
                 catalog: choice.catalog,
@@ -240,7 +242,7 @@ impl RepairSearch<'_> {
                 version: choice.version,
                 onward: Vec::new(),
             }),
-            Err(refusal) => Err((request, refusal)),
+            Err(failure) => Err((request, failure)),
         })
     }
 
@@ -254,14 +256,17 @@ impl RepairSearch<'_> {
     }
 
     /// Tries to request the next best bundle instead of the invalid one.
-    fn next_best(&mut self, refusal: &Refusal) {
-        let Some(considered) = refusal.rivals.first().map(|&at| &refusal.considered[at]) else {
+    fn next_best(&mut self, failure: &UnexplainedFailure) {
+        let Some(considered) =
+            failure.competing_catalogs.first().map(|&at| &failure.considered[at])
+        else {
             return;
         };
-        let CatalogEvaluation::Judged(verdicts) = &considered.state else { return };
-        let fits = verdicts.iter().filter(|verdict| verdict.unmet.fits()).skip(1);
-        for verdict in fits {
-            if let Some(version) = version_pin(verdict)
+        let CatalogEvaluation::Evaluated(bundle_matches) = &considered.state else { return };
+        let fits =
+            bundle_matches.iter().filter(|bundle_match| bundle_match.unmet.is_empty()).skip(1);
+        for bundle_match in fits {
+            if let Some(version) = version_pin(bundle_match)
                 && let Some(Ok(repair)) = self.try_changes(&[ExtensionChange::Version(version)])
             {
                 self.repairs.push(repair);
@@ -271,7 +276,7 @@ impl RepairSearch<'_> {
     }
 
     /// Searches the smallest combinations of changes of the request, breadth first.
-    fn search(&mut self, refusal: &Refusal) {
+    fn search(&mut self, failure: &UnexplainedFailure) {
         let mut queue: VecDeque<Vec<ExtensionChange>> = VecDeque::new();
         let mut seen = BTreeSet::new();
         let mut add = |queue: &mut VecDeque<_>,
@@ -286,7 +291,7 @@ impl RepairSearch<'_> {
                 }
             }
         };
-        add(&mut queue, &[], self.steps(self.request, refusal));
+        add(&mut queue, &[], self.steps(self.request, failure));
         let mut fewest = usize::MAX;
         while let Some(changes) = queue.pop_front() {
             // A request has four kinds of changes, so that more changes never help.
@@ -300,51 +305,60 @@ impl RepairSearch<'_> {
                     self.add_onward_steps(&mut repair);
                     self.repairs.push(repair);
                 }
-                Err((request, refusal)) => {
-                    add(&mut queue, &changes, self.steps(&request, &refusal));
+                Err((request, failure)) => {
+                    add(&mut queue, &changes, self.steps(&request, &failure));
                 }
             }
         }
     }
 
     /// The single changes that bring a request nearer to a bundle.
-    fn steps(&self, request: &ExtensionRequest, refusal: &Refusal) -> Vec<ExtensionChange> {
-        if refusal.kind == ExtensionFailureKind::Ambiguous {
+    fn steps(
+        &self,
+        request: &ExtensionRequest,
+        failure: &UnexplainedFailure,
+    ) -> Vec<ExtensionChange> {
+        if failure.kind == ExtensionFailureKind::Ambiguous {
             let select =
-                |at: &usize| ExtensionChange::Select(refusal.considered[*at].catalog.clone());
-            return refusal.rivals.iter().map(select).take(2).collect();
+                |at: &usize| ExtensionChange::Select(failure.considered[*at].catalog.clone());
+            return failure.competing_catalogs.iter().map(select).take(2).collect();
         }
-        if refusal.kind != ExtensionFailureKind::NotFound {
+        if failure.kind != ExtensionFailureKind::NotFound {
             return Vec::new();
         }
         let all = || {
-            refusal.considered.iter().flat_map(|considered| match &considered.state {
-                CatalogEvaluation::Judged(verdicts) => {
-                    verdicts.iter().map(|verdict| (&*considered.catalog, verdict)).collect()
-                }
+            failure.considered.iter().flat_map(|considered| match &considered.state {
+                CatalogEvaluation::Evaluated(bundle_matches) => bundle_matches
+                    .iter()
+                    .map(|bundle_match| (&*considered.catalog, bundle_match))
+                    .collect(),
                 _ => Vec::new(),
             })
         };
         // The bundles with the fewest reasons against them: for each set of reasons the preferred
         // one.
-        let Some(least) = all().map(|(_, verdict)| verdict.unmet.count()).min() else {
+        let Some(least) = all().map(|(_, bundle_match)| bundle_match.unmet.count()).min() else {
             return Vec::new();
         };
         let mut nearest: Vec<(&str, &BundleMatch)> = Vec::new();
-        for (catalog, verdict) in all().filter(|(_, verdict)| verdict.unmet.count() == least) {
-            match nearest.iter_mut().find(|(_, other)| other.unmet == verdict.unmet) {
-                None => nearest.push((catalog, verdict)),
-                Some(known) if is_preferred(verdict, known.1) => *known = (catalog, verdict),
+        for (catalog, bundle_match) in
+            all().filter(|(_, bundle_match)| bundle_match.unmet.count() == least)
+        {
+            match nearest.iter_mut().find(|(_, other)| other.unmet == bundle_match.unmet) {
+                None => nearest.push((catalog, bundle_match)),
+                Some(known) if is_preferred(bundle_match, known.1) => {
+                    *known = (catalog, bundle_match)
+                }
                 Some(_) => {}
             }
         }
         // Bundles with an edge that the author has published come before others.
-        nearest.sort_by_key(|(_, verdict)| {
-            (verdict.unmet.successor, verdict.unmet.channel, verdict.unmet.range)
+        nearest.sort_by_key(|(_, bundle_match)| {
+            (bundle_match.unmet.successor, bundle_match.unmet.channel, bundle_match.unmet.range)
         });
         let mut changes = Vec::new();
-        for (catalog, verdict) in nearest {
-            self.add_changes_for(request, catalog, verdict, &mut changes);
+        for (catalog, bundle_match) in nearest {
+            self.add_changes_for(request, catalog, bundle_match, &mut changes);
         }
         changes
     }
@@ -354,16 +368,21 @@ impl RepairSearch<'_> {
         &self,
         request: &ExtensionRequest,
         catalog: &str,
-        verdict: &BundleMatch,
+        bundle_match: &BundleMatch,
         changes: &mut Vec<ExtensionChange>,
     ) {
-        let UnmetCriteria { channel, range, successor } = verdict.unmet;
-        let offer = self.catalogs.iter().find(|source| source.name == catalog).and_then(|source| {
-            if let InputCatalogContent::Offer(offer) = source.content { offer } else { None }
-        });
-        if channel && let Some(offer) = offer {
-            let channels = offer.graph().channels().iter();
-            let holds = channels.filter(|channel| channel.entry(&verdict.bundle).is_some());
+        let UnmetCriteria { channel, range, successor } = bundle_match.unmet;
+        let content =
+            self.catalogs.iter().find(|source| source.name == catalog).and_then(|source| {
+                if let InputCatalogContent::Package(content) = source.content {
+                    content
+                } else {
+                    None
+                }
+            });
+        if channel && let Some(content) = content {
+            let channels = content.graph().channels().iter();
+            let holds = channels.filter(|channel| channel.entry(&bundle_match.bundle).is_some());
             changes.extend(
                 holds.map(|channel| ExtensionChange::Channel(channel.name.to_string())).take(2),
             );
@@ -372,7 +391,8 @@ impl RepairSearch<'_> {
             // Prefer the first step of a route into the requested range.
             let route = self.route(request, catalog);
             let step = route.and_then(|route| route.steps.into_iter().next());
-            changes.extend(step.or_else(|| version_pin(verdict)).map(ExtensionChange::Version));
+            changes
+                .extend(step.or_else(|| version_pin(bundle_match)).map(ExtensionChange::Version));
         }
         if successor {
             changes.push(ExtensionChange::SelfCertified);
@@ -384,7 +404,7 @@ impl RepairSearch<'_> {
         let installed = self.installed.filter(|_| follows_edges(request))?;
         let catalog = self.catalogs.iter().find(|source| source.name == catalog)?;
         match catalog.content {
-            InputCatalogContent::Offer(Some(offer)) => route(offer, request, installed),
+            InputCatalogContent::Package(Some(content)) => route(content, request, installed),
             _ => None,
         }
     }
@@ -407,8 +427,8 @@ impl RepairSearch<'_> {
 }
 
 /// The range for exactly the version of a bundle.
-fn version_pin(verdict: &BundleMatch) -> Option<String> {
-    verdict.version.as_ref().ok().map(pin)
+fn version_pin(bundle_match: &BundleMatch) -> Option<String> {
+    bundle_match.version.as_ref().ok().map(pin)
 }
 
 /// Whether a bundle is preferred to one of another catalog; the priority of catalogs does not count

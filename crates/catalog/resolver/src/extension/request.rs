@@ -1,7 +1,7 @@
 //! Resolution input of OLM v1: the request of a ClusterExtension, its installed bundle, and the
 //! ClusterCatalogs.
 
-use super::offer::PackageContent;
+use super::package_content::PackageContent;
 use mainstay_object::{
     Object,
     selector::{LabelSelector, SelectorError},
@@ -9,8 +9,8 @@ use mainstay_object::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The label with the name of a catalog.
-pub const NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
+/// The label of a ClusterCatalog with its name.
+pub const CATALOG_NAME_LABEL: &str = "olm.operatorframework.io/metadata.name";
 
 /// The request of a ClusterExtension: `spec.source.catalog`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,9 +26,9 @@ pub struct ExtensionRequest {
     /// `selector` as in the object (`matchLabels`, `matchExpressions`); none or an empty one
     /// selects all catalogs.
     pub selector: Option<Value>,
-    /// Whether the `release` that a bundle states beside its version counts (upstream's feature
-    /// gate `BundleReleaseSupport`, off by default). Without the gate, or if a bundle states none,
-    /// the release is the build metadata of the version, if it has the form of a release.
+    /// Whether to use the field `release` of a bundle (upstream's feature gate
+    /// `BundleReleaseSupport`, off by default). Otherwise the release is the build metadata of the
+    /// version, if that is a valid release.
     pub explicit_releases: bool,
 }
 
@@ -72,7 +72,7 @@ impl ExtensionRequest {
 
 /// The installed bundle: `status.install.bundle`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InstalledExtension {
+pub struct InstalledExtensionBundle {
     /// Its name.
     pub name: String,
     /// Its version as written. Without an explicit release, its build metadata is the release.
@@ -81,7 +81,7 @@ pub struct InstalledExtension {
     pub release: Option<String>,
 }
 
-impl InstalledExtension {
+impl InstalledExtensionBundle {
     /// The installed bundle in the status of a ClusterExtension.
     pub fn of(extension: &Object) -> Option<Self> {
         let text =
@@ -95,8 +95,8 @@ impl InstalledExtension {
 pub struct InputCatalog<'a> {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.labels`. [`NAME_LABEL`] need not be among them: it always has the name of the
-    /// catalog, because upstream's admission webhook sets it.
+    /// `metadata.labels`. [`CATALOG_NAME_LABEL`] need not be among them: it always has the name of
+    /// the catalog, because upstream's admission webhook sets it.
     pub labels: BTreeMap<String, String>,
     /// `spec.priority`; higher is preferred.
     pub priority: i32,
@@ -126,9 +126,9 @@ impl<'a> InputCatalog<'a> {
         }
     }
 
-    pub(super) fn fits(&self, selector: &LabelSelector) -> bool {
+    pub(super) fn matches(&self, selector: &LabelSelector) -> bool {
         selector.matches_with(|key| {
-            if key == NAME_LABEL {
+            if key == CATALOG_NAME_LABEL {
                 return Some(&self.name);
             }
             self.labels.get(key).map(String::as_str)
@@ -136,10 +136,10 @@ impl<'a> InputCatalog<'a> {
     }
 
     /// Why its content cannot be read, with upstream's text.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(super) fn read_error(&self) -> Option<String> {
         let name = mainstay_gocompat::quote(&self.name);
         match &self.content {
-            InputCatalogContent::Ready(_) | InputCatalogContent::Offer(_) => None,
+            InputCatalogContent::Ready(_) | InputCatalogContent::Package(_) => None,
             InputCatalogContent::NotServed => Some(format!("catalog {name} is not being served")),
             InputCatalogContent::NotLoaded => Some(format!("cache for catalog {name} not found")),
             InputCatalogContent::Failed(reason) => Some(reason.clone()),
@@ -152,8 +152,8 @@ impl<'a> InputCatalog<'a> {
 pub enum InputCatalogContent<'a> {
     /// The whole validated content.
     Ready(&'a mainstay_catalog::Catalog),
-    /// The offer of the requested package; none if the catalog does not have the package.
-    Offer(Option<&'a PackageContent>),
+    /// The content of the requested package; none if the catalog does not have the package.
+    Package(Option<&'a PackageContent>),
     /// Its condition `Serving` is not true.
     NotServed,
     /// It is served, but has not been read yet.

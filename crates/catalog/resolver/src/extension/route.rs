@@ -1,8 +1,8 @@
 //! Update route: several updates that lead into a requested range.
 
-use super::bundle_match::{Start, entries, pin};
-use super::offer::PackageContent;
-use super::request::{ExtensionRequest, InstalledExtension};
+use super::bundle_match::{InstalledVersion, entries, pin};
+use super::package_content::PackageContent;
+use super::request::{ExtensionRequest, InstalledExtensionBundle};
 use mainstay_version::VersionRelease;
 use mainstay_version::{Version, VersionConstraint};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -21,22 +21,25 @@ pub(super) struct Route {
 
 /// The shortest route in one catalog along edges of the requested channels.
 pub(super) fn route(
-    offer: &PackageContent,
+    content: &PackageContent,
     request: &ExtensionRequest,
-    installed: &InstalledExtension,
+    installed: &InstalledExtensionBundle,
 ) -> Option<Route> {
-    let start = Start::read(installed).ok()?;
+    let installed_version = InstalledVersion::parse(installed).ok()?;
     let range = VersionConstraint::parse(&request.version).ok()?;
-    let edges: Vec<_> = entries(offer, request).collect();
-    let versions: HashMap<&str, VersionRelease> = offer
+    let edges: Vec<_> = entries(content, request).collect();
+    let versions: HashMap<&str, VersionRelease> = content
         .bundles()
         .filter_map(|bundle| {
             Some((&*bundle.name, VersionRelease::parse_legacy(&bundle.version).ok()?))
         })
         .collect();
-    let mut seen: HashSet<&str> = HashSet::from([&*start.name]);
-    let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> =
-        VecDeque::from([(start.name.as_str().into(), start.version, Vec::new())]);
+    let mut seen: HashSet<&str> = HashSet::from([&*installed_version.name]);
+    let mut queue: VecDeque<(Arc<str>, Version, Vec<Arc<str>>)> = VecDeque::from([(
+        installed_version.name.as_str().into(),
+        installed_version.version,
+        Vec::new(),
+    )]);
     for _ in 0..MAX_ENTRY_LOOKS / edges.len().max(1) {
         let (name, version, way) = queue.pop_front()?;
         if !way.is_empty() && range.contains(versions.get(&*name)?.version()) {

@@ -1,15 +1,15 @@
 //! Message texts of upstream's extension resolver.
 
-use super::bundle_match::StartError;
-use super::offer::VersionError;
-use super::request::{ExtensionRequest, InstalledExtension};
+use super::bundle_match::InstalledVersionError;
+use super::package_content::VersionError;
+use super::request::{ExtensionRequest, InstalledExtensionBundle};
 use mainstay_gocompat::quote;
 use std::fmt::Write as _;
 
 /// No catalog has a bundle that fits, or several have (`catalogs`, by name).
 pub(super) fn undecided(
     request: &ExtensionRequest,
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
     catalogs: &[&str],
 ) -> String {
     let mut text = String::new();
@@ -55,7 +55,7 @@ pub(super) fn unreadable(package: &str, catalog: &str, why: &str) -> String {
 }
 
 /// The version of the installed bundle cannot be read.
-pub(super) fn no_start(why: &StartError) -> String {
+pub(super) fn installed_version(why: &InstalledVersionError) -> String {
     format!("error walking catalogs: error finding upgrade edges: {why}")
 }
 

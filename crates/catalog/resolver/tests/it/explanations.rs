@@ -5,7 +5,7 @@ mod conflicts;
 mod missing;
 
 use crate::dsl::TestWorld;
-use crate::laws_inputs::{OwnedWorld, Size, seeds, shuffle};
+use crate::laws_inputs::{OwnedResolutionInput, Size, seeds, shuffle};
 use insta::assert_snapshot;
 use mainstay_resolver::fixture::Fixture;
 use mainstay_resolver::{Resolution, ResolutionFailure, ResolutionInput, SuggestedFix, resolve};
@@ -240,7 +240,7 @@ proptest! {
         seed in seeds(Size { products: 7, releases: 4, subscriptions: 5, policies: true }),
     ) {
         let mut universe = seed.universe();
-        let owned_input = OwnedWorld::new(&seed, &universe);
+        let owned_input = OwnedResolutionInput::new(&seed, &universe);
         let real = HashMap::new();
         let input = owned_input.input(&real);
         let outcome = resolve(&input);
@@ -261,7 +261,7 @@ proptest! {
             }
         }
         shuffle(&mut universe, 1);
-        let owned_input = OwnedWorld::new(&seed, &universe);
+        let owned_input = OwnedResolutionInput::new(&seed, &universe);
         prop_assert_eq!(resolve(&owned_input.input(&real)).failures, outcome.failures);
     }
 }

@@ -1,7 +1,7 @@
 //! Properties of resolution on random inputs, checked with the reference resolver: its rules, its
 //! outcome checker, and its exhaustive search.
 
-use crate::laws_inputs::{OwnedWorld, Seed, Size, seeds, shuffle};
+use crate::laws_inputs::{OwnedResolutionInput, Seed, Size, seeds, shuffle};
 use mainstay_catalog::{Catalog, LoadOptions};
 use mainstay_cause::Cause;
 use mainstay_reference::{Stopped, check, solve};
@@ -68,11 +68,11 @@ fn pretty(universe: &Value) -> String {
 #[test]
 fn order_of_lists_does_not_change_the_outcome() {
     every_input(MIDDLE, 100, |seed, universe| {
-        let expected = resolve(&OwnedWorld::new(seed, universe).input(&HashMap::new()));
+        let expected = resolve(&OwnedResolutionInput::new(seed, universe).input(&HashMap::new()));
         for number in 0..3 {
             let mut other = universe.clone();
             shuffle(&mut other, number);
-            let owned_input = OwnedWorld::new(seed, &other).with_reversed_policies();
+            let owned_input = OwnedResolutionInput::new(seed, &other).with_reversed_policies();
             let none = HashMap::new();
             // shows CL-RES-30
             prop_assert_eq!(&resolve(&owned_input.input(&none)), &expected, "{}", pretty(&other));
@@ -111,7 +111,7 @@ fn memory_does_not_change_outcomes() {
 #[test]
 fn checker_accepts_random_inputs() {
     every_input(MIDDLE, 200, |seed, universe| {
-        let owned_input = OwnedWorld::new(seed, universe);
+        let owned_input = OwnedResolutionInput::new(seed, universe);
         let none = HashMap::new();
         let input = owned_input.input(&none);
         let errors = check(&input, &resolve(&input));
@@ -185,7 +185,7 @@ fn unrelated_content_does_not_change_the_outcome() {
         }));
         let none = HashMap::new();
         let [with, without] = [&more, universe].map(|universe| {
-            without_unrelated(resolve(&OwnedWorld::new(seed, universe).input(&none)))
+            without_unrelated(resolve(&OwnedResolutionInput::new(seed, universe).input(&none)))
         });
         prop_assert_eq!(with, without);
         Ok(())
@@ -194,7 +194,7 @@ fn unrelated_content_does_not_change_the_outcome() {
 
 /// The outcome of an input is the first answer of the exhaustive search.
 fn is_the_first(seed: &Seed, universe: &Value) -> Result<(), TestCaseError> {
-    let owned_input = OwnedWorld::new(seed, universe);
+    let owned_input = OwnedResolutionInput::new(seed, universe);
     let none = HashMap::new();
     let input = owned_input.input(&none);
     let mut got = resolve(&input);

@@ -505,7 +505,7 @@ fn mix(value: &mut Value, next: &mut impl FnMut(usize) -> usize) {
 
 /// An input that owns the content of its catalogs.
 #[derive(Debug)]
-pub(crate) struct OwnedWorld {
+pub(crate) struct OwnedResolutionInput {
     universe: Fixture,
     snapshots: Vec<Snapshot>,
     demands: Vec<Demand>,
@@ -513,7 +513,7 @@ pub(crate) struct OwnedWorld {
     kubernetes: Option<Version>,
 }
 
-impl OwnedWorld {
+impl OwnedResolutionInput {
     /// The input of a seed, after a change of its universe.
     pub(crate) fn new(seed: &Seed, universe: &Value) -> Self {
         let universe: Fixture = serde_json::from_value(universe.clone()).unwrap();

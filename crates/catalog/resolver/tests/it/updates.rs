@@ -152,8 +152,8 @@ proptest! {
             graph = graph.deprecate_bundle(&name(*bundle), "old");
         }
         let graph = graph.finish();
-        let offer = PackageContent::new(graph.clone(), bundles);
-        let catalogs = [extension::InputCatalog::new("c", extension::InputCatalogContent::Offer(Some(&offer)))];
+        let content = PackageContent::new(graph.clone(), bundles);
+        let catalogs = [extension::InputCatalog::new("c", extension::InputCatalogContent::Package(Some(&content)))];
         for channels in [&["fast"][..], &["stable"], &["fast", "stable"], &[]] {
             let request = ExtensionRequest {
                 package: "p".to_owned(),
@@ -166,8 +166,8 @@ proptest! {
             prop_assert_eq!(head, fresh.map(|choice| choice.bundle));
             for installed in 0..9u8 {
                 let (name, version) = (name(installed), version(installed));
-                let there = extension::InstalledExtension {
-                    name: name.clone(), version: version.clone(), ..extension::InstalledExtension::default()
+                let there = extension::InstalledExtensionBundle {
+                    name: name.clone(), version: version.clone(), ..extension::InstalledExtensionBundle::default()
                 };
                 let choice = extension::resolve(&request, Some(&there), &catalogs).ok();
                 let moved = choice.map(|choice| choice.bundle.to_string()).filter(|bundle| *bundle != name);

@@ -138,9 +138,9 @@ impl GoalResult<'_> {
     }
 }
 
-fn table<'a>(judged: impl Iterator<Item = GoalResult<'a>>) -> String {
+fn table<'a>(results: impl Iterator<Item = GoalResult<'a>>) -> String {
     let head = ["goal", "limit", "measured", "met"].map(str::to_owned);
-    let rows: Vec<Vec<String>> = judged.map(|judged| judged.row()).collect();
+    let rows: Vec<Vec<String>> = results.map(|result| result.row()).collect();
     if rows.is_empty() { String::new() } else { markdown(&head, &rows) }
 }
 
@@ -160,8 +160,8 @@ pub(crate) fn of_subject(record: &Record) -> String {
 pub(crate) fn without_figures(records: &BTreeMap<String, Record>) -> Vec<&'static str> {
     let recorded = GOALS.iter().filter(|goal| records.contains_key(goal.subject));
     let lacking = recorded.filter(|goal| {
-        let judged = goal.evaluate(records.get(goal.subject));
-        judged.figures.iter().any(|(_, figure)| figure.is_none())
+        let result = goal.evaluate(records.get(goal.subject));
+        result.figures.iter().any(|(_, figure)| figure.is_none())
     });
     lacking.map(|goal| goal.what).collect()
 }

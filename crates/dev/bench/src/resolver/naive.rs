@@ -22,12 +22,13 @@ pub(super) enum ReferenceComparison {
 
 /// Resolves a case with the reference, and compares the results.
 pub(super) fn solve(
-    world: &ResolutionInput<'_>,
+    input: &ResolutionInput<'_>,
     outcome: &Resolution,
     arguments: &Arguments,
 ) -> (ReferenceComparison, Duration) {
-    let (made, time) = median_time(arguments.rounds.min(3), || try_all(world, arguments.limit));
-    let verdict = match made {
+    let (reference, time) =
+        median_time(arguments.rounds.min(3), || try_all(input, arguments.limit));
+    let comparison = match reference {
         Err(Stopped::TooLong) => ReferenceComparison::GivenUp,
         Err(Stopped::Broken(_)) if outcome.failures.is_empty() => ReferenceComparison::Other,
         Err(Stopped::Broken(_)) => ReferenceComparison::Broken,
@@ -47,5 +48,5 @@ pub(super) fn solve(
             }
         }
     };
-    (verdict, time)
+    (comparison, time)
 }

@@ -93,7 +93,7 @@ fn measure(name: &str, real: &RealCatalog, rounds: usize, failures: &mut Times) 
             ..Subscription::default()
         })
         .collect();
-    let world = |subscriptions: Vec<Subscription>| ResolutionInput {
+    let input = |subscriptions: Vec<Subscription>| ResolutionInput {
         namespace: "operators".to_owned(),
         global_namespace: "olm".to_owned(),
         operator_groups: vec![OperatorGroup::default()],
@@ -108,15 +108,15 @@ fn measure(name: &str, real: &RealCatalog, rounds: usize, failures: &mut Times) 
     let mut single = Times::default();
     for subscription in &all {
         let package = &subscription.package;
-        let world = world(vec![subscription.clone()]);
-        let (outcome, time) = median_time(rounds, || resolve(&world));
+        let input = input(vec![subscription.clone()]);
+        let (outcome, time) = median_time(rounds, || resolve(&input));
         if !outcome.failures.is_empty() {
             failures.note(time, format!("{package} of {name}"));
         }
         single.note(time, package);
     }
-    let world = world(all);
-    let (outcome, together) = median_time(rounds, || resolve(&world));
+    let input = input(all);
+    let (outcome, together) = median_time(rounds, || resolve(&input));
     Figures {
         snapshot,
         single,

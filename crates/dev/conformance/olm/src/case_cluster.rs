@@ -140,7 +140,7 @@ metadata: {name: global-operators, namespace: operators}
 
     /// Starts the controllers.
     async fn start(&mut self, timeouts: Timeouts) {
-        let timeouts = Timeouts { together: DEBOUNCE, ..timeouts };
+        let timeouts = Timeouts { debounce_window: DEBOUNCE, ..timeouts };
         let options = Options { timeouts, ..Options::new(self.cluster.clock(), CATALOG_NAMESPACE) };
         // In the recordings, catalogs from images and ConfigMaps are served by pods.
         let pods = CatalogPods { mode: CatalogMode::Pods, ..CatalogPods::default() };

@@ -100,7 +100,7 @@ pub(super) async fn run<C: ClusterHandle>(
         changes: &changes,
         targets: &targets,
         is_live: arguments.needs_cluster(),
-        records_world: arguments.save.is_some(),
+        records_input: arguments.save.is_some(),
     };
     let answers = match question.run_what_if(&catalogs, &changed_catalogs) {
         Ok(answers) => answers,

@@ -7,7 +7,7 @@ pub(crate) mod journal;
 mod load;
 pub(crate) mod memory;
 
-pub use journal::repair::{Lost, Repair};
+pub use journal::repair::{DataLoss, Repair};
 pub use load::{Loader, Record};
 
 use crate::{Event, View};

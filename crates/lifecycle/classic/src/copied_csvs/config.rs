@@ -21,8 +21,8 @@ const DISABLED_REASON: &str = "CopiedCSVsDisabled";
 /// Reconciles the only OLMConfig.
 pub(super) struct Controller {
     shared: Arc<CopiesContext>,
-    /// Since when copied CSVs are missing or superfluous.
-    since: Mutex<Option<Duration>>,
+    /// When copied CSVs began to be missing or superfluous, as elapsed time of the clock.
+    incomplete_since: Mutex<Option<Duration>>,
 }
 
 impl Reconciler for Controller {
@@ -36,7 +36,7 @@ impl Reconciler for Controller {
 
 impl Controller {
     pub(super) fn new(shared: Arc<CopiesContext>) -> Self {
-        Self { shared, since: Mutex::default() }
+        Self { shared, incomplete_since: Mutex::default() }
     }
 
     async fn reconcile_olm_config(&self, key: &NamespacedName) -> Result<Action, Error> {
@@ -46,8 +46,8 @@ impl Controller {
             return Ok(Action::Done);
         };
         let disabled = is_disabled(&self.shared.config);
-        let incomplete = is_incomplete(&self.shared);
-        if let Some(left) = self.remaining_delay(incomplete) {
+        let differs = copies_differ_from_config(&self.shared);
+        if let Some(left) = self.remaining_delay(differs) {
             return Ok(Action::After(left));
         }
         let old = config.status.conditions.iter().find(|condition| condition.kind == CONDITION);
@@ -57,7 +57,7 @@ impl Controller {
             self.delete_disabled_events().await?;
         }
         let mut status = config.status.clone();
-        let condition = condition(old, disabled, incomplete, Time::new(context.clock.now()));
+        let condition = condition(old, disabled, differs, Time::new(context.clock.now()));
         match status.conditions.iter_mut().find(|condition| condition.kind == CONDITION) {
             Some(existing) => *existing = condition,
             None => status.conditions.push(condition),
@@ -76,10 +76,10 @@ impl Controller {
         Ok(Action::Done)
     }
 
-    /// How much longer missing or superfluous copied CSVs are not reported.
-    fn remaining_delay(&self, incomplete: bool) -> Option<Duration> {
-        let mut since = self.since.lock();
-        if !incomplete {
+    /// The rest of the delay before missing or superfluous copied CSVs are reported.
+    fn remaining_delay(&self, differs: bool) -> Option<Duration> {
+        let mut since = self.incomplete_since.lock();
+        if !differs {
             *since = None;
             return None;
         }
@@ -93,29 +93,32 @@ impl Controller {
         let cluster = &self.shared.context.cluster;
         let fields = ObjectList::fields(format!("reason={DISABLED}"));
         let events = cluster.list(&builtin::EVENT, None, &fields).await;
-        for event in events.during("listing events")?.items {
+        for event in events.during("listing Events")?.items {
             let options = DeleteOptions::uid(event.uid());
-            let at = Some(event.namespace());
-            let done = cluster.ensure_deleted(&builtin::EVENT, at, event.name(), &options).await;
-            done.during("removing an event")?;
+            let namespace = Some(event.namespace());
+            let deleted =
+                cluster.ensure_deleted(&builtin::EVENT, namespace, event.name(), &options).await;
+            deleted.during("deleting an Event")?;
         }
         Ok(())
     }
 }
 
-/// Whether copied CSVs of global operators are missing, or exist although they are disabled.
-fn is_incomplete(shared: &CopiesContext) -> bool {
+/// Whether copied CSVs of operators that target all namespaces are missing, or exist although they
+/// are disabled.
+fn copies_differ_from_config(shared: &CopiesContext) -> bool {
     let caches = &shared.context.caches;
     let namespaces = namespaces(caches);
     let targets_all = |csv: &crate::fields::Csv| decide::targets(csv) == Targets::All;
     let all = caches.csvs.list(None).into_iter();
-    all.filter(|(_, csv)| !csv.is_copy() && targets_all(csv))
-        .any(|(key, _)| decide_for(shared, &key, &namespaces, true).is_incomplete())
+    all.filter(|(_, csv)| !csv.is_copy() && targets_all(csv)).any(|(key, _)| {
+        decide_for(shared, &key, &namespaces, true).has_missing_or_superfluous_copies()
+    })
 }
 
 /// The desired condition.
-fn condition(old: Option<&Condition>, disabled: bool, incomplete: bool, now: Time) -> Condition {
-    let (status, reason, message) = match (disabled, incomplete) {
+fn condition(old: Option<&Condition>, disabled: bool, differs: bool, now: Time) -> Condition {
+    let (status, reason, message) = match (disabled, differs) {
         (false, false) => (
             ConditionStatus::False,
             ENABLED_REASON,
@@ -159,16 +162,19 @@ mod tests {
         let at = |second| Time::new(jiff::Timestamp::from_second(second).unwrap());
         let enabled = condition(None, false, false, at(1));
         assert_eq!((&enabled.status, &*enabled.reason), (&ConditionStatus::False, ENABLED_REASON));
-        let leaving = condition(Some(&enabled), true, true, at(2));
+        let superfluous = condition(Some(&enabled), true, true, at(2));
         assert_eq!(
-            (&leaving.status, leaving.last_transition_time),
+            (&superfluous.status, superfluous.last_transition_time),
             (&ConditionStatus::False, Some(at(1)))
         );
-        let gone = condition(Some(&leaving), true, false, at(3));
+        let disabled_and_deleted = condition(Some(&superfluous), true, false, at(3));
         assert_eq!(
-            (&gone.status, gone.last_transition_time),
+            (&disabled_and_deleted.status, disabled_and_deleted.last_transition_time),
             (&ConditionStatus::True, Some(at(3)))
         );
-        assert_eq!(condition(Some(&gone), true, false, at(4)), gone);
+        assert_eq!(
+            condition(Some(&disabled_and_deleted), true, false, at(4)),
+            disabled_and_deleted
+        );
     }
 }

@@ -77,7 +77,7 @@ impl Controller {
         self.delete_lost_copies(&key.name).await?;
         let namespaces = namespaces(&context.caches);
         let decision = decide_for(&self.shared, key, &namespaces, left.is_none());
-        tracing::debug!(%key, tasks = decision.actions.len(), "copies");
+        tracing::debug!(%key, tasks = decision.actions.len(), "copied CSVs decided");
         if !decision.actions.is_empty() {
             self.apply(key, original.as_deref(), &decision, left.is_none()).await?;
             self.shared.written.send();
@@ -98,11 +98,13 @@ impl Controller {
         let mut requests = None;
         if let Some(csv) = original.filter(|_| writes) {
             let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
-            let live = live.during("reading a version")?;
+            let live = live.during("reading a ClusterServiceVersion")?;
             // If the CSV was deleted or replaced, the cache triggers another reconciliation.
             let same = |object: &Object| object.uid() == csv.uid && !object.is_terminating();
             let Some(live) = live.filter(same) else { return Ok(()) };
-            requests = Some(PreparedRequests::of(&live).during("writing a version as JSON")?);
+            requests = Some(
+                PreparedRequests::of(&live).during("writing a ClusterServiceVersion as JSON")?,
+            );
         }
         let writer = Arc::new(CopyWriter {
             cluster: context.cluster.clone(),
@@ -160,7 +162,7 @@ impl Controller {
         for (at, uid) in lost_copies(&self.shared, name) {
             let options = DeleteOptions::uid(uid);
             let done = cluster.ensure_deleted(CSV, at.namespace(), &at.name, &options).await;
-            done.during("removing a copy of a version that is gone")?;
+            done.during("deleting the copied CSV of a deleted ClusterServiceVersion")?;
         }
         Ok(())
     }
@@ -183,7 +185,7 @@ impl Controller {
             .cluster
             .list(&builtin::EVENT, key.namespace(), &ObjectList::fields(fields))
             .await;
-        if found.during("looking for an event")?.items.is_empty() {
+        if found.during("looking for an Event")?.items.is_empty() {
             let mut about = Object::new(&CSV.gvk(), &key.name);
             about.set(&["metadata", "namespace"], (*key.namespace).into());
             about.set(&["metadata", "uid"], csv.uid.as_str().into());
@@ -350,13 +352,13 @@ impl CopyWriter {
             (CopyAction::Remove(uid), _) => {
                 let options = DeleteOptions::uid(uid.as_str());
                 let done = self.cluster.ensure_deleted(CSV, at, &self.name, &options).await;
-                done.during("removing a copy of a version")?;
+                done.during("deleting a copied CSV")?;
                 Ok(None)
             }
             (_, None) => Ok(None),
             (CopyAction::Create, Some(requests)) => {
                 let made = self.cluster.create_prepared(CSV, at, &requests.copy).await;
-                let made = written_or_gone(made).during("making a copy of a version")?;
+                let made = written_or_gone(made).during("creating a copied CSV")?;
                 let Some(made) = made else { return Ok(None) };
                 if !self.status_is_stable {
                     return Ok(revision(&made));
@@ -371,10 +373,10 @@ impl CopyWriter {
                     } else {
                         let test = json!({"op": "test", "path": "/metadata/uid", "value": uid});
                         EncodedBody::patch(&Patch::Json(repair_patch(&test, &requests.template)))
-                            .during("writing a version as JSON")?
+                            .during("writing a ClusterServiceVersion as JSON")?
                     };
                     let done = self.cluster.patch_prepared(CSV, at, &self.name, None, &patch).await;
-                    let done = written_or_gone(done).during("repairing a copy of a version")?;
+                    let done = written_or_gone(done).during("updating a copied CSV")?;
                     let Some(done) = done else { return Ok(None) };
                     written = revision(&done);
                 }
@@ -394,7 +396,7 @@ impl CopyWriter {
         let (at, subresource) = (Some(namespace), Some("status"));
         let done =
             self.cluster.patch_prepared(CSV, at, &self.name, subresource, &requests.status).await;
-        let done = written_or_gone(done).during("writing the status of a copy of a version")?;
+        let done = written_or_gone(done).during("writing the status of a copied CSV")?;
         Ok(done.as_ref().and_then(revision))
     }
 }

@@ -85,7 +85,7 @@ pub(crate) struct Decision {
 
 impl Decision {
     /// Whether copied CSVs are missing or superfluous.
-    pub(crate) fn is_incomplete(&self) -> bool {
+    pub(crate) fn has_missing_or_superfluous_copies(&self) -> bool {
         self.actions
             .values()
             .any(|action| matches!(action, CopyAction::Create | CopyAction::Remove(_)))
@@ -298,7 +298,7 @@ mod tests {
         let all = decide_with(Some(&csv_with(Some(""))), &[], false);
         // shows C34
         assert_eq!(actions_by_namespace(&all), [("a", "create"), ("b", "create"), ("c", "create")]);
-        assert!(all.is_incomplete());
+        assert!(all.has_missing_or_superfluous_copies());
         let some = decide_with(Some(&csv_with(Some("b,home,nowhere"))), &[], false);
         // shows C34
         assert_eq!(actions_by_namespace(&some), [("b", "create")]);
@@ -318,7 +318,7 @@ mod tests {
         let found = decide_with(Some(&csv_with(Some(""))), &occupants, false);
         // shows C34
         assert_eq!(actions_by_namespace(&found), [("b", "status"), ("c", "repair")]);
-        assert!(!found.is_incomplete());
+        assert!(!found.has_missing_or_superfluous_copies());
         let edited = [("a", occupant(Ownership::Ours, ContentHash { body: 9, ..GOOD }))];
         // shows C34
         assert_eq!(

@@ -18,8 +18,8 @@
 //! * The request bodies are serialized once for all copied CSVs of an original.
 //! * Transient phases are not written to hundreds of namespaces ([`decide::StatusDebounce`]).
 //!
-//! Differences from the original: a copied CSV that lost its label gets it back; in the original it
-//! becomes a CSV of its own. Copied CSVs in namespaces that are no longer targets are always
+//! Differences from upstream: a copied CSV that lost its label gets it back; upstream it becomes a
+//! CSV of its own. Copied CSVs in namespaces that are no longer targets are always
 //! deleted, whatever the OperatorGroup became. No change waits for a resync.
 
 mod config;

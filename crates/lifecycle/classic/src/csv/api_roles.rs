@@ -58,9 +58,9 @@ pub(crate) async fn remove_orphans(context: &Context, key: &NamespacedName) -> R
         return Ok(());
     }
     // The cache of CSVs may lag behind those of the owned objects.
-    let version = &resources::CLUSTER_SERVICE_VERSION;
-    let found = context.cluster.find(version, key.namespace(), &key.name).await;
-    if found.during("looking for a version")?.is_some() {
+    let csv_resource = &resources::CLUSTER_SERVICE_VERSION;
+    let found = context.cluster.find(csv_resource, key.namespace(), &key.name).await;
+    if found.during("looking for a ClusterServiceVersion")?.is_some() {
         return Ok(());
     }
     for (resource, key) in &orphans {
@@ -83,17 +83,21 @@ pub(crate) async fn finalize(
     // Copies in namespaces are deleted, but not waited for. A user of any namespace can label a
     // Role as such a copy and block its deletion with a finalizer. The garbage collector removes
     // real copies with the copied CSV.
-    let waits = owned_objects.iter().any(|(_, key)| key.namespace().is_none());
-    let served = !serving::remove::finalize(context, csv).await?;
-    if !waits && !served {
-        remove_bundled(context, namespace, name).await?;
+    let cluster_objects_remain = owned_objects.iter().any(|(_, key)| key.namespace().is_none());
+    let serving_objects_remain = !serving::remove::finalize(context, csv).await?;
+    if !cluster_objects_remain && !serving_objects_remain {
+        delete_bundle_cluster_objects(context, namespace, name).await?;
     }
-    Ok(!waits && !served)
+    Ok(!cluster_objects_remain && !serving_objects_remain)
 }
 
-/// Removes the cluster-scoped objects of other kinds that came with the bundle of a CSV. They are
-/// rare and have no cache; their labels name the CSV.
-async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Result<(), Error> {
+/// Deletes the cluster-scoped objects of other kinds from the bundle of a CSV. They are rare and
+/// have no cache; their labels name the CSV.
+async fn delete_bundle_cluster_objects(
+    context: &Context,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Error> {
     let cluster = &context.cluster;
     let labels = format!(
         "{}={name},{}={namespace},{}={}",
@@ -102,14 +106,18 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
         names::OWNER_KIND,
         resources::CLUSTER_SERVICE_VERSION.kind
     );
-    // A name that is too long for a label value was never written as one.
+    // A label value has at most 63 characters, so no object has a label with a longer name.
     if [name, namespace].iter().any(|value| value.len() > 63) {
         return Ok(());
     }
     let mut kinds = vec![builtin::PRIORITY_CLASS];
     let console = |kind: &str| Gvk::new("console.openshift.io", "v1", kind);
     for kind in CONSOLE_KINDS {
-        match cluster.resource_of(&console(kind)).await.during("looking up kinds of the console")? {
+        match cluster
+            .resource_of(&console(kind))
+            .await
+            .during("looking up kinds of the OpenShift console")?
+        {
             Some(resource) => kinds.push(resource),
             // A cluster has all of these kinds or none.
             None => break,
@@ -117,7 +125,7 @@ async fn remove_bundled(context: &Context, namespace: &str, name: &str) -> Resul
     }
     for resource in &kinds {
         let found = cluster.list(resource, None, &ObjectList::labels(labels.as_str())).await;
-        for object in found.during("listing what came with a version")?.items {
+        for object in found.during("listing the objects of a CSV's bundle")?.items {
             remove(context, resource, &object.key()).await?;
         }
     }
@@ -133,7 +141,7 @@ pub(super) async fn remove(
         .cluster
         .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
         .await
-        .during("removing what belongs to a version")?;
+        .during("deleting an object of a ClusterServiceVersion")?;
     Ok(())
 }
 
@@ -145,7 +153,7 @@ pub(crate) async fn ensure_api_roles(
 ) -> Result<(), Error> {
     for crd in &csv.spec.custom_resource_definitions.owned {
         let Some((plural, group)) = crd.name.split_once('.') else { continue };
-        let Some(fields) = context.caches.crds.get(&NamespacedName::cluster(crd.name.as_str()))
+        let Some(cached_crd) = context.caches.crds.get(&NamespacedName::cluster(crd.name.as_str()))
         else {
             continue;
         };
@@ -155,21 +163,26 @@ pub(crate) async fn ensure_api_roles(
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "customresourcedefinition",
             "name": crd.name,
-            "uid": fields.uid,
+            "uid": cached_crd.uid,
             "controller": false,
             "blockOwnerDeletion": false,
         });
-        remove_stale_installed_alongside(context, csv, &crd.name, &fields.installed_alongside)
-            .await?;
+        remove_stale_alongside_annotations(
+            context,
+            csv,
+            &crd.name,
+            &cached_crd.installed_alongside,
+        )
+        .await?;
         let prefix = format!("{}-{}-", crd.name, crd.version);
-        let mut wanted: Vec<(String, &str, Value)> = roles::VERBS
+        let mut desired_roles: Vec<(String, &str, Value)> = roles::VERBS
             .iter()
             .map(|(suffix, verbs)| {
                 let rule = json!({"apiGroups": [group], "resources": [plural], "verbs": verbs});
                 (format!("{prefix}{suffix}"), *suffix, rule)
             })
             .collect();
-        wanted.push((
+        desired_roles.push((
             format!("{prefix}crdview"),
             "view",
             json!({
@@ -179,14 +192,15 @@ pub(crate) async fn ensure_api_roles(
                 "verbs": ["get"],
             }),
         ));
-        for (name, suffix, rule) in wanted {
+        for (name, suffix, rule) in desired_roles {
             ensure_role(context, &name, suffix, &api, &rule, &owner).await?;
         }
     }
     let mut services_by_role: BTreeMap<String, String> = BTreeMap::new();
     for description in &csv.spec.api_service_definitions.owned {
         let service = required::api_service(&description.group, &description.version);
-        let Some(fields) = context.caches.api_services.get(&NamespacedName::cluster(&*service))
+        let Some(cached_api_service) =
+            context.caches.api_services.get(&NamespacedName::cluster(&*service))
         else {
             continue;
         };
@@ -199,14 +213,15 @@ pub(crate) async fn ensure_api_roles(
             "apiVersion": builtin::API_SERVICE.api_version(),
             "kind": builtin::API_SERVICE.kind,
             "name": service,
-            "uid": fields.uid,
+            "uid": cached_api_service.uid,
             "controller": false,
             "blockOwnerDeletion": false,
         });
         for (suffix, verbs) in roles::VERBS {
             let rule =
                 json!({"apiGroups": [api.group], "resources": [description.name], "verbs": verbs});
-            // As in the original, the name has no group, so the role of another group may have it.
+            // As upstream, the name does not contain the API group. A ClusterRole for another group
+            // can have the same name.
             let mut name = format!("{}-{}-{suffix}", description.name, api.version);
             let taken = context.caches.cluster_roles.get(&NamespacedName::cluster(&*name));
             let of_others =
@@ -250,36 +265,36 @@ async fn ensure_role(
         .cluster
         .ensure(&builtin::CLUSTER_ROLE, &role)
         .await
-        .during("creating a role for a provided API")?;
+        .during("creating a ClusterRole for a provided API")?;
     Ok(())
 }
 
-/// Removes deleted CSVs of this namespace from the CSVs that a CustomResourceDefinition was
-/// installed alongside.
+/// Removes the annotations of a CustomResourceDefinition that name deleted CSVs of this namespace
+/// as installed alongside it.
 ///
 /// A CSV exists before the annotation names it. So an annotation that names a CSV which the API
 /// does not have is stale. The caches may show the annotation before the CSV.
-async fn remove_stale_installed_alongside(
+async fn remove_stale_alongside_annotations(
     context: &Context,
     csv: &ClusterServiceVersion,
     crd: &str,
-    installed_alongside: &[NamespacedName],
+    alongside_csvs: &[NamespacedName],
 ) -> Result<(), Error> {
-    let gone = |key: &&NamespacedName| {
+    let is_missing_from_cache = |key: &&NamespacedName| {
         *key.namespace == *csv.metadata.namespace
             && *key.name != *csv.metadata.name
             && context.caches.csvs.get(key).is_none()
     };
-    if !installed_alongside.iter().any(|key| gone(&key)) {
+    if !alongside_csvs.iter().any(|key| is_missing_from_cache(&key)) {
         return Ok(());
     }
     let live = context.cluster.find(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd).await;
-    let Some(live) = live.during("reading a definition")? else { return Ok(()) };
+    let Some(live) = live.during("reading a CustomResourceDefinition")? else { return Ok(()) };
     let mut stale = Map::new();
-    for entry in fields::installed_alongside(&live).iter().filter(gone) {
+    for entry in fields::installed_alongside(&live).iter().filter(is_missing_from_cache) {
         let resource = &resources::CLUSTER_SERVICE_VERSION;
         let found = context.cluster.find(resource, entry.namespace(), &entry.name).await;
-        if found.during("looking for a version")?.is_none() {
+        if found.during("looking for a ClusterServiceVersion")?.is_none() {
             stale.insert(crd::alongside_key(entry), Value::Null);
         }
     }
@@ -290,17 +305,17 @@ async fn remove_stale_installed_alongside(
         "resourceVersion": live.resource_version(), "annotations": stale,
     }}));
     match context.cluster.patch(&builtin::CUSTOM_RESOURCE_DEFINITION, None, crd, &patch).await {
-        Err(error) if !error.is_not_found() => {
-            Err(error).during("cleaning a definition").map_err(Error::from)
-        }
+        Err(error) if !error.is_not_found() => Err(error)
+            .during("removing stale annotations of a CustomResourceDefinition")
+            .map_err(Error::from),
         _ => Ok(()),
     }
 }
 
-fn is_up_to_date(role: &Role, labels: &[(String, &str)], rule: &Value, owner: &str) -> bool {
+fn is_up_to_date(role: &Role, labels: &[(String, &str)], rule: &Value, owner_uid: &str) -> bool {
     let rule: Rule = serde_json::from_value(rule.clone()).unwrap_or_default();
     role.rules == [rule]
-        && role.owners.iter().any(|reference| reference.uid == owner)
+        && role.owners.iter().any(|reference| reference.uid == owner_uid)
         && labels
             .iter()
             .all(|(key, value)| role.labels.get(key).map(String::as_str) == Some(*value))

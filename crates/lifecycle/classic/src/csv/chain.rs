@@ -18,12 +18,12 @@ pub(super) fn replaced_by<'a>(
     input: &'a PhaseInput<'_>,
 ) -> Option<(&'a String, &'a Arc<fields::Csv>)> {
     let own = &input.csv.metadata.name;
-    input.observed.peers.iter().find(|(name, peer)| peer.replaces == *own && *name != own)
+    input.observed.siblings.iter().find(|(name, sibling)| sibling.replaces == *own && *name != own)
 }
 
 /// The CSV that this one replaces, if it exists.
 pub(super) fn predecessor<'a>(input: &'a PhaseInput<'_>) -> Option<&'a Arc<fields::Csv>> {
-    input.observed.peers.get(&input.csv.spec.replaces)
+    input.observed.siblings.get(&input.csv.spec.replaces)
 }
 
 /// The transition to `Replacing` for a successor.
@@ -40,10 +40,10 @@ pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<Transition> {
     let owned = &csv.spec.custom_resource_definitions.owned;
     let conflict = input
         .observed
-        .peers
+        .siblings
         .iter()
         .filter(|(name, _)| !chain.contains(name.as_str()))
-        .any(|(_, peer)| owned.iter().any(|crd| peer.owned_crds.contains(&crd.name)));
+        .any(|(_, sibling)| owned.iter().any(|crd| sibling.owned_crds.contains(&crd.name)));
     let message = if conflict {
         "conflicting CRD owner in namespace"
     } else if check::has_foreign_api(&input.observed.serving) {
@@ -56,21 +56,21 @@ pub(super) fn owner_conflict(input: &PhaseInput<'_>) -> Option<Transition> {
 
 /// Every CSV that replaces this one or is replaced by it, directly or not.
 fn replacement_chain<'a>(input: &'a PhaseInput<'_>) -> BTreeSet<&'a str> {
-    let peers = &input.observed.peers;
+    let siblings = &input.observed.siblings;
     let mut all: BTreeSet<&str> = [input.csv.metadata.name.as_str()].into();
     let mut newest = input.csv.metadata.name.as_str();
-    while let Some((name, _)) = peers.iter().find(|(_, peer)| peer.replaces == newest) {
+    while let Some((name, _)) = siblings.iter().find(|(_, sibling)| sibling.replaces == newest) {
         if !all.insert(name) {
             break;
         }
         newest = name;
     }
     let mut oldest = input.csv.spec.replaces.as_str();
-    while let Some(peer) = peers.get(oldest) {
+    while let Some(sibling) = siblings.get(oldest) {
         if !all.insert(oldest) {
             break;
         }
-        oldest = &peer.replaces;
+        oldest = &sibling.replaces;
     }
     all
 }
@@ -95,10 +95,10 @@ pub(super) fn decide_replacing(input: &PhaseInput<'_>, group: &OperatorGroup) ->
     let mut visited = BTreeSet::new();
     while (forward || next.phase == CsvPhase::Replacing)
         && visited.insert(name)
-        && let Some((newer, peer)) =
-            input.observed.peers.iter().find(|(_, peer)| peer.replaces == **name)
+        && let Some((newer, sibling)) =
+            input.observed.siblings.iter().find(|(_, sibling)| sibling.replaces == **name)
     {
-        (name, next) = (newer, peer);
+        (name, next) = (newer, sibling);
     }
     if next.phase == CsvPhase::Succeeded {
         return Decision::Transition(Transition::to(

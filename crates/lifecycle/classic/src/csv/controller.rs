@@ -1,10 +1,10 @@
 //! The CSV controller: applies the decisions of [`super::phase`].
 
 use super::debounce::PhaseDebounce;
-use super::deployment::DesiredDeployments;
+use super::deployment::DeploymentInputs;
 use super::phase::{self, Decision, PhaseInput};
 use super::rbac::TargetRbac;
-use super::requirements::Observed;
+use super::requirements::ObservedRequirements;
 use super::serving::apply::{InstallError, PublishStage, ServingInstaller};
 use super::serving::{check, required};
 use super::status::Transition;
@@ -71,18 +71,21 @@ impl Controller {
         // The CSV is read from the API, because its spec is not cached. A decision from its live
         // status never repeats a transition.
         let live = context.cluster.find(CSV, key.namespace(), &key.name).await;
-        let Some(live) = live.during("reading a version")? else { return Ok(Action::Done) };
+        let Some(live) = live.during("reading a ClusterServiceVersion")? else {
+            return Ok(Action::Done);
+        };
         let csv = ClusterServiceVersion::from_object(&live)?;
         if live.is_terminating() {
             return self.finalize(&live, &csv).await;
         }
         let groups = context.caches.groups_in(&key.namespace);
-        let observed = observe::requirements(context, &csv).await?;
-        let config = observe::config(&context.caches, key);
+        let observed = observe::observe_requirements(context, &csv).await?;
+        let config = observe::subscription_config(&context.caches, key);
         let proxy = context.proxies.settings(&context.caches).await;
-        let desired = DesiredDeployments { csv: &csv, config: config.as_ref(), proxy: &proxy };
-        let wanted = desired.deployments(&observed.serving.ca_hashes());
-        let deployments = observe::deployments(&context.caches, key);
+        let deployment_inputs =
+            DeploymentInputs { csv: &csv, config: config.as_ref(), proxy: &proxy };
+        let desired_deployments = deployment_inputs.deployments(&observed.serving.ca_hashes());
+        let deployments = observe::owned_deployments(&context.caches, key);
         let targets = match groups.as_slice() {
             [one] => select(context, one)?,
             _ => Vec::new(),
@@ -93,13 +96,13 @@ impl Controller {
             targets: Some(&targets),
             other_groups: &other_groups(context, &key.namespace),
             observed: &observed,
-            expected: &deployment::expected(&wanted),
+            expected: &deployment::expected_deployments(&desired_deployments),
             deployments: &deployments,
             provides: &provided_apis(&live),
             now: Time::new(context.clock.now()),
             install_timeout: context.timeouts.install,
         });
-        tracing::debug!(%key, phase = %csv.status.phase, ?decision, "version");
+        tracing::debug!(%key, phase = %csv.status.phase, ?decision, "ClusterServiceVersion decided");
         let planned = || {
             let plans = context.caches.install_plans.list(Some(&key.namespace));
             plans.iter().any(|(_, plan)| {
@@ -114,7 +117,7 @@ impl Controller {
         }
         let csv_context = CsvContext {
             live: &live,
-            desired: &desired,
+            deployment_inputs: &deployment_inputs,
             observed: &observed,
             group: groups.first(),
         };
@@ -125,8 +128,8 @@ impl Controller {
 /// A CSV with its observed state.
 struct CsvContext<'a> {
     live: &'a Object,
-    desired: &'a DesiredDeployments<'a>,
-    observed: &'a Observed,
+    deployment_inputs: &'a DeploymentInputs<'a>,
+    observed: &'a ObservedRequirements,
     group: Option<&'a Arc<OperatorGroup>>,
 }
 
@@ -155,7 +158,7 @@ impl Controller {
     ) -> Result<Action, Error> {
         let context = &*self.context;
         let CsvContext { live, group, .. } = *csv_context;
-        let csv = csv_context.desired.csv;
+        let csv = csv_context.deployment_inputs.csv;
         match decision {
             Decision::Rest => self.prune(csv_context).await?,
             Decision::Wait(while_) => {
@@ -191,7 +194,7 @@ impl Controller {
                         &Patch::Merge(body),
                     )
                     .await
-                    .during("writing the provided APIs of a group")?;
+                    .during("writing the provided APIs of an OperatorGroup")?;
             }
             Decision::Install(transition) => {
                 self.install(csv_context, deployments, transition).await?;
@@ -216,7 +219,7 @@ impl Controller {
                         &DeleteOptions::uid(live.uid()),
                     )
                     .await
-                    .during("deleting a replaced version")?;
+                    .during("deleting a replaced ClusterServiceVersion")?;
             }
         }
         Ok(Action::Done)
@@ -227,7 +230,7 @@ impl Controller {
         let CsvContext { live, group: Some(group), .. } = *csv_context else { return Ok(()) };
         let context = &*self.context;
         let cluster = match self.installer(live) {
-            Ok(cluster) => cluster.during("acting for a service account")?,
+            Ok(cluster) => cluster.during("acting as a ServiceAccount")?,
             Err(error) => return Err(Error::Refused(live.key(), error.to_string())),
         };
         let missing = TargetRbac { context, cluster: &cluster, csv: live, group }.ensure().await?;
@@ -247,7 +250,7 @@ impl Controller {
     /// Removes what a CSV has in its target namespaces for permissions that it lost.
     async fn prune(&self, csv_context: &CsvContext<'_>) -> Result<(), Error> {
         let CsvContext { live, group: Some(group), .. } = *csv_context else { return Ok(()) };
-        let phase = &csv_context.desired.csv.status.phase;
+        let phase = &csv_context.deployment_inputs.csv.status.phase;
         if !matches!(phase, CsvPhase::Pending | CsvPhase::Failed) {
             return Ok(());
         }
@@ -264,7 +267,7 @@ impl Controller {
         let context = &*self.context;
         let (status, reported) = transition.apply(&csv.status, Time::new(context.clock.now()));
         let mut value = serde_json::to_value(&status)?;
-        // The original writes this field even when it is empty.
+        // Upstream writes this field even when it is empty.
         if value.get("cleanup").is_none() {
             value["cleanup"] = json!({});
         }
@@ -273,9 +276,9 @@ impl Controller {
             .cluster
             .patch_status(CSV, Some(live.namespace()), live.name(), &patch)
             .await
-            .during("writing the status of a version")?;
+            .during("writing the status of a ClusterServiceVersion")?;
         if csv.status.phase == CsvPhase::Succeeded && status.phase == CsvPhase::Replacing {
-            context.tallies.upgrades.fetch_add(1, Ordering::Relaxed);
+            context.metrics.upgrades.fetch_add(1, Ordering::Relaxed);
         }
         if reported || csv.status.phase != status.phase || csv.status.reason != status.reason {
             let why = format!("{}: {}", status.reason, status.message);
@@ -298,14 +301,15 @@ impl Controller {
         csv_context: &CsvContext<'_>,
         stage: PublishStage,
     ) -> Result<(), Error> {
-        let CsvContext { live, desired, observed, group: Some(group) } = *csv_context else {
+        let CsvContext { live, deployment_inputs, observed, group: Some(group) } = *csv_context
+        else {
             return Ok(());
         };
         let cluster = match self.installer(live) {
-            Ok(cluster) => cluster.during("acting for a service account")?,
+            Ok(cluster) => cluster.during("acting as a ServiceAccount")?,
             Err(error) => return Err(Error::Refused(live.key(), error.to_string())),
         };
-        let csv = desired.csv;
+        let csv = deployment_inputs.csv;
         let serving_installer =
             ServingInstaller { context: &self.context, cluster: &cluster, csv, group, observed };
         if stage == PublishStage::DropOldCas && serving_installer.is_up_to_date() {
@@ -325,12 +329,13 @@ impl Controller {
         deployments: &BTreeMap<String, Arc<fields::Deployment>>,
         mut transition: Transition,
     ) -> Result<(), Error> {
-        let CsvContext { live, desired, observed, group: Some(group) } = *csv_context else {
+        let CsvContext { live, deployment_inputs, observed, group: Some(group) } = *csv_context
+        else {
             return Ok(());
         };
-        let csv = desired.csv;
+        let csv = deployment_inputs.csv;
         let cluster = match self.installer(live) {
-            Ok(cluster) => cluster.during("acting for a service account")?,
+            Ok(cluster) => cluster.during("acting as a ServiceAccount")?,
             Err(error) => {
                 let message = format!("install strategy failed: {error}");
                 return self
@@ -344,8 +349,8 @@ impl Controller {
             Ok(certificates) => certificates,
             Err(error) => return self.report_install_error(live, csv, error).await,
         };
-        let wanted = desired.deployments(&certificates.hashes());
-        for deployment in &wanted {
+        let desired_deployments = deployment_inputs.deployments(&certificates.hashes());
+        for deployment in &desired_deployments {
             match create_or_update_deployment(&cluster, deployment).await {
                 // The next reconciliation must see the new Deployment and not the old one.
                 Ok(Some(deployment)) => {
@@ -370,7 +375,7 @@ impl Controller {
             return self.report_install_error(live, csv, error).await;
         }
         for (name, found) in deployments {
-            let listed = wanted.iter().any(|deployment| deployment.name() == name);
+            let listed = desired_deployments.iter().any(|deployment| deployment.name() == name);
             if !listed && found.owners.iter().any(|owner| owner.uid == live.uid()) {
                 self.delete_deployment(live, name).await?;
             }
@@ -413,7 +418,7 @@ impl Controller {
             // A conflict or an overloaded server is not worth a status.
             _ => return Err(error).during(OPERATION).map_err(Error::from),
         };
-        // The original repeats the prefix where permissions are missing.
+        // Upstream repeats the prefix where permissions are missing.
         let prefix = match reason {
             CsvReason::ComponentFailedNoRetry => "install strategy failed: ",
             _ => "",
@@ -476,9 +481,9 @@ impl Controller {
             .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
             .await
         {
-            Err(error) if !error.is_not_found() => {
-                Err(error).during("releasing a version").map_err(Error::from)
-            }
+            Err(error) if !error.is_not_found() => Err(error)
+                .during("removing the finalizer of a ClusterServiceVersion")
+                .map_err(Error::from),
             _ => Ok(Action::Done),
         }
     }
@@ -568,8 +573,7 @@ async fn add_membership(
     for (key, value) in annotations {
         body["metadata"]["annotations"][*key] = value.clone().into();
     }
-    // The original writes the whole CSV with the empty fields of its Go types, and copied CSVs show
-    // that.
+    // Upstream writes the whole CSV with the empty fields of its Go types, and copied CSVs show it.
     let normalized = gojson::normalize(GoType::ClusterServiceVersion, &live.to_value());
     if let Some(old) = live.get(&["spec"])
         && let Some(spec) = patch::between(old, &normalized["spec"])
@@ -580,6 +584,6 @@ async fn add_membership(
         .cluster
         .patch(CSV, Some(live.namespace()), live.name(), &Patch::Merge(body))
         .await
-        .during("making a version a member of its group")?;
+        .during("writing the OperatorGroup of a ClusterServiceVersion")?;
     Ok(())
 }

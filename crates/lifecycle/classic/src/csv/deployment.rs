@@ -16,16 +16,16 @@ use mainstay_object::{Object, builtin};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What the Deployments of a CSV are built from.
-pub(crate) struct DesiredDeployments<'a> {
+/// The CSV, its configuration and the proxies of its Deployments.
+pub(crate) struct DeploymentInputs<'a> {
     pub(crate) csv: &'a ClusterServiceVersion,
     pub(crate) config: Option<&'a SubscriptionConfig>,
     pub(crate) proxy: &'a ProxySettings,
 }
 
-impl DesiredDeployments<'_> {
-    /// The Deployments of a CSV, in the order of its list. A Deployment with a server mounts the
-    /// certificate of the CA with this hash.
+impl DeploymentInputs<'_> {
+    /// The Deployments of a CSV, in the order of its list. `ca_hashes` has, by Deployment, the hash
+    /// of the CA that signed the certificate of its webhook or API server.
     pub(crate) fn deployments(&self, ca_hashes: &BTreeMap<String, String>) -> Vec<Object> {
         let deployments = &self.csv.spec.install.spec.deployments;
         deployments
@@ -36,7 +36,7 @@ impl DesiredDeployments<'_> {
 }
 
 /// The fields of the Deployments that the health check compares.
-pub(crate) fn expected(deployments: &[Object]) -> Vec<ExpectedDeployment> {
+pub(crate) fn expected_deployments(deployments: &[Object]) -> Vec<ExpectedDeployment> {
     deployments
         .iter()
         .map(|deployment| ExpectedDeployment {
@@ -46,24 +46,24 @@ pub(crate) fn expected(deployments: &[Object]) -> Vec<ExpectedDeployment> {
         .collect()
 }
 
-/// Whether an existing Deployment of a CSV must be replaced because its selector differs, which is
-/// immutable. A Deployment that no CSV owns stays.
-pub(crate) fn must_be_replaced(old: &Object, wanted: &Object) -> bool {
+/// Whether an existing Deployment of a CSV must be replaced because its selector, which is
+/// immutable, differs. A Deployment that no CSV owns stays.
+pub(crate) fn must_be_replaced(old: &Object, desired: &Object) -> bool {
     let selector = |object: &Object| {
         let value = object.get(&["spec", "selector"]).cloned().unwrap_or_default();
         LabelSelector::from_value(&value).map(|selector| selector.to_string()).ok()
     };
     let owned =
         old.owner_references().iter().any(|owner_reference| owner_reference.kind == *CSV.kind);
-    owned && selector(old) != selector(wanted)
+    owned && selector(old) != selector(desired)
 }
 
 fn desired_deployment(
-    desired: &DesiredDeployments<'_>,
+    inputs: &DeploymentInputs<'_>,
     deployment: &mainstay_api::DeploymentSpec,
     ca_hash: Option<&String>,
 ) -> Object {
-    let DesiredDeployments { csv, config, proxy } = *desired;
+    let DeploymentInputs { csv, config, proxy } = *inputs;
     let metadata = &csv.metadata;
     let mut object = Object::new(&builtin::DEPLOYMENT.gvk(), &deployment.name);
     object.set(&["metadata", "namespace"], metadata.namespace.as_str().into());
@@ -75,9 +75,8 @@ fn desired_deployment(
     for (key, value) in owner {
         object.set(&["metadata", "labels", &key], value);
     }
-    let components = metadata.labels.iter();
-    for (key, value) in components.filter(|(key, _)| key.starts_with(names::COMPONENT_LABEL_PREFIX))
-    {
+    let is_component_label = |key: &str| key.starts_with(names::COMPONENT_LABEL_PREFIX);
+    for (key, value) in metadata.labels.iter().filter(|(key, _)| is_component_label(key)) {
         object.set_label(key, value.as_str());
     }
     object.set(
@@ -90,7 +89,7 @@ fn desired_deployment(
     }
     // The annotations of the CSV win over those of the template.
     let template: &[&str] = &["spec", "template", "metadata", "annotations"];
-    let mut annotations = take(&mut object, template);
+    let mut annotations = take_object(&mut object, template);
     annotations.extend(
         metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())),
     );
@@ -116,14 +115,15 @@ fn desired_deployment(
     object
 }
 
-fn take(object: &mut Object, path: &[&str]) -> Map<String, Value> {
+/// Removes an object and returns its fields; none if it is absent.
+fn take_object(object: &mut Object, path: &[&str]) -> Map<String, Value> {
     match object.remove(path) {
         Some(Value::Object(fields)) => fields,
         _ => Map::new(),
     }
 }
 
-/// `spec.config` of the Subscription, in the original's order.
+/// `spec.config` of the Subscription, in upstream's order.
 fn configure(object: &mut Object, config: &SubscriptionConfig) {
     for_containers(object, |container| {
         merge_named(container, "env", &config.env);
@@ -134,7 +134,7 @@ fn configure(object: &mut Object, config: &SubscriptionConfig) {
         }
     });
     let pod: &[&str] = &["spec", "template", "spec"];
-    let mut spec = take(object, pod);
+    let mut spec = take_object(object, pod);
     merge_named(&mut spec, "volumes", &config.volumes);
     merge_equal(&mut spec, "tolerations", &config.tolerations);
     if let Some(selector) = &config.node_selector {
@@ -147,7 +147,7 @@ fn configure(object: &mut Object, config: &SubscriptionConfig) {
     for path in
         [&["metadata", "annotations"][..], &["spec", "template", "metadata", "annotations"][..]]
     {
-        let mut all = take(object, path);
+        let mut all = take_object(object, path);
         for (key, value) in &config.annotations {
             all.entry(key.clone()).or_insert_with(|| value.clone().into());
         }
@@ -168,7 +168,7 @@ fn for_containers(object: &mut Object, mut change: impl FnMut(&mut Map<String, V
     object.set(path, Value::Array(containers));
 }
 
-/// An entry with the name of an existing one replaces it; others are appended.
+/// Merges a list by name: an entry replaces the existing entry of the same name, or is appended.
 fn merge_named(fields: &mut Map<String, Value>, list: &str, new: &[Value]) {
     merge(fields, list, new, |old, new| old.get("name") == new.get("name"), true);
 }
@@ -202,8 +202,9 @@ fn merge(
     fields.insert(list.to_owned(), Value::Array(all));
 }
 
-/// For each of the three fields: an absent one keeps the old value, an empty one removes it, and
-/// any other replaces it.
+/// Merges `affinity` into the pod spec. An empty affinity removes all. Otherwise `nodeAffinity`,
+/// `podAffinity` and `podAntiAffinity` are merged: absent keeps the old value, `{}` removes it, and
+/// any other value replaces it.
 fn override_affinity(spec: &mut Map<String, Value>, affinity: &Value) {
     let empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     let old = match spec.remove("affinity") {
@@ -240,19 +241,19 @@ mod overrides;
 mod tests {
     use super::*;
 
-    fn wanted(
+    fn desired_deployments(
         csv: &ClusterServiceVersion,
         config: Option<&SubscriptionConfig>,
         proxy: &ProxySettings,
     ) -> Vec<Object> {
-        DesiredDeployments { csv, config, proxy }.deployments(&BTreeMap::new())
+        DeploymentInputs { csv, config, proxy }.deployments(&BTreeMap::new())
     }
 
     fn csv(spec: &Value) -> ClusterServiceVersion {
         let object = Object::from_value(json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
             "metadata": {
-                "name": "a.v1", "namespace": "ns", "uid": "u", "annotations": {"who": "csv"},
+                "name": "a.v1", "namespace": "ns", "uid": "u", "annotations": {"source": "csv"},
             },
             "spec": {"displayName": "A", "install": {"strategy": "deployment", "spec": {
                 "deployments": [{"name": "d", "spec": spec, "label": {"team": "x", "olm.owner": "y"}}],
@@ -264,30 +265,30 @@ mod tests {
 
     fn container(env: &Value) -> Value {
         json!({"template": {
-            "metadata": {"annotations": {"who": "template", "kept": "yes"}},
+            "metadata": {"annotations": {"source": "template", "kept": "yes"}},
             "spec": {"containers": [{"name": "c", "env": env, "resources": {"limits": {"cpu": "1000m"}}}]},
         }})
     }
 
     #[test]
     fn annotations_of_the_csv_win_and_owner_labels_cannot_be_overridden() {
-        let made = &wanted(
+        let deployment = &desired_deployments(
             &csv(&container(&json!([{"name": "A", "value": "1"}]))),
             None,
             &ProxySettings::default(),
         )[0];
-        assert_eq!(made.label("olm.owner"), Some("a.v1"));
-        assert_eq!(made.label("team"), Some("x"));
-        let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
-        assert_eq!(*template, json!({"who": "csv", "kept": "yes"}));
-        let container = &made.array(&["spec", "template", "spec", "containers"])[0];
+        assert_eq!(deployment.label("olm.owner"), Some("a.v1"));
+        assert_eq!(deployment.label("team"), Some("x"));
+        let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+        assert_eq!(*template, json!({"source": "csv", "kept": "yes"}));
+        let container = &deployment.array(&["spec", "template", "spec", "containers"])[0];
         assert_eq!(
             container["env"],
             json!([{"name": "A", "value": "1"}, {"name": "OPERATOR_CONDITION_NAME", "value": "a.v1"}])
         );
         assert_eq!(container["resources"]["limits"]["cpu"], "1");
-        assert_eq!(made.i64(&["spec", "revisionHistoryLimit"]), Some(1));
-        assert_eq!(made.owner_references()[0].uid, "u");
+        assert_eq!(deployment.i64(&["spec", "revisionHistoryLimit"]), Some(1));
+        assert_eq!(deployment.owner_references()[0].uid, "u");
     }
 
     #[test]
@@ -301,13 +302,14 @@ mod tests {
             "nodeSelector": {"disk": "ssd"},
             "resources": {"requests": {"memory": "1Gi"}},
             "affinity": {"nodeAffinity": {}},
-            "annotations": {"who": "subscription", "new": "one"},
+            "annotations": {"source": "subscription", "new": "one"},
             "volumes": [{"name": "v", "emptyDir": {}}],
             "volumeMounts": [{"name": "v", "mountPath": "/v"}],
         }))
         .unwrap();
-        let made = &wanted(&csv(&spec), Some(&config), &ProxySettings::default())[0];
-        let pod = made.get(&["spec", "template", "spec"]).unwrap();
+        let deployment =
+            &desired_deployments(&csv(&spec), Some(&config), &ProxySettings::default())[0];
+        let pod = deployment.get(&["spec", "template", "spec"]).unwrap();
         let container = &pod["containers"][0];
         // shows SUB-10
         assert_eq!(container["env"][0], json!({"name": "A", "value": "2"}));
@@ -321,10 +323,10 @@ mod tests {
         // shows SUB-10
         assert_eq!(pod["tolerations"], json!([{"key": "t"}]));
         assert_eq!(pod["affinity"].get("nodeAffinity"), None);
-        assert_eq!(made.annotation("new"), Some("one"));
-        assert_eq!(made.annotation("who"), Some("subscription"));
-        let template = made.get(&["spec", "template", "metadata", "annotations"]).unwrap();
-        assert_eq!(*template, json!({"who": "csv", "kept": "yes", "new": "one"}));
+        assert_eq!(deployment.annotation("new"), Some("one"));
+        assert_eq!(deployment.annotation("source"), Some("subscription"));
+        let template = deployment.get(&["spec", "template", "metadata", "annotations"]).unwrap();
+        assert_eq!(*template, json!({"source": "csv", "kept": "yes", "new": "one"}));
     }
 
     #[test]
@@ -334,8 +336,8 @@ mod tests {
         let env = |config: Option<Value>| {
             let config: Option<SubscriptionConfig> =
                 config.map(|json| serde_json::from_value(json).unwrap());
-            let made = wanted(&csv, config.as_ref(), &proxy).remove(0);
-            made.array(&["spec", "template", "spec", "containers"])[0]["env"].clone()
+            let deployment = desired_deployments(&csv, config.as_ref(), &proxy).remove(0);
+            deployment.array(&["spec", "template", "spec", "containers"])[0]["env"].clone()
         };
         let condition = json!({"name": "OPERATOR_CONDITION_NAME", "value": "a.v1"});
         let https = |value: &str| json!({"name": "HTTPS_PROXY", "value": value});
@@ -358,14 +360,14 @@ mod tests {
             });
             Object::from_value(object).unwrap()
         };
-        let wanted = deployment("ClusterServiceVersion", "new", 1);
+        let desired = deployment("ClusterServiceVersion", "new", 1);
         for (owner, app, replaced) in [
             ("ClusterServiceVersion", "old", true),
             ("ClusterServiceVersion", "new", false),
-            ("Somebody", "old", false),
+            ("Operator", "old", false),
         ] {
             assert_eq!(
-                must_be_replaced(&deployment(owner, app, 2), &wanted),
+                must_be_replaced(&deployment(owner, app, 2), &desired),
                 replaced,
                 "{owner} {app}"
             );

@@ -1,6 +1,6 @@
 //! Observation: collects from caches and the API what a decision about a CSV depends on.
 
-use super::requirements::{Grants, Observed, is_owned_by_other_csv};
+use super::requirements::{Grants, ObservedRequirements, is_owned_by_other_csv};
 use super::{serving, upgradeable};
 use crate::context::{Caches, Context};
 use crate::error::Error;
@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The observed state of everything that a CSV requires or owns.
-pub(crate) async fn requirements(
+pub(crate) async fn observe_requirements(
     context: &Context,
     csv: &ClusterServiceVersion,
-) -> Result<Observed, Error> {
+) -> Result<ObservedRequirements, Error> {
     let caches = &context.caches;
     let namespace = &csv.metadata.namespace;
     let crds = &csv.spec.custom_resource_definitions;
@@ -27,8 +27,8 @@ pub(crate) async fn requirements(
         .chain(&details.cluster_permissions)
         .map(|permission| permission.service_account_name.as_str())
         .collect();
-    let mut observed = Observed {
-        peers: peers(caches, csv),
+    let mut observed = ObservedRequirements {
+        siblings: sibling_csvs(caches, csv),
         crds: crds
             .owned
             .iter()
@@ -51,36 +51,40 @@ pub(crate) async fn requirements(
             .collect(),
         upgrade_block: (!csv.spec.replaces.is_empty())
             .then(|| {
-                let before = NamespacedName::new(namespace.as_str(), csv.spec.replaces.as_str());
-                upgradeable::refusal(&*caches.operator_conditions.get(&before)?)
+                let replaced = NamespacedName::new(namespace.as_str(), csv.spec.replaces.as_str());
+                upgradeable::block_reason(&*caches.operator_conditions.get(&replaced)?)
             })
             .flatten(),
-        ..Observed::default()
+        ..ObservedRequirements::default()
     };
     if !csv.spec.min_kube_version.is_empty() {
         observed.server_version = context.cluster.server_version().await;
     }
-    observed.serving = serving::observed::observe(caches, csv, &observed.peers);
+    observed.serving = serving::observed::observe(caches, csv, &observed.siblings);
     observe_served_apis(context, csv, &mut observed).await?;
     Ok(observed)
 }
 
 /// The other CSVs of the namespace, without copied ones.
-fn peers(caches: &Caches, csv: &ClusterServiceVersion) -> BTreeMap<String, Arc<fields::Csv>> {
+fn sibling_csvs(
+    caches: &Caches,
+    csv: &ClusterServiceVersion,
+) -> BTreeMap<String, Arc<fields::Csv>> {
     caches
         .csvs
         .list(Some(&csv.metadata.namespace))
         .into_iter()
-        .filter(|(key, peer)| *key.name != *csv.metadata.name && !peer.is_copy())
+        .filter(|(key, sibling)| *key.name != *csv.metadata.name && !sibling.is_copy())
         .map(|(key, csv)| (key.name.to_string(), csv))
         .collect()
 }
 
-/// CSVs rarely require APIs, so these are looked up only for the CSVs that do.
+/// Looks up the APIs and APIServices that a CSV requires. There is no cache for them, because few
+/// CSVs require any.
 async fn observe_served_apis(
     context: &Context,
     csv: &ClusterServiceVersion,
-    observed: &mut Observed,
+    observed: &mut ObservedRequirements,
 ) -> Result<(), Error> {
     let native = csv.spec.native_apis.iter().map(|kind| (&kind.group, &kind.version, &kind.kind));
     let services = csv
@@ -119,7 +123,7 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
         format!("system:serviceaccounts:{namespace}"),
         "system:authenticated".to_owned(),
     ];
-    let mut out = Grants::default();
+    let mut grants = Grants::default();
     let own_rules = |role: Option<Arc<Role>>| -> Vec<Rule> {
         role.filter(|role| !is_owned_by_other_csv(&role.owners, csv))
             .map(|role| role.rules.clone())
@@ -129,15 +133,15 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
         for (_, binding) in caches.cluster_role_bindings.indexed(subject_name) {
             if !is_owned_by_other_csv(&binding.owners, csv) && binding.role.0 == "ClusterRole" {
                 let key = NamespacedName::cluster(binding.role.1.as_str());
-                out.cluster.extend(own_rules(caches.cluster_roles.get(&key)));
+                grants.cluster.extend(own_rules(caches.cluster_roles.get(&key)));
             }
         }
-        for (at, binding) in caches.role_bindings.indexed(subject_name) {
-            if *at.namespace != *namespace || is_owned_by_other_csv(&binding.owners, csv) {
+        for (key, binding) in caches.role_bindings.indexed(subject_name) {
+            if *key.namespace != *namespace || is_owned_by_other_csv(&binding.owners, csv) {
                 continue;
             }
             let role = binding.role.1.as_str();
-            out.namespaced.extend(own_rules(if binding.role.0 == "ClusterRole" {
+            grants.namespaced.extend(own_rules(if binding.role.0 == "ClusterRole" {
                 caches.cluster_roles.get(&NamespacedName::cluster(role))
             } else {
                 caches.roles.get(&NamespacedName::new(namespace, role))
@@ -145,13 +149,13 @@ fn grants(caches: &Caches, csv: &ClusterServiceVersion, account: &str) -> Grants
         }
     }
     let permissions = &csv.spec.install.spec.permissions;
-    out.generated = permissions
+    grants.generated = permissions
         .iter()
         .filter(|permission| permission.service_account_name == account)
         .filter(|permission| is_unchanged(caches, csv, permission))
         .map(|permission| hash::rules(&permission.rules.clone().into()))
         .collect();
-    out
+    grants
 }
 
 /// Whether the Role and RoleBinding that were generated for a permission exist with their hash
@@ -162,8 +166,8 @@ fn is_unchanged(
     permission: &DeploymentPermissions,
 ) -> bool {
     let namespace = csv.metadata.namespace.as_str();
-    let rules = hash::rules(&permission.rules.clone().into());
-    let has = |labels: &BTreeMap<String, String>, hash: &str| {
+    let rules_hash = hash::rules(&permission.rules.clone().into());
+    let is_current = |labels: &BTreeMap<String, String>, hash: &str| {
         labels.get(names::PERMISSIONS_HASH).map(String::as_str) == Some(hash)
             && is_owner(labels, namespace, &csv.metadata.name)
     };
@@ -173,13 +177,18 @@ fn is_unchanged(
     });
     let name = hash::role_name(&csv.metadata.name, &permission.service_account_name, &entry);
     let key = NamespacedName::new(namespace, name.as_str());
-    let role = caches.roles.get(&key).is_some_and(|role| has(&role.labels, &rules));
+    let role_is_current =
+        caches.roles.get(&key).is_some_and(|role| is_current(&role.labels, &rules_hash));
     let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name});
     let subjects = json!([{
         "kind": "ServiceAccount", "name": permission.service_account_name, "namespace": namespace,
     }]);
-    let binding = hash::binding(&role_ref, &subjects);
-    role && caches.role_bindings.get(&key).is_some_and(|found| has(&found.labels, &binding))
+    let binding_hash = hash::binding(&role_ref, &subjects);
+    role_is_current
+        && caches
+            .role_bindings
+            .get(&key)
+            .is_some_and(|found| is_current(&found.labels, &binding_hash))
 }
 
 /// Whether `olm.owner*` labels name a CSV.
@@ -191,7 +200,7 @@ pub(crate) fn is_owner(labels: &BTreeMap<String, String>, namespace: &str, name:
 }
 
 /// The Deployments with the owner labels of a CSV, by name.
-pub(crate) fn deployments(
+pub(crate) fn owned_deployments(
     caches: &Caches,
     key: &NamespacedName,
 ) -> BTreeMap<String, Arc<fields::Deployment>> {
@@ -204,13 +213,16 @@ pub(crate) fn deployments(
                 **name == *key.name && **namespace == *key.namespace
             })
         })
-        .map(|(at, deployment)| (at.name.to_string(), deployment))
+        .map(|(key, deployment)| (key.name.to_string(), deployment))
         .collect()
 }
 
-/// `spec.config` of the Subscription that installed a CSV; of the first by name if there are
-/// several.
-pub(crate) fn config(caches: &Caches, key: &NamespacedName) -> Option<SubscriptionConfig> {
+/// `spec.config` of the Subscription that installed a CSV. If several Subscriptions installed it,
+/// the first by name counts.
+pub(crate) fn subscription_config(
+    caches: &Caches,
+    key: &NamespacedName,
+) -> Option<SubscriptionConfig> {
     caches
         .subscriptions
         .list(Some(&key.namespace))

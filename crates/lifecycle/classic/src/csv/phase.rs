@@ -8,7 +8,7 @@ use super::chain::{
     being_replaced_transition, decide_replacing, owner_conflict, predecessor, replaced_by,
 };
 use super::health::{self, ExpectedDeployment, Unhealthy};
-use super::requirements::{self, Observed};
+use super::requirements::{self, ObservedRequirements};
 use super::serving::{check, required};
 use super::status::Transition;
 use crate::fields;
@@ -38,7 +38,7 @@ pub(crate) struct PhaseInput<'a> {
     /// The OperatorGroups of other namespaces.
     pub(crate) other_groups: &'a [Arc<OperatorGroup>],
     /// The observed requirements of the CSV.
-    pub(crate) observed: &'a Observed,
+    pub(crate) observed: &'a ObservedRequirements,
     /// Its desired Deployments.
     pub(crate) expected: &'a [ExpectedDeployment],
     /// The existing Deployments with its owner labels, by name.
@@ -492,8 +492,8 @@ fn decide_failed(input: &PhaseInput<'_>, group: &OperatorGroup) -> Decision {
             .with_requirements(found),
         );
     }
-    // The original leaves this phase at once and returns several times a second. Here a lasting
-    // conflict, or a refused webhook, is reported once.
+    // Upstream leaves this phase at once and returns several times a second. This
+    // controller reports a lasting conflict, or a refused webhook, once.
     if status.reason == CsvReason::OwnerConflict && owner_conflict(input).is_some() {
         return Decision::Rest;
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! spec.install.spec.permissions ─► permissions::namespaced ─► granted? ─┬─► ClusterRole + ClusterRoleBinding
-//! (all that is written)           names, rules, subjects              └─► Role + RoleBinding in each target
+//! (all that is written)            names, rules, subjects               └─► Role + RoleBinding in each target
 //! ```
 //!
 //! * For an OperatorGroup that targets all namespaces, each permission is *lifted* to a ClusterRole

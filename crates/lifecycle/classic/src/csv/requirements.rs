@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The observed state of the objects that a CSV names.
 #[derive(Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct ObservedRequirements {
     /// `gitVersion` of the API server; none if it is unknown.
     pub(crate) server_version: Option<String>,
     /// CustomResourceDefinitions by name.
@@ -29,7 +29,7 @@ pub(crate) struct Observed {
     /// Required APIs that are served, with the uid of their APIService if that is available.
     pub(crate) served: BTreeMap<Api, Option<String>>,
     /// The other CSVs in the namespace, without copied ones, by name.
-    pub(crate) peers: BTreeMap<String, Arc<Csv>>,
+    pub(crate) siblings: BTreeMap<String, Arc<Csv>>,
     /// Why the replaced CSV must stay for now, if its operator says so.
     pub(crate) upgrade_block: Option<String>,
     /// The objects around the servers of the CSV.
@@ -48,10 +48,10 @@ pub(crate) struct Grants {
     pub(crate) generated: BTreeSet<String>,
 }
 
-/// Whether all requirements are met, and the status of each, in the order of the original.
+/// Whether all requirements are met, and the status of each, in upstream's order.
 pub(crate) fn check(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
 ) -> (bool, Vec<RequirementStatus>) {
     let mut out = Vec::new();
     check_min_kube_version(csv, observed, &mut out);
@@ -84,7 +84,7 @@ pub(crate) fn check(
 
 fn check_min_kube_version(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
     out: &mut Vec<RequirementStatus>,
 ) {
     let wanted = &csv.spec.min_kube_version;
@@ -130,9 +130,13 @@ fn check_min_kube_version(
     });
 }
 
-fn check_crds(csv: &ClusterServiceVersion, observed: &Observed, out: &mut Vec<RequirementStatus>) {
+fn check_crds(
+    csv: &ClusterServiceVersion,
+    observed: &ObservedRequirements,
+    out: &mut Vec<RequirementStatus>,
+) {
     let crds = &csv.spec.custom_resource_definitions;
-    // The original lists each name once, sorted, whether owned or required.
+    // Upstream lists each name once, sorted, whether owned or required.
     let mut all: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
     for crd in &crds.required {
         all.insert(&crd.name, (&crd.version, false));
@@ -160,7 +164,7 @@ fn check_crds(csv: &ClusterServiceVersion, observed: &Observed, out: &mut Vec<Re
 
 fn check_crd<'a>(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
     crd: &'a Crd,
     version: &str,
     owned: bool,
@@ -196,7 +200,7 @@ fn check_crd<'a>(
 /// InstallPlan has not updated the CustomResourceDefinition.
 fn predecessors_installed_with(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
     installed_alongside: &[NamespacedName],
 ) -> Vec<String> {
     let own_namespace: Vec<&NamespacedName> = installed_alongside
@@ -210,13 +214,16 @@ fn predecessors_installed_with(
     let mut visited = BTreeSet::new();
     let mut next = csv.spec.replaces.as_str();
     while !next.is_empty() && visited.insert(next) {
-        if own_namespace.iter().any(|key| &*key.name == next) && observed.peers.contains_key(next) {
+        if own_namespace.iter().any(|key| &*key.name == next)
+            && observed.siblings.contains_key(next)
+        {
             names.push(next.to_owned());
         }
-        // As in the original, the chain ends at a CSV that the CustomResourceDefinition does not
-        // name.
-        next = match observed.peers.get(next) {
-            Some(peer) if own_namespace.iter().any(|key| &*key.name == next) => &peer.replaces,
+        // As upstream, the chain ends at a CSV that the CustomResourceDefinition does not name.
+        next = match observed.siblings.get(next) {
+            Some(sibling) if own_namespace.iter().any(|key| &*key.name == next) => {
+                &sibling.replaces
+            }
             _ => "",
         };
     }
@@ -226,7 +233,7 @@ fn predecessors_installed_with(
 
 fn check_api_services(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
     out: &mut Vec<RequirementStatus>,
 ) {
     let entry =
@@ -263,7 +270,7 @@ fn check_api_services(
 
 fn check_service_accounts(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
     out: &mut Vec<RequirementStatus>,
 ) {
     let details = &csv.spec.install.spec;
@@ -279,7 +286,7 @@ fn check_service_accounts(
 
 fn check_permission(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
     permission: &DeploymentPermissions,
     cluster: bool,
     statuses: &mut Vec<RequirementStatus>,
@@ -347,11 +354,11 @@ fn check_permission(
     }
 }
 
-/// Why a rule in the permissions of a CSV is invalid. As in the original, only rules count whose
+/// Why a rule in the permissions of a CSV is invalid. As upstream, only rules count whose
 /// ServiceAccount exists and belongs to the CSV.
 pub(crate) fn invalid_rule(
     csv: &ClusterServiceVersion,
-    observed: &Observed,
+    observed: &ObservedRequirements,
 ) -> Option<&'static str> {
     let details = &csv.spec.install.spec;
     let all = details.permissions.iter().chain(&details.cluster_permissions);

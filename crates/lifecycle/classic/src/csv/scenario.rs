@@ -2,7 +2,7 @@
 
 use super::health::ExpectedDeployment;
 use super::phase::{Decision, PhaseInput, decide};
-use super::requirements::{self, Observed};
+use super::requirements::{self, ObservedRequirements};
 use super::status::Transition;
 use crate::fields::{Api, Crd, Csv, Deployment};
 use mainstay_api::{
@@ -21,7 +21,7 @@ pub(super) struct Scenario {
     pub(super) csv: ClusterServiceVersion,
     pub(super) groups: Vec<Arc<OperatorGroup>>,
     pub(super) other_groups: Vec<Arc<OperatorGroup>>,
-    pub(super) observed: Observed,
+    pub(super) observed: ObservedRequirements,
     pub(super) deployments: BTreeMap<String, Arc<Deployment>>,
 }
 
@@ -82,8 +82,10 @@ impl Scenario {
             established: true,
             ..Crd::default()
         };
-        let observed =
-            Observed { crds: [("as.g".to_owned(), Arc::new(crd))].into(), ..Observed::default() };
+        let observed = ObservedRequirements {
+            crds: [("as.g".to_owned(), Arc::new(crd))].into(),
+            ..ObservedRequirements::default()
+        };
         csv.status.requirement_status = requirements::check(&csv, &observed).1;
         Self {
             csv,
@@ -99,9 +101,9 @@ impl Scenario {
         self
     }
 
-    pub(super) fn peer(&mut self, name: &str, replaces: &str, phase: CsvPhase) {
-        let peer = Csv { replaces: replaces.into(), phase, ..Csv::default() };
-        self.observed.peers.insert(name.to_owned(), Arc::new(peer));
+    pub(super) fn sibling(&mut self, name: &str, replaces: &str, phase: CsvPhase) {
+        let sibling = Csv { replaces: replaces.into(), phase, ..Csv::default() };
+        self.observed.siblings.insert(name.to_owned(), Arc::new(sibling));
     }
 
     pub(super) fn with_deployment(&mut self, change: impl FnOnce(&mut Deployment)) {

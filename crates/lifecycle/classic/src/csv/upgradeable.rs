@@ -8,7 +8,7 @@ const UPGRADEABLE: &str = "Upgradeable";
 
 /// Why the CSV of an OperatorCondition must not be replaced; none if it may be. Without the
 /// condition `Upgradeable` it may be.
-pub(crate) fn refusal(condition: &OperatorCondition) -> Option<String> {
+pub(crate) fn block_reason(condition: &OperatorCondition) -> Option<String> {
     let no = |message: &str| Some(format!("the operator is not upgradeable: {message}"));
     if let Some(forced) =
         condition.spec.overrides.iter().find(|condition| condition.kind == UPGRADEABLE)
@@ -48,7 +48,7 @@ mod tests {
     fn an_operator_that_is_not_upgradeable_stays_unless_an_administrator_overrides_it() {
         let mut condition = OperatorCondition::new("ns", "a.v1");
         // shows OC-12
-        assert_eq!(refusal(&condition), None, "who says nothing may be replaced");
+        assert_eq!(block_reason(&condition), None, "who says nothing may be replaced");
         condition.metadata.generation = 2;
         let reported = Condition {
             kind: UPGRADEABLE.to_owned(),
@@ -59,13 +59,13 @@ mod tests {
         };
         condition.spec.conditions = vec![reported.clone()];
         let no = Some("the operator is not upgradeable: a migration is running".to_owned());
-        assert_eq!(refusal(&condition), no, "before the status has it");
+        assert_eq!(block_reason(&condition), no, "before the status has it");
         condition.status.conditions = vec![Condition { observed_generation: 2, ..reported }];
-        assert_eq!(refusal(&condition), no);
+        assert_eq!(block_reason(&condition), no);
         condition.metadata.generation = 3;
         // shows E088
         assert_eq!(
-            refusal(&condition).unwrap(),
+            block_reason(&condition).unwrap(),
             "the operatorcondition status \"Upgradeable\"=\"False\" is outdated"
         );
         condition.spec.overrides = vec![Override {
@@ -75,8 +75,8 @@ mod tests {
             message: "go on".to_owned(),
             ..Override::default()
         }];
-        assert_eq!(refusal(&condition), None);
+        assert_eq!(block_reason(&condition), None);
         condition.spec.overrides[0].status = ConditionStatus::False;
-        assert_eq!(refusal(&condition).unwrap(), "the operator is not upgradeable: go on");
+        assert_eq!(block_reason(&condition).unwrap(), "the operator is not upgradeable: go on");
     }
 }

@@ -1,6 +1,6 @@
 //! Bundle images: unpacked for the namespaces that are about to install them.
 //!
-//! The original polls a Job. Here a task unpacks the image, or follows the Job that does
+//! Upstream polls a Job. Here a task unpacks the image, or follows the Job that does
 //! ([`super::job`]), and its end triggers a reconciliation of the namespaces that requested it. The
 //! objects are kept until no namespace requests them, which is when the InstallPlan is created. A
 //! failure is retried with growing pauses while a namespace still requests the bundle.
@@ -22,7 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How many bundles are unpacked concurrently.
 const AT_ONCE: usize = 4;
-/// The pauses between attempts; the longest is how long the original keeps a failed Job.
+/// The pauses between attempts; the longest is how long upstream keeps a failed Job.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
 /// How long the other bundles of a namespace wait for one.
 pub(crate) const MAX_BUNDLE_WAIT: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub(crate) struct UnpackTimeouts {
     pub(crate) retry: Option<Duration>,
 }
 
-/// Why a bundle cannot be unpacked: the reason of the original's Job, and the cause.
+/// Why a bundle cannot be unpacked: the reason of upstream's Job, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) reason: &'static str,

@@ -4,7 +4,7 @@
 //! image ─► ConfigMap, ServiceAccount, Role, RoleBinding, Job ─► the Job ends ─► the ConfigMap has the bundle
 //! ```
 //!
-//! All of them have one name, which is derived from the image, and the fields of the original. A
+//! All of them have one name, which is derived from the image, and upstream's fields. A
 //! failed Job stays for its time to live, and until then the bundle counts as failed; an
 //! OperatorGroup may request another Job sooner. On simulated nodes, where a Job ends without
 //! running anything, this process unpacks the bundle.

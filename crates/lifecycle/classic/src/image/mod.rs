@@ -1,4 +1,4 @@
-//! Bundle images: unpacked in this process, or by Jobs as in the original.
+//! Bundle images: unpacked in this process, or by Jobs as upstream does.
 
 pub(crate) mod bundles;
 pub(crate) mod job;

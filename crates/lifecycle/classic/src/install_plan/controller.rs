@@ -60,7 +60,9 @@ impl Controller {
             return Ok(Action::Done);
         }
         let live = context.cluster.find(PLAN, key.namespace(), &key.name).await;
-        let Some(mut live) = live.during("reading a plan")? else { return Ok(Action::Done) };
+        let Some(mut live) = live.during("reading an InstallPlan")? else {
+            return Ok(Action::Done);
+        };
         let account = decide::plan_account(&context.caches.groups_in(&key.namespace));
         loop {
             let plan = InstallPlan::from_object(&live)?;
@@ -101,7 +103,7 @@ impl Controller {
             return Ok(Action::Done);
         }
         let runner =
-            StepRunner::new(context, plan, account).during("acting for a service account")?;
+            StepRunner::new(context, plan, account).during("acting as a ServiceAccount")?;
         let (steps, outcome) = runner.run(&plan.status.plan).await;
         let now = Time::new(context.clock.now());
         let (status, pause) =
@@ -284,7 +286,7 @@ impl Controller {
             .cluster
             .patch_status(PLAN, Some(live.namespace()), live.name(), &patch)
             .await
-            .during("writing the status of a plan")?;
+            .during("writing the status of an InstallPlan")?;
         if let Some((decision, why)) = report::install_plan_change(&before, status) {
             decision::log(&PLAN.kind, live.key(), decision, &why);
         }

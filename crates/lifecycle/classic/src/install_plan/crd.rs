@@ -252,7 +252,7 @@ struct InvalidObject {
     object: String,
     /// What is invalid.
     problem: String,
-    /// The message of the original.
+    /// Upstream's message.
     message: String,
 }
 

@@ -31,8 +31,8 @@ pub(crate) enum NextAction {
 /// none can run.
 pub(crate) type PlanAccount = Result<Option<ObjectReference>, AccountError>;
 
-/// The OperatorGroups of a namespace do not determine the ServiceAccount. The messages are those of
-/// the original.
+/// The OperatorGroups of a namespace do not determine the ServiceAccount. The messages are
+/// upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AccountError {
     /// No OperatorGroup manages the namespace.

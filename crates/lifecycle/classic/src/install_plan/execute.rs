@@ -182,7 +182,7 @@ impl<'a> StepRunner<'a> {
         } else {
             format!("installation of operator \"{}\"", step.resolving)
         };
-        self.context.tallies.plan_warnings.fetch_add(1, Ordering::Relaxed);
+        self.context.metrics.plan_warnings.fetch_add(1, Ordering::Relaxed);
         let message = format!(
             "{} warning(s) generated during {what} ({} \"{}\"): {}",
             warnings.len(),
@@ -316,7 +316,10 @@ impl StepRunner<'_> {
                 self.create_or_update(step, &resource, owner, "unstructured object ").await
             }
             _ => {
-                tracing::debug!(step = name, "a kind that is never made");
+                tracing::debug!(
+                    step = name,
+                    "skipped: no InstallPlan creates objects of this kind"
+                );
                 Err(StepError::new(INVALID_PLAN))
             }
         }

@@ -4,7 +4,7 @@
 //! names ─► bundles of the visible catalogs ─► bundles for APIs that are missing ─► steps
 //! ```
 //!
-//! The author may write the status and steps next, as the original ignores InstallPlans without
+//! The author may write the status and steps next, as upstream ignores InstallPlans without
 //! steps. So the controller ignores a new InstallPlan for a moment ([`NewPlans`]).
 //!
 //! There is no dependency resolution: each name selects its bundle. Only a required API that is

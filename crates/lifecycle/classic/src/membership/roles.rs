@@ -52,7 +52,7 @@ pub(crate) fn role(group: &OperatorGroup, suffix: &str, apis: &ApiSet) -> Object
     role
 }
 
-/// Whether a ClusterRole of an OperatorGroup is up to date. As in the original, aggregated rules
+/// Whether a ClusterRole of an OperatorGroup is up to date. As upstream, aggregated rules
 /// stay in it when the aggregation rule is removed.
 pub(crate) fn is_up_to_date(role: &fields::Role, apis: &ApiSet, suffix: &str) -> bool {
     role.aggregation == aggregation(apis, suffix)

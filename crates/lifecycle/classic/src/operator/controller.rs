@@ -86,7 +86,7 @@ impl Controller {
         let patch = Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
         match self.context.cluster.patch(resource, key.namespace(), &key.name, &patch).await {
             Err(error) if !error.is_not_found() => {
-                Err(error).during("labelling a part of an operator").map_err(Error::from)
+                Err(error).during("labelling a component of an Operator").map_err(Error::from)
             }
             _ => Ok(()),
         }
@@ -97,7 +97,7 @@ impl Controller {
     async fn any_exists(&self, objects: Vec<(&Resource, NamespacedName)>) -> Result<bool, Error> {
         for (resource, key) in objects {
             let found = self.context.cluster.find(resource, key.namespace(), &key.name).await;
-            let found = found.during("reading a part of an operator")?;
+            let found = found.during("reading a component of an Operator")?;
             if found.is_some_and(|object| !object.is_terminating()) {
                 return Ok(true);
             }
@@ -159,7 +159,7 @@ impl Controller {
             }
             None => {
                 let mut object = Object::new(&OPERATOR.gvk(), operator);
-                // The spec has no fields, yet the original writes it.
+                // The spec has no fields, yet upstream writes it.
                 object.set(&["spec"], json!({}));
                 match cluster.create(OPERATOR, &object).await {
                     // Another client created it; its arrival triggers a reconciliation.

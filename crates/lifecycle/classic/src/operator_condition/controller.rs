@@ -65,7 +65,9 @@ impl Controller {
             condition.metadata.uid.clone()
         } else {
             let made = cluster.ensure(CONDITION, &decide::condition(&csv)).await;
-            made.during("writing the condition of a version")?.uid().to_owned()
+            made.during("writing the OperatorCondition of a ClusterServiceVersion")?
+                .uid()
+                .to_owned()
         };
         let role = decide::role(&csv, &uid);
         let existing = caches.roles.get(key);
@@ -76,7 +78,7 @@ impl Controller {
             cluster
                 .ensure(&builtin::ROLE, &role)
                 .await
-                .during("writing the role of a condition")?;
+                .during("writing the Role of an OperatorCondition")?;
         }
         let binding = decide::binding(&csv, &uid);
         let existing = caches.role_bindings.get(key);
@@ -84,7 +86,7 @@ impl Controller {
             cluster
                 .ensure(&builtin::ROLE_BINDING, &binding)
                 .await
-                .during("writing the role binding of a condition")?;
+                .during("writing the RoleBinding of an OperatorCondition")?;
         }
         Ok(())
     }
@@ -106,7 +108,7 @@ impl Controller {
             .cluster
             .patch_status(CONDITION, key.namespace(), &key.name, &patch)
             .await
-            .during("writing the status of a condition")?;
+            .during("writing the status of an OperatorCondition")?;
         let all = wanted
             .iter()
             .map(|condition| format!("{}={}", condition.kind, condition.status.as_str()));

@@ -52,7 +52,7 @@ impl Controller {
                 .cluster
                 .patch_status(GROUP, Some(&key.namespace), &key.name, &patch)
                 .await
-                .during("writing the status of a group")?;
+                .during("writing the status of an OperatorGroup")?;
             let conditions =
                 status.conditions.iter().filter(|condition| !condition.message.is_empty());
             let why: Vec<&str> = conditions.map(|condition| &*condition.message).collect();
@@ -85,7 +85,7 @@ impl Controller {
                 .cluster
                 .patch(GROUP, Some(&key.namespace), &key.name, &Patch::Merge(body))
                 .await
-                .during("writing the provided APIs of a group")?;
+                .during("writing the provided APIs of an OperatorGroup")?;
         }
         Ok(Action::Done)
     }
@@ -105,7 +105,10 @@ impl Controller {
             return Ok(Some(known.clone()));
         }
         let account = self.0.cluster.find(&builtin::SERVICE_ACCOUNT, Some(namespace), name).await;
-        Ok(account.during("reading the account of a group")?.as_ref().map(ObjectReference::to))
+        Ok(account
+            .during("reading the ServiceAccount of an OperatorGroup")?
+            .as_ref()
+            .map(ObjectReference::to))
     }
 
     /// Ensures the three ClusterRoles of an OperatorGroup.
@@ -134,7 +137,7 @@ impl Controller {
                 .cluster
                 .ensure(&builtin::CLUSTER_ROLE, &role)
                 .await
-                .during("writing a role of a group")?;
+                .during("writing a ClusterRole of an OperatorGroup")?;
         }
         Ok(())
     }
@@ -158,7 +161,7 @@ impl Controller {
                         &DeleteOptions::default(),
                     )
                     .await
-                    .during("removing a role of a group")?;
+                    .during("deleting a ClusterRole of an OperatorGroup")?;
             }
         }
         Ok(Action::Done)
@@ -208,7 +211,7 @@ impl Reconciler for Labels {
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         match context.cluster.patch(&builtin::NAMESPACE, None, &key.name, &patch).await {
             Err(error) if !error.is_not_found() => {
-                Err(error).during("labelling a namespace").map_err(Error::from)
+                Err(error).during("labelling a Namespace").map_err(Error::from)
             }
             _ => {
                 let why = "which groups have it as a target";

@@ -108,7 +108,7 @@ impl Controller {
                     // Created already; its arrival in the cache triggers another reconciliation.
                     Err(error) if error.is_already_exists() => Ok(()),
                     made => {
-                        made.during("making a default catalog")?;
+                        made.during("creating a default CatalogSource")?;
                         decision::log(&SOURCE.kind, default.key(), "made", "it is a default");
                         Ok(())
                     }
@@ -120,7 +120,7 @@ impl Controller {
                 patch["metadata"]["resourceVersion"] = json!(present.metadata.resource_version);
                 let patch = Patch::Merge(patch);
                 let restored = cluster.patch(SOURCE, Some(namespace), name, &patch).await;
-                restored.during("restoring a default catalog")?;
+                restored.during("restoring a default CatalogSource")?;
                 let why = "it is a default, and somebody changed it";
                 decision::log(&SOURCE.kind, default.key(), "restored", why);
                 Ok(())
@@ -128,7 +128,7 @@ impl Controller {
             (CatalogAction::Remove, Some(present)) => {
                 let options = DeleteOptions::uid(&present.metadata.uid);
                 let gone = cluster.ensure_deleted(SOURCE, Some(namespace), name, &options).await;
-                gone.during("removing a default catalog")?;
+                gone.during("deleting a default CatalogSource")?;
                 let why = "the OperatorHub disables it";
                 decision::log(&SOURCE.kind, default.key(), "removed", why);
                 Ok(())

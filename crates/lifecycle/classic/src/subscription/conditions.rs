@@ -23,7 +23,7 @@ pub(crate) fn set(
     {
         return;
     }
-    // The original gives no transition time to conditions about resolution and unpacking.
+    // Upstream gives no transition time to conditions about resolution and unpacking.
     let untimed = [Type::ResolutionFailed, Type::BundleUnpacking, Type::BundleUnpackFailed];
     let timed = !untimed.contains(&kind);
     let new = SubscriptionCondition {

@@ -10,7 +10,7 @@ use super::debounce::Debounce;
 use super::input::{ResolutionInput, ResolvableCatalog};
 use super::plan::{self, Plans};
 use super::report::ResolutionReport;
-use super::resolution::{self, Resolved};
+use super::resolution::{self, ResolutionResult};
 use super::status::{self, StatusInput};
 use super::succession;
 use super::unpack;
@@ -45,7 +45,7 @@ pub(crate) struct Controller {
     pub(super) context: Arc<Context>,
     /// The fingerprint of the last resolution of each namespace, and its result. The namespace is
     /// resolved again only when the fingerprint changes.
-    last: Mutex<HashMap<NamespacedName, (String, Arc<Resolved>)>>,
+    last_resolutions: Mutex<HashMap<NamespacedName, (String, Arc<ResolutionResult>)>>,
     /// The failures that Events reported on CSVs without a Subscription, by namespace.
     pub(super) reported_csv_failures: Mutex<HashMap<NamespacedName, BTreeSet<(String, String)>>>,
     /// Delays the resolution while Subscriptions still arrive.
@@ -65,7 +65,7 @@ impl Controller {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         Self {
             context,
-            last: Mutex::default(),
+            last_resolutions: Mutex::default(),
             reported_csv_failures: Mutex::default(),
             debounce: Debounce::default(),
         }
@@ -83,23 +83,23 @@ impl Controller {
             .map(|(_, subscription)| (*subscription).clone())
             .filter(|subscription| subscription.metadata.deletion_timestamp.is_none())
             .collect();
-        context.tallies.forget(namespace, &subscriptions);
-        context.tallies.synced(namespace, &subscriptions);
-        self.delete_surplus_plans(namespace, &subscriptions, &plans).await?;
+        context.metrics.remove_deleted(namespace, &subscriptions);
+        context.metrics.count_reconciliation(namespace, &subscriptions);
+        self.delete_leftover_plans(namespace, &subscriptions, &plans).await?;
         if subscriptions.is_empty() {
-            self.last.lock().remove(key);
+            self.last_resolutions.lock().remove(key);
             self.reported_csv_failures.lock().remove(key);
             self.debounce.forget(key);
             context.bundles.keep(key, &BTreeSet::new());
             return Ok(Action::Done);
         }
-        let (window, now) = (context.timeouts.together, context.clock.elapsed());
+        let (window, now) = (context.timeouts.debounce_window, context.clock.elapsed());
         if let Some(wait) = self.debounce.wait(key, &subscriptions, window, now) {
             return Ok(Action::After(wait));
         }
         // A terminating namespace loses its OperatorGroups first; that is not an error to report.
-        let live = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
-        if live.is_some_and(|namespace| namespace.deleting) {
+        let cached_namespace = context.caches.namespaces.get(&NamespacedName::cluster(namespace));
+        if cached_namespace.is_some_and(|namespace| namespace.deleting) {
             return Ok(Action::Done);
         }
         let groups = context.caches.groups_in(namespace);
@@ -121,9 +121,9 @@ impl Controller {
             .iter()
             .map(|subscription| status::compute(subscription, &status_input))
             .collect();
-        self.write_all(&mut subscriptions, statuses).await?;
+        self.write_statuses(&mut subscriptions, statuses).await?;
         self.take_over(&mut subscriptions).await?;
-        if let Some(name) = plan::unassigned(&subscriptions, &plans)
+        if let Some(name) = plan::find_unreferenced_plan(&subscriptions, &plans)
             && self.adopt_plan(namespace, name, &mut subscriptions).await?
         {
             return Ok(Action::Done);
@@ -131,7 +131,7 @@ impl Controller {
         let arrived = self.find_arrived_csvs(namespace, &subscriptions, &plans).await?;
         let in_flight = in_flight(&subscriptions, &plans, &csvs, &arrived);
         if in_flight.len() == subscriptions.len()
-            || (arrived.some_lost && self.live_namespace(namespace).await?.is_none())
+            || (arrived.any_csv_deleted && self.live_namespace(namespace).await?.is_none())
         {
             return Ok(Action::Done);
         }
@@ -147,7 +147,7 @@ impl Controller {
             .filter(|subscription| status::is_incomplete(&subscription.status, &status_input))
             .map(name_of);
         let retry_delays = self.retry_delays(&subscriptions, &plans);
-        let found = ResolutionState {
+        let state = ResolutionState {
             incomplete: incomplete.collect(),
             backing_off: retry_delays.keys().cloned().collect(),
             in_flight,
@@ -156,41 +156,46 @@ impl Controller {
         };
         let timeouts = unpack::unpack_timeouts(group, context.timeouts.unpack);
         let (resolved, unpacking) = loop {
-            let mut input = self.input(group, &sources, &subscriptions, &plans, &found);
+            let mut input = self.input(group, &sources, &subscriptions, &plans, &state);
             input.unpacked = context.bundles.ready(key);
             let resolved = self.resolve(key, input).await?;
             let unpacking = unpack::request_bundles(context, key, &resolved, timeouts);
             context.bundles.keep(key, &unpack::all_bundles(&resolved));
-            if !unpacking.again {
+            if !unpacking.needs_resolution {
                 break (resolved, unpacking);
             }
         };
-        let (hold, after) = (unpacking.hold, unpacking.after);
-        let again = resolved.until.map(|until| until.saturating_sub(context.clock.elapsed()));
-        let after = after.into_iter().chain(again).chain(retry_delays.into_values()).min();
+        let waits_for_bundles = unpacking.waits_for_bundles;
+        let retry_in = resolved.until.map(|until| until.saturating_sub(context.clock.elapsed()));
+        let requeue_after = unpacking
+            .requeue_after
+            .into_iter()
+            .chain(retry_in)
+            .chain(retry_delays.into_values())
+            .min();
         // The condition about a refused InstallPlan stays until an InstallPlan exists.
         let refused = subscriptions
             .iter()
             .filter(|subscription| unpack::plan_is_refused(&subscription.status));
-        let on_hold: BTreeSet<String> = refused
+        let keeps_conditions: BTreeSet<String> = refused
             .map(name_of)
             .filter(|name| resolved.updates.contains_key(name))
             .chain(resolved.on_hold.iter().cloned())
             .collect();
         let report = ResolutionReport {
             failures: &resolved.failures,
-            waiting: &unpacking.waiting,
-            on_hold: &on_hold,
+            pending_reasons: &unpacking.pending_reasons,
+            keeps_conditions: &keeps_conditions,
         };
         self.report_resolution(namespace, &mut subscriptions, &report).await?;
         self.report_csv_failures(namespace, &resolved.failures);
         self.join_plans(&mut subscriptions, &resolved.joining).await?;
-        if !hold && resolved.needed.is_empty() {
+        if !waits_for_bundles && resolved.needed.is_empty() {
             let csvs = plan::csv_names(&resolved.steps);
-            let obsolete = plan::obsolete(&subscriptions, &plans, &csvs, resolved.manual);
-            self.delete_stepless_plans(namespace, &obsolete).await?;
+            let superseded = plan::superseded_plans(&subscriptions, &plans, &csvs, resolved.manual);
+            self.delete_stepless_plans(namespace, &superseded).await?;
         }
-        if !hold && !resolved.steps.is_empty() {
+        if !waits_for_bundles && !resolved.steps.is_empty() {
             if self.cache_is_behind(namespace, &plans, &resolved).await? {
                 return Ok(Action::After(CACHE_LAG_PAUSE));
             }
@@ -210,7 +215,7 @@ impl Controller {
             }
             context.bundles.keep(key, &unpack::required_bundles(&resolved));
         }
-        Ok(after.map_or(Action::Done, Action::After))
+        Ok(requeue_after.map_or(Action::Done, Action::After))
     }
 
     /// The CSVs whose InstallPlans failed, and how long each waits for its next InstallPlan.
@@ -232,7 +237,8 @@ impl Controller {
             .collect()
     }
 
-    /// The InstallPlans that created Subscriptions which do not refer to them yet.
+    /// For each Subscription that an InstallPlan generated and that has no reference to it: that
+    /// InstallPlan.
     async fn generating_plans(
         &self,
         namespace: &str,
@@ -252,7 +258,7 @@ impl Controller {
                 known.clone()
             } else {
                 let found = self.context.cluster.find(PLAN, Some(namespace), name).await;
-                let Some(found) = found.during("reading a plan")? else { continue };
+                let Some(found) = found.during("reading an InstallPlan")? else { continue };
                 ObjectReference::to(&found)
             };
             generating_plans.insert(name.to_owned(), reference);
@@ -270,18 +276,18 @@ impl Controller {
         subscriptions: &[Subscription],
         plans: &Plans,
     ) -> Result<ArrivedCsvs, Error> {
-        let csv = &resources::CLUSTER_SERVICE_VERSION;
+        let csv_resource = &resources::CLUSTER_SERVICE_VERSION;
         let mut arrived = ArrivedCsvs::default();
         for subscription in subscriptions
             .iter()
             .filter(|subscription| status::has_complete_plan(&subscription.status, plans))
         {
             let name = &subscription.status.current_csv;
-            let found = self.context.cluster.find(csv, Some(namespace), name).await;
-            if found.during("reading a version")?.is_some() {
+            let found = self.context.cluster.find(csv_resource, Some(namespace), name).await;
+            if found.during("reading a ClusterServiceVersion")?.is_some() {
                 arrived.names.insert(subscription.metadata.name.clone());
             } else {
-                arrived.some_lost = true;
+                arrived.any_csv_deleted = true;
             }
         }
         Ok(arrived)
@@ -291,24 +297,26 @@ impl Controller {
     /// may show the deletion of objects in a namespace before that of the namespace.
     pub(super) async fn live_namespace(&self, namespace: &str) -> Result<Option<Object>, Error> {
         let found = self.context.cluster.find(&builtin::NAMESPACE, None, namespace).await;
-        Ok(found.during("reading a namespace")?.filter(|namespace| !namespace.is_terminating()))
+        Ok(found.during("reading a Namespace")?.filter(|namespace| !namespace.is_terminating()))
     }
 
-    /// Deletes surplus InstallPlans, and those without steps that no reconciliation will complete.
-    async fn delete_surplus_plans(
+    /// Deletes the InstallPlans beyond the limit, and those without steps that no reconciliation will
+    /// complete.
+    async fn delete_leftover_plans(
         &self,
         namespace: &str,
         subscriptions: &[Subscription],
         plans: &Plans,
     ) -> Result<(), Error> {
-        for name in plan::surplus(plans) {
+        for name in plan::plans_beyond_limit(plans) {
             self.context
                 .cluster
                 .ensure_deleted(PLAN, Some(namespace), name, &DeleteOptions::default())
                 .await
-                .during("deleting an old plan")?;
+                .during("deleting an old InstallPlan")?;
         }
-        self.delete_stepless_plans(namespace, &plan::abandoned(subscriptions, plans)).await
+        self.delete_stepless_plans(namespace, &plan::plans_of_lost_requests(subscriptions, plans))
+            .await
     }
 
     /// Deletes InstallPlans that have no steps. The API is queried first: an InstallPlan may have
@@ -316,20 +324,21 @@ impl Controller {
     async fn delete_stepless_plans(&self, namespace: &str, names: &[&str]) -> Result<(), Error> {
         let cluster = &self.context.cluster;
         for name in names {
-            let live = cluster.find(PLAN, Some(namespace), name).await.during("reading a plan")?;
+            let live =
+                cluster.find(PLAN, Some(namespace), name).await.during("reading an InstallPlan")?;
             let Some(live) = live.filter(|plan| !plan::has_steps(plan)) else { continue };
             let only = DeleteOptions::exactly(&live);
             cluster
                 .ensure_deleted(PLAN, Some(namespace), name, &only)
                 .await
-                .during("deleting a plan without steps")?;
+                .during("deleting an InstallPlan without steps")?;
         }
         Ok(())
     }
 
-    /// Writes every status that differs, and waits until the cache has it: the next decision
-    /// depends on it.
-    pub(super) async fn write_all(
+    /// Writes every status that differs, and waits until the cache has it, because the next decision
+    /// reads the cache.
+    pub(super) async fn write_statuses(
         &self,
         subscriptions: &mut [Subscription],
         statuses: Vec<SubscriptionStatus>,
@@ -380,9 +389,11 @@ impl Controller {
             csvs: Vec::new(),
             explanation: None,
         };
-        let (waiting, on_hold) = Default::default();
-        let report =
-            ResolutionReport { failures: &[failure], waiting: &waiting, on_hold: &on_hold };
+        let report = ResolutionReport {
+            failures: &[failure],
+            pending_reasons: &BTreeMap::new(),
+            keeps_conditions: &BTreeSet::new(),
+        };
         self.report_resolution(namespace, subscriptions, &report).await?;
         Ok(Action::Done)
     }
@@ -393,7 +404,7 @@ impl Controller {
         sources: &[(Arc<CatalogSource>, NamespacedName)],
         subscriptions: &[Subscription],
         plans: &Plans,
-        found: &ResolutionState,
+        state: &ResolutionState,
     ) -> ResolutionInput {
         let context = &*self.context;
         let failed = |subscription: &&Subscription| {
@@ -432,17 +443,17 @@ impl Controller {
                     content: content(source, context.store.state(key)),
                 })
                 .collect(),
-            in_flight: found.in_flight.clone(),
+            in_flight: state.in_flight.clone(),
             failed: subscriptions.iter().filter(failed).map(name_of).collect(),
             planned,
             inherited,
-            incomplete: found.incomplete.clone(),
-            backing_off: found.backing_off.clone(),
+            incomplete: state.incomplete.clone(),
+            backing_off: state.backing_off.clone(),
             subscriptions: subscriptions.to_vec(),
-            server_version: found.server_version.clone(),
+            server_version: state.server_version.clone(),
             unpacked: BTreeMap::new(),
-            csvs: found.upgrades.csvs.clone(),
-            pinned: found.upgrades.pinned.clone(),
+            csvs: state.upgrades.csvs.clone(),
+            pinned: state.upgrades.pinned.clone(),
         }
     }
 
@@ -450,10 +461,11 @@ impl Controller {
         &self,
         key: &NamespacedName,
         input: ResolutionInput,
-    ) -> Result<Arc<Resolved>, Error> {
+    ) -> Result<Arc<ResolutionResult>, Error> {
         let fingerprint = input.fingerprint();
         let begun = self.context.clock.elapsed();
-        let last = self.last.lock().get(key).filter(|(last, _)| *last == fingerprint).cloned();
+        let last =
+            self.last_resolutions.lock().get(key).filter(|(last, _)| *last == fingerprint).cloned();
         if let Some((_, resolved)) = &last
             && resolved.until.is_none_or(|until| begun < until)
         {
@@ -461,7 +473,7 @@ impl Controller {
         }
         let resolved = tokio::task::spawn_blocking(move || resolution::run(&input)).await?;
         let took = self.context.clock.elapsed().saturating_sub(begun);
-        self.context.tallies.resolved(resolved.failures.is_empty(), took);
+        self.context.metrics.count_resolution(resolved.failures.is_empty(), took);
         tracing::debug!(
             namespace = %key.name,
             steps = resolved.steps.len(),
@@ -470,11 +482,11 @@ impl Controller {
         );
         // Steps hold whole manifests and are used once, so only results without steps are
         // remembered.
-        let mut resolved = Resolved { fingerprint: fingerprint.clone(), ..resolved };
+        let mut resolved = ResolutionResult { fingerprint: fingerprint.clone(), ..resolved };
         resolved.refusals = last.map_or(0, |(_, last)| last.refusals);
         let resolved = Arc::new(resolved);
         if resolved.steps.is_empty() {
-            self.last.lock().insert(key.clone(), (fingerprint, Arc::clone(&resolved)));
+            self.last_resolutions.lock().insert(key.clone(), (fingerprint, Arc::clone(&resolved)));
         }
         Ok(resolved)
     }
@@ -485,7 +497,7 @@ impl Controller {
     fn remember_refused_plan(
         &self,
         key: &NamespacedName,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
         error: &Error,
         pause: Option<Duration>,
     ) -> Action {
@@ -493,7 +505,9 @@ impl Controller {
         let mut without = resolved.without_plan(&message);
         without.refusals = resolved.refusals.saturating_add(1);
         without.until = pause.map(|pause| self.context.clock.elapsed().saturating_add(pause));
-        self.last.lock().insert(key.clone(), (resolved.fingerprint.clone(), Arc::new(without)));
+        self.last_resolutions
+            .lock()
+            .insert(key.clone(), (resolved.fingerprint.clone(), Arc::new(without)));
         Action::After(Duration::ZERO)
     }
 }
@@ -520,7 +534,7 @@ struct ArrivedCsvs {
     /// The Subscriptions whose CSV exists.
     names: BTreeSet<String>,
     /// Whether the CSV of some Subscription was deleted.
-    some_lost: bool,
+    any_csv_deleted: bool,
 }
 
 /// The state of a namespace before its resolution.

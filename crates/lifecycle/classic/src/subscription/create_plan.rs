@@ -6,7 +6,7 @@
 use super::conditions::resolved;
 use super::controller::Controller;
 use super::plan::{self, Plans};
-use super::resolution::Resolved;
+use super::resolution::ResolutionResult;
 use super::succession;
 use crate::bundle_config_map;
 use crate::error::Error;
@@ -34,11 +34,11 @@ impl Controller {
         &self,
         namespace: &str,
         plans: &Plans,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
     ) -> Result<bool, Error> {
         let (cluster, caches) = (&self.context.cluster, &self.context.caches);
         let live = cluster.list(PLAN, Some(namespace), &ObjectList::default()).await;
-        let live = live.during("listing plans")?.items;
+        let live = live.during("listing InstallPlans")?.items;
         if live
             .iter()
             .any(|plan| plans.get(plan.name()).is_none_or(|seen| **seen != Plan::of(plan)))
@@ -58,7 +58,7 @@ impl Controller {
             let key = NamespacedName::new(namespace, &*step.resolving);
             if caches.csvs.get(&key).is_none() && caches.copied_csvs.get(&key).is_none() {
                 let found = cluster.find(csv_resource, Some(namespace), &key.name).await;
-                if found.during("reading a version")?.is_some() {
+                if found.during("reading a ClusterServiceVersion")?.is_some() {
                     return Ok(true);
                 }
             }
@@ -85,7 +85,7 @@ impl Controller {
             status
         });
         let statuses = statuses.collect();
-        self.write_all(subscriptions, statuses).await
+        self.write_statuses(subscriptions, statuses).await
     }
 
     /// Assigns to Subscriptions the InstallPlan that was created for them before the process
@@ -97,7 +97,7 @@ impl Controller {
         subscriptions: &mut [Subscription],
     ) -> Result<bool, Error> {
         let live = self.context.cluster.find(PLAN, Some(namespace), name).await;
-        let Some(live) = live.during("reading a plan")? else { return Ok(false) };
+        let Some(live) = live.during("reading an InstallPlan")? else { return Ok(false) };
         let plan = InstallPlan::from_object(&live)?;
         let updates = plan::assignments(&plan, subscriptions);
         self.assign(subscriptions, &updates, &live, plan.spec.generation).await?;
@@ -122,7 +122,7 @@ impl Controller {
         for (at, from, status) in takeovers.collect::<Vec<_>>() {
             let heir = std::slice::from_mut(&mut subscriptions[at]);
             let decision = format!("takes over {} from {from}", status.current_csv);
-            self.write_all(heir, vec![status]).await?;
+            self.write_statuses(heir, vec![status]).await?;
             decision::log("Subscription", heir[0].key(), decision, "both are of the same package");
         }
         let mut gone = Vec::new();
@@ -162,7 +162,7 @@ impl Controller {
                 status
             })
             .collect();
-        self.write_all(subscriptions, statuses).await
+        self.write_statuses(subscriptions, statuses).await
     }
 
     /// Creates the InstallPlan for the steps of a resolution.
@@ -171,14 +171,14 @@ impl Controller {
         namespace: &str,
         subscriptions: &mut [Subscription],
         plans: &Plans,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
     ) -> Result<(), Error> {
         let csvs = plan::csv_names(&resolved.steps);
         let manual = resolved.manual;
         let live = match plan::without_steps(subscriptions, plans, &csvs, manual) {
             Some(name) => {
                 let live = self.context.cluster.get(PLAN, Some(namespace), name).await;
-                live.during("reading a plan")?
+                live.during("reading an InstallPlan")?
             }
             None => self.create_install_plan(namespace, subscriptions, plans, resolved).await?,
         };
@@ -200,7 +200,7 @@ impl Controller {
                 let only = DeleteOptions::exactly(&live);
                 let gone =
                     self.context.cluster.ensure_deleted(PLAN, Some(namespace), live.name(), &only);
-                gone.await.during("deleting a plan that cannot have its steps")?;
+                gone.await.during("deleting an InstallPlan whose steps cannot be written")?;
                 return Err(error);
             }
             filled => filled?,
@@ -213,7 +213,7 @@ impl Controller {
         namespace: &str,
         subscriptions: &[Subscription],
         plans: &Plans,
-        resolved: &Resolved,
+        resolved: &ResolutionResult,
     ) -> Result<Object, Error> {
         let generation = plan::generation(subscriptions, plans);
         let draft =
@@ -240,7 +240,7 @@ impl Controller {
                     return Err(Error::PlanRefused { name, source });
                 }
                 created => {
-                    let created = created.during("creating a plan")?;
+                    let created = created.during("creating an InstallPlan")?;
                     let names: Vec<&str> = csvs.iter().map(|csv| &**csv).collect();
                     let why = "Subscriptions of the namespace were resolved";
                     decision::log(
@@ -253,10 +253,10 @@ impl Controller {
                 }
             };
             let found = cluster.find(PLAN, Some(namespace), &name).await;
-            match found.during("reading a plan")? {
+            match found.during("reading an InstallPlan")? {
                 Some(found) if plan::is_same(&found, &object) => return Ok(found),
                 Some(_) => attempt += 1,
-                None => return Err(created).during("creating a plan").map_err(Error::from),
+                None => return Err(created).during("creating an InstallPlan").map_err(Error::from),
             }
         }
     }
@@ -274,7 +274,7 @@ impl Controller {
             .cluster
             .patch_status(PLAN, Some(plan.namespace()), plan.name(), &Patch::Merge(body))
             .await
-            .during("writing the steps of a plan")?;
+            .during("writing the steps of an InstallPlan")?;
         self.context.caches.install_plans.wait_for_revision(written.resource_version()).await;
         Ok(written)
     }

@@ -29,7 +29,7 @@ const MAX_DELETIONS: usize = 5;
 pub(crate) type Plans = BTreeMap<String, Arc<fields::Plan>>;
 
 /// The InstallPlans beyond the limit: lowest generation first, then oldest, then by name.
-pub(crate) fn surplus(plans: &Plans) -> Vec<&str> {
+pub(crate) fn plans_beyond_limit(plans: &Plans) -> Vec<&str> {
     let mut all: Vec<(&String, &Arc<fields::Plan>)> =
         plans.iter().filter(|(_, plan)| !plan.deleting).collect();
     all.sort_by_key(|(name, plan)| (plan.generation, &plan.created, *name));
@@ -104,7 +104,10 @@ fn interrupted<'a>(
 
 /// An InstallPlan with steps that no Subscription refers to: the third write of its creation is
 /// missing.
-pub(crate) fn unassigned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Option<&'a str> {
+pub(crate) fn find_unreferenced_plan<'a>(
+    subscriptions: &[Subscription],
+    plans: &'a Plans,
+) -> Option<&'a str> {
     // An InstallPlan for dependencies only generates the Subscriptions that refer to it.
     interrupted(subscriptions, plans, |plan| {
         plan.has_steps && plan.phase != InstallPlanPhase::Failed && !plan.only_dependencies
@@ -150,14 +153,17 @@ fn stepless_plans<'a>(
 
 /// InstallPlans without steps whose generation was assigned already: created by a request whose
 /// response was lost, or that was sent twice.
-pub(crate) fn abandoned<'a>(subscriptions: &[Subscription], plans: &'a Plans) -> Vec<&'a str> {
+pub(crate) fn plans_of_lost_requests<'a>(
+    subscriptions: &[Subscription],
+    plans: &'a Plans,
+) -> Vec<&'a str> {
     let newest = assigned(subscriptions);
     stepless_plans(subscriptions, plans, |plan| plan.generation <= newest)
 }
 
 /// InstallPlans without steps that no reconciliation will complete. Their creation was interrupted,
 /// the catalogs changed since, and the resolution now chooses other CSVs or none.
-pub(crate) fn obsolete<'a>(
+pub(crate) fn superseded_plans<'a>(
     subscriptions: &[Subscription],
     plans: &'a Plans,
     csvs: &[String],
@@ -393,10 +399,10 @@ mod tests {
             plan(2, "uid-a", true),
         ]);
         let wanted = ["a.v1".to_owned()];
-        assert_eq!(abandoned(&subscriptions, &plans), ["install-0"]);
-        assert!(obsolete(&subscriptions, &plans, &wanted, false).is_empty());
+        assert_eq!(plans_of_lost_requests(&subscriptions, &plans), ["install-0"]);
+        assert!(superseded_plans(&subscriptions, &plans, &wanted, false).is_empty());
         for (csvs, manual) in [(&[][..], false), (&["a.v2".to_owned()], false), (&wanted, true)] {
-            let names = obsolete(&subscriptions, &plans, csvs, manual);
+            let names = superseded_plans(&subscriptions, &plans, csvs, manual);
             assert_eq!(names, ["install-0", "install-1"], "{csvs:?} {manual}");
         }
     }
@@ -406,10 +412,10 @@ mod tests {
         let plans = |count: i64| {
             plans_named((1..=count).rev().map(|number| plan(number, "x", true)).collect())
         };
-        assert!(surplus(&plans(5)).is_empty());
+        assert!(plans_beyond_limit(&plans(5)).is_empty());
         // shows K10
-        assert_eq!(surplus(&plans(7)), ["install-6", "install-5"]);
-        assert_eq!(surplus(&plans(20)).len(), MAX_DELETIONS);
+        assert_eq!(plans_beyond_limit(&plans(7)), ["install-6", "install-5"]);
+        assert_eq!(plans_beyond_limit(&plans(20)).len(), MAX_DELETIONS);
     }
 
     #[test]
@@ -422,7 +428,8 @@ mod tests {
             );
             let mut sweeps = 0;
             loop {
-                let gone: Vec<String> = surplus(&plans).into_iter().map(str::to_owned).collect();
+                let gone: Vec<String> =
+                    plans_beyond_limit(&plans).into_iter().map(str::to_owned).collect();
                 if gone.is_empty() {
                     break;
                 }
@@ -447,9 +454,9 @@ mod tests {
         };
         let mut all: Vec<_> =
             (1..=6).rev().map(|day| of(&format!("2026-01-0{day}"), false)).collect();
-        assert_eq!(surplus(&plans_named(all.clone())), ["install-5"]);
+        assert_eq!(plans_beyond_limit(&plans_named(all.clone())), ["install-5"]);
         all[0] = of("2026-01-06", true);
-        assert!(surplus(&plans_named(all)).is_empty());
+        assert!(plans_beyond_limit(&plans_named(all)).is_empty());
     }
 
     #[test]
@@ -516,7 +523,7 @@ mod tests {
             (plans_named(vec![plan(2, "somebody", false)]), None, None),
         ] {
             // shows K10
-            assert_eq!(unassigned(&subscriptions, &plans), with_steps);
+            assert_eq!(find_unreferenced_plan(&subscriptions, &plans), with_steps);
             assert_eq!(without_steps(&subscriptions, &plans, &csvs, false), without);
             assert_eq!(without_steps(&subscriptions, &plans, &csvs, true), None);
         }
@@ -525,7 +532,11 @@ mod tests {
             ..fields::Plan::clone(&plan(2, "uid-s", true))
         };
         let plans = plans_named(vec![Arc::new(dependencies)]);
-        assert_eq!(unassigned(&subscriptions, &plans), None, "nobody is to be given it");
+        assert_eq!(
+            find_unreferenced_plan(&subscriptions, &plans),
+            None,
+            "nobody is to be given it"
+        );
     }
 
     #[test]

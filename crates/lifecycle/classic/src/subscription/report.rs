@@ -3,7 +3,7 @@
 use super::conditions::unresolved;
 use super::controller::Controller;
 use super::resolution;
-use super::unpack::{self, UnpackCondition};
+use super::unpack::{self, PendingReason};
 use crate::error::Error;
 use mainstay_api::{Subscription, SubscriptionStatus, Time, resources};
 use mainstay_client::EventType;
@@ -15,31 +15,30 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy)]
 pub(super) struct ResolutionReport<'a> {
     pub(super) failures: &'a [resolution::Failure],
-    /// What Subscriptions wait for, by name.
-    pub(super) waiting: &'a BTreeMap<String, UnpackCondition>,
+    /// Why Subscriptions have no InstallPlan yet, by name.
+    pub(super) pending_reasons: &'a BTreeMap<String, PendingReason>,
     /// The Subscriptions whose conditions stay as they are.
-    pub(super) on_hold: &'a BTreeSet<String>,
+    pub(super) keeps_conditions: &'a BTreeSet<String>,
 }
 
 impl Controller {
     /// Sets the failures on the Subscriptions that they concern, and removes those that no longer
     /// apply.
     ///
-    /// New failures are also Events: on the namespace, as in the original, and on each
-    /// Subscription.
+    /// New failures are also Events: on the namespace, as upstream, and on each Subscription.
     pub(super) async fn report_resolution(
         &self,
         namespace: &str,
         subscriptions: &mut [Subscription],
         report: &ResolutionReport<'_>,
     ) -> Result<(), Error> {
-        let ResolutionReport { failures, waiting, on_hold } = *report;
+        let ResolutionReport { failures, pending_reasons, keeps_conditions } = *report;
         let now = Time::new(self.context.clock.now());
         let statuses: Vec<SubscriptionStatus> = subscriptions
             .iter()
             .map(|subscription| {
                 let mut status = subscription.status.clone();
-                if on_hold.contains(&subscription.metadata.name) {
+                if keeps_conditions.contains(&subscription.metadata.name) {
                     return status;
                 }
                 let failure_of = failures
@@ -50,7 +49,8 @@ impl Controller {
                         unresolved(&mut status, failure.reason.clone(), &failure.message, now);
                     }
                     None => {
-                        unpack::write(&mut status, waiting.get(&subscription.metadata.name), now);
+                        let pending = pending_reasons.get(&subscription.metadata.name);
+                        unpack::write_conditions(&mut status, pending, now);
                     }
                 }
                 if status != subscription.status {
@@ -75,9 +75,9 @@ impl Controller {
             }
             _ => None,
         };
-        self.write_all(subscriptions, statuses).await?;
+        self.write_statuses(subscriptions, statuses).await?;
         for subscription in &changed {
-            if let Some(UnpackCondition::Failed(message)) = waiting.get(subscription.name()) {
+            if let Some(PendingReason::Failed(message)) = pending_reasons.get(subscription.name()) {
                 let recorder = &self.context.recorder;
                 recorder.publish(subscription, EventType::Warning, "BundleUnpackFailed", message);
             }

@@ -72,7 +72,7 @@ fn is_unreported(input: &ResolutionInput, failure: &resolver::ResolutionFailure)
 
 /// The result of a resolution.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolutionResult {
     /// The steps of one InstallPlan; empty if nothing is to be installed.
     pub(crate) steps: Vec<Step>,
     /// Whether the InstallPlan waits for approval. Installs that need approval come first, in an
@@ -105,7 +105,7 @@ pub(crate) struct Resolved {
     pub(crate) joining: BTreeMap<String, String>,
 }
 
-impl Resolved {
+impl ResolutionResult {
     /// Adds the steps of a chosen bundle for the Subscriptions that get it.
     fn add(
         &mut self,
@@ -140,11 +140,11 @@ impl Resolved {
 }
 
 /// Resolves a namespace and turns the chosen bundles into steps.
-pub(crate) fn run(input: &ResolutionInput) -> Resolved {
+pub(crate) fn run(input: &ResolutionInput) -> ResolutionResult {
     let outcome = resolver::resolve_explaining(&input.resolution_input(), |failure| {
         is_unreported(input, failure)
     });
-    let mut out = Resolved::default();
+    let mut out = ResolutionResult::default();
     // A catalog failure that concerns no Subscription and no CSV is reported on the catalog.
     let has_subject = |failure: &&resolver::ResolutionFailure| {
         !failure.subscriptions.is_empty() || !failure.csvs.is_empty()
@@ -248,7 +248,11 @@ fn needs_approval(input: &ResolutionInput, names: &[String]) -> bool {
 }
 
 /// Adds the steps for CSVs that exist without the other objects of their bundle.
-fn complete_csvs(input: &ResolutionInput, installs: &mut Vec<PlannedInstall>, out: &mut Resolved) {
+fn complete_csvs(
+    input: &ResolutionInput,
+    installs: &mut Vec<PlannedInstall>,
+    out: &mut ResolutionResult,
+) {
     for name in &input.incomplete {
         let serves = |install: &PlannedInstall| install.subscriptions.contains(name);
         let Some(subscription) = input.subscription(name).filter(|_| !installs.iter().any(serves))

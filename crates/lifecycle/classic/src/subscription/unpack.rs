@@ -6,7 +6,7 @@
 //! report its state.
 
 use super::conditions::{remove, resolved, set};
-use super::resolution::{NeededBundle, Resolved};
+use super::resolution::{NeededBundle, ResolutionResult};
 use crate::context::Context;
 use crate::image::bundles::{Key, MAX_BUNDLE_WAIT, UnpackState, UnpackTimeouts};
 use mainstay_api::{
@@ -23,21 +23,21 @@ use std::time::Duration;
 /// How long a bundle is unpacked before Subscriptions get a condition for it.
 const CONDITION_DELAY: Duration = Duration::from_secs(1);
 
-/// What a Subscription waits for.
+/// Why a Subscription has no InstallPlan yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum UnpackCondition {
+pub(super) enum PendingReason {
     /// A bundle that is being unpacked.
     Running,
     /// A bundle whose image is pulled again after a failure, and why.
     Retrying(String),
     /// A bundle that cannot be unpacked, and why.
     Failed(String),
-    /// A plan that is refused, and why.
+    /// An InstallPlan that the API refused, and why.
     PlanRefused(String),
 }
 
-impl UnpackCondition {
-    /// Of several conditions, a Subscription shows the most severe.
+impl PendingReason {
+    /// Of several reasons, a Subscription reports the most severe.
     fn severity(&self) -> u8 {
         match self {
             Self::Running => 0,
@@ -49,15 +49,15 @@ impl UnpackCondition {
 
 /// The progress of the bundles that a namespace needs.
 #[derive(Debug, Default)]
-pub(super) struct UnpackStatus {
-    /// Whether a bundle was unpacked since the resolution, so that the namespace is resolved again.
-    pub(super) again: bool,
+pub(super) struct UnpackProgress {
+    /// A bundle was unpacked after the resolution: the namespace must be resolved again.
+    pub(super) needs_resolution: bool,
     /// Whether the namespace waits for its bundles before it creates an InstallPlan.
-    pub(super) hold: bool,
+    pub(super) waits_for_bundles: bool,
     /// When the namespace is reconciled again.
-    pub(super) after: Option<Duration>,
-    /// What Subscriptions wait for, by name.
-    pub(super) waiting: BTreeMap<String, UnpackCondition>,
+    pub(super) requeue_after: Option<Duration>,
+    /// The most severe reason of each Subscription that waits, by its name.
+    pub(super) pending_reasons: BTreeMap<String, PendingReason>,
 }
 
 /// The unpack timeouts of an OperatorGroup, from its annotations. Invalid annotations are ignored.
@@ -82,12 +82,12 @@ pub(crate) fn unpack_timeouts(group: &OperatorGroup, timeout: Duration) -> Unpac
 pub(super) fn request_bundles(
     context: &Context,
     namespace: &NamespacedName,
-    resolved: &Resolved,
+    resolved: &ResolutionResult,
     timeouts: UnpackTimeouts,
-) -> UnpackStatus {
-    let mut unpack_status = UnpackStatus::default();
+) -> UnpackProgress {
+    let mut progress = UnpackProgress::default();
     for (name, message) in &resolved.unplanned {
-        unpack_status.waiting.insert(name.clone(), UnpackCondition::PlanRefused(message.clone()));
+        progress.pending_reasons.insert(name.clone(), PendingReason::PlanRefused(message.clone()));
     }
     for needed in &resolved.needed {
         let requester = context.caches.catalogs.sources.get(&needed.key.catalog).map_or_else(
@@ -100,70 +100,74 @@ pub(super) fn request_bundles(
             |source| catalogsources::requester(&source),
         );
         let state = context.bundles.request(namespace, &needed.key, &requester, timeouts);
-        unpack_status.add(needed, state);
+        progress.add(needed, state);
     }
-    unpack_status
+    progress
 }
 
-impl UnpackStatus {
+impl UnpackProgress {
     fn add(&mut self, needed: &NeededBundle, state: UnpackState) {
-        let mut look_after = |wait: Duration| {
-            self.after = Some(self.after.map_or(wait, |after| after.min(wait)));
+        let mut requeue_after = |wait: Duration| {
+            self.requeue_after = Some(self.requeue_after.map_or(wait, |after| after.min(wait)));
         };
-        let waiting = match state {
+        let reason = match state {
             UnpackState::Ready => {
-                self.again = true;
+                self.needs_resolution = true;
                 return;
             }
             UnpackState::Running { age, error } => {
                 // The end of the unpacking triggers a reconciliation anyway.
                 for limit in [CONDITION_DELAY, MAX_BUNDLE_WAIT] {
                     if age < limit {
-                        look_after(limit.saturating_sub(age));
+                        requeue_after(limit.saturating_sub(age));
                     }
                 }
-                self.hold |= age < MAX_BUNDLE_WAIT;
+                self.waits_for_bundles |= age < MAX_BUNDLE_WAIT;
                 match error {
                     Some(error) => {
-                        UnpackCondition::Retrying(format!("{error}; the pull is tried again"))
+                        PendingReason::Retrying(format!("{error}; the pull is tried again"))
                     }
                     None if age < CONDITION_DELAY => return,
-                    None => UnpackCondition::Running,
+                    None => PendingReason::Running,
                 }
             }
             UnpackState::Failed(failure, wait) => {
-                look_after(wait);
-                UnpackCondition::Failed(format!(
+                requeue_after(wait);
+                PendingReason::Failed(format!(
                     "Bundle unpacking failed - {}: {}",
                     failure.reason, failure.message
                 ))
             }
         };
         for name in &needed.subscriptions {
-            // Of several bundles, the Subscription reports the one that failed.
-            let known = self.waiting.entry(name.clone()).or_insert_with(|| waiting.clone());
-            if known.severity() < waiting.severity() {
-                *known = waiting.clone();
+            // The Subscription reports the most severe state of its bundles.
+            let known = self.pending_reasons.entry(name.clone()).or_insert_with(|| reason.clone());
+            if known.severity() < reason.severity() {
+                *known = reason.clone();
             }
         }
     }
 }
 
-/// Writes into a status that the Subscription was resolved, and what it waits for.
-pub(super) fn write(status: &mut SubscriptionStatus, waiting: Option<&UnpackCondition>, now: Time) {
-    let (kind, reason, message) = match waiting {
+/// Sets the conditions of a Subscription after a resolution.
+pub(super) fn write_conditions(
+    status: &mut SubscriptionStatus,
+    pending: Option<&PendingReason>,
+    now: Time,
+) {
+    let (kind, reason, message) = match pending {
         None => return resolved(status),
-        Some(UnpackCondition::Running) => {
+        Some(PendingReason::Running) => {
             (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, "")
         }
-        Some(UnpackCondition::Retrying(message)) => {
+        Some(PendingReason::Retrying(message)) => {
             (Condition::BundleUnpacking, SubscriptionReason::UnpackingInProgress, &**message)
         }
-        Some(UnpackCondition::Failed(message)) => {
+        Some(PendingReason::Failed(message)) => {
             remove(status, &[Condition::BundleUnpacking]);
             (Condition::BundleUnpackFailed, SubscriptionReason::BundleUnpackFailed, &**message)
         }
-        Some(UnpackCondition::PlanRefused(message)) => {
+        Some(PendingReason::PlanRefused(message)) => {
             remove(status, &[Condition::BundleUnpacking]);
             (Condition::BundleUnpackFailed, SubscriptionReason::EnsureInstallPlanFailed, &**message)
         }
@@ -180,15 +184,15 @@ pub(super) fn plan_is_refused(status: &SubscriptionStatus) -> bool {
     })
 }
 
-/// The bundles that the result of a resolution depends on once its InstallPlan exists, or if it has
-/// none.
-pub(super) fn required_bundles(resolved: &Resolved) -> BTreeSet<Key> {
+/// The bundles to keep unpacked after the InstallPlan of a resolution is created, or if the
+/// resolution has none.
+pub(super) fn required_bundles(resolved: &ResolutionResult) -> BTreeSet<Key> {
     let needed = resolved.needed.iter().map(|bundle| bundle.key.clone());
     needed.chain(resolved.refused.iter().cloned()).collect()
 }
 
-/// These bundles, and those whose objects are in its steps.
-pub(super) fn all_bundles(resolved: &Resolved) -> BTreeSet<Key> {
+/// The [`required_bundles`], and the bundles whose objects are in the steps.
+pub(super) fn all_bundles(resolved: &ResolutionResult) -> BTreeSet<Key> {
     required_bundles(resolved).union(&resolved.used).cloned().collect()
 }
 
@@ -206,53 +210,56 @@ mod tests {
     }
 
     #[test]
-    fn bundles_are_awaited_together_and_reported_when_they_take_longer() {
-        let second = Duration::from_secs;
+    fn a_namespace_waits_ten_seconds_for_its_bundles_and_reports_slow_ones() {
+        let seconds = Duration::from_secs;
         let failed = || Failure { reason: "BackoffLimitExceeded", message: "i: no".to_owned() };
         let message = "Bundle unpacking failed - BackoffLimitExceeded: i: no";
         let running = |age: Duration| UnpackState::Running { age, error: None };
-        let unpacking = || Some(UnpackCondition::Running);
+        let unpacking = || Some(PendingReason::Running);
         let retried = |age: Duration| UnpackState::Running { age, error: Some("no".to_owned()) };
-        let retrying = || Some(UnpackCondition::Retrying("no; the pull is tried again".to_owned()));
-        for (states, hold, after, waiting) in [
-            (vec![running(Duration::ZERO)], true, Some(second(1)), None),
-            (vec![running(second(3))], true, Some(second(7)), unpacking()),
-            (vec![running(second(12))], false, None, unpacking()),
+        let retrying = || Some(PendingReason::Retrying("no; the pull is tried again".to_owned()));
+        for (states, waits, requeue_after, reason) in [
+            (vec![running(Duration::ZERO)], true, Some(seconds(1)), None),
+            (vec![running(seconds(3))], true, Some(seconds(7)), unpacking()),
+            (vec![running(seconds(12))], false, None, unpacking()),
             // A failure sets its condition at once, and a bundle that is still unpacked does not
             // hide it.
-            (vec![retried(Duration::ZERO)], true, Some(second(1)), retrying()),
-            (vec![running(second(12)), retried(second(12))], false, None, retrying()),
-            (vec![retried(second(12)), running(second(12))], false, None, retrying()),
+            (vec![retried(Duration::ZERO)], true, Some(seconds(1)), retrying()),
+            (vec![running(seconds(12)), retried(seconds(12))], false, None, retrying()),
+            (vec![retried(seconds(12)), running(seconds(12))], false, None, retrying()),
             (
-                vec![UnpackState::Failed(failed(), second(5))],
+                vec![UnpackState::Failed(failed(), seconds(5))],
                 false,
-                Some(second(5)),
-                Some(UnpackCondition::Failed(message.to_owned())),
+                Some(seconds(5)),
+                Some(PendingReason::Failed(message.to_owned())),
             ),
             (
-                vec![retried(second(12)), UnpackState::Failed(failed(), second(5))],
+                vec![retried(seconds(12)), UnpackState::Failed(failed(), seconds(5))],
                 false,
-                Some(second(5)),
-                Some(UnpackCondition::Failed(message.to_owned())),
+                Some(seconds(5)),
+                Some(PendingReason::Failed(message.to_owned())),
             ),
         ] {
-            let mut unpack_status = UnpackStatus::default();
+            let mut progress = UnpackProgress::default();
             for state in states {
-                unpack_status.add(&needed("i", &["s"]), state);
+                progress.add(&needed("i", &["s"]), state);
             }
-            assert_eq!((unpack_status.hold, unpack_status.after), (hold, after));
-            assert_eq!(unpack_status.waiting.get("s").cloned(), waiting);
-            assert!(!unpack_status.again);
+            assert_eq!(
+                (progress.waits_for_bundles, progress.requeue_after),
+                (waits, requeue_after)
+            );
+            assert_eq!(progress.pending_reasons.get("s").cloned(), reason);
+            assert!(!progress.needs_resolution);
         }
-        let mut unpack_status = UnpackStatus::default();
-        unpack_status.add(&needed("i", &["s"]), UnpackState::Ready);
-        assert!(unpack_status.again && unpack_status.waiting.is_empty());
+        let mut progress = UnpackProgress::default();
+        progress.add(&needed("i", &["s"]), UnpackState::Ready);
+        assert!(progress.needs_resolution && progress.pending_reasons.is_empty());
     }
 
     #[test]
     fn an_operator_group_sets_the_unpack_timeouts() {
         const TIMEOUT: Duration = Duration::from_mins(10);
-        let with = |timeout: Option<&str>, retry: Option<&str>| {
+        let annotated_timeouts = |timeout: Option<&str>, retry: Option<&str>| {
             let mut group = OperatorGroup::new("ns", "og");
             for (name, text) in [
                 (names::BUNDLE_UNPACK_TIMEOUT, timeout),
@@ -270,7 +277,7 @@ mod tests {
             (Some("0"), Some("0"), (None, None)),
             (Some("soon"), Some("-1s"), (Some(TIMEOUT), None)),
         ] {
-            let UnpackTimeouts { timeout, retry } = with(timeout, retry);
+            let UnpackTimeouts { timeout, retry } = annotated_timeouts(timeout, retry);
             assert_eq!((timeout, retry), wanted);
         }
     }
@@ -282,14 +289,14 @@ mod tests {
         let kinds = |status: &SubscriptionStatus| {
             status.conditions.iter().map(|condition| condition.kind.to_string()).collect::<Vec<_>>()
         };
-        write(&mut status, Some(&UnpackCondition::Running), now);
+        write_conditions(&mut status, Some(&PendingReason::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpacking"]);
-        write(&mut status, Some(&UnpackCondition::Failed("no".to_owned())), now);
+        write_conditions(&mut status, Some(&PendingReason::Failed("no".to_owned())), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed"]);
         // During a retry, the condition of the last failure stays.
-        write(&mut status, Some(&UnpackCondition::Running), now);
+        write_conditions(&mut status, Some(&PendingReason::Running), now);
         assert_eq!(kinds(&status), ["BundleUnpackFailed", "BundleUnpacking"]);
-        write(&mut status, None, now);
+        write_conditions(&mut status, None, now);
         assert!(status.conditions.is_empty());
     }
 }

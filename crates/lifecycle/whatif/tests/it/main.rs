@@ -98,7 +98,7 @@ fn answers(changes: &[WhatIfChange]) -> Result<Vec<NamespaceWhatIf>, WhatIfError
         changes,
         targets: &targets,
         is_live: false,
-        records_world: false,
+        records_input: false,
     };
     question.run_what_if(&catalogs, &catalogs)
 }

@@ -27,8 +27,10 @@ impl Planner<'_> {
         let Node::NotStrictlyFalse(condition_value) = self.node(condition) else { return None };
         let mut condition_value = *condition_value;
         if deciding_value {
-            let Node::Unary(FastPath::Not, of, _) = self.node(condition_value) else { return None };
-            condition_value = *of;
+            let Node::Unary(FastPath::Not, negated, _) = self.node(condition_value) else {
+                return None;
+            };
+            condition_value = *negated;
         }
         let (first, operands) = operands.split_first()?;
         let is_quantifier =

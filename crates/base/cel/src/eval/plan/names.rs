@@ -17,8 +17,8 @@ impl Planner<'_> {
     /// As in cel-go, a variable of a type `type(T)` is an error: it counts as an undefined type.
     pub(super) fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> Result<NodeId, Error> {
         let root = match (self.reference(expr), self.source) {
-            (Some(ResolvedReference::Type(of)), _) => {
-                let value = Value::from_type(of.clone());
+            (Some(ResolvedReference::Type(named_type)), _) => {
+                let value = Value::from_type(named_type.clone());
                 return Ok(self.constant(value));
             }
             (Some(ResolvedReference::Variable(name)), PlanSource::Checked(checked))
@@ -32,15 +32,15 @@ impl Planner<'_> {
             (_, PlanSource::Names(_)) => {
                 Root::Names(self.candidate(name, None, 0).into_iter().collect())
             }
-            (Some(ResolvedReference::Variable(name)), _) => Root::Slot(self.variable(name)),
-            _ => Root::Slot(self.variable(name)),
+            (Some(ResolvedReference::Variable(name)), _) => Root::Slot(self.slot_of(name)),
+            _ => Root::Slot(self.slot_of(name)),
         };
         Ok(self.add(Node::Path(Path { root, steps: Vec::new(), has: false })))
     }
 
-    /// The slot of a name: that of the innermost comprehension with this name, or that of a
-    /// variable.
-    fn variable(&mut self, name: &Arc<str>) -> SlotId {
+    /// The slot of a name: that of the innermost comprehension variable with this name, else that of
+    /// the program's variable.
+    fn slot_of(&mut self, name: &Arc<str>) -> SlotId {
         if let Some((_, slot)) = self.scope.iter().rev().find(|(source, _)| source == name) {
             return *slot;
         }
@@ -53,19 +53,24 @@ impl Planner<'_> {
     }
 
     /// The variables and types that a name may be, alone or with a field.
-    fn candidate(&mut self, name: &str, field: Option<&str>, skip: usize) -> Option<NameCandidate> {
+    fn candidate(
+        &mut self,
+        name: &str,
+        field: Option<&str>,
+        steps_in_name: usize,
+    ) -> Option<NameCandidate> {
         let PlanSource::Names(env) = self.source else { return None };
         let dotted = match field {
             Some(field) => format!("{name}.{field}"),
             None => name.to_owned(),
         };
-        let mut candidate = NameCandidate { names: Vec::new(), sources: Vec::new(), skip };
+        let mut candidate = NameCandidate { names: Vec::new(), sources: Vec::new(), steps_in_name };
         for full in env.candidates(&dotted) {
             let full: Arc<str> = full.as_ref().into();
-            let slot = self.variable(&full);
+            let slot = self.slot_of(&full);
             candidate.sources.push(NameSource::Slot(slot));
-            if let Some(of) = env.named_type(&full) {
-                candidate.sources.push(NameSource::Type(of.clone()));
+            if let Some(named_type) = env.named_type(&full) {
+                candidate.sources.push(NameSource::Type(named_type.clone()));
             }
             candidate.names.push(full);
         }
@@ -99,7 +104,7 @@ impl Planner<'_> {
     /// Adds a step to a path, or starts a path at a node.
     fn step(&mut self, operand: NodeId, mut step: PathStep, has: bool) -> NodeId {
         if let Some(name) = self.variable_field(operand, &step) {
-            let slot = self.variable(&name);
+            let slot = self.slot_of(&name);
             let path = Path { root: Root::VariableField(slot, has), steps: Vec::new(), has };
             self.nodes[operand as usize] = Node::Path(path);
             return operand;
@@ -126,7 +131,8 @@ impl Planner<'_> {
         self.add(Node::Path(Path { root, steps: vec![step], has }))
     }
 
-    /// The name of the variable for a step to a field, if the field is a variable.
+    /// The variable `OBJECT.FIELD`, if the operand is the variable whose fields are variables of
+    /// their own (`variables.x` in admission policies).
     fn variable_field(&self, operand: NodeId, step: &PathStep) -> Option<Arc<str>> {
         let object_variable = self.object_variable?;
         let Node::Path(Path { root: Root::Slot(slot), steps, has: false }) = self.node(operand)
@@ -139,8 +145,8 @@ impl Planner<'_> {
             .then(|| format!("{object_variable}.{}", field.name).into())
     }
 
-    /// Adds a candidate to a path of an unchecked expression: a field may be the last part of a
-    /// longer name.
+    /// Adds a candidate to a path of an unchecked expression: `a.b` may be a variable with a dot in
+    /// its name.
     fn add_longer_name(&mut self, path: NodeId, field: &str) {
         let Node::Path(Path { root: Root::Names(candidates), steps, .. }) =
             &self.nodes[path as usize]
@@ -148,12 +154,13 @@ impl Planner<'_> {
             return;
         };
         let count = steps.len();
-        let Some(first) = candidates.first().filter(|first| first.skip + 1 == count) else {
+        let Some(first) = candidates.first().filter(|first| first.steps_in_name + 1 == count)
+        else {
             return;
         };
-        // The name without a container is the last one.
-        let Some(constant_value) = first.names.last().cloned() else { return };
-        let Some(longer) = self.candidate(&constant_value, Some(field), count) else { return };
+        // The last candidate is the name without a container prefix.
+        let Some(short_name) = first.names.last().cloned() else { return };
+        let Some(longer) = self.candidate(&short_name, Some(field), count) else { return };
         if let Node::Path(Path { root: Root::Names(candidates), .. }) =
             &mut self.nodes[path as usize]
         {

@@ -80,25 +80,23 @@ fn compile_pattern(pattern: &Value<'_>, work: &WorkBudget) -> Result<Arc<Regex>,
 }
 
 fn find<'a>(args: &[Value<'a>], pattern: &Regex) -> ValueResult<'a> {
-    let [text_value, _] = exactly(args)?;
-    let text_value = text(text_value)?;
-    Ok(match pattern.find(text_value) {
-        Some(found) => substring_of(text_value, found.range()),
+    let [subject, _] = exactly(args)?;
+    let subject = text(subject)?;
+    Ok(match pattern.find(subject) {
+        Some(found) => substring_of(subject, found.range()),
         None => Value::String(StringValue::Borrowed("")),
     })
 }
 
 /// Finds all matches, at most the number in the optional third argument; a negative one means all.
 fn find_all<'a>(args: &[Value<'a>], pattern: &Regex) -> ValueResult<'a> {
-    let (text_value, limit) = match args {
-        [text_value, _] => (text_value, usize::MAX),
-        [text_value, _, limit] => (text_value, usize::try_from(int(limit)?).unwrap_or(usize::MAX)),
+    let (subject, limit) = match args {
+        [subject, _] => (subject, usize::MAX),
+        [subject, _, limit] => (subject, usize::try_from(int(limit)?).unwrap_or(usize::MAX)),
         _ => return Err(Error::NoSuchOverload),
     };
-    let text_value = text(text_value)?;
-    let found = pattern
-        .find_iter(text_value)
-        .take(limit)
-        .map(|found| substring_of(text_value, found.range()));
+    let subject = text(subject)?;
+    let found =
+        pattern.find_iter(subject).take(limit).map(|found| substring_of(subject, found.range()));
     Ok(new_list(found.collect()))
 }

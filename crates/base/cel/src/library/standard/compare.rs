@@ -6,7 +6,7 @@ use crate::types::Type;
 use crate::value::{Error, Value, ValueResult, WorkBudget};
 
 /// The ids of overloads that compare [`ordered_types`] values.
-macro_rules! ids {
+macro_rules! overload_ids {
     ($function:literal) => {
         [
             concat!($function, "_bool"),
@@ -27,7 +27,7 @@ macro_rules! ids {
     };
 }
 
-/// The types that can be compared.
+/// The pairs of types that can be compared.
 fn ordered_types() -> [[Type; 2]; 14] {
     use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
     [
@@ -49,7 +49,7 @@ fn ordered_types() -> [[Type; 2]; 14] {
 }
 
 pub(super) fn overloads() -> Vec<Overload> {
-    let a = || Type::param("A");
+    let type_a = || Type::param("A");
     let list = || Type::list(Type::param("A"));
     let map = || Type::map(Type::param("A"), Type::param("B"));
     let function = Overload::function;
@@ -70,14 +70,22 @@ pub(super) fn overloads() -> Vec<Overload> {
         _ => Err(Error::NoSuchOverload),
     };
     let mut all = vec![
-        function(operator::EQUALS, "equals", vec![a(), a()], Type::Bool, equals),
-        function(operator::NOT_EQUALS, "not_equals", vec![a(), a()], Type::Bool, not_equals),
+        function(operator::EQUALS, "equals", vec![type_a(), type_a()], Type::Bool, equals),
+        function(
+            operator::NOT_EQUALS,
+            "not_equals",
+            vec![type_a(), type_a()],
+            Type::Bool,
+            not_equals,
+        ),
     ];
     for (name, ids, run) in [
-        (operator::LESS, ids!("less"), (|args, _| relation(args, less)) as StrictFunction),
-        (operator::LESS_EQUALS, ids!("less_equals"), |args, _| relation(args, less_equals)),
-        (operator::GREATER, ids!("greater"), |args, _| relation(args, greater)),
-        (operator::GREATER_EQUALS, ids!("greater_equals"), |args, _| {
+        (operator::LESS, overload_ids!("less"), (|args, _| relation(args, less)) as StrictFunction),
+        (operator::LESS_EQUALS, overload_ids!("less_equals"), |args, _| {
+            relation(args, less_equals)
+        }),
+        (operator::GREATER, overload_ids!("greater"), |args, _| relation(args, greater)),
+        (operator::GREATER_EQUALS, overload_ids!("greater_equals"), |args, _| {
             relation(args, greater_equals)
         }),
     ] {
@@ -86,19 +94,19 @@ pub(super) fn overloads() -> Vec<Overload> {
         }
     }
     all.extend([
-        function(operator::INDEX, "index_list", vec![list(), Type::Int], a(), index),
-        function(operator::INDEX, "index_map", vec![map(), a()], Type::param("B"), index),
-        function(operator::IN, "in_list", vec![a(), list()], Type::Bool, is_in),
-        function(operator::IN, "in_map", vec![a(), map()], Type::Bool, is_in),
+        function(operator::INDEX, "index_list", vec![list(), Type::Int], type_a(), index),
+        function(operator::INDEX, "index_map", vec![map(), type_a()], Type::param("B"), index),
+        function(operator::IN, "in_list", vec![type_a(), list()], Type::Bool, is_in),
+        function(operator::IN, "in_map", vec![type_a(), map()], Type::Bool, is_in),
     ]);
-    for (of, function_id, method) in [
+    for (operand_type, function_id, method) in [
         (Type::Bytes, "size_bytes", "bytes_size"),
         (list(), "size_list", "list_size"),
         (map(), "size_map", "map_size"),
         (Type::String, "size_string", "string_size"),
     ] {
-        all.push(function("size", function_id, vec![of.clone()], Type::Int, size));
-        all.push(Overload::method("size", method, vec![of], Type::Int, size));
+        all.push(function("size", function_id, vec![operand_type.clone()], Type::Int, size));
+        all.push(Overload::method("size", method, vec![operand_type], Type::Int, size));
     }
     all
 }
@@ -116,7 +124,7 @@ fn relation<'a>(args: &[Value<'a>], run: Relation) -> ValueResult<'a> {
 ///
 /// # Errors
 ///
-/// If the values have no order.
+/// If the values cannot be compared.
 pub fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     Ok(left.compare(right)?.is_lt())
 }
@@ -125,7 +133,7 @@ pub fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
 ///
 /// # Errors
 ///
-/// If the values have no order.
+/// If the values cannot be compared.
 pub fn less_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     Ok(left.compare(right)?.is_le())
 }
@@ -134,7 +142,7 @@ pub fn less_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
 ///
 /// # Errors
 ///
-/// If the values have no order.
+/// If the values cannot be compared.
 pub fn greater(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     Ok(left.compare(right)?.is_gt())
 }
@@ -143,7 +151,7 @@ pub fn greater(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
 ///
 /// # Errors
 ///
-/// If the values have no order.
+/// If the values cannot be compared.
 pub fn greater_equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     Ok(left.compare(right)?.is_ge())
 }

@@ -269,8 +269,8 @@ fn turn<T>(list: &mut [T], next: &mut impl FnMut(usize) -> usize) {
 
 /// The result after a repair.
 fn mended(scenario: &Scenario, repair: &ExtensionFix) -> Option<(String, String)> {
-    let offers = scenario.offers();
-    let mut catalogs = scenario.catalogs(&offers);
+    let contents = scenario.package_contents();
+    let mut catalogs = scenario.catalogs(&contents);
     let mut request = scenario.request();
     repair.apply(&mut request, &mut catalogs);
     let choice = extension::resolve(&request, scenario.installed().as_ref(), &catalogs).ok()?;

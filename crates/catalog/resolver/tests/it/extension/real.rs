@@ -3,7 +3,7 @@
 use mainstay_catalog::{Catalog, KeptContent, LoadOptions, MemorySource};
 use mainstay_resolver::extension::{
     self, ExtensionChoice, ExtensionFailure, ExtensionFailureKind, ExtensionRequest,
-    InputCatalogContent, InstalledExtension, PackageContent,
+    InputCatalogContent, InstalledExtensionBundle, PackageContent,
 };
 use mainstay_updates::Semantics;
 use mainstay_version::{BundleRelease, VersionRelease};
@@ -15,7 +15,7 @@ fn next(
     catalog: &Catalog,
     package: &str,
     channels: &[&str],
-    installed: Option<&InstalledExtension>,
+    installed: Option<&InstalledExtensionBundle>,
 ) -> Result<ExtensionChoice, Box<ExtensionFailure>> {
     let request = ExtensionRequest {
         package: package.to_owned(),
@@ -39,15 +39,15 @@ fn extension_updates_follow_the_update_graph() {
         let catalog = Catalog::load(folder.path(), &options).unwrap();
         let (mut requests, mut chosen) = (0, 0);
         for package in catalog.packages() {
-            let offer = PackageContent::of(package);
-            let view = offer.graph().view(Semantics::Extension, &[]).unwrap();
+            let content = PackageContent::of(package);
+            let view = content.graph().view(Semantics::Extension, &[]).unwrap();
             for bundle in package.bundles() {
-                let installed = InstalledExtension {
+                let installed = InstalledExtensionBundle {
                     name: bundle.name.to_string(),
                     version: bundle.version.to_string(),
                     release: None,
                 };
-                let known = offer.graph().bundle(&bundle.name).unwrap();
+                let known = content.graph().bundle(&bundle.name).unwrap();
                 let expected = view.next(&known.into()).map(|step| step.bundle.name.clone());
                 let expected = expected.unwrap_or_else(|| bundle.name.clone());
                 requests += 1;
@@ -75,9 +75,9 @@ fn extension_updates_follow_the_update_graph() {
     }
 }
 
-/// The bundles of a catalog in an offer.
+/// The bundles of a catalog in a package content.
 #[test]
-fn offer_has_the_properties_of_its_bundles() {
+fn package_content_has_the_properties_of_its_bundles() {
     let text = r#"
 {schema: olm.package, name: tea, defaultChannel: stable}
 ---
@@ -91,8 +91,8 @@ fn offer_has_the_properties_of_its_bundles() {
 "#;
     let files: MemorySource = [("catalog.yaml", text)].into_iter().collect();
     let catalog = Catalog::load_from(&files, &LoadOptions::default()).unwrap();
-    let offer = PackageContent::of(catalog.package("tea").unwrap());
-    let said: Vec<_> = offer
+    let content = PackageContent::of(catalog.package("tea").unwrap());
+    let said: Vec<_> = content
         .bundles()
         .map(|bundle| {
             (

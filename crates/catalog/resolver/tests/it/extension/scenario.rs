@@ -2,7 +2,7 @@
 
 use mainstay_resolver::extension::{
     self, CatalogEvaluation, CatalogResult, ExtensionChoice, ExtensionFailure, ExtensionRequest,
-    InputCatalog, InputCatalogContent, InstalledExtension, PackageBundle, PackageContent,
+    InputCatalog, InputCatalogContent, InstalledExtensionBundle, PackageBundle, PackageContent,
     UpgradePolicy,
 };
 use mainstay_updates::{EntryEdges, Graph};
@@ -173,39 +173,41 @@ impl Scenario {
         }
     }
 
-    pub(super) fn installed(&self) -> Option<InstalledExtension> {
-        self.installed.as_ref().map(|installed| InstalledExtension {
+    pub(super) fn installed(&self) -> Option<InstalledExtensionBundle> {
+        self.installed.as_ref().map(|installed| InstalledExtensionBundle {
             name: installed.name.clone(),
             version: installed.version.clone(),
             release: installed.release.clone(),
         })
     }
 
-    /// The offer of each catalog.
-    pub(super) fn offers(&self) -> Vec<Option<PackageContent>> {
+    /// The package content of each catalog.
+    pub(super) fn package_contents(&self) -> Vec<Option<PackageContent>> {
         let package = &self.request.package;
-        let of = |source: &Source| source.package.as_ref().map(|content| content.offer(package));
+        let of = |source: &Source| {
+            source.package.as_ref().map(|content| content.package_content(package))
+        };
         self.catalogs.iter().map(of).collect()
     }
 
-    /// The catalogs with their offers.
+    /// The catalogs with their contents.
     pub(super) fn catalogs<'a>(
         &self,
-        offers: &'a [Option<PackageContent>],
+        contents: &'a [Option<PackageContent>],
     ) -> Vec<InputCatalog<'a>> {
-        let with = |(source, offer): (&Source, &'a Option<PackageContent>)| InputCatalog {
+        let with = |(source, content): (&Source, &'a Option<PackageContent>)| InputCatalog {
             labels: source.labels.clone(),
             priority: source.priority,
             available: !source.unavailable,
-            ..InputCatalog::new(&*source.name, source.content(offer.as_ref()))
+            ..InputCatalog::new(&*source.name, source.content(content.as_ref()))
         };
-        self.catalogs.iter().zip(offers).map(with).collect()
+        self.catalogs.iter().zip(contents).map(with).collect()
     }
 
     /// Resolves the request.
     pub(super) fn answer(&self) -> Result<ExtensionChoice, Box<ExtensionFailure>> {
-        let offers = self.offers();
-        let catalogs = self.catalogs(&offers);
+        let contents = self.package_contents();
+        let catalogs = self.catalogs(&contents);
         extension::resolve(&self.request(), self.installed().as_ref(), &catalogs)
     }
 
@@ -256,8 +258,8 @@ impl Scenario {
                     assert_eq!(*expected, actual, "{name}");
                 }
                 if let Some(expected) = &expected.then {
-                    let offers = self.offers();
-                    let catalogs = self.catalogs(&offers);
+                    let contents = self.package_contents();
+                    let catalogs = self.catalogs(&contents);
                     let actual = extension::consequence(
                         &self.request(),
                         self.installed().as_ref(),
@@ -281,10 +283,10 @@ fn is_evaluated(considered: &CatalogResult) -> bool {
 
 fn fits(considered: &CatalogResult) -> Vec<&str> {
     match &considered.state {
-        CatalogEvaluation::Judged(verdicts) => verdicts
+        CatalogEvaluation::Evaluated(bundle_matches) => bundle_matches
             .iter()
-            .filter(|verdict| verdict.unmet.fits())
-            .map(|verdict| &*verdict.bundle)
+            .filter(|bundle_match| bundle_match.unmet.is_empty())
+            .map(|bundle_match| &*bundle_match.bundle)
             .collect(),
         _ => Vec::new(),
     }
@@ -300,13 +302,13 @@ impl Source {
         self.not_served || self.not_loaded || !self.failed.is_empty()
     }
 
-    fn content<'a>(&self, offer: Option<&'a PackageContent>) -> InputCatalogContent<'a> {
+    fn content<'a>(&self, content: Option<&'a PackageContent>) -> InputCatalogContent<'a> {
         if self.not_served {
             InputCatalogContent::NotServed
         } else if self.not_loaded {
             InputCatalogContent::NotLoaded
         } else if self.failed.is_empty() {
-            InputCatalogContent::Offer(offer)
+            InputCatalogContent::Package(content)
         } else {
             InputCatalogContent::Failed(self.failed.clone())
         }
@@ -314,7 +316,7 @@ impl Source {
 }
 
 impl Package {
-    fn offer(&self, package: &str) -> PackageContent {
+    fn package_content(&self, package: &str) -> PackageContent {
         let bundle = |bundle: &Entry| {
             let bundle = bundle.fields(package);
             let dependency =

@@ -17,7 +17,7 @@ const LENGTH: usize = 40;
 
 /// The end of the acknowledged writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Acknowledged {
+pub(crate) struct AcknowledgedEnd {
     /// The base of the newest journal.
     pub(crate) journal: u64,
     /// The length of that journal in bytes.
@@ -31,11 +31,11 @@ pub(crate) struct Acknowledged {
 pub(crate) enum Record {
     Absent,
     Damaged,
-    Sound(Acknowledged),
+    Sound(AcknowledgedEnd),
 }
 
 impl Record {
-    pub(crate) const fn sound(self) -> Option<Acknowledged> {
+    pub(crate) const fn sound(self) -> Option<AcknowledgedEnd> {
         match self {
             Self::Sound(acknowledged) => Some(acknowledged),
             Self::Absent | Self::Damaged => None,
@@ -57,7 +57,7 @@ pub(crate) fn read(disk: &dyn Disk) -> io::Result<Record> {
     if bytes[..8] != *MAGIC || !is_sealed(&bytes) {
         return Ok(Record::Damaged);
     }
-    Ok(Record::Sound(Acknowledged {
+    Ok(Record::Sound(AcknowledgedEnd {
         journal: u64_at(&bytes, 8),
         length: u64_at(&bytes, 16),
         revision: u64_at(&bytes, 24),
@@ -65,7 +65,10 @@ pub(crate) fn read(disk: &dyn Disk) -> io::Result<Record> {
 }
 
 /// Creates the acknowledgement file with its content and makes it durable.
-pub(crate) fn create(disk: &dyn Disk, acknowledged: Acknowledged) -> io::Result<Box<dyn DiskFile>> {
+pub(crate) fn create(
+    disk: &dyn Disk,
+    acknowledged: AcknowledgedEnd,
+) -> io::Result<Box<dyn DiskFile>> {
     let mut file = disk.open(ACKNOWLEDGED, true)?;
     write(&mut *file, acknowledged)?;
     if file.length()? > LENGTH as u64 {
@@ -76,7 +79,7 @@ pub(crate) fn create(disk: &dyn Disk, acknowledged: Acknowledged) -> io::Result<
 }
 
 /// Replaces the content. A single small write: the kernel does it completely or not at all.
-pub(crate) fn write(file: &mut dyn DiskFile, acknowledged: Acknowledged) -> io::Result<()> {
+pub(crate) fn write(file: &mut dyn DiskFile, acknowledged: AcknowledgedEnd) -> io::Result<()> {
     let mut bytes = [0; LENGTH];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..16].copy_from_slice(&acknowledged.journal.to_le_bytes());

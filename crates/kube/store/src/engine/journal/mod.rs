@@ -29,7 +29,7 @@ mod tests;
 
 use super::{Engine, EngineError, Loader, OpenError, Probe, Record, Recovery};
 use crate::{Event, EventKind, View};
-use acknowledged::Acknowledged;
+use acknowledged::AcknowledgedEnd;
 use disk::{Disk, DiskFile, Folder};
 use format::{
     FileKind, FrameKind, HEADER, begin_frame, finish_frame, header, push_deletion, push_object,
@@ -117,7 +117,7 @@ impl Engine for Journal {
             Some((_, base, length)) => (*base, *length),
             None => (revision, HEADER as u64),
         };
-        let expected = Acknowledged { journal: base, length, revision };
+        let expected = AcknowledgedEnd { journal: base, length, revision };
         let is_current = found.acknowledged == acknowledged::Record::Sound(expected);
         let name = names::journal(base);
         let journal = match journal {
@@ -239,7 +239,7 @@ impl ActiveJournal {
             self.buffer = buffer;
         }
         if let Err(error) = self.acknowledge() {
-            // The batch is durable all the same; only a later verdict on damage is less precise.
+            // The batch is durable all the same; only a later report of damage is less precise.
             tracing::warn!("cannot write {}: {error}", disk.path(names::ACKNOWLEDGED).display());
         }
         Ok(())
@@ -314,7 +314,7 @@ impl ActiveJournal {
 
     fn acknowledge(&mut self) -> io::Result<()> {
         let acknowledgement =
-            Acknowledged { journal: self.base, length: self.length, revision: self.revision };
+            AcknowledgedEnd { journal: self.base, length: self.length, revision: self.revision };
         acknowledged::write(&mut *self.acknowledged, acknowledgement)
     }
 

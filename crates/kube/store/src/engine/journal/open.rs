@@ -1,11 +1,11 @@
-//! Opening a data folder: loads its objects, with a verdict on all unreadable bytes.
+//! Opening a data folder: loads its objects, and classifies all unreadable bytes.
 //!
-//! There are two verdicts. Bytes at the very end of the last journal, with no valid frame after
+//! There are two classes. Bytes at the very end of the last journal, with no valid frame after
 //! them and nothing acknowledged missing, are the remains of an unacknowledged write: they are
 //! dropped and reported. Anything else is damage to acknowledged data. Then nothing is opened and
 //! nothing is changed: a person decides.
 
-use super::acknowledged::{self, Acknowledged};
+use super::acknowledged::{self, AcknowledgedEnd};
 use super::disk::{Disk, DiskFile};
 use super::format::{
     FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, Malformed, VERSION,
@@ -79,7 +79,7 @@ pub(crate) fn io_error(
 struct Reader<'a> {
     disk: &'a dyn Disk,
     loader: &'a mut Loader,
-    acknowledged: Option<Acknowledged>,
+    acknowledged: Option<AcknowledgedEnd>,
 }
 
 impl Reader<'_> {

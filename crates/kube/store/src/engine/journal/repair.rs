@@ -2,12 +2,13 @@
 //!
 //! Every file is read frame by frame; after malformed bytes the search continues for the next valid
 //! frame. Of several states of one object the newest one wins. The result is a new snapshot; the
-//! original files move into a folder beside it, so that nothing is destroyed.
+//! original files are linked into the folder `damaged-REVISION` of the store, so that nothing is
+//! destroyed.
 //!
 //! Limits: an object whose last change or deletion is lost comes back in an earlier state. The
 //! report names such objects if the damaged bytes still contain their names.
 
-use super::acknowledged::{self, Acknowledged};
+use super::acknowledged::{self, AcknowledgedEnd};
 use super::disk::{Disk, Folder};
 use super::format::{
     FRAME, FileKind, Frame, FrameError, FrameKind, Frames, HEADER, Header, VERSION, records, u32_at,
@@ -32,14 +33,14 @@ pub struct Repair {
     /// The number of its objects.
     pub objects: usize,
     /// The losses. Empty if the folder was sound; then nothing was changed.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<DataLoss>,
     /// The folder with the original files; none if nothing was changed.
     pub originals: Option<PathBuf>,
 }
 
 /// A piece of acknowledged data that is lost, or may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct DataLoss {
     /// The file.
     pub file: PathBuf,
     /// The offset of the piece.
@@ -47,7 +48,7 @@ pub struct Lost {
     /// Its length; zero if the file ends there and should not.
     pub bytes: u64,
     /// The damage, as a part of a sentence.
-    pub what: String,
+    pub damage: String,
     /// The first and the last revision of the changes in it, as far as known.
     pub revisions: Option<(u64, u64)>,
     /// The objects whose names it still contains. Their newest change may be lost; others may be
@@ -90,7 +91,7 @@ pub(crate) fn repair_on(disk: &dyn Disk) -> Result<Repair, OpenError> {
     if salvage.lost.is_empty() {
         return Ok(Repair { revision: salvage.newest, objects, ..Repair::default() });
     }
-    let acknowledged = acknowledged_end.map_or(0, |mark| mark.revision);
+    let acknowledged = acknowledged_end.map_or(0, |end| end.revision);
     let revision = salvage.newest.max(acknowledged).max(salvage.highest_mentioned) + 1;
     let originals = format!("damaged-{revision:016x}");
     salvage
@@ -109,7 +110,7 @@ struct Salvage<'a> {
     newest: u64,
     /// The newest revision that any record mentions.
     highest_mentioned: u64,
-    lost: Vec<Lost>,
+    lost: Vec<DataLoss>,
 }
 
 struct SavedRecord {
@@ -150,34 +151,36 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Reads the journals from a base on; those from `base` on must continue each other.
+    /// Reads the journals whose base is at least `from`. Journals from `base` on must have no gap
+    /// between them.
     fn journals(
         &mut self,
         inventory: &Inventory,
         from: u64,
         base: u64,
-        acknowledged_end: Option<Acknowledged>,
+        acknowledged_end: Option<AcknowledgedEnd>,
     ) -> Result<(), OpenError> {
         let mut next = base + 1;
-        for journal_base in inventory.journals.iter().filter(|start| **start >= from) {
+        for journal_base in inventory.journals.iter().filter(|base| **base >= from) {
             let name = journal(*journal_base);
             self.highest_mentioned = self.highest_mentioned.max(*journal_base);
             let continues = *journal_base >= base;
             if continues && *journal_base + 1 > next {
-                let what = "the journal before it is missing, or ends too early";
-                self.report_loss(&name, 0, 0, what, Some((next, *journal_base)), Vec::new());
+                let damage = "the journal before it is missing, or ends too early";
+                self.report_loss(&name, 0, 0, damage, Some((next, *journal_base)), Vec::new());
                 next = *journal_base + 1;
             }
             let before = self.lost.len();
             self.file(&name, FileKind::Journal, |salvage, frame| {
                 if continues && frame.first > next {
-                    // A gap that consists of bytes was already reported.
+                    // If unreadable bytes explain the gap, they are reported already: add the
+                    // revisions to that report.
                     let range = Some((next, frame.first - 1));
                     match salvage.lost[before..].last_mut() {
                         Some(lost) if lost.revisions.is_none() => lost.revisions = range,
                         _ => {
-                            let what = "the revisions do not follow each other";
-                            salvage.report_loss(&name, 0, 0, what, range, Vec::new());
+                            let damage = "the revisions do not follow each other";
+                            salvage.report_loss(&name, 0, 0, damage, range, Vec::new());
                         }
                     }
                 }
@@ -185,9 +188,7 @@ impl<'a> Salvage<'a> {
                 next = next.max(frame.first + u64::from(frame.count));
             })?;
         }
-        if let Some(acknowledged_end) =
-            acknowledged_end.filter(|acknowledged_end| acknowledged_end.revision >= next)
-        {
+        if let Some(acknowledged_end) = acknowledged_end.filter(|end| end.revision >= next) {
             let range = Some((next, acknowledged_end.revision));
             match self.lost.last_mut() {
                 Some(lost) if lost.revisions.is_none() => lost.revisions = range,
@@ -229,8 +230,8 @@ impl<'a> Salvage<'a> {
             }
             Header::Malformed => {
                 let bytes = frames.length().min(HEADER as u64);
-                let what = "the header of the file is damaged";
-                self.report_loss(name, 0, bytes, what, None, Vec::new());
+                let damage = "the header of the file is damaged";
+                self.report_loss(name, 0, bytes, damage, None, Vec::new());
             }
         }
         frames = Frames::new(&*file, HEADER as u64).map_err(io)?;
@@ -275,15 +276,16 @@ impl<'a> Salvage<'a> {
         name: &str,
         offset: u64,
         bytes: u64,
-        what: &str,
+        damage: &str,
         revisions: Option<(u64, u64)>,
         objects: Vec<Key>,
     ) {
-        let (file, what) = (self.disk.path(name), what.to_owned());
-        self.lost.push(Lost { file, offset, bytes, what, revisions, objects });
+        let (file, damage) = (self.disk.path(name), damage.to_owned());
+        self.lost.push(DataLoss { file, offset, bytes, damage, revisions, objects });
     }
 
-    /// Replaces the damaged files with the result. At every moment at least one of both exists.
+    /// Replaces the damaged files with the result. At every moment, the old files or the new snapshot
+    /// are complete.
     fn store(&self, inventory: &Inventory, revision: u64, originals: &str) -> io::Result<()> {
         for name in inventory.data() {
             self.disk.keep(&name, originals)?;
@@ -302,7 +304,7 @@ impl<'a> Salvage<'a> {
             })
         });
         super::snapshot::write(self.disk, revision, records, &AtomicBool::new(false))?;
-        let acknowledged_end = Acknowledged { journal: revision, length: 0, revision };
+        let acknowledged_end = AcknowledgedEnd { journal: revision, length: 0, revision };
         drop(acknowledged::create(self.disk, acknowledged_end)?);
         super::snapshot::remove_older(self.disk, revision)
     }

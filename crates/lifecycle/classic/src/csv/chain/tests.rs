@@ -9,14 +9,17 @@ fn a_replaced_csv_is_deleted_when_it_is_the_oldest_and_its_successor_runs() {
     let replacing = || Scenario::at(CsvPhase::Replacing, CsvReason::BeingReplaced, "x");
     for (scenario, wanted) in [
         (
-            replacing().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Succeeded)),
+            replacing().with(|scenario| scenario.sibling("a.v3", "a.v2", CsvPhase::Succeeded)),
             "Deleting/Replaced has been replaced by a newer ClusterServiceVersion that has successfully installed.",
         ),
-        (replacing().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Installing)), "rest"),
+        (
+            replacing().with(|scenario| scenario.sibling("a.v3", "a.v2", CsvPhase::Installing)),
+            "rest",
+        ),
         (
             replacing().with(|scenario| {
-                scenario.peer("a.v3", "a.v2", CsvPhase::Succeeded);
-                scenario.peer("a.v1", "", CsvPhase::Replacing);
+                scenario.sibling("a.v3", "a.v2", CsvPhase::Succeeded);
+                scenario.sibling("a.v1", "", CsvPhase::Replacing);
             }),
             "rest",
         ),
@@ -36,7 +39,7 @@ fn a_csv_is_replaced_when_its_successor_owns_its_service_accounts() {
     scenario.csv.spec.install.spec.permissions = serde_json::from_value(permissions).unwrap();
     let wanted = "Pending/RequirementsNotMet one or more requirements couldn't be found";
     assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
-    scenario.peer("a.v3", "a.v2", CsvPhase::Pending);
+    scenario.sibling("a.v3", "a.v2", CsvPhase::Pending);
     let wanted = "Replacing/BeingReplaced being replaced by csv: a.v3";
     assert_eq!(decision_text(&scenario.decide_at(1)), wanted);
     // The successor may lack other requirements too, so they are reported.
@@ -62,8 +65,8 @@ fn with_fail_forward_a_failed_csv_is_replaced_by_the_newest_of_its_chain() {
         || failed(CsvReason::ComponentUnhealthy).with(|scenario| scenario.deployments.clear());
     let chain = |three: CsvPhase, four: CsvPhase| {
         move |scenario: &mut Scenario| {
-            scenario.peer("a.v3", "a.v2", three);
-            scenario.peer("a.v4", "a.v3", four);
+            scenario.sibling("a.v3", "a.v2", three);
+            scenario.sibling("a.v4", "a.v3", four);
         }
     };
     let rows = vec![
@@ -71,7 +74,7 @@ fn with_fail_forward_a_failed_csv_is_replaced_by_the_newest_of_its_chain() {
         (
             failed()
                 .with(forward)
-                .with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)),
+                .with(|scenario| scenario.sibling("a.v3", "a.v2", CsvPhase::Pending)),
             forward_to_three,
         ),
         // Failed, at the head of a chain.
@@ -79,7 +82,7 @@ fn with_fail_forward_a_failed_csv_is_replaced_by_the_newest_of_its_chain() {
         // Failed, without a successor.
         (failed().with(forward), again),
         // Without fail-forward upgrades, the CSV stays and is installed again.
-        (failed().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)), again),
+        (failed().with(|scenario| scenario.sibling("a.v3", "a.v2", CsvPhase::Pending)), again),
         // The newest CSV of the chain runs, although the next one never did.
         (
             replacing_scenario()
@@ -101,7 +104,7 @@ fn with_fail_forward_a_failed_csv_is_replaced_by_the_newest_of_its_chain() {
                 .with(forward)
                 .with(chain(CsvPhase::Replacing, CsvPhase::Succeeded))
                 .with(|scenario| {
-                    scenario.peer("a.v1", "", CsvPhase::Replacing);
+                    scenario.sibling("a.v1", "", CsvPhase::Replacing);
                 }),
             "rest",
         ),
@@ -124,7 +127,7 @@ fn csvs_that_replace_themselves_or_each_other_are_decided_without_an_endless_loo
     assert_eq!(decision_text(&pending().with(forward).with(own).decide_at(1)), ready);
     let circle = |scenario: &mut Scenario| {
         scenario.csv.spec.replaces = "a.v3".into();
-        scenario.peer("a.v3", "a.v2", CsvPhase::Replacing);
+        scenario.sibling("a.v3", "a.v2", CsvPhase::Replacing);
     };
     assert_eq!(replacing_scenario().with(forward).with(circle).decide_at(1), Decision::Rest);
     assert_eq!(decision_text(&pending().with(circle).decide_at(1)), ready);
@@ -149,13 +152,13 @@ fn only_a_csv_outside_of_the_chain_is_an_owner_conflict() {
         ("b.v1", "b.v0", conflict),
     ] {
         let mut scenario = pending();
-        scenario.observed.peers.insert(name.into(), owner(replaces));
+        scenario.observed.siblings.insert(name.into(), owner(replaces));
         assert_eq!(decision_text(&scenario.decide_at(1)), wanted, "{name}");
     }
     // The whole chain counts, not only the direct neighbours.
     let mut scenario = pending();
     for (name, replaces) in [("a.v0", ""), ("a.v1", "a.v0"), ("a.v3", "a.v2"), ("a.v4", "a.v3")] {
-        scenario.observed.peers.insert(name.into(), owner(replaces));
+        scenario.observed.siblings.insert(name.into(), owner(replaces));
     }
     assert_eq!(decision_text(&scenario.decide_at(1)), ready);
 }

@@ -122,7 +122,7 @@ fn a_pending_csv_waits_for_requirements_conflicts_and_its_predecessor() {
         ),
         (
             pending().with(|scenario| {
-                scenario.observed.peers.insert(
+                scenario.observed.siblings.insert(
                     "b.v1".into(),
                     Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
                 );
@@ -130,15 +130,15 @@ fn a_pending_csv_waits_for_requirements_conflicts_and_its_predecessor() {
             "Failed/OwnerConflict conflicting CRD owner in namespace",
         ),
         (
-            pending().with(|scenario| scenario.peer("a.v1", "", CsvPhase::Succeeded)),
+            pending().with(|scenario| scenario.sibling("a.v1", "", CsvPhase::Succeeded)),
             "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
         ),
         (
-            pending().with(|scenario| scenario.peer("a.v1", "", CsvPhase::Failed)),
+            pending().with(|scenario| scenario.sibling("a.v1", "", CsvPhase::Failed)),
             "Pending/AllRequirementsMet all requirements found, waiting for a.v1 to be replaced",
         ),
         (
-            pending().with(|scenario| scenario.peer("a.v1", "", CsvPhase::Replacing)),
+            pending().with(|scenario| scenario.sibling("a.v1", "", CsvPhase::Replacing)),
             "InstallReady/AllRequirementsMet all requirements found, attempting install",
         ),
         (
@@ -190,7 +190,7 @@ fn an_installing_csv_waits_five_minutes_for_its_deployments() {
             installing().with(|scenario| {
                 scenario.deployments.clear();
                 scenario.csv.spec.replaces = "a.v1".into();
-                scenario.peer("a.v1", "", CsvPhase::Replacing);
+                scenario.sibling("a.v1", "", CsvPhase::Replacing);
             }),
             1,
             "InstallReady/InstallWaiting installing: missing deployment with name=d".to_owned(),
@@ -211,7 +211,7 @@ fn a_running_csv_fails_when_requirements_or_deployments_are_lost() {
     for (scenario, wanted) in [
         (succeeded(), "running"),
         (
-            succeeded().with(|scenario| scenario.peer("a.v3", "a.v2", CsvPhase::Pending)),
+            succeeded().with(|scenario| scenario.sibling("a.v3", "a.v2", CsvPhase::Pending)),
             "Replacing/BeingReplaced being replaced by csv: a.v3",
         ),
         (
@@ -288,7 +288,7 @@ fn a_failed_csv_recovers_when_its_reason_is_gone() {
         ),
         (
             failed(CsvReason::OwnerConflict).with(|scenario| {
-                scenario.observed.peers.insert(
+                scenario.observed.siblings.insert(
                     "b.v1".into(),
                     Arc::new(Csv { owned_crds: vec!["as.g".into()], ..Csv::default() }),
                 );
@@ -299,7 +299,7 @@ fn a_failed_csv_recovers_when_its_reason_is_gone() {
             failed(CsvReason::ComponentUnhealthy).with(|scenario| {
                 Arc::make_mut(&mut scenario.groups[0]).spec.upgrade_strategy =
                     UpgradeStrategy::FailForward;
-                scenario.peer("a.v3", "a.v2", CsvPhase::Pending);
+                scenario.sibling("a.v3", "a.v2", CsvPhase::Pending);
             }),
             "Replacing/BeingReplaced Fail Forward is enabled, allowing Failed csv to be replaced by csv: a.v3",
         ),

@@ -29,7 +29,7 @@ fn crd(installed_alongside: &[&str]) -> Arc<Crd> {
     })
 }
 
-fn first(csv: &ClusterServiceVersion, observed: &Observed) -> (bool, String, String) {
+fn first(csv: &ClusterServiceVersion, observed: &ObservedRequirements) -> (bool, String, String) {
     let (met, list) = check(csv, observed);
     (met, list[0].status.to_string(), list[0].message.clone())
 }
@@ -54,7 +54,8 @@ fn the_api_server_must_have_the_min_kube_version() {
         ("1.20.0", None, false, "Server version discovery error"),
         ("1.20.0", Some("main".to_owned()), false, "Server version parsing error"),
     ] {
-        let observed = Observed { server_version: server, ..Observed::default() };
+        let observed =
+            ObservedRequirements { server_version: server, ..ObservedRequirements::default() };
         let (status_found, _, message_found) =
             first(&csv(json!({"minKubeVersion": wanted})), &observed);
         // shows C32
@@ -69,11 +70,11 @@ fn a_crd_must_exist_be_served_be_established_and_be_installed_alongside_this_csv
             "owned": [{"name": "as.x", "version": version, "kind": "A"}],
         }}))
     };
-    let peer = |name: &str| (name.to_owned(), Arc::new(Csv::default()));
-    let observed = |crd: Option<Arc<Crd>>| Observed {
+    let sibling = |name: &str| (name.to_owned(), Arc::new(Csv::default()));
+    let observed = |crd: Option<Arc<Crd>>| ObservedRequirements {
         crds: crd.into_iter().map(|crd| ("as.x".to_owned(), crd)).collect(),
-        peers: [peer("a.v1"), peer("b.v1")].into(),
-        ..Observed::default()
+        siblings: [sibling("a.v1"), sibling("b.v1")].into(),
+        ..ObservedRequirements::default()
     };
     let mut pending = (*crd(&[])).clone();
     pending.established = false;
@@ -122,7 +123,7 @@ fn a_service_account_must_exist_belong_to_the_csv_and_have_its_permissions() {
         controller: None,
         block_owner_deletion: None,
     };
-    let observed = |owners: Option<Vec<OwnerReference>>, rules: Vec<Rule>| Observed {
+    let observed = |owners: Option<Vec<OwnerReference>>, rules: Vec<Rule>| ObservedRequirements {
         accounts: owners
             .map(|owners| {
                 ("sa".to_owned(), Arc::new(ServiceAccount { owners, ..ServiceAccount::default() }))
@@ -130,7 +131,7 @@ fn a_service_account_must_exist_belong_to_the_csv_and_have_its_permissions() {
             .into_iter()
             .collect(),
         grants: [("sa".to_owned(), Grants { namespaced: rules, ..Grants::default() })].into(),
-        ..Observed::default()
+        ..ObservedRequirements::default()
     };
     let all = || vec![rule(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}))];
     for (observed, status, message) in [
@@ -165,10 +166,10 @@ fn unchanged_generated_roles_are_not_listed() {
         {"serviceAccountName": "sa", "rules": wanted},
     ]}}}));
     let generated = [hash::rules(&wanted)].into();
-    let observed = Observed {
+    let observed = ObservedRequirements {
         accounts: [("sa".to_owned(), Arc::new(ServiceAccount::default()))].into(),
         grants: [("sa".to_owned(), Grants { generated, ..Grants::default() })].into(),
-        ..Observed::default()
+        ..ObservedRequirements::default()
     };
     assert_eq!(check(&one, &observed), (true, Vec::new()));
 }
@@ -208,10 +209,12 @@ fn a_crd_is_unmet_while_it_was_installed_alongside_a_replaced_csv_only() {
         }}))
     };
     // The chain a.v0, a.v1, a.v2 (this one), a.v3; and one CSV outside of it.
-    let peer = |name: &str, replaces: &str| {
+    let sibling = |name: &str, replaces: &str| {
         (name.to_owned(), Arc::new(Csv { replaces: replaces.into(), ..Csv::default() }))
     };
-    let all = || [peer("a.v0", ""), peer("a.v1", "a.v0"), peer("a.v3", "a.v2"), peer("b.v1", "")];
+    let all = || {
+        [sibling("a.v0", ""), sibling("a.v1", "a.v0"), sibling("a.v3", "a.v2"), sibling("b.v1", "")]
+    };
     let elsewhere = |name: &str| NamespacedName::new("other", name);
     let in_namespace = |name: &str| NamespacedName::new("ns", name);
     for (replaces, installed_alongside, others) in [
@@ -233,10 +236,10 @@ fn a_crd_is_unmet_while_it_was_installed_alongside_a_replaced_csv_only() {
         let found = crd(&[]);
         let found =
             Arc::new(Crd { installed_alongside: installed_alongside.clone(), ..(*found).clone() });
-        let observed = Observed {
+        let observed = ObservedRequirements {
             crds: [("as.x".to_owned(), found)].into(),
-            peers: all().into(),
-            ..Observed::default()
+            siblings: all().into(),
+            ..ObservedRequirements::default()
         };
         let (met, status, message) = first(&one(replaces), &observed);
         let case = format!("{replaces:?} {installed_alongside:?}");
@@ -251,10 +254,10 @@ fn a_crd_is_unmet_while_it_was_installed_alongside_a_replaced_csv_only() {
     let user = csv(json!({"replaces": "a.v1", "customresourcedefinitions": {
         "required": [{"name": "as.x", "version": "v1", "kind": "A"}],
     }}));
-    let observed = Observed {
+    let observed = ObservedRequirements {
         crds: [("as.x".to_owned(), crd(&["a.v1"]))].into(),
-        peers: all().into(),
-        ..Observed::default()
+        siblings: all().into(),
+        ..ObservedRequirements::default()
     };
     assert!(first(&user, &observed).0);
 }
@@ -271,9 +274,9 @@ fn required_api_services_must_be_available_and_owned_ones_need_their_deployment(
     };
     let native =
         |kind: &str| csv(json!({"nativeAPIs": [{"group": "g", "version": "v1", "kind": kind}]}));
-    let observed = |uid: Option<Option<&str>>| Observed {
+    let observed = |uid: Option<Option<&str>>| ObservedRequirements {
         served: uid.map(|uid| (served.clone(), uid.map(str::to_owned))).into_iter().collect(),
-        ..Observed::default()
+        ..ObservedRequirements::default()
     };
     let lost = {
         let mut csv = needs("owned", "A");

@@ -8,7 +8,7 @@ use super::write::{ensure_fields, update_fields};
 use super::{check, objects};
 use crate::context::{Caches, Context};
 use crate::csv::observe::is_owner;
-use crate::csv::requirements::Observed;
+use crate::csv::requirements::ObservedRequirements;
 use crate::error::Error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -123,7 +123,7 @@ pub(crate) struct ServingInstaller<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) csv: &'a ClusterServiceVersion,
     pub(crate) group: &'a OperatorGroup,
-    pub(crate) observed: &'a Observed,
+    pub(crate) observed: &'a ObservedRequirements,
 }
 
 impl ServingInstaller<'_> {

@@ -5,7 +5,7 @@ use super::certificate::{self, CertificateSecret};
 use super::objects;
 use super::observed::{ObservedServing, WebhookConfiguration};
 use super::required::{self, OwnedApi};
-use crate::csv::requirements::Observed;
+use crate::csv::requirements::ObservedRequirements;
 use crate::fields;
 use jiff::Timestamp;
 use mainstay_api::{ClusterServiceVersion, OperatorGroup, Time, names};
@@ -164,7 +164,7 @@ pub(crate) fn remaining_grace(
 pub(crate) fn is_published(
     csv: &ClusterServiceVersion,
     group: &OperatorGroup,
-    requirements: &Observed,
+    requirements: &ObservedRequirements,
     only_current_ca: bool,
 ) -> bool {
     let observed = &requirements.serving;

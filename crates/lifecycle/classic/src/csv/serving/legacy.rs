@@ -16,7 +16,7 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
     for api in required::apis(csv) {
         for (resource, key) in legacy_objects(&metadata.namespace, &api.name) {
             let found = context.cluster.find(&resource, key.namespace(), &key.name).await;
-            let found = found.during("looking for what another installer left")?;
+            let found = found.during("looking for objects of another installer")?;
             let ours = |object: &mainstay_object::Object| {
                 let labels = object.labels().map(|(key, value)| (key.to_owned(), value.to_owned()));
                 is_owner(&labels.collect(), &metadata.namespace, &metadata.name)
@@ -25,7 +25,7 @@ pub(crate) async fn remove(context: &Context, csv: &ClusterServiceVersion) -> Re
             let options = DeleteOptions::uid(found.uid());
             let done =
                 context.cluster.ensure_deleted(&resource, key.namespace(), &key.name, &options);
-            done.await.during("removing what another installer left")?;
+            done.await.during("deleting an object of another installer")?;
         }
     }
     Ok(())

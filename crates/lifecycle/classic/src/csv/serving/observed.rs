@@ -199,11 +199,11 @@ impl ObservedServing {
     }
 }
 
-/// The existing objects around the servers of a CSV. `peers` are the other CSVs of its namespace.
+/// The existing objects around the servers of a CSV. `siblings` are the other CSVs of its namespace.
 pub(crate) fn observe(
     caches: &Caches,
     csv: &ClusterServiceVersion,
-    peers: &BTreeMap<String, Arc<fields::Csv>>,
+    siblings: &BTreeMap<String, Arc<fields::Csv>>,
 ) -> ObservedServing {
     let (namespace, name) = (csv.metadata.namespace.as_str(), csv.metadata.name.as_str());
     let mut observed = ObservedServing {
@@ -219,7 +219,7 @@ pub(crate) fn observe(
             observed.services.insert(server.service(), found);
         }
     }
-    let chain = chain(csv, peers);
+    let chain = chain(csv, siblings);
     for api in required::apis(csv) {
         let key = NamespacedName::cluster(api.name.as_str());
         let Some(found) = caches.api_services.get(&key) else { continue };
@@ -261,12 +261,12 @@ pub(crate) fn webhook_configurations(
 /// The CSV, and those that it replaces, directly or not.
 fn chain<'a>(
     csv: &'a ClusterServiceVersion,
-    peers: &'a BTreeMap<String, Arc<fields::Csv>>,
+    siblings: &'a BTreeMap<String, Arc<fields::Csv>>,
 ) -> BTreeSet<&'a str> {
     let mut all: BTreeSet<&str> = [csv.metadata.name.as_str()].into();
     let mut next = csv.spec.replaces.as_str();
     while !next.is_empty() && all.insert(next) {
-        next = peers.get(next).map_or("", |csv| csv.replaces.as_str());
+        next = siblings.get(next).map_or("", |csv| csv.replaces.as_str());
     }
     all
 }

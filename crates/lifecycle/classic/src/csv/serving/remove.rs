@@ -50,7 +50,7 @@ pub(crate) async fn finalize(
             .cluster
             .ensure_deleted(resource, key.namespace(), &key.name, &DeleteOptions::default())
             .await
-            .during("removing what a version served")?;
+            .during("deleting a serving object of a ClusterServiceVersion")?;
     }
     let mut converted = false;
     for description in required::conversion_webhooks(csv) {
@@ -105,7 +105,7 @@ async fn is_converted_by_peer(
             continue;
         }
         let found = context.cluster.find(resource, key.namespace(), &key.name).await;
-        let Some(found) = found.during("reading a version")? else { continue };
+        let Some(found) = found.during("reading a ClusterServiceVersion")? else { continue };
         let other = ClusterServiceVersion::from_object(&found)?;
         let same = |webhook: &WebhookDescription| {
             webhook.kind == WebhookKind::Conversion

@@ -146,7 +146,7 @@ pub(crate) fn webhook_hash(description: &WebhookDescription) -> String {
     hash::webhook(&serde_json::to_value(description).unwrap_or_default())
 }
 
-/// Why the webhooks of a CSV cannot be installed, with the messages of the original where it has
+/// Why the webhooks of a CSV cannot be installed, with upstream's messages where it has
 /// some.
 pub(crate) fn invalid_webhook(csv: &ClusterServiceVersion) -> Option<String> {
     let mut names = BTreeSet::new();
@@ -192,7 +192,7 @@ fn forbidden(rule: &Value) -> Option<&'static str> {
     )
 }
 
-/// Why the conversion webhooks of a CSV cannot be installed, with the messages of the original.
+/// Why the conversion webhooks of a CSV cannot be installed, with upstream's messages.
 pub(crate) fn conversion_problem(
     csv: &ClusterServiceVersion,
     crds: &BTreeMap<String, Arc<Crd>>,

@@ -1,4 +1,4 @@
-//! Package offer: the bundles and the update graph of one package in one catalog.
+//! Package content: the bundles and the update graph of one package in one catalog.
 
 use crate::property::GoFields;
 use mainstay_updates::Graph;
@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 /// A package of a catalog, as extensions choose from it: its update graph and its bundles.
 ///
-/// Catalogs of OLM v1 are not validated before they are served, so that an offer can be
-/// inconsistent: an entry can have no bundle, a version can be invalid. [`PackageContent::of`] takes the
-/// package of a validated catalog, [`PackageContent::new`] takes any content. Make an offer once per content
-/// and package, if several extensions request the package.
+/// Catalogs of OLM v1 are not validated before they are served, so the content can be inconsistent:
+/// an entry can have no bundle, a version can be invalid. [`PackageContent::of`] takes the package
+/// of a validated catalog, [`PackageContent::new`] takes any bundles. If several extensions request
+/// a package, make its content once.
 #[derive(Clone, Debug)]
 pub struct PackageContent {
     graph: Graph,
     /// The bundles, by name.
-    offered: Vec<OfferedBundle>,
-    /// Two orders of preference, as indexes into `offered`. In the first order the build metadata
-    /// of the version is the release, in the second one the stated release counts.
+    indexed_bundles: Vec<IndexedBundle>,
+    /// Two orders of preference, as indexes into `indexed_bundles`. In the first order the build
+    /// metadata of the version is the release, in the second one the stated release counts.
     orders: [Vec<u32>; 2],
 }
 
@@ -37,7 +37,7 @@ pub enum VersionError {
 
 /// A bundle with its decoded versions and its places in the update graph.
 #[derive(Clone, Debug)]
-pub(super) struct OfferedBundle {
+pub(super) struct IndexedBundle {
     pub bundle: PackageBundle,
     pub deprecated: bool,
     /// Its versions for the two orders.
@@ -46,7 +46,7 @@ pub(super) struct OfferedBundle {
     pub places: Vec<(u32, u32)>,
 }
 
-impl OfferedBundle {
+impl IndexedBundle {
     /// Its version; `explicit` if its stated release counts.
     pub(super) const fn version(&self, explicit: bool) -> &Result<VersionRelease, VersionError> {
         &self.versions[explicit as usize]
@@ -114,13 +114,13 @@ impl PackageBundle {
 }
 
 impl PackageContent {
-    /// The offer of a package of a validated catalog.
+    /// The content of a package of a validated catalog.
     pub fn of(package: &mainstay_catalog::Package) -> Self {
         Self::new(Graph::of(package), package.bundles().map(|bundle| PackageBundle::of(bundle)))
     }
 
-    /// An offer of bundles, with the graph of their edges and deprecations. The versions are those
-    /// of the bundles, not of the graph.
+    /// The content of a package from its bundles and the graph of their edges and deprecations. The
+    /// versions are those of the bundles, not of the graph.
     pub fn new(graph: Graph, bundles: impl IntoIterator<Item = PackageBundle>) -> Self {
         let mut entries: HashMap<&str, Vec<(u32, u32)>> = HashMap::new();
         for (channel, at) in graph.channels().iter().zip(0..) {
@@ -130,7 +130,7 @@ impl PackageContent {
         }
         let mut bundles: Vec<PackageBundle> = bundles.into_iter().collect();
         bundles.sort();
-        let offered = bundles.into_iter().map(|bundle| {
+        let indexed_bundles = bundles.into_iter().map(|bundle| {
             let legacy = VersionRelease::parse_legacy(&bundle.version).map_err(VersionError::from);
             let explicit = match &bundle.release {
                 Some(release) => {
@@ -139,20 +139,22 @@ impl PackageContent {
                 None => legacy.clone(),
             };
             let in_graph = graph.bundle(&bundle.name);
-            OfferedBundle {
+            IndexedBundle {
                 deprecated: in_graph.is_some_and(|bundle| bundle.deprecation.is_some()),
                 versions: [legacy, explicit],
                 places: entries.get(&*bundle.name).cloned().unwrap_or_default(),
                 bundle,
             }
         });
-        let offered: Vec<OfferedBundle> = offered.collect();
+        let indexed_bundles: Vec<IndexedBundle> = indexed_bundles.collect();
         let orders = [false, true].map(|explicit| {
-            let mut order: Vec<u32> = (0..).take(offered.len()).collect();
-            order.sort_by(|&a, &b| offered[a as usize].order(&offered[b as usize], explicit));
+            let mut order: Vec<u32> = (0..).take(indexed_bundles.len()).collect();
+            order.sort_by(|&a, &b| {
+                indexed_bundles[a as usize].order(&indexed_bundles[b as usize], explicit)
+            });
             order
         });
-        Self { graph, offered, orders }
+        Self { graph, indexed_bundles, orders }
     }
 
     /// The update graph.
@@ -162,16 +164,18 @@ impl PackageContent {
 
     /// The bundles, by name.
     pub fn bundles(&self) -> impl ExactSizeIterator<Item = &PackageBundle> {
-        self.offered.iter().map(|offered| &offered.bundle)
+        self.indexed_bundles.iter().map(|indexed| &indexed.bundle)
     }
 
     /// The bundles in order of preference.
-    pub(super) fn preferred(&self, explicit: bool) -> impl Iterator<Item = (u32, &OfferedBundle)> {
-        self.orders[usize::from(explicit)].iter().map(|&at| (at, &self.offered[at as usize]))
+    pub(super) fn preferred(&self, explicit: bool) -> impl Iterator<Item = (u32, &IndexedBundle)> {
+        self.orders[usize::from(explicit)]
+            .iter()
+            .map(|&at| (at, &self.indexed_bundles[at as usize]))
     }
 
     pub(super) fn at(&self, at: u32) -> &PackageBundle {
-        &self.offered[at as usize].bundle
+        &self.indexed_bundles[at as usize].bundle
     }
 
     /// The deprecations of the package.

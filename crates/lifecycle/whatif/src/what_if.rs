@@ -1,18 +1,19 @@
-//! Answers: the walks of namespaces, as they are and as they are supposed to be.
+//! What-if results: the walks of namespaces, as they are and as they are supposed to be.
 
 use crate::catalogs::{CatalogSnapshots, is_not_at_hand};
 use crate::change::{self, ChangeError};
+use crate::input::{is_ready, namespace_input};
 use crate::request::{PackageRequest, WhatIfChange};
 use crate::state::ClusterState;
 use crate::targets::ChangeTargets;
 use crate::walk::NamespaceWalk;
-use crate::world::{is_ready, namespace_world};
 use mainstay_cause::Cause;
 use mainstay_resolver::fixture::Fixture;
 use mainstay_resolver::{CatalogKey, ResolutionInput};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A question: which namespaces of a state are resolved, with which requests and supposed changes.
+/// A what-if query: which namespaces of a state are resolved, with which requests and supposed
+/// changes.
 pub struct WhatIfQuery<'q> {
     /// The state of the cluster.
     pub state: &'q ClusterState,
@@ -28,13 +29,13 @@ pub struct WhatIfQuery<'q> {
     pub changes: &'q [WhatIfChange],
     /// The targets of the changes.
     pub targets: &'q ChangeTargets,
-    /// Whether the state is that of a live cluster, whose conditions are compared with the answer.
+    /// Whether the state is that of a live cluster, whose conditions are compared with the result.
     pub is_live: bool,
-    /// Whether each answer holds the recorded world.
-    pub records_world: bool,
+    /// Whether each result holds the recorded resolution input.
+    pub records_input: bool,
 }
 
-/// Why a question has no answer.
+/// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WhatIfError {
     /// A request or an installed bundle cannot be used.
@@ -50,7 +51,7 @@ pub enum WhatIfError {
     },
 }
 
-/// The answer about a namespace.
+/// The result for a namespace.
 pub struct NamespaceWhatIf {
     /// The walk of the namespace as it is.
     pub before: NamespaceWalk,
@@ -60,10 +61,10 @@ pub struct NamespaceWhatIf {
     pub manual: BTreeSet<String>,
     /// The indexes of the changes that are about the namespace.
     pub changes: Vec<usize>,
-    /// Failures that the cluster reports and this answer does not have: the name of a Subscription and
-    /// its condition.
+    /// Failures that the cluster reports and this result does not have: the name of a Subscription
+    /// and its condition.
     pub disagreements: Vec<(String, String)>,
-    /// The recorded world with all changes, if it is wanted.
+    /// The recorded resolution input with all changes, if it is wanted.
     pub recorded: Option<Fixture>,
 }
 
@@ -75,7 +76,7 @@ impl NamespaceWhatIf {
 }
 
 impl WhatIfQuery<'_> {
-    /// Answers about each namespace. `catalogs` are the catalogs as they are, `supposed` those with the
+    /// Resolves each namespace. `catalogs` are the catalogs as they are, `supposed` those with the
     /// supposed contents.
     ///
     /// # Errors
@@ -87,11 +88,11 @@ impl WhatIfQuery<'_> {
     ) -> Result<Vec<NamespaceWhatIf>, WhatIfError> {
         self.namespaces
             .iter()
-            .map(|namespace| self.answer_namespace(namespace, catalogs, supposed))
+            .map(|namespace| self.resolve_namespace(namespace, catalogs, supposed))
             .collect()
     }
 
-    fn answer_namespace(
+    fn resolve_namespace(
         &self,
         namespace: &str,
         catalogs: &CatalogSnapshots,
@@ -99,26 +100,26 @@ impl WhatIfQuery<'_> {
     ) -> Result<NamespaceWhatIf, WhatIfError> {
         let existing = self.state.namespaces.get(namespace);
         let manual = existing.map(|state| state.manual.clone()).unwrap_or_default();
-        let mut world = self.world(namespace, catalogs)?;
-        let before = NamespaceWalk::of(&world).with_hidden(catalogs.hidden());
+        let mut input = self.input(namespace, catalogs)?;
+        let before = NamespaceWalk::of(&input).with_hidden(catalogs.hidden());
         let concerns = |change: &usize| self.targets.concerns(*change, namespace);
         let changes: Vec<usize> = (0..self.changes.len()).filter(concerns).collect();
         // Requests were checked against the catalogs as they are: that a supposed content lacks a
         // requested package is a result, not a mistake of the user.
-        world.catalogs = supposed.views();
-        suppose(&mut world, changes.iter().map(|at| (*at, &self.changes[*at])))?;
-        let recorded = self.records_world.then(|| {
+        input.catalogs = supposed.views();
+        suppose(&mut input, changes.iter().map(|at| (*at, &self.changes[*at])))?;
+        let recorded = self.records_input.then(|| {
             let data = |key: &CatalogKey| supposed.catalogs.get(key)?.data();
-            Fixture::of(&world, data).with_manual(&manual)
+            Fixture::of(&input, data).with_manual(&manual)
         });
         let after = (!changes.is_empty()).then(|| {
             let mut hidden = supposed.hidden();
             // A supposed outage is a failure even if the account may not see the catalog.
             hidden.retain(|key| {
-                let view = world.catalogs.iter().find(|view| view.key == *key);
+                let view = input.catalogs.iter().find(|view| view.key == *key);
                 view.is_some_and(|view| is_not_at_hand(&view.content))
             });
-            NamespaceWalk::of(&world).with_hidden(hidden)
+            NamespaceWalk::of(&input).with_hidden(hidden)
         });
         let reported = existing.filter(|_| self.is_live).map(|state| &state.failing);
         let disagreements =
@@ -126,31 +127,31 @@ impl WhatIfQuery<'_> {
         Ok(NamespaceWhatIf { before, after, manual, changes, disagreements, recorded })
     }
 
-    /// The world of a namespace with the requests.
-    fn world<'s>(
+    /// The resolution input of a namespace with the requests.
+    fn input<'s>(
         &self,
         namespace: &str,
         catalogs: &'s CatalogSnapshots,
     ) -> Result<ResolutionInput<'s>, ChangeError> {
-        let mut world = namespace_world(namespace, self.global_namespace, self.state, catalogs);
+        let mut input = namespace_input(namespace, self.global_namespace, self.state, catalogs);
         for request in self.requests {
-            change::apply(&mut world, &WhatIfChange::Subscribe(request.clone()))?;
+            change::apply(&mut input, &WhatIfChange::Subscribe(request.clone()))?;
         }
-        change::install_all(&mut world, self.installed)?;
-        Ok(world)
+        change::install_all(&mut input, self.installed)?;
+        Ok(input)
     }
 }
 
-/// Makes changes in a world, each with its index.
+/// Makes changes in a resolution input, each with its index.
 ///
 /// # Errors
 /// If a change names an object, package or version that does not exist.
 pub fn suppose<'c>(
-    world: &mut ResolutionInput<'_>,
+    input: &mut ResolutionInput<'_>,
     changes: impl IntoIterator<Item = (usize, &'c WhatIfChange)>,
 ) -> Result<(), WhatIfError> {
     for (at, change) in changes {
-        change::apply(world, change)
+        change::apply(input, change)
             .map_err(|source| WhatIfError::Suppose { change: at, source })?;
     }
     Ok(())
@@ -174,12 +175,12 @@ pub fn unresolved_subscriptions(
     namespace: &str,
     catalogs: &CatalogSnapshots,
 ) -> Option<BTreeMap<String, Cause>> {
-    let world = namespace_world(namespace, state.global_namespace(), state, catalogs);
-    if !world.catalogs.iter().all(|view| is_ready(&view.content)) {
+    let input = namespace_input(namespace, state.global_namespace(), state, catalogs);
+    if !input.catalogs.iter().all(|view| is_ready(&view.content)) {
         return None;
     }
     let mut reasons = BTreeMap::new();
-    for failure in mainstay_resolver::resolve(&world).failures {
+    for failure in mainstay_resolver::resolve(&input).failures {
         for name in failure.subscriptions {
             reasons.entry(name).or_insert_with(|| failure.cause.clone());
         }

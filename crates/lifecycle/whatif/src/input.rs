@@ -1,12 +1,12 @@
-//! Worlds: a namespace with its catalogs, as the resolver reads it.
+//! Resolution inputs: a namespace with its catalogs, as the resolver reads it.
 
 use crate::catalogs::CatalogSnapshots;
 use crate::state::ClusterState;
 use mainstay_resolver::{CatalogContent, OperatorGroup, ResolutionInput};
 
-/// The world of a namespace. Where a state has no OperatorGroups at all, the namespace gets one without
-/// settings, which is the usual case.
-pub fn namespace_world<'a>(
+/// The resolution input of a namespace. Where a state has no OperatorGroups at all, the namespace
+/// gets one without settings, which is the usual case.
+pub fn namespace_input<'a>(
     namespace: &str,
     global_namespace: &str,
     state: &ClusterState,
@@ -17,7 +17,7 @@ pub fn namespace_world<'a>(
     if !state.has_groups {
         groups = vec![OperatorGroup { name: namespace.to_owned(), ..OperatorGroup::default() }];
     }
-    let mut world = ResolutionInput {
+    let mut input = ResolutionInput {
         namespace: namespace.to_owned(),
         global_namespace: global_namespace.to_owned(),
         operator_groups: groups,
@@ -27,8 +27,8 @@ pub fn namespace_world<'a>(
         kube_version: state.kube_version.clone(),
         ..ResolutionInput::default()
     };
-    world.restore_deleted();
-    world
+    input.restore_deleted();
+    input
 }
 
 /// Whether a catalog has content.
