@@ -9,7 +9,7 @@
 //! | `registry` | writes the code of the registry API |
 //! | `coverage` | holds scenarios against the rows of the specification that they must show |
 //! | `words` | holds names in the code to the words of the house |
-//! | `check` | `layers`, `coverage`, `words`, and says whether everything that is generated is fresh |
+//! | `check` | `layers`, `coverage`, `words`, the module style, and says whether everything that is generated is fresh |
 //!
 //! With `--check` nothing is written; a stale file is an error.
 #![expect(clippy::print_stdout, reason = "a command line tool")]
@@ -20,6 +20,7 @@ use std::path::Path;
 mod coverage;
 mod crds;
 mod layers;
+mod modules;
 mod registry;
 mod sample;
 mod schema;
@@ -45,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         "words" => words::run(root, check)?,
         "check" => {
             layers::run()?;
+            modules::run(root)?;
             words::run(root, true)?;
             coverage::run(root)?;
             sample::run(root, true)?;
