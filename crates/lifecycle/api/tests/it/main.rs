@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod crds;
+mod olm_v1;
 mod views;
