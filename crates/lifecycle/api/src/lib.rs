@@ -66,9 +66,19 @@ pub use meta::{
 };
 pub use olm_config::{Features, OlmConfig, OlmConfigSpec, OlmConfigStatus};
 pub use olm_v1::{
-    AvailabilityMode, ClusterCatalog, ClusterCatalogConditionType, ClusterCatalogReason,
-    ClusterCatalogSource, ClusterCatalogSourceType, ClusterCatalogSpec, ClusterCatalogStatus,
-    ClusterCatalogUrls, ImageSource, ResolvedCatalogSource, ResolvedImageSource,
+    AvailabilityMode, BundleMetadata, CatalogFilter, ClusterCatalog, ClusterCatalogConditionType,
+    ClusterCatalogReason, ClusterCatalogSource, ClusterCatalogSourceType, ClusterCatalogSpec,
+    ClusterCatalogStatus, ClusterCatalogUrls, ClusterExtension, ClusterExtensionConditionType,
+    ClusterExtensionConfig, ClusterExtensionConfigType, ClusterExtensionInstall,
+    ClusterExtensionInstallStatus, ClusterExtensionReason, ClusterExtensionSource,
+    ClusterExtensionSourceType, ClusterExtensionSpec, ClusterExtensionStatus, ClusterObjectSet,
+    ClusterObjectSetConditionType, ClusterObjectSetReason, ClusterObjectSetSpec,
+    ClusterObjectSetStatus, CollisionProtection, ConditionEqualProbe, CrdChannel, CrdUpgradeSafety,
+    CrdUpgradeSafetyEnforcement, FieldValueProbe, FieldsEqualProbe, ImageSource, LifecycleState,
+    ObjectSetObject, ObjectSetPhase, ObjectSourceReference, ObservedPhase, Preflight,
+    ProbeAssertion, ProbeAssertionType, ProbeGroupKind, ProbeSelector, ProbeSelectorType,
+    ProgressionProbe, ResolvedCatalogSource, ResolvedImageSource, RevisionStatus,
+    ServiceAccountReference, UpgradeConstraintPolicy, olm_v1_cluster_roles, olm_v1_crds,
 };
 pub use operator::{
     ComponentCondition, ComponentRef, Components, Operator, OperatorSpec, OperatorStatus,

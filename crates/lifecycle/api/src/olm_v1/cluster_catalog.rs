@@ -1,5 +1,9 @@
 //! `ClusterCatalog`: a file-based catalog of packages in an image.
 
+#[cfg(feature = "schema")]
+use super::rules::{
+    BASE_URL, CATALOG_SOURCE_UNION, IMAGE_REFERENCE, RESOLVED_IMAGE_REFERENCE, rules,
+};
 use crate::{ApiKind, Condition, Time, TypedObject, resources};
 use mainstay_object::Resource;
 
@@ -59,17 +63,23 @@ view! {
         }
         optional {
             /// Weight among catalogs with the same bundle; higher is preferred.
-            "priority" priority: i64;
+            "priority" priority: i64, with {
+                "default": 0, "format": "int32", "minimum": -2147483648, "maximum": 2147483647
+            };
             /// Whether the content is served: Available or Unavailable.
-            "availabilityMode" availability_mode: AvailabilityMode;
+            "availabilityMode" availability_mode: AvailabilityMode, with {
+                "default": "Available", "enum": ["Unavailable", "Available"]
+            };
         }
     }
 
     /// Source of the content of a catalog.
-    pub struct ClusterCatalogSource {
+    pub struct ClusterCatalogSource with {
+        "x-kubernetes-validations": rules(CATALOG_SOURCE_UNION)
+    } {
         required {
             /// Kind of the source: Image.
-            "type" kind: ClusterCatalogSourceType;
+            "type" kind: ClusterCatalogSourceType, with {"enum": ["Image"]};
         }
         optional {
             /// The catalog image, for the type Image.
@@ -78,15 +88,22 @@ view! {
     }
 
     /// Catalog image.
-    pub struct ImageSource {
+    pub struct ImageSource with {
+        "x-kubernetes-validations": rules(&[(
+            r#"self.ref.find('(@.*:)') != "" ? !has(self.pollIntervalMinutes) : true"#,
+            "cannot specify pollIntervalMinutes while using digest-based image",
+        )])
+    } {
         required {
             /// Image reference with a tag or a digest.
-            "ref" reference: String;
+            "ref" reference: String, with {
+                "maxLength": 1000, "x-kubernetes-validations": rules(IMAGE_REFERENCE)
+            };
         }
         optional {
             /// Minutes between two checks whether the tag has a new digest; without it, the tag is
             /// resolved once.
-            "pollIntervalMinutes" poll_interval_minutes: Option<i64>;
+            "pollIntervalMinutes" poll_interval_minutes: Option<i64>, with {"minimum": 1};
         }
     }
 
@@ -94,7 +111,9 @@ view! {
     pub struct ClusterCatalogStatus {
         optional {
             /// Conditions: Progressing and Serving.
-            "conditions" conditions: Vec<Condition>;
+            "conditions" conditions: Vec<Condition>, with {
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]
+            };
             /// The source that was unpacked.
             "resolvedSource" resolved_source: Option<ResolvedCatalogSource>;
             /// Addresses of the content.
@@ -105,10 +124,12 @@ view! {
     }
 
     /// Source of unpacked content.
-    pub struct ResolvedCatalogSource {
+    pub struct ResolvedCatalogSource with {
+        "x-kubernetes-validations": rules(CATALOG_SOURCE_UNION)
+    } {
         required {
             /// Kind of the source: Image.
-            "type" kind: ClusterCatalogSourceType;
+            "type" kind: ClusterCatalogSourceType, with {"enum": ["Image"]};
             /// The unpacked image.
             "image" image: ResolvedImageSource;
         }
@@ -118,7 +139,9 @@ view! {
     pub struct ResolvedImageSource {
         required {
             /// Image reference with a digest.
-            "ref" reference: String;
+            "ref" reference: String, with {
+                "maxLength": 1000, "x-kubernetes-validations": rules(RESOLVED_IMAGE_REFERENCE)
+            };
         }
     }
 
@@ -126,7 +149,9 @@ view! {
     pub struct ClusterCatalogUrls {
         required {
             /// URL to which the paths of the catalog API are appended.
-            "base" base: String;
+            "base" base: String, with {
+                "maxLength": 525, "x-kubernetes-validations": rules(BASE_URL)
+            };
         }
     }
 }
