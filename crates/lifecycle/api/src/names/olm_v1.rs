@@ -8,28 +8,36 @@ pub const CATALOG_FINALIZER: &str = "olm.operatorframework.io/delete-server-cach
 /// Annotation on a CustomResourceDefinition: `standard` or `experimental`.
 pub const CRD_CHANNEL_ANNOTATION: &str = "olm.operatorframework.io/generator";
 
-/// Label on installed objects: kind of the owner, `ClusterExtension`.
+/// Label on ClusterObjectSets and installed objects: kind of the owner, `ClusterExtension`.
 pub const OWNER_KIND_LABEL: &str = "olm.operatorframework.io/owner-kind";
-/// Label on installed objects: name of the owner.
+/// Label on ClusterObjectSets and installed objects: name of the owner.
 pub const OWNER_NAME_LABEL: &str = "olm.operatorframework.io/owner-name";
-/// Name of the package of a bundle.
-pub const PACKAGE_NAME: &str = "olm.operatorframework.io/package-name";
-/// Name of a bundle.
-pub const BUNDLE_NAME: &str = "olm.operatorframework.io/bundle-name";
-/// Version of a bundle.
-pub const BUNDLE_VERSION: &str = "olm.operatorframework.io/bundle-version";
-/// Release of a bundle's version.
-pub const BUNDLE_RELEASE: &str = "olm.operatorframework.io/bundle-release";
-/// Image reference of a bundle.
-pub const BUNDLE_REFERENCE: &str = "olm.operatorframework.io/bundle-reference";
 /// Label on Secrets with objects: name of the ClusterObjectSet that refers to them.
 pub const REVISION_NAME_LABEL: &str = "olm.operatorframework.io/revision-name";
 /// Label on a ClusterObjectSet that was made from a Helm release.
 pub const MIGRATED_FROM_HELM_LABEL: &str = "olm.operatorframework.io/migrated-from-helm";
+
+/// Annotation on a ClusterObjectSet and its objects, label of a Helm release: name of the package.
+pub const PACKAGE_NAME: &str = "olm.operatorframework.io/package-name";
+/// Annotation on a ClusterObjectSet, label of a Helm release: name of the bundle.
+pub const BUNDLE_NAME: &str = "olm.operatorframework.io/bundle-name";
+/// Annotation on a ClusterObjectSet and its objects, label of a Helm release: version of the bundle.
+pub const BUNDLE_VERSION: &str = "olm.operatorframework.io/bundle-version";
+/// Annotation on a ClusterObjectSet, label of a Helm release: release of the bundle's version.
+pub const BUNDLE_RELEASE: &str = "olm.operatorframework.io/bundle-release";
+/// Annotation on a ClusterObjectSet, label of a Helm release: image reference of the bundle.
+pub const BUNDLE_REFERENCE: &str = "olm.operatorframework.io/bundle-reference";
+/// Annotation on a ClusterObjectSet and on Helm charts: properties of the bundle.
+pub const BUNDLE_PROPERTIES_ANNOTATION: &str = "olm.properties";
 /// Annotation on objects of a ClusterObjectSet: number of its revision.
 pub const REVISION_ANNOTATION: &str = "olm.operatorframework.io/revision";
-/// Annotation on a ClusterObjectSet: properties of its bundle.
-pub const BUNDLE_PROPERTIES_ANNOTATION: &str = "olm.properties";
+/// Annotation on a ClusterObjectSet: ServiceAccount with whose permissions its objects are applied (up to
+/// OLM v1.10).
+pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/service-account-name";
+/// Annotation on a ClusterObjectSet: namespace of the ServiceAccount (up to OLM v1.10).
+pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str =
+    "olm.operatorframework.io/service-account-namespace";
+
 /// Type of Secrets with objects.
 pub const OBJECT_DATA_SECRET_TYPE: &str = "olm.operatorframework.io/object-data";
 

@@ -3,4 +3,5 @@
 
 mod crds;
 mod olm_v1;
+mod olm_v1_validation;
 mod views;

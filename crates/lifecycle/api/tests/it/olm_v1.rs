@@ -1,7 +1,8 @@
 //! OLM v1: views, and the CustomResourceDefinitions, compared with those of upstream.
 
 use mainstay_api::{
-    AvailabilityMode, ClusterCatalog, ClusterCatalogSourceType, CrdChannel, olm_v1_crds,
+    AvailabilityMode, ClusterCatalog, ClusterCatalogSourceType, CrdChannel, olm_v1_cluster_roles,
+    olm_v1_crds,
 };
 use mainstay_object::Object;
 use mainstay_schema::crd;
@@ -143,4 +144,17 @@ fn cluster_catalogs_survive_a_round_trip() {
         empty.to_object().unwrap().get(&["spec"]),
         Some(&json!({"source": {"type": "Image"}}))
     );
+}
+
+#[test]
+fn only_viewers_of_olm_v1_are_aggregated() {
+    let roles = olm_v1_cluster_roles();
+    let aggregated =
+        |role: &&Object| role.label("rbac.authorization.k8s.io/aggregate-to-view").is_some();
+    let names: Vec<&str> = roles.iter().filter(aggregated).map(Object::name).collect();
+    assert_eq!(names, ["clustercatalog-viewer-role", "clusterextension-viewer-role"]);
+    assert_eq!(roles.len(), 4);
+    for role in roles.iter().filter(aggregated) {
+        assert_eq!(role.array(&["rules"])[0]["verbs"], json!(["get", "list", "watch"]));
+    }
 }
