@@ -57,6 +57,18 @@ pub enum KeptContent {
     Facts,
 }
 
+/// What a document must be to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DocumentRules {
+    /// What opm requires: the shape that its schema has. For documents that make an index.
+    #[default]
+    Catalog,
+    /// What catalogd requires: an object with a schema, and texts as schema, package and name. For
+    /// documents that are served as they are ([`CatalogDocuments::read`]); they keep the fields of
+    /// their authors, and numbers have double precision.
+    Meta,
+}
+
 /// Options for loading a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
@@ -66,6 +78,8 @@ pub struct LoadOptions {
     pub threads: Option<NonZeroUsize>,
     /// How much content of the documents is stored.
     pub keep: KeptContent,
+    /// What a document must be.
+    pub rules: DocumentRules,
 }
 
 impl LoadOptions {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod catalogs;
+mod documents;
 mod client;
 mod grpc;
 mod http;
