@@ -4,6 +4,7 @@
 
 mod catalogs;
 mod client;
+mod documents;
 mod grpc;
 mod http;
 mod reload;
