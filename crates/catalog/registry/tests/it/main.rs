@@ -7,5 +7,6 @@ mod documents;
 mod client;
 mod grpc;
 mod http;
+mod https;
 mod reload;
 mod server;
