@@ -7,5 +7,6 @@ mod client;
 mod documents;
 mod grpc;
 mod http;
+mod https;
 mod reload;
 mod server;
