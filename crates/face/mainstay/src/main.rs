@@ -7,6 +7,7 @@
 mod catalog;
 mod catalog_listeners;
 mod catalogs;
+mod cluster_catalogs;
 mod controller_pods;
 mod data;
 mod demo;
