@@ -124,7 +124,7 @@ pub(crate) async fn finish(
     let _ = inner.stdout.flush();
     let write_error = stdout.error().map(|error| {
         CommandFailure::from(
-            Cause::new("the answer cannot be written").because(Cause::new(error.to_string())),
+            Cause::new("the output cannot be written").because(Cause::new(error.to_string())),
         )
     });
     let outcome = outcome.and_then(|exit| write_error.map_or(Ok(exit), Err));
