@@ -1,7 +1,7 @@
 //! Checks of a catalog: they build the index from the facts of all blobs, and report what does not
 //! fit together.
 //!
-//! Upstream stops at its first error. Here every check runs, each on input that is still
+//! Upstream stops at its first error. Mainstay runs every check, each on input that is still
 //! meaningful: a bundle with a bad version is not also reported as missing, and a channel with
 //! duplicate entries is not also reported for its graph.
 

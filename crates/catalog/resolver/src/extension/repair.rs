@@ -431,8 +431,8 @@ fn version_pin(bundle_match: &BundleMatch) -> Option<String> {
     bundle_match.version.as_ref().ok().map(pin)
 }
 
-/// Whether a bundle is preferred to one of another catalog; the priority of catalogs does not count
-/// here.
+/// Whether a bundle is preferred to one of another catalog, without regard to the priority of the
+/// catalogs.
 fn is_preferred(this: &BundleMatch, that: &BundleMatch) -> bool {
     match (&this.version, &that.version) {
         (Ok(version), Ok(other)) => {
