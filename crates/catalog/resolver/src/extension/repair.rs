@@ -327,10 +327,10 @@ impl RepairSearch<'_> {
             return Vec::new();
         }
         let all = || {
-            failure.considered.iter().flat_map(|considered| match &considered.state {
+            failure.considered.iter().flat_map(|result| match &result.state {
                 CatalogEvaluation::Evaluated(bundle_matches) => bundle_matches
                     .iter()
-                    .map(|bundle_match| (&*considered.catalog, bundle_match))
+                    .map(|bundle_match| (&*result.catalog, bundle_match))
                     .collect(),
                 _ => Vec::new(),
             })
