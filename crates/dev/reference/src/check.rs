@@ -122,15 +122,15 @@ impl Checker<'_, '_> {
         let mut contradicts = vec![false; parts.len()];
         for failure in outcome.failures.iter().filter(|failure| failure.kind != FailureKind::Error)
         {
-            let of: Vec<usize> = self
+            let contradicting_parts: Vec<usize> = self
                 .contradiction(failure)
                 .iter()
                 .filter_map(|variable| parts.iter().position(|part| part.contains(variable)))
                 .collect();
-            if of.is_empty() {
+            if contradicting_parts.is_empty() {
                 continue;
             }
-            match of.into_iter().find(|part| !contradicts[*part]) {
+            match contradicting_parts.into_iter().find(|part| !contradicts[*part]) {
                 Some(part) => contradicts[part] = true,
                 None => self.report(format!("two failures in one part: {}", failure.message)),
             }
