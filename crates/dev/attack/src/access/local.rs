@@ -160,8 +160,8 @@ async fn folders(program: &Path, folder: &Path, report: &mut Report) -> anyhow::
     child.kill().await?;
     // A named pipe as kubeconfig: rejected, or stopped by SIGTERM, never stuck.
     let pipe = folder.join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status()?;
-    anyhow::ensure!(made.success(), "mkfifo failed");
+    let mkfifo_status = std::process::Command::new("mkfifo").arg(&pipe).status()?;
+    anyhow::ensure!(mkfifo_status.success(), "mkfifo failed");
     let mut child = crate::server::command(program, &pipe, &["--in-memory"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
