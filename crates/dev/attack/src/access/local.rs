@@ -28,7 +28,7 @@ pub(super) async fn run(
 
 /// Writes to the registry without its credential, or from a web page.
 async fn registry(server: &Server, report: &mut Report) -> anyhow::Result<()> {
-    let row = report.row("access", "writes to the registry by strangers", 30);
+    let row = report.row("access", "writes to the registry without its password", 30);
     let address = server.port("registry")?;
     let origins: [&[(&str, &str)]; 6] = [
         &[],
