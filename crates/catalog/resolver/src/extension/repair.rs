@@ -347,7 +347,7 @@ impl RepairSearch<'_> {
             match nearest.iter_mut().find(|(_, other)| other.unmet == bundle_match.unmet) {
                 None => nearest.push((catalog, bundle_match)),
                 Some(known) if is_preferred(bundle_match, known.1) => {
-                    *known = (catalog, bundle_match)
+                    *known = (catalog, bundle_match);
                 }
                 Some(_) => {}
             }
