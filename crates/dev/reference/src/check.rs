@@ -99,7 +99,7 @@ impl Checker<'_, '_> {
             self.report(format!("{blocked:?} are blocked, not {expected:?}"));
         }
         if !broken && rules.sources.iter().any(|source| !source.ready) {
-            self.report("a catalog cannot be asked, which is not told".to_owned());
+            self.report("a catalog cannot be read, and no failure reports it".to_owned());
         }
         let expected_outcome = answer::outcome(rules, &chosen, &blocked);
         for (what, fine) in [
