@@ -225,9 +225,9 @@ impl Listing {
 
     /// Whether a namespace may have unlisted objects of a kind.
     pub(crate) fn may_hide(&self, kind: &Resource, namespace: &str) -> bool {
-        self.hidden.iter().any(|hidden| {
-            hidden.kind == kind.kind
-                && !hidden.readable_namespaces.iter().any(|seen| seen == namespace)
+        self.hidden.iter().any(|hidden_kind| {
+            hidden_kind.kind == kind.kind
+                && !hidden_kind.readable_namespaces.iter().any(|seen| seen == namespace)
         })
     }
 }

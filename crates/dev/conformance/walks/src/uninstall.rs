@@ -282,7 +282,7 @@ pub(super) fn next_to_uninstall<'a>(
     subscriptions: &'a [Object],
     csvs: &[Object],
 ) -> Option<&'a Object> {
-    let of = |object: &Object, kind: &str| -> Vec<Value> {
+    let property_values = |object: &Object, kind: &str| -> Vec<Value> {
         let text = object.annotation(mainstay_api::names::PROPERTIES).unwrap_or_default();
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let all = value["properties"].as_array().cloned().unwrap_or_default();
@@ -294,13 +294,15 @@ pub(super) fn next_to_uninstall<'a>(
     let needed = |subscription: &&Object| {
         let installed = subscription.str(&["status", "installedCSV"]).unwrap_or_default();
         let installed_csv = csvs.iter().find(|csv| csv.name() == installed);
-        let apis = installed_csv.map(|csv| of(csv, "olm.gvk")).unwrap_or_default();
+        let apis = installed_csv.map(|csv| property_values(csv, "olm.gvk")).unwrap_or_default();
         let package = subscription.str(&["spec", "name"]).unwrap_or_default();
         csvs.iter().filter(|csv| csv.name() != installed).any(|other| {
-            of(other, "olm.package.required")
+            property_values(other, "olm.package.required")
                 .iter()
                 .any(|property| property["packageName"] == *package)
-                || of(other, "olm.gvk.required").iter().any(|property| apis.contains(property))
+                || property_values(other, "olm.gvk.required")
+                    .iter()
+                    .any(|property| apis.contains(property))
         })
     };
     subscriptions
