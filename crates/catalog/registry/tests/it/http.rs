@@ -39,7 +39,12 @@ impl Answer {
     }
 }
 
-pub(crate) async fn ask(api: &CatalogHttpApi, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn ask(
+    api: &CatalogHttpApi,
+    method: Method,
+    uri: &str,
+    headers: &[(&str, &str)],
+) -> Answer {
     let mut request = Request::builder().method(method).uri(uri);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -179,7 +184,8 @@ async fn invalid_requests_have_upstreams_errors() {
 #[tokio::test]
 async fn head_has_the_headers_of_get() {
     let api = CatalogHttpApi::new(served_catalogs());
-    for (uri, names_length) in [(ALL, true), (METAS, false), (&format!("{METAS}?name=none"), false)] {
+    for (uri, names_length) in [(ALL, true), (METAS, false), (&format!("{METAS}?name=none"), false)]
+    {
         let mut get = get(&api, uri).await;
         let head = ask(&api, Method::HEAD, uri, &[("accept-encoding", "gzip")]).await;
         assert!(head.body.is_empty());

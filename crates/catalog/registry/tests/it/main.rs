@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod catalogs;
-mod documents;
 mod client;
+mod documents;
 mod grpc;
 mod http;
 mod https;
