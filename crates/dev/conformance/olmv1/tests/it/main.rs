@@ -1,5 +1,3 @@
 //! Replay of the recorded behaviour of OLM v1.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 mod catalog_http;
