@@ -1,9 +1,34 @@
-//! x
+//! CRD upgrade safety: whether a CustomResourceDefinition may replace another one.
+//!
+//! ```text
+//! old, new CRD ── Crd::from_value ─► compare ─► Finding ─┬─► preflight_lines ─► condition message
+//! configuration ─────────────────────┘  (text, severity, └─► Evidence ◄── stored objects, page by page
+//!                                        impact, why)          └─► "0 of 312 stored objects …"
+//! ```
+//!
+//! Texts and severities are those of operator-controller and its library crdify, so that an upgrade
+//! that upstream refuses is refused here, with the same message. The [`Impact`] says beside that what a
+//! change really does: many changes that upstream refuses are safe.
+//!
+//! This crate reads no cluster and no files. It does not validate CRDs: the API server does.
+
+mod checks;
+mod compare;
+mod config;
+mod crd;
+mod evidence;
+mod flatten;
 mod go;
 mod godiff;
+mod impact;
+mod preflight;
 
-#[doc(hidden)]
-pub fn probe(a: &serde_json::Value, b: &serde_json::Value) -> (String, String) {
-    let (a, b) = (go::decode_schema(a).unwrap(), go::decode_schema(b).unwrap());
-    (godiff::difference(&a, &b), go::dump_schema(&a))
-}
+pub use compare::{Finding, Scope, Severity, compare};
+pub use config::{
+    Check, CheckSettings, Configuration, ConfigurationError, ConversionPolicy, Enforcement,
+    ParseCheckError, Policy,
+};
+pub use crd::{Crd, CrdError};
+pub use evidence::{Evidence, Usage};
+pub use impact::Impact;
+pub use preflight::{condition_message, preflight, preflight_lines};

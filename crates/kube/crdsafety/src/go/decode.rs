@@ -21,7 +21,7 @@ pub(crate) struct DecodeError {
 /// Decodes an `openAPIV3Schema`.
 pub(crate) fn decode_schema(json: &Json) -> Result<Schema, DecodeError> {
     let value = Decoder { path: Vec::new() }.decode(json, &SCHEMA)?;
-    Ok(Schema::from_value(&value))
+    Ok(Schema::from_value(value))
 }
 
 struct Decoder {

@@ -5,22 +5,43 @@ use super::value::{Schema, Value};
 use mainstay_gocompat::values::float;
 use std::fmt::Write;
 
-/// What stands for an address of memory. In Go each run prints others.
-const ADDRESS: &str = "0xc000000000";
+/// How all printed addresses of memory begin.
+const ADDRESS: &str = "0xc0000";
+
+/// Addresses of memory, as `%v` prints pointers inside a struct. Each is another one, as in Go, so texts
+/// with addresses never equal each other. In Go each run prints others, here each run prints the same.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses(u32);
+
+impl Addresses {
+    fn next(&mut self) -> String {
+        self.0 += 8;
+        format!("{ADDRESS}{:05x}", self.0)
+    }
+}
+
+/// Whether a text has a printed address.
+pub(crate) fn has_address(text: &str) -> bool {
+    text.contains(ADDRESS)
+}
 
 /// `&JSONSchemaProps{ID:,…}`.
-pub(crate) fn dump_schema(schema: &Schema) -> String {
-    dump_struct(&schema.to_value(), &SCHEMA)
+pub(crate) fn dump_schema(schema: &Schema, addresses: &mut Addresses) -> String {
+    dump(&schema.to_value(), &SCHEMA, addresses)
 }
 
 /// The text of a struct with `String()`: a `&`, the name and all fields.
 pub(crate) fn dump_struct(value: &Value, kind: &Type) -> String {
+    dump(value, kind, &mut Addresses::default())
+}
+
+fn dump(value: &Value, kind: &Type, addresses: &mut Addresses) -> String {
     let mut out = format!("&{}{{", kind.short_name);
     if let Value::Struct(fields) = value {
         for (field, value) in kind.fields.iter().zip(fields) {
             out.push_str(field.name);
             out.push(':');
-            dump_field(field, value, &mut out);
+            dump_field(field, value, addresses, &mut out);
             out.push(',');
         }
     }
@@ -28,26 +49,26 @@ pub(crate) fn dump_struct(value: &Value, kind: &Type) -> String {
     out
 }
 
-fn dump_field(field: &Field, value: &Value, out: &mut String) {
+fn dump_field(field: &Field, value: &Value, addresses: &mut Addresses, out: &mut String) {
     let element = field.kind.element.unwrap_or(field.kind);
     match value {
         Value::Pointer(None) => out.push_str("nil"),
         Value::Pointer(Some(target)) if !element.short_name.is_empty() => {
-            out.push_str(&dump_struct(target, element));
+            out.push_str(&dump(target, element, addresses));
         }
         Value::Pointer(Some(target)) => {
             out.push('*');
-            print(target, element, out);
+            print(target, element, addresses, out);
         }
         Value::Slice(None) if element.kind == Kind::Byte => out.push_str("nil"),
         Value::Slice(Some(_)) if element.kind == Kind::Byte => {
             out.push('*');
-            print(value, field.kind, out);
+            print(value, field.kind, addresses, out);
         }
         Value::Slice(items) if !element.short_name.is_empty() => {
             let _ = write!(out, "[]{}{{", element.short_name);
             for item in items.iter().flatten() {
-                out.push_str(dump_struct(item, element).trim_start_matches('&'));
+                out.push_str(dump(item, element, addresses).trim_start_matches('&'));
                 out.push(',');
             }
             out.push('}');
@@ -59,17 +80,17 @@ fn dump_field(field: &Field, value: &Value, out: &mut String) {
             out.push('{');
             for (key, entry) in entries.iter().flatten() {
                 let _ = write!(out, "{key}: ");
-                print(entry, element, out);
+                print(entry, element, addresses, out);
                 out.push(',');
             }
             out.push('}');
         }
-        _ => print(value, field.kind, out),
+        _ => print(value, field.kind, addresses, out),
     }
 }
 
 /// `%v` of a value that is inside another one.
-fn print(value: &Value, kind: &Type, out: &mut String) {
+fn print(value: &Value, kind: &Type, addresses: &mut Addresses, out: &mut String) {
     let element = kind.element.unwrap_or(kind);
     match value {
         Value::Bool(on) => out.push_str(if *on { "true" } else { "false" }),
@@ -80,15 +101,15 @@ fn print(value: &Value, kind: &Type, out: &mut String) {
         // A pointer to a type with `String()` prints that text, others an address.
         Value::Pointer(None) if element.short_name.is_empty() => out.push_str("<nil>"),
         Value::Pointer(None) => out.push_str("nil"),
-        Value::Pointer(Some(_)) if element.short_name.is_empty() => out.push_str(ADDRESS),
-        Value::Pointer(Some(target)) => out.push_str(&dump_struct(target, element)),
+        Value::Pointer(Some(_)) if element.short_name.is_empty() => out.push_str(&addresses.next()),
+        Value::Pointer(Some(target)) => out.push_str(&dump(target, element, addresses)),
         Value::Struct(fields) => {
             let fields = kind.fields.iter().zip(fields).map(|(field, value)| (field.kind, value));
-            print_list(fields, ('{', '}'), out);
+            print_list(fields, ('{', '}'), addresses, out);
         }
         Value::Slice(items) => {
             let items = items.iter().flatten().map(|item| (element, item));
-            print_list(items, ('[', ']'), out);
+            print_list(items, ('[', ']'), addresses, out);
         }
         Value::Map(entries) => {
             out.push_str("map[");
@@ -97,7 +118,7 @@ fn print(value: &Value, kind: &Type, out: &mut String) {
                     out.push(' ');
                 }
                 let _ = write!(out, "{key}:");
-                print(entry, element, out);
+                print(entry, element, addresses, out);
             }
             out.push(']');
         }
@@ -107,6 +128,7 @@ fn print(value: &Value, kind: &Type, out: &mut String) {
 fn print_list<'a>(
     items: impl Iterator<Item = (&'a Type, &'a Value)>,
     (open, close): (char, char),
+    addresses: &mut Addresses,
     out: &mut String,
 ) {
     out.push(open);
@@ -114,7 +136,7 @@ fn print_list<'a>(
         if at > 0 {
             out.push(' ');
         }
-        print(item, kind, out);
+        print(item, kind, addresses, out);
     }
     out.push(close);
 }

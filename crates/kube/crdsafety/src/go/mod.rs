@@ -15,7 +15,7 @@ mod dump;
 mod types;
 mod value;
 
-pub(crate) use decode::{DecodeError, decode_schema};
-pub(crate) use dump::{dump_schema, dump_struct};
+pub(crate) use decode::decode_schema;
+pub(crate) use dump::{Addresses, dump_schema, dump_struct, has_address};
 pub(crate) use types::{Kind, SCHEMA, SCHEMA_POINTER, Type, field};
-pub(crate) use value::{Schema, Value, is_equal};
+pub(crate) use value::{Schema, Value, View};

@@ -90,8 +90,8 @@ impl Default for Schema {
 
 impl Schema {
     /// The schema in a value of the type `JSONSchemaProps`.
-    pub(crate) fn from_value(value: &Value) -> Self {
-        if let Value::Struct(fields) = value { Self(fields.clone()) } else { Self::default() }
+    pub(crate) fn from_value(value: Value) -> Self {
+        if let Value::Struct(fields) = value { Self(fields) } else { Self::default() }
     }
 
     /// The schema as a value.
@@ -99,102 +99,192 @@ impl Schema {
         Value::Struct(self.0.clone())
     }
 
-    /// The field with an index of [`field`].
-    pub(crate) fn get(&self, index: usize) -> &Value {
-        &self.0[index]
+    /// The fields of the schema.
+    pub(crate) fn view(&self) -> View<'_> {
+        View(&self.0)
+    }
+
+    /// The schema after one more trip through JSON, in which Go omits empty slices and maps.
+    pub(crate) fn without_empty_fields(&self) -> Self {
+        Self(self.0.iter().map(omit_empty).collect())
     }
 
     /// Sets a field to its zero value.
     pub(crate) fn reset(&mut self, index: usize) {
         self.0[index] = Value::zero(SCHEMA.fields[index].kind);
     }
+}
+
+/// A value in which empty slices and maps are nil.
+fn omit_empty(value: &Value) -> Value {
+    match value {
+        Value::Pointer(Some(target)) => Value::Pointer(Some(Box::new(omit_empty(target)))),
+        Value::Struct(fields) => Value::Struct(fields.iter().map(omit_empty).collect()),
+        Value::Slice(Some(items)) if items.is_empty() => Value::Slice(None),
+        Value::Slice(Some(items)) => Value::Slice(Some(items.iter().map(omit_empty).collect())),
+        Value::Map(Some(entries)) if entries.is_empty() => Value::Map(None),
+        Value::Map(Some(entries)) => {
+            let entry = |(key, value): (&String, &Value)| (key.clone(), omit_empty(value));
+            Value::Map(Some(entries.iter().map(entry).collect()))
+        }
+        other => other.clone(),
+    }
+}
+
+/// The fields of a schema, borrowed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct View<'v>(&'v [Value]);
+
+impl<'v> View<'v> {
+    /// The schema in a value; `None` if it is no struct.
+    pub(crate) fn of(value: &'v Value) -> Option<Self> {
+        if let Value::Struct(fields) = value { Some(Self(fields)) } else { None }
+    }
+
+    /// A copy without the given fields.
+    pub(crate) fn copy_without(self, fields: &[usize]) -> Schema {
+        let copy = |(index, value): (usize, &Value)| {
+            if fields.contains(&index) {
+                Value::zero(SCHEMA.fields[index].kind)
+            } else {
+                value.clone()
+            }
+        };
+        Schema(self.0.iter().enumerate().map(copy).collect())
+    }
+
+    /// The field with an index of [`field`].
+    pub(crate) fn get(self, index: usize) -> &'v Value {
+        &self.0[index]
+    }
+
+    /// Whether a field is the same in another schema, where nil equals empty.
+    pub(crate) fn has_same(self, other: View<'_>, index: usize) -> bool {
+        is_equal(self.get(index), other.get(index))
+    }
 
     /// A field of the kind string.
-    pub(crate) fn text(&self, index: usize) -> &str {
+    pub(crate) fn text(self, index: usize) -> &'v str {
         if let Value::Text(text) = self.get(index) { text } else { "" }
     }
 
     /// A field of the kind bool.
-    pub(crate) fn is_set(&self, index: usize) -> bool {
+    pub(crate) fn is_set(self, index: usize) -> bool {
         matches!(self.get(index), Value::Bool(true))
     }
 
     /// The target of a pointer field.
-    pub(crate) fn target(&self, index: usize) -> Option<&Value> {
+    pub(crate) fn target(self, index: usize) -> Option<&'v Value> {
         if let Value::Pointer(target) = self.get(index) { target.as_deref() } else { None }
     }
 
+    /// Whether a field that is a pointer to a bool is true.
+    pub(crate) fn is_target_set(self, index: usize) -> bool {
+        matches!(self.target(index), Some(Value::Bool(true)))
+    }
+
     /// A field that is a pointer to a string.
-    pub(crate) fn text_target(&self, index: usize) -> Option<&str> {
+    pub(crate) fn text_target(self, index: usize) -> Option<&'v str> {
         if let Some(Value::Text(text)) = self.target(index) { Some(text) } else { None }
     }
 
     /// A field that is a pointer to an integer or a float.
-    pub(crate) fn number_target(&self, index: usize) -> Option<f64> {
+    pub(crate) fn number_target(self, index: usize) -> Option<f64> {
         match self.target(index) {
             Some(Value::Float(number)) => Some(*number),
-            #[expect(clippy::cast_precision_loss, reason = "bounds are compared, and only roughly")]
+            #[expect(clippy::cast_precision_loss, reason = "bounds beyond 2^53 do not occur")]
             Some(Value::Int(number)) => Some(*number as f64),
             _ => None,
         }
     }
 
     /// A field of the kind slice.
-    pub(crate) fn items(&self, index: usize) -> &[Value] {
+    pub(crate) fn items(self, index: usize) -> &'v [Value] {
         if let Value::Slice(Some(items)) = self.get(index) { items } else { &[] }
     }
 
     /// A field of the type `[]string`.
-    pub(crate) fn texts(&self, index: usize) -> impl Iterator<Item = &str> {
-        let text = |value| if let &Value::Text(ref text) = value { Some(text.as_str()) } else { None };
-        self.items(index).iter().filter_map(text)
+    pub(crate) fn texts(self, index: usize) -> impl Iterator<Item = &'v str> {
+        self.items(index).iter().filter_map(|value| match value {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
     }
 
     /// A field that is a slice of schemas.
-    pub(crate) fn schemas(&self, index: usize) -> impl Iterator<Item = Self> + '_ {
-        self.items(index).iter().map(Self::from_value)
+    pub(crate) fn schemas(self, index: usize) -> impl Iterator<Item = Self> {
+        self.items(index).iter().filter_map(Self::of)
     }
 
-    /// A field of the kind map.
-    pub(crate) fn entries(&self, index: usize) -> impl Iterator<Item = (&str, &Value)> {
+    /// A field that is a map of schemas.
+    pub(crate) fn entries(self, index: usize) -> impl Iterator<Item = (&'v str, Self)> {
         let entries = if let Value::Map(entries) = self.get(index) { entries.as_ref() } else { None };
-        entries.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+        let schema = |(key, value): (&'v String, &'v Value)| Some((key.as_str(), Self::of(value)?));
+        entries.into_iter().flatten().filter_map(schema)
+    }
+
+    /// The property with a name.
+    pub(crate) fn property(self, name: &str) -> Option<Self> {
+        let Value::Map(Some(entries)) = self.get(field::PROPERTIES) else { return None };
+        entries.get(name).and_then(Self::of)
     }
 
     /// The JSON text of a `*JSON` field.
-    pub(crate) fn raw(&self, index: usize) -> Option<String> {
+    pub(crate) fn raw(self, index: usize) -> Option<String> {
         self.target(index).map(raw_text)
     }
 
     /// The JSON texts of the enum, in their order.
-    pub(crate) fn enum_texts(&self) -> impl Iterator<Item = String> + '_ {
+    pub(crate) fn enum_texts(self) -> impl Iterator<Item = String> {
         self.items(field::ENUM).iter().map(raw_text)
     }
 
-    /// The schema of `additionalProperties` or `additionalItems`.
-    pub(crate) fn additional(&self, index: usize) -> Option<Self> {
+    /// The fields of a union type.
+    fn union(self, index: usize) -> Option<(&'v Value, &'v Value)> {
         let Some(Value::Struct(fields)) = self.target(index) else { return None };
-        if let Value::Pointer(Some(schema)) = &fields[1] { Some(Self::from_value(schema)) } else { None }
+        Some((fields.first()?, fields.get(1)?))
     }
 
-    /// Whether `additionalProperties` or `additionalItems` allows any value.
-    pub(crate) fn allows_any(&self, index: usize) -> bool {
-        let Some(Value::Struct(fields)) = self.target(index) else { return false };
-        fields[0] == Value::Bool(true) && fields[1] == Value::Pointer(None)
+    /// The schema of `additionalProperties` or `additionalItems`.
+    pub(crate) fn additional(self, index: usize) -> Option<Self> {
+        pointer_target(self.union(index)?.1)
+    }
+
+    /// Whether `additionalProperties` is `true`, without a schema.
+    pub(crate) fn allows_any(self, index: usize) -> bool {
+        let union = self.union(index);
+        union.is_some_and(|(allows, schema)| {
+            *allows == Value::Bool(true) && *schema == Value::Pointer(None)
+        })
     }
 
     /// The schema of all items, if there is one.
-    pub(crate) fn item_schema(&self) -> Option<Self> {
-        let Some(Value::Struct(fields)) = self.target(field::ITEMS) else { return None };
-        if let Value::Pointer(Some(schema)) = &fields[0] { Some(Self::from_value(schema)) } else { None }
+    pub(crate) fn item_schema(self) -> Option<Self> {
+        pointer_target(self.union(field::ITEMS)?.0)
     }
 
     /// The schemas of single items.
-    pub(crate) fn item_schemas(&self) -> Vec<Self> {
-        let Some(Value::Struct(fields)) = self.target(field::ITEMS) else { return Vec::new() };
-        let Value::Slice(Some(schemas)) = &fields[1] else { return Vec::new() };
-        schemas.iter().map(Self::from_value).collect()
+    pub(crate) fn item_schemas(self) -> impl Iterator<Item = Self> {
+        let schemas = match self.union(field::ITEMS) {
+            Some((_, Value::Slice(Some(schemas)))) => &schemas[..],
+            _ => &[],
+        };
+        schemas.iter().filter_map(Self::of)
     }
+
+    /// The schema of `not`.
+    pub(crate) fn negated(self) -> Option<Self> {
+        pointer_target(self.get(field::NOT))
+    }
+
+    /// The schema of a dependency.
+    pub(crate) fn dependency(self) -> Option<Self> {
+        self.0.first().and_then(pointer_target)
+    }
+}
+
+fn pointer_target(value: &Value) -> Option<View<'_>> {
+    if let Value::Pointer(Some(target)) = value { View::of(target) } else { None }
 }
 
 /// The text of a value of the type `JSON`.

@@ -1,0 +1,30 @@
+//! Conformance of OLM v1: replays what operator-controller was recorded to do.
+//!
+//! ```text
+//! answers/NAME.tar.xz ─► recorded cases ─┐
+//!                                        ├─ compare ─► differences ── differences.txt ─► passed or failed
+//! our crates ─► our results ─────────────┘
+//! ```
+//!
+//! Each module replays one archive. All share one list of expected differences ([`differences`]).
+
+pub mod crd_safety;
+pub mod differences;
+
+use std::path::PathBuf;
+
+/// The folder with the lists of this crate.
+pub fn home() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The result of a case.
+#[derive(Clone, Debug)]
+pub struct CaseResult {
+    /// The area and the name of the case: `crd-safety/p0001`.
+    pub name: String,
+    /// What the case is about.
+    pub title: String,
+    /// The differences; empty if there are none.
+    pub differences: Vec<String>,
+}
