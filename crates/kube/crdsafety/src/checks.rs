@@ -233,8 +233,8 @@ fn required(old: View<'_>, new: View<'_>) -> Option<String> {
 
 fn unhandled(old: &Schema, new: &Schema) -> Option<String> {
     let (old, new) = (unhandled_part(old), unhandled_part(new));
-    let is_same = (0..crate::go::SCHEMA.fields.len())
-        .all(|index| old.view().has_same(new.view(), index));
+    let is_same =
+        (0..crate::go::SCHEMA.fields.len()).all(|index| old.view().has_same(new.view(), index));
     (!is_same).then(|| format!("{UNHANDLED_PREFIX} :\n{}", godiff::difference(&old, &new)))
 }
 

@@ -13,7 +13,7 @@ use crate::checks::{Problem, compare_property, set_changes};
 use crate::config::{Check, Configuration, ConversionPolicy, Enforcement};
 use crate::crd::{Crd, CrdError, CrdVersion};
 use crate::flatten::{Property, Step, flatten, own_schema};
-use crate::go::{SCHEMA, Schema, has_address};
+use crate::go::{SCHEMA, Schema, field, has_address};
 use crate::impact::{Assessment, Impact, PropertyPair, assess, assess_removed_field};
 use mainstay_gocompat::quote;
 use mainstay_schema::crd::compare_versions;
@@ -67,6 +67,8 @@ pub struct Finding {
     pub remedy: String,
     /// Where the values of the property are in an object.
     pub(crate) steps: Vec<Step>,
+    /// Whether rules in CEL changed.
+    pub(crate) changes_rules: bool,
 }
 
 /// Compares a CRD with the one that replaces it. Findings are sorted by scope, path, check and text.
@@ -171,6 +173,7 @@ impl Findings<'_> {
             reason,
             remedy,
             steps: Vec::new(),
+            changes_rules: false,
         });
     }
 
@@ -187,6 +190,8 @@ impl Findings<'_> {
         if let Some(finding) = self.found.get_mut(count) {
             finding.path = Some(pair.path.to_owned());
             finding.steps.clone_from(&pair.old.steps);
+            finding.changes_rules =
+                pair.new.is_some_and(|new| !pair.old.view.has_same(new.view, field::VALIDATIONS));
         }
     }
 
@@ -234,12 +239,7 @@ impl Findings<'_> {
             let text = format!("removed field : {version}.{path}");
             let assessment = assess_removed_field(&pair);
             let count = self.found.len();
-            self.add_property(
-                Scope::Crd,
-                (Check::ExistingFieldRemoval, text),
-                &pair,
-                assessment,
-            );
+            self.add_property(Scope::Crd, (Check::ExistingFieldRemoval, text), &pair, assessment);
             if let Some(finding) = self.found.get_mut(count) {
                 finding.version = Some(version.to_owned());
             }
@@ -265,8 +265,7 @@ impl Findings<'_> {
         }
         for (older, newer) in served_pairs(new) {
             let names = (older.name.clone(), newer.name.clone());
-            let scope =
-                Scope::ServedVersions { older: names.0.clone(), newer: names.1.clone() };
+            let scope = Scope::ServedVersions { older: names.0.clone(), newer: names.1.clone() };
             let properties = Properties::of(new.schema(older)?, new.schema(newer)?);
             for found in properties.problems(self.configuration) {
                 let Problem { check, text } = &found.problem;

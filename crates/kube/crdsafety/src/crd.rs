@@ -23,7 +23,9 @@ pub enum CrdError {
         reason: String,
     },
     /// A version has no schema. Upstream's check crashes there.
-    #[error("CustomResourceDefinition {name}: version {version} has no schema, so nothing can be compared")]
+    #[error(
+        "CustomResourceDefinition {name}: version {version} has no schema, so nothing can be compared"
+    )]
     MissingSchema {
         /// The name of the CRD.
         name: String,
@@ -96,7 +98,10 @@ impl Crd {
 
     /// The names of the served versions, in the order of the CRD.
     pub fn served_versions(&self) -> impl Iterator<Item = &str> {
-        self.versions.iter().filter(|version| version.is_served).map(|version| version.name.as_str())
+        self.versions
+            .iter()
+            .filter(|version| version.is_served)
+            .map(|version| version.name.as_str())
     }
 
     /// The CRD as operator-controller compares the new one: it converts that one once more, and so

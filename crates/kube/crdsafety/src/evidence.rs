@@ -16,10 +16,13 @@ use crate::crd::Crd;
 use crate::flatten::Step;
 use mainstay_object::FieldPath;
 use mainstay_schema::structural;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How many names of objects are kept for each finding.
 const MAX_NAMES: usize = 5;
+
+/// The field of the object in which a value is validated.
+const VALUE: &str = "value";
 
 /// How many stored objects a finding concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -159,7 +162,9 @@ fn schema_at(mut json: &Value, steps: &[Step]) -> Option<structural::Schema> {
             Step::Item(_) | Step::Other => return None,
         };
     }
-    structural::Schema::parse(json).ok()
+    // The root of a schema must be an object, so the value is the only field of one.
+    let root = json!({"type": "object", "properties": {VALUE: json}});
+    structural::Schema::parse(&root).ok()
 }
 
 fn test_of(finding: &Finding, schema: Option<structural::Schema>) -> (Test, &'static str) {
@@ -175,7 +180,7 @@ fn test_of(finding: &Finding, schema: Option<structural::Schema>) -> (Test, &'st
             let names = required_names(&finding.text);
             (Test::Lacks(names), "lack a field that is required now")
         }
-        Check::Unhandled if finding.text.contains("XValidations") => {
+        Check::Unhandled if finding.changes_rules => {
             (Test::Present, "use the field with the changed rules")
         }
         Check::Unhandled | Check::OneOf => match schema {
@@ -199,16 +204,15 @@ fn concerns(value: &Value, steps: &[Step], test: &Test) -> bool {
     let Some((step, rest)) = steps.split_first() else { return counts(value, test) };
     match step {
         Step::Property(name) => value.get(name).is_some_and(|inner| concerns(inner, rest, test)),
-        Step::Items => {
-            value.as_array().is_some_and(|items| items.iter().any(|item| concerns(item, rest, test)))
-        }
+        Step::Items => value
+            .as_array()
+            .is_some_and(|items| items.iter().any(|item| concerns(item, rest, test))),
         Step::Item(at) => value.get(at).is_some_and(|item| concerns(item, rest, test)),
         Step::Values => value
             .as_object()
             .is_some_and(|entries| entries.values().any(|entry| concerns(entry, rest, test))),
-        // The value itself is what the branch is about.
-        Step::Branch => counts(value, test),
-        Step::Other => counts(value, test),
+        // The value itself is what a branch is about.
+        Step::Branch | Step::Other => counts(value, test),
     }
 }
 
@@ -220,13 +224,13 @@ fn counts(value: &Value, test: &Test) -> bool {
             names.iter().any(|name| !object.contains_key(name))
         }
         Test::Refused(schema) => {
-            let root = FieldPath::new("value");
-            schema.validate(value, &root).iter().any(|error| error.field == "value")
+            let errors = schema.validate(&json!({VALUE: value}), &FieldPath::root());
+            errors.iter().any(|error| error.field == VALUE)
         }
         Test::RefusedInside(schema) => {
-            let mut copy = value.clone();
-            !schema.prune(&mut copy).is_empty()
-                || !schema.validate(value, &FieldPath::new("value")).is_empty()
+            let mut root = json!({VALUE: value});
+            let is_refused = !schema.validate(&root, &FieldPath::root()).is_empty();
+            is_refused || !schema.prune(&mut root).is_empty()
         }
     }
 }

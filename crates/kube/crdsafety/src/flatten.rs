@@ -43,8 +43,7 @@ pub(crate) struct Property<'s> {
 /// The properties of a schema by their paths, in the order of these.
 pub(crate) fn flatten(schema: &Schema) -> BTreeMap<String, Property<'_>> {
     let mut found = BTreeMap::new();
-    let root =
-        Property { view: schema.view(), steps: Vec::new(), parent: None, branch: None };
+    let root = Property { view: schema.view(), steps: Vec::new(), parent: None, branch: None };
     add(ROOT.to_owned(), root, &mut found);
     found
 }
@@ -69,11 +68,11 @@ fn add<'s>(path: String, property: Property<'s>, found: &mut BTreeMap<String, Pr
     for (at, items) in view.item_schemas().enumerate() {
         children.push((format!("{path}.items[{at}]"), child(items, Step::Item(at), None)));
     }
-    let branches =
-        [("allOf", field::ALL_OF), ("anyOf", field::ANY_OF), ("oneOf", field::ONE_OF)];
+    let branches = [("allOf", field::ALL_OF), ("anyOf", field::ANY_OF), ("oneOf", field::ONE_OF)];
     for (name, index) in branches {
         for (at, branch) in view.schemas(index).enumerate() {
-            children.push((format!("{path}.{name}[{at}]"), child(branch, Step::Branch, Some(index))));
+            children
+                .push((format!("{path}.{name}[{at}]"), child(branch, Step::Branch, Some(index))));
         }
     }
     if let Some(negated) = view.negated() {
@@ -87,7 +86,8 @@ fn add<'s>(path: String, property: Property<'s>, found: &mut BTreeMap<String, Pr
         children.push((format!("{path}.additionalProperties"), child(values, Step::Values, None)));
     }
     for (name, schema) in view.entries(field::PATTERN_PROPERTIES) {
-        children.push((format!("{path}.patternProperties[{name}]"), child(schema, Step::Other, None)));
+        children
+            .push((format!("{path}.patternProperties[{name}]"), child(schema, Step::Other, None)));
     }
     if let Some(items) = view.additional(field::ADDITIONAL_ITEMS) {
         children.push((format!("{path}.additionalItems"), child(items, Step::Other, None)));

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::checks::UNHANDLED_PREFIX;
-use crate::compare::{compare, Finding, Scope, Severity};
+use crate::compare::{Finding, Scope, Severity, compare};
 use crate::config::{Check, Configuration};
 use crate::crd::{Crd, CrdError};
 use mainstay_gocompat::quote;
@@ -127,7 +127,10 @@ mod tests {
             ("- Format: \"\",\n+ Format: \"date\",", " (Format \"\" -> \"date\")"),
             ("  ... // 5 identical fields", ""),
             ("+ \t\t\"l\",", ""),
-            ("- \tAnyOf: nil,\n+ \tAnyOf: []v1.JSONSchemaProps{{}},", " (AnyOf nil -> <complex value>)"),
+            (
+                "- \tAnyOf: nil,\n+ \tAnyOf: []v1.JSONSchemaProps{{}},",
+                " (AnyOf nil -> <complex value>)",
+            ),
             ("+ \tRules: v1.ValidationRules{", " (Rules <empty> -> ValidationRules{)"),
             ("- a: v1.x\n+ a: x", " (a x -> x (changed))"),
             ("- a: 1\n+ a: 1", ""),

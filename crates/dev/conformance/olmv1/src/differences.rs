@@ -9,6 +9,7 @@ use crate::CaseResult;
 use anyhow::{Context, bail};
 use mainstay_conformance_harness as harness;
 use regex::Regex;
+use std::fmt::Write;
 use std::path::Path;
 
 /// The entries of `differences.txt`.
@@ -54,12 +55,14 @@ impl ExpectedDifferences {
             .collect();
         let prefix = format!("{area}/");
         let of_area = self.0.iter().filter(|(_, entry)| entry.starts_with(&prefix));
-        let unused = of_area.filter(|(pattern, _)| !excused.iter().any(|name| pattern.is_match(name)));
+        let unused =
+            of_area.filter(|(pattern, _)| !excused.iter().any(|name| pattern.is_match(name)));
         let mut problems: Vec<String> =
             unused.map(|(_, entry)| format!("nothing needs the entry `{entry}`")).collect();
         if harness::exceeds(excused.len(), results.len()) {
             let (listed, all) = (excused.len(), results.len());
-            problems.push(format!("{listed} of {all} {area} cases are excused, more than one in 100"));
+            problems
+                .push(format!("{listed} of {all} {area} cases are excused, more than one in 100"));
         }
         problems
     }
@@ -98,7 +101,7 @@ pub fn report(results: &[CaseResult], expected: &ExpectedDifferences, limit: usi
             unexpected += 1;
             if unexpected <= limit {
                 let differences = differences.join("\n  ");
-                report.text += &format!("{name} ({title})\n  {differences}\n");
+                let _ = writeln!(report.text, "{name} ({title})\n  {differences}");
             }
         }
     }

@@ -81,7 +81,8 @@ impl Configuration {
         };
         errors.extend(unhandled.as_ref().err().cloned());
         errors.extend(conversion.as_ref().err().cloned());
-        let (Ok(unhandled), Ok(conversion), true) = (unhandled, conversion, errors.is_empty()) else {
+        let (Ok(unhandled), Ok(conversion), true) = (unhandled, conversion, errors.is_empty())
+        else {
             return Err(ConfigurationError(errors.join("\n")));
         };
 
@@ -149,10 +150,9 @@ fn policies(check: Check, settings: Option<&Value>) -> Result<CheckSettings, Str
     };
     let (addition, removal) =
         (read("additionPolicy", names.addition)?, read("removalPolicy", names.removal)?);
-    for (kind, word, policy) in [
-        ("addition", addition, &mut found.addition),
-        ("removal", removal, &mut found.removal),
-    ] {
+    for (kind, word, policy) in
+        [("addition", addition, &mut found.addition), ("removal", removal, &mut found.removal)]
+    {
         *policy = match word {
             "" | "Disallow" => Policy::Disallow,
             "Allow" => Policy::Allow,

@@ -59,7 +59,9 @@ impl Decoder {
         }
         let element = kind.element.unwrap_or(kind);
         match kind.kind {
-            Kind::Bool => json.as_bool().map(Value::Bool).ok_or_else(|| self.wrong(json, "a boolean")),
+            Kind::Bool => {
+                json.as_bool().map(Value::Bool).ok_or_else(|| self.wrong(json, "a boolean"))
+            }
             Kind::Float => {
                 json.as_f64().map(Value::Float).ok_or_else(|| self.wrong(json, "a number"))
             }

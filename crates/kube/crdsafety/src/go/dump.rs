@@ -75,7 +75,8 @@ fn dump_field(field: &Field, value: &Value, addresses: &mut Addresses, out: &mut
         }
         Value::Map(entries) => {
             let name = field.kind.name;
-            let name = name.strip_prefix("v1.").map_or_else(|| name.replace("v1.", ""), str::to_owned);
+            let name =
+                name.strip_prefix("v1.").map_or_else(|| name.replace("v1.", ""), str::to_owned);
             out.push_str(&name);
             out.push('{');
             for (key, entry) in entries.iter().flatten() {

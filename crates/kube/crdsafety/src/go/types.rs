@@ -103,12 +103,8 @@ static REASON_POINTER: Type = Type::of("*v1.FieldValueErrorReason", Kind::Pointe
 static BYTES: Type = Type::of("[]uint8", Kind::Slice, &BYTE);
 static STRINGS: Type = Type::of("[]string", Kind::Slice, &STRING);
 
-static JSON: Type = Type::record(
-    "v1.JSON",
-    "JSON",
-    JsonForm::Raw,
-    &[Field { name: "Raw", key: "", kind: &BYTES }],
-);
+static JSON: Type =
+    Type::record("v1.JSON", "JSON", JsonForm::Raw, &[Field { name: "Raw", key: "", kind: &BYTES }]);
 static JSON_POINTER: Type = Type::of("*v1.JSON", Kind::Pointer, &JSON);
 static JSON_SLICE: Type = Type::of("[]v1.JSON", Kind::Slice, &JSON);
 
@@ -189,8 +185,8 @@ macro_rules! schema_fields {
         );
 
         /// Indexes of the fields of a schema.
-        #[expect(clippy::enum_variant_names, non_camel_case_types, reason = "they become indexes only")]
         #[allow(dead_code, reason = "the list is that of the type")]
+        #[expect(clippy::upper_case_acronyms, non_camel_case_types, reason = "each becomes a constant")]
         enum SchemaField {
             $($index,)*
         }

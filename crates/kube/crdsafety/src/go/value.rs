@@ -218,7 +218,8 @@ impl<'v> View<'v> {
 
     /// A field that is a map of schemas.
     pub(crate) fn entries(self, index: usize) -> impl Iterator<Item = (&'v str, Self)> {
-        let entries = if let Value::Map(entries) = self.get(index) { entries.as_ref() } else { None };
+        let entries =
+            if let Value::Map(entries) = self.get(index) { entries.as_ref() } else { None };
         let schema = |(key, value): (&'v String, &'v Value)| Some((key.as_str(), Self::of(value)?));
         entries.into_iter().flatten().filter_map(schema)
     }

@@ -199,7 +199,8 @@ impl Options {
             let elided = lines.len() - at;
             if at + 1 == max_lines && elided > 1 {
                 let mut record = Record::bare(self.mark, Text::ellipsis());
-                record.comment = Some(super::text::Comment::Words(format!("{elided} elided lines")));
+                record.comment =
+                    Some(super::text::Comment::Words(format!("{elided} elided lines")));
                 list.push(record);
                 break;
             }

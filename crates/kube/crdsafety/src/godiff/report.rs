@@ -79,23 +79,22 @@ impl Options {
             let old = options.value(node.kind, node.old, node.parent);
             (old, options.value(node.kind, node.new, node.parent))
         };
-        let list = self.distinct(options, sides, String::new);
+        let list = options.distinct(sides, String::new);
         Some(self.with_types(TypeMode::Emit).with_type(node.kind, Text::List(list)))
     }
 
     /// Both sides as records, more and more verbose until they differ.
     fn distinct(
         self,
-        options: Self,
         sides: impl Fn(Self) -> (Option<Text>, Option<Text>),
         key: impl Fn() -> String,
     ) -> Vec<Record> {
-        let (mut old, mut new) = sides(options);
+        let (mut old, mut new) = sides(self);
         for step in 0..=MAX_PRESET {
             if old.is_none() || new.is_none() || old != new {
                 break;
             }
-            (old, new) = sides(options.more_verbose(step));
+            (old, new) = sides(self.more_verbose(step));
         }
         let record = |mark, text| Record::new(mark, key(), text);
         let old = old.map(|text| record(Mark::REMOVED, text));
@@ -212,7 +211,7 @@ impl Options {
                 let old = options.with_mark(Mark::REMOVED).difference(child);
                 (old, options.with_mark(Mark::INSERTED).difference(child))
             };
-            list.extend(self.distinct(self, sides, || name_of(key)));
+            list.extend(self.distinct(sides, || name_of(key)));
         } else if let Some(text) = self.difference(child) {
             list.push(Record::new(Mark::UNKNOWN, name_of(key), text));
         }

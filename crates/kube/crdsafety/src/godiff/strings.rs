@@ -24,7 +24,8 @@ pub(crate) fn difference(options: Options, node: &Node<'_>) -> Text {
     if nature.is_lined
         && let (Ok(old), Ok(new)) = (std::str::from_utf8(&old), std::str::from_utf8(&new))
     {
-        let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (old.split('\n').collect(), new.split('\n').collect());
         let mut lines = Vec::new();
         let render = |part: &[&str], mark| {
             let line = part.first().copied().unwrap_or_default();
@@ -95,9 +96,8 @@ impl Nature {
     fn of(old: &[u8], new: &[u8]) -> Self {
         let joined = [old, new].concat();
         let text = String::from_utf8_lossy(&joined);
-        let is_valid = |c: char| {
-            (is_printable(c) || c.is_whitespace()) && c != char::REPLACEMENT_CHARACTER
-        };
+        let is_valid =
+            |c: char| (is_printable(c) || c.is_whitespace()) && c != char::REPLACEMENT_CHARACTER;
         let total = text.chars().count();
         let valid = text.chars().filter(|character| is_valid(*character)).count();
         // The last line has no end, so its length does not count.
@@ -140,9 +140,8 @@ fn triple_quoted(lines: &[(Record, String)]) -> Option<Text> {
         if !record.value.is_ellipsis() {
             let line = without_returns(line);
             let letters: String = line.chars().filter(|c| !c.is_whitespace()).collect();
-            let is_clear = !line.starts_with("\"\"\"")
-                && !line.starts_with("...")
-                && is_printable_line(line);
+            let is_clear =
+                !line.starts_with("\"\"\"") && !line.starts_with("...") && is_printable_line(line);
             // Neighbours that differ in blanks only look alike.
             let is_told_apart = match record.mark {
                 Mark::REMOVED => {
@@ -228,7 +227,8 @@ impl Parts {
             let (removed, others) = old.split_at(group.identical + group.removed + group.modified);
             push_chunks(removed, Mark::REMOVED, list);
             old = others;
-            let (inserted, others) = new.split_at(group.identical + group.inserted + group.modified);
+            let (inserted, others) =
+                new.split_at(group.identical + group.inserted + group.modified);
             push_chunks(inserted, Mark::INSERTED, list);
             new = others;
             printed += list.len() - length;
@@ -322,7 +322,8 @@ fn move_equal_ends<T: PartialEq>(mut groups: Vec<Counts>, old: &[T], new: &[T]) 
             y += leading;
             old_count -= (leading + trailing).min(old_count);
             new_count -= (leading + trailing).min(new_count);
-            groups[at] = Counts { removed: old_count, inserted: new_count, ..Counts::of(group.name) };
+            groups[at] =
+                Counts { removed: old_count, inserted: new_count, ..Counts::of(group.name) };
         }
         x += old_count;
         y += new_count;

@@ -109,7 +109,7 @@ impl Counts {
         };
         match parts.split_last() {
             None => String::new(),
-            Some((_, [])) | Some((_, [_])) => format!("{} {name}", parts.join(" and ")),
+            Some((_, [] | [_])) => format!("{} {name}", parts.join(" and ")),
             Some((last, rest)) => format!("{}, and {last} {name}", rest.join(", ")),
         }
     }
@@ -280,7 +280,8 @@ fn expand_list(records: &[Record], out: &mut String, mark: Mark, depth: usize) {
         Text::Line(line) => line.chars().count(),
         _ => 0,
     });
-    for ((record, key_padding), value_padding) in records.iter().zip(key_paddings).zip(value_paddings)
+    for ((record, key_padding), value_padding) in
+        records.iter().zip(key_paddings).zip(value_paddings)
     {
         let own = mark.join(record.mark);
         out.push('\n');

@@ -7,7 +7,8 @@ use super::{Assessment, fields};
 use crate::checks::without_words;
 use crate::go::{View, field};
 
-const REMEDY: &str = "keep all that was valid before valid: add alternatives, and narrow none of them";
+const REMEDY: &str =
+    "keep all that was valid before valid: add alternatives, and narrow none of them";
 
 /// The change of a combinator; none if its branches are the same.
 pub(super) fn combinator(index: usize, old: View<'_>, new: View<'_>) -> Option<Assessment> {
@@ -42,8 +43,7 @@ fn any_of(old: View<'_>, new: View<'_>) -> Assessment {
 
 fn all_of(old: View<'_>, new: View<'_>) -> Assessment {
     let before: Vec<View<'_>> = old.schemas(field::ALL_OF).collect();
-    let is_implied =
-        |branch: View<'_>| before.iter().any(|other| is_wider(*other, branch));
+    let is_implied = |branch: View<'_>| before.iter().any(|other| is_wider(*other, branch));
     if new.schemas(field::ALL_OF).all(is_implied) {
         return Assessment::safe("no condition was added or narrowed");
     }
@@ -51,7 +51,8 @@ fn all_of(old: View<'_>, new: View<'_>) -> Assessment {
 }
 
 fn one_of(old: View<'_>, new: View<'_>) -> Assessment {
-    let schemas = |view: View<'_>| -> Vec<_> { view.schemas(field::ONE_OF).map(without_words).collect() };
+    let schemas =
+        |view: View<'_>| -> Vec<_> { view.schemas(field::ONE_OF).map(without_words).collect() };
     let (before, after) = (schemas(old), schemas(new));
     if after.is_empty() {
         return Assessment::safe("no alternative needs to match any more");

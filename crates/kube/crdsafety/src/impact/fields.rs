@@ -52,15 +52,16 @@ fn inside(old: View<'_>, new: View<'_>) -> Vec<Assessment> {
                 "keep the field in the schema",
             )),
             None => found.push(Assessment::breaking(
-                format!("the API server drops the field {name} from objects when they are written next"),
+                format!(
+                    "the API server drops the field {name} from objects when they are written next"
+                ),
                 "keep the field",
             )),
         }
     }
     match (old.item_schema(), new.item_schema()) {
         (Some(old), Some(new)) => found.extend(all(old, new)),
-        (None, Some(_)) if !old.text(field::TYPE).is_empty() => {}
-        (None, None) | (None, Some(_)) => {}
+        (None, _) => {}
         (Some(_), None) => found.push(Assessment::breaking(
             "the items of the list have no schema any more",
             "keep the schema of the items",
@@ -162,7 +163,9 @@ fn type_change(old: View<'_>, new: View<'_>) -> Assessment {
 fn default_change(old: View<'_>, new: View<'_>) -> Assessment {
     let reason = match (old.raw(field::DEFAULT), new.raw(field::DEFAULT)) {
         (None, Some(new)) => format!("objects without the field get the value {new}"),
-        (Some(old), None) => format!("objects without the field do not get the value {old} any more"),
+        (Some(old), None) => {
+            format!("objects without the field do not get the value {old} any more")
+        }
         (old, new) => format!(
             "objects without the field get the value {} instead of {}",
             new.unwrap_or_default(),
@@ -269,10 +272,7 @@ fn nullable_change(new: View<'_>) -> Assessment {
     if new.is_set(field::NULLABLE) {
         return Assessment::safe("null is allowed beside the values that were allowed");
     }
-    Assessment::breaking(
-        "objects in which the field is null are refused",
-        "keep nullable: true",
-    )
+    Assessment::breaking("objects in which the field is null are refused", "keep nullable: true")
 }
 
 fn format_change(old: &str, new: &str) -> Assessment {
@@ -340,9 +340,8 @@ fn list_type_change(old: View<'_>, new: View<'_>) -> Assessment {
         Some(kind @ ("set" | "map")) => kind == "set",
         _ => false,
     };
-    let is_keyed = |view: View<'_>| {
-        matches!(view.text_target(field::LIST_TYPE), Some("set" | "map"))
-    };
+    let is_keyed =
+        |view: View<'_>| matches!(view.text_target(field::LIST_TYPE), Some("set" | "map"));
     match (is_keyed(old), is_keyed(new)) {
         (false, true) => Assessment::breaking(
             "lists with equal items or keys are refused",
@@ -409,7 +408,8 @@ fn rules_change(old: View<'_>, new: View<'_>) -> Assessment {
     Assessment {
         impact: Impact::Breaking,
         reason: reason.to_owned(),
-        remedy: "make the rule part of a new version only, or have the operator report what breaks it"
-            .to_owned(),
+        remedy:
+            "make the rule part of a new version only, or have the operator report what breaks it"
+                .to_owned(),
     }
 }

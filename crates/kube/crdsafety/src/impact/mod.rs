@@ -96,9 +96,7 @@ pub(crate) fn assess(check: Check, pair: &PropertyPair<'_>) -> Assessment {
         Check::Required => fields::required(old, new),
         check => fields::of_check(check).and_then(|index| fields::change(index, old, new)),
     };
-    found.unwrap_or_else(|| {
-        Assessment::safe("the change has no effect on which objects are valid")
-    })
+    found.unwrap_or_else(|| Assessment::safe("the change has no effect on which objects are valid"))
 }
 
 /// Assesses a property that is gone, or one in a branch of a combinator.

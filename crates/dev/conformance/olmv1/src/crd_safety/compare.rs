@@ -166,14 +166,14 @@ fn recorded_lines(findings: &RecordedFindings) -> BTreeSet<String> {
             }
         }
     };
-    add("crd", "", &findings.crd_validation);
-    for version in &findings.same_version_validation {
+    add("crd", "", &findings.crd);
+    for version in &findings.same_version {
         for property in &version.property_comparisons {
             let scope = format!("same {}", version.version);
             add(&scope, &property.property, &property.comparison_results);
         }
     }
-    for version in &findings.served_version_validation {
+    for version in &findings.served_version {
         for property in &version.property_comparisons {
             let scope = format!("served {}", version.version);
             add(&scope, &property.property, &property.comparison_results);

@@ -54,17 +54,17 @@ pub struct PublishedPair {
 
 /// Recorded findings.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct RecordedFindings {
     /// Those about the whole CRD.
-    #[serde(default)]
-    pub crd_validation: Vec<CheckResult>,
+    #[serde(default, rename = "crdValidation")]
+    pub crd: Vec<CheckResult>,
     /// Those about a version that both have.
-    #[serde(default)]
-    pub same_version_validation: Vec<VersionResult>,
+    #[serde(default, rename = "sameVersionValidation")]
+    pub same_version: Vec<VersionResult>,
     /// Those about pairs of served versions.
-    #[serde(default)]
-    pub served_version_validation: Vec<VersionResult>,
+    #[serde(default, rename = "servedVersionValidation")]
+    pub served_version: Vec<VersionResult>,
 }
 
 /// The findings of a version or of a pair of versions.

@@ -1,0 +1,79 @@
+//! The configuration of checks: what is refused in it, and what it changes.
+
+use super::fixture::{crd_with, read};
+use mainstay_crdsafety::{Check, Configuration, Enforcement, Severity, compare};
+use serde_json::{Value, json};
+
+#[test]
+fn invalid_configuration_is_refused_in_the_words_of_crdify() {
+    let of = |name: &str, settings: Value| json!({"validations": [{"name": name, "enforcement": "Error", "configuration": settings}]});
+    let cases = [
+        (json!({"unhandledEnforcement": "Maybe"}), "unknown enforcement: \"Maybe\""),
+        (json!({"conversion": "Sometimes"}), "unknown conversion policy: \"Sometimes\""),
+        (json!({"validations": [{"name": "type"}]}), "enforcement is required"),
+        (
+            json!({"validations": [{"enforcement": "Warn"}]}),
+            "validations[0] is invalid: name is required",
+        ),
+        (
+            of("colour", json!({})),
+            "configuring validations: configuring validation \"colour\": unknown validation : \"colour\"",
+        ),
+        (
+            of("enum", json!({"additionPolicy": "Whatever"})),
+            "configuring validations: configuring validation \"enum\": validating enum config: unknown \
+             addition policy : \"Whatever\"",
+        ),
+        (
+            of("pattern", json!({"removalPolicy": "Whatever"})),
+            "configuring validations: configuring validation \"pattern\": validating pattern config: \
+             unknown removal policy : \"Whatever\" (valid values: \"Allow\", \"Disallow\")",
+        ),
+        (
+            json!({"validations": [{"name": "type"}], "conversion": "x"}),
+            "enforcement is required\nunknown conversion policy: \"x\"",
+        ),
+    ];
+    for (value, expected) in cases {
+        let error = Configuration::from_value(&value).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{value}");
+    }
+    let unknown_setting = of("enum", json!({"colour": "red"}));
+    assert_eq!(
+        Configuration::from_value(&unknown_setting).unwrap().settings(Check::Enum).addition,
+        Configuration::strict().settings(Check::Enum).addition
+    );
+}
+
+/// The severities of the findings of a changed type.
+fn severities(configuration: &Configuration) -> Vec<Severity> {
+    let (old, new) = (crd_with(&json!({"type": "string"})), crd_with(&json!({"type": "integer"})));
+    let found = compare(&read(&old), &read(&new), configuration).unwrap();
+    found.iter().map(|finding| finding.severity).collect()
+}
+
+#[test]
+fn enforcement_makes_an_error_a_warning_or_nothing() {
+    let mut configuration = Configuration::strict();
+    assert_eq!(severities(&configuration), [Severity::Error]);
+    configuration.enforce(Check::Type, Enforcement::Warn);
+    assert_eq!(severities(&configuration), [Severity::Warning]);
+    configuration.enforce(Check::Type, Enforcement::None);
+    assert!(severities(&configuration).is_empty());
+}
+
+#[test]
+fn last_entry_of_a_check_counts() {
+    let value = json!({"validations": [
+        {"name": "type", "enforcement": "None"}, {"name": "type", "enforcement": "Error"}]});
+    assert_eq!(severities(&Configuration::from_value(&value).unwrap()), [Severity::Error]);
+}
+
+#[test]
+fn name_of_a_check_is_read_back() {
+    for check in Check::ALL {
+        assert_eq!(check.name().parse::<Check>().as_ref(), Ok(check));
+    }
+    let error = "typo".parse::<Check>().unwrap_err().to_string();
+    assert!(error.contains("\"typo\"") && error.contains("unhandled"), "{error}");
+}
