@@ -12,64 +12,13 @@
 use crate::checks::{Problem, compare_property, set_changes};
 use crate::config::{Check, Configuration, ConversionPolicy, Enforcement};
 use crate::crd::{Crd, CrdError, CrdVersion};
-use crate::flatten::{Property, Step, flatten, own_schema};
+use crate::finding::{Finding, Scope, Severity};
+use crate::flatten::{Property, flatten, own_schema};
 use crate::go::{SCHEMA, Schema, field, has_address};
-use crate::impact::{Assessment, Impact, PropertyPair, assess, assess_removed_field};
+use crate::impact::{Assessment, PropertyPair, assess, assess_removed_field};
 use mainstay_gocompat::quote;
 use mainstay_schema::crd::compare_versions;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What a finding is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// The whole CRD.
-    Crd,
-    /// A version that both CRDs have.
-    SameVersion(String),
-    /// Two served versions of the new CRD.
-    ServedVersions {
-        /// The older version.
-        older: String,
-        /// The newer version.
-        newer: String,
-    },
-}
-
-/// Whether a finding refuses an upgrade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The upgrade is refused.
-    Error,
-    /// The upgrade passes.
-    Warning,
-}
-
-/// A change that a check reports.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// The check.
-    pub check: Check,
-    /// What it is about.
-    pub scope: Scope,
-    /// The path of the property: `^.spec.x`.
-    pub path: Option<String>,
-    /// The version of a removed field, whose finding is about the whole CRD.
-    pub version: Option<String>,
-    /// The text of upstream.
-    pub text: String,
-    /// What the configuration makes of it.
-    pub severity: Severity,
-    /// What it does to stored objects and to clients.
-    pub impact: Impact,
-    /// Why, in one sentence.
-    pub reason: String,
-    /// What would mend it.
-    pub remedy: String,
-    /// Where the values of the property are in an object.
-    pub(crate) steps: Vec<Step>,
-    /// Whether rules in CEL changed.
-    pub(crate) changes_rules: bool,
-}
 
 /// Compares a CRD with the one that replaces it. Findings are sorted by scope, path, check and text.
 ///

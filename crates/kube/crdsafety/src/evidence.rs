@@ -10,9 +10,9 @@
 //! not evaluated: for them an object counts if it has the field.
 
 use crate::checks::BOUNDS;
-use crate::compare::{Finding, Scope};
 use crate::config::Check;
 use crate::crd::Crd;
+use crate::finding::{Finding, Scope};
 use crate::flatten::Step;
 use mainstay_object::FieldPath;
 use mainstay_schema::structural;

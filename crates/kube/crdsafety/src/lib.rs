@@ -17,18 +17,20 @@ mod compare;
 mod config;
 mod crd;
 mod evidence;
+mod finding;
 mod flatten;
 mod go;
 mod godiff;
 mod impact;
 mod preflight;
 
-pub use compare::{Finding, Scope, Severity, compare};
+pub use compare::compare;
 pub use config::{
     Check, CheckSettings, Configuration, ConfigurationError, ConversionPolicy, Enforcement,
     ParseCheckError, Policy,
 };
 pub use crd::{Crd, CrdError};
 pub use evidence::{Evidence, Usage};
+pub use finding::{Finding, PathStep, Scope, Severity, override_check};
 pub use impact::Impact;
 pub use preflight::{condition_message, preflight, preflight_lines};

@@ -6,9 +6,10 @@
 //! ```
 
 use crate::checks::UNHANDLED_PREFIX;
-use crate::compare::{Finding, Scope, Severity, compare};
+use crate::compare::compare;
 use crate::config::{Check, Configuration};
 use crate::crd::{Crd, CrdError};
+use crate::finding::{Finding, Scope, Severity};
 use mainstay_gocompat::quote;
 
 /// The lines with which operator-controller refuses an upgrade, sorted. None: the upgrade passes.

@@ -1,7 +1,9 @@
 //! The configuration of checks: what is refused in it, and what it changes.
 
-use super::fixture::{crd_with, read};
-use mainstay_crdsafety::{Check, Configuration, Enforcement, Severity, compare};
+use super::fixture::{crd_with, findings, read};
+use mainstay_crdsafety::{
+    Check, Configuration, Enforcement, Impact, PathStep, Severity, compare, override_check,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -76,4 +78,37 @@ fn name_of_a_check_is_read_back() {
     }
     let error = "typo".parse::<Check>().unwrap_err().to_string();
     assert!(error.contains("\"typo\"") && error.contains("unhandled"), "{error}");
+}
+
+#[test]
+fn override_changes_severity_and_impact_of_one_check() {
+    let (old, new) = (crd_with(&json!({"type": "string"})), crd_with(&json!({"type": "integer"})));
+    let overridden = |check, enforcement| {
+        let mut found = findings(&old, &new);
+        override_check(&mut found, check, enforcement);
+        found.iter().map(|finding| (finding.severity, finding.impact)).collect::<Vec<_>>()
+    };
+    let unchanged = [(Severity::Error, Impact::Breaking)];
+    assert_eq!(overridden(Check::Type, Enforcement::None), []);
+    assert_eq!(overridden(Check::Type, Enforcement::Warn), [(Severity::Warning, Impact::Warning)]);
+    assert_eq!(overridden(Check::Type, Enforcement::Error), unchanged);
+    assert_eq!(overridden(Check::Enum, Enforcement::None), unchanged);
+}
+
+#[test]
+fn position_leads_to_the_schema_in_the_new_crd() {
+    let list = |inner: Value| json!({"type": "array", "items": {"additionalProperties": inner}});
+    let (old, new) =
+        (crd_with(&list(json!({"type": "string"}))), crd_with(&list(json!({"type": "integer"}))));
+    let found = findings(&old, &new);
+    let finding = found.iter().find(|finding| finding.check == Check::Type).unwrap();
+    let steps = finding.position(&read(&new));
+    let steps = steps.iter().map(|step| match step {
+        PathStep::Field(name) => name.clone(),
+        PathStep::Item(at) => at.to_string(),
+    });
+    assert_eq!(
+        steps.collect::<Vec<_>>().join("."),
+        "spec.versions.0.schema.openAPIV3Schema.properties.spec.properties.x.items.additionalProperties"
+    );
 }

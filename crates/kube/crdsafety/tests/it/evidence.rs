@@ -1,7 +1,7 @@
 //! Evidence from stored objects.
 
 use super::fixture::{crd_with, findings, read};
-use mainstay_crdsafety::{Check, Evidence, Usage};
+use mainstay_crdsafety::{Check, Evidence, Impact, Usage};
 use serde_json::{Value, json};
 
 /// The usage for the finding of a check, from objects with the given values of `spec.x`.
@@ -101,4 +101,15 @@ fn other_versions_and_changes_of_the_whole_crd_need_no_objects() {
     let scope = findings.iter().position(|finding| finding.check == Check::Scope).unwrap();
     assert!(!evidence.is_empty() && evidence.usage(scope).is_none());
     assert!(Evidence::new(&findings, "v2", &read(&new)).is_empty());
+}
+
+#[test]
+fn what_no_object_uses_is_a_warning() {
+    let (old, new) = (crd_with(&json!({"type": "string"})), crd_with(&json!({"type": "integer"})));
+    let mut findings = findings(&old, &new);
+    let usage = |affected| Usage { objects: 3, affected, ..Usage::default() };
+    findings[0].weigh(&usage(1));
+    assert_eq!(findings[0].impact, Impact::Breaking);
+    findings[0].weigh(&usage(0));
+    assert_eq!(findings[0].impact, Impact::Warning);
 }
