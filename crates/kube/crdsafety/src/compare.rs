@@ -12,7 +12,7 @@
 use crate::checks::{Problem, compare_property, set_changes};
 use crate::config::{Check, Configuration, ConversionPolicy, Enforcement};
 use crate::crd::{Crd, CrdError, CrdVersion};
-use crate::finding::{Finding, Scope, Severity};
+use crate::finding::{Finding, FindingScope, FindingSeverity};
 use crate::flatten::{Property, flatten, own_schema};
 use crate::go::{SCHEMA, Schema, field, has_address};
 use crate::impact::{Assessment, PropertyPair, assess, assess_removed_field};
@@ -36,7 +36,7 @@ pub fn compare(
         let (old, new) = (old.schema(old_version)?, new.schema(new_version)?);
         let properties = Properties::of(old, new);
         findings.add_removed_fields(&properties, &old_version.name);
-        let scope = Scope::SameVersion(old_version.name.clone());
+        let scope = FindingScope::SameVersion(old_version.name.clone());
         for found in properties.problems(configuration) {
             findings.add_problem(&properties, &scope, found);
         }
@@ -104,10 +104,10 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn add(&mut self, scope: Scope, check: Check, text: String, assessment: Assessment) {
+    fn add(&mut self, scope: FindingScope, check: Check, text: String, assessment: Assessment) {
         let severity = match self.configuration.settings(check).enforcement {
-            Enforcement::Error => Severity::Error,
-            Enforcement::Warn => Severity::Warning,
+            Enforcement::Error => FindingSeverity::Error,
+            Enforcement::Warn => FindingSeverity::Warning,
             Enforcement::None => return,
         };
         let Assessment { impact, reason, remedy } = assessment;
@@ -129,7 +129,7 @@ impl Findings<'_> {
     /// Adds a finding about a property.
     fn add_property(
         &mut self,
-        scope: Scope,
+        scope: FindingScope,
         (check, text): (Check, String),
         pair: &PropertyPair<'_>,
         assessment: Assessment,
@@ -144,7 +144,12 @@ impl Findings<'_> {
         }
     }
 
-    fn add_problem(&mut self, properties: &Properties<'_>, scope: &Scope, found: PropertyProblem) {
+    fn add_problem(
+        &mut self,
+        properties: &Properties<'_>,
+        scope: &FindingScope,
+        found: PropertyProblem,
+    ) {
         let PropertyProblem { path, problem: Problem { check, text } } = found;
         let Some(pair) = properties.pair(&path) else { return };
         let assessment = assess(check, &pair);
@@ -160,7 +165,7 @@ impl Findings<'_> {
             "the API server refuses the change, because stored objects cannot move into or out of namespaces",
             "keep the scope, or define a new kind with another name",
         );
-        self.add(Scope::Crd, Check::Scope, text, assessment);
+        self.add(FindingScope::Crd, Check::Scope, text, assessment);
     }
 
     fn compare_stored_versions(&mut self, old: &Crd, new: &Crd) {
@@ -176,7 +181,7 @@ impl Findings<'_> {
             "keep the version with served: false, migrate the stored objects, and remove it from \
              status.storedVersions before the version itself",
         );
-        self.add(Scope::Crd, Check::StoredVersionRemoval, text, assessment);
+        self.add(FindingScope::Crd, Check::StoredVersionRemoval, text, assessment);
     }
 
     fn add_removed_fields(&mut self, properties: &Properties<'_>, version: &str) {
@@ -188,7 +193,12 @@ impl Findings<'_> {
             let text = format!("removed field : {version}.{path}");
             let assessment = assess_removed_field(&pair);
             let count = self.found.len();
-            self.add_property(Scope::Crd, (Check::ExistingFieldRemoval, text), &pair, assessment);
+            self.add_property(
+                FindingScope::Crd,
+                (Check::ExistingFieldRemoval, text),
+                &pair,
+                assessment,
+            );
             if let Some(finding) = self.found.get_mut(count) {
                 finding.version = Some(version.to_owned());
             }
@@ -214,7 +224,8 @@ impl Findings<'_> {
         }
         for (older, newer) in served_pairs(new) {
             let names = (older.name.clone(), newer.name.clone());
-            let scope = Scope::ServedVersions { older: names.0.clone(), newer: names.1.clone() };
+            let scope =
+                FindingScope::ServedVersions { older: names.0.clone(), newer: names.1.clone() };
             let properties = Properties::of(new.schema(older)?, new.schema(newer)?);
             for found in properties.problems(self.configuration) {
                 let Problem { check, text } = &found.problem;

@@ -12,7 +12,7 @@
 use crate::checks::BOUNDS;
 use crate::config::Check;
 use crate::crd::Crd;
-use crate::finding::{Finding, Scope};
+use crate::finding::{Finding, FindingScope};
 use crate::flatten::Step;
 use mainstay_object::FieldPath;
 use mainstay_schema::structural;
@@ -83,12 +83,12 @@ impl Evidence {
     pub fn new(findings: &[Finding], version: &str, new: &Crd) -> Self {
         let probe = |(at, finding): (usize, &Finding)| {
             let (stored, validated) = match &finding.scope {
-                Scope::Crd => {
+                FindingScope::Crd => {
                     let version = finding.version.as_deref()?;
                     (version, version)
                 }
-                Scope::SameVersion(version) => (version.as_str(), version.as_str()),
-                Scope::ServedVersions { older, newer } => (older.as_str(), newer.as_str()),
+                FindingScope::SameVersion(version) => (version.as_str(), version.as_str()),
+                FindingScope::ServedVersions { older, newer } => (older.as_str(), newer.as_str()),
             };
             (stored == version).then_some(())?;
             finding.path.as_ref()?;

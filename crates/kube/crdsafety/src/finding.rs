@@ -8,7 +8,7 @@ use crate::impact::Impact;
 
 /// What a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum FindingScope {
     /// The whole CRD.
     Crd,
     /// A version that both CRDs have.
@@ -24,7 +24,7 @@ pub enum Scope {
 
 /// Whether a finding refuses an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum FindingSeverity {
     /// The upgrade is refused.
     Error,
     /// The upgrade passes.
@@ -37,7 +37,7 @@ pub struct Finding {
     /// The check.
     pub check: Check,
     /// What it is about.
-    pub scope: Scope,
+    pub scope: FindingScope,
     /// The path of the property: `^.spec.x`.
     pub path: Option<String>,
     /// The version of a removed field, whose finding is about the whole CRD.
@@ -45,7 +45,7 @@ pub struct Finding {
     /// The text of upstream.
     pub text: String,
     /// What the configuration makes of it.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// What it does to stored objects and to clients.
     pub impact: Impact,
     /// Why, in one sentence.
@@ -60,7 +60,7 @@ pub struct Finding {
 
 /// A step from a CRD to a node in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathStep {
+pub enum CrdPathStep {
     /// The value of a field.
     Field(String),
     /// The item of a list, from 0.
@@ -71,21 +71,21 @@ impl Finding {
     /// The version whose objects the finding is about: the older one of a pair. None for the whole CRD.
     pub fn object_version(&self) -> Option<&str> {
         match &self.scope {
-            Scope::Crd => self.version.as_deref(),
-            Scope::SameVersion(version) => Some(version),
-            Scope::ServedVersions { older, .. } => Some(older),
+            FindingScope::Crd => self.version.as_deref(),
+            FindingScope::SameVersion(version) => Some(version),
+            FindingScope::ServedVersions { older, .. } => Some(older),
         }
     }
 
     /// The node of the new CRD that the finding is about. Where it is gone, the deepest node on this
     /// path is the one to look at.
-    pub fn position(&self, new: &Crd) -> Vec<PathStep> {
-        let field = |name: &str| PathStep::Field(name.to_owned());
+    pub fn position(&self, new: &Crd) -> Vec<CrdPathStep> {
+        let field = |name: &str| CrdPathStep::Field(name.to_owned());
         let mut path = vec![field("spec")];
         let version = match &self.scope {
-            Scope::Crd => self.version.as_deref(),
-            Scope::SameVersion(version) => Some(version.as_str()),
-            Scope::ServedVersions { newer, .. } => Some(newer.as_str()),
+            FindingScope::Crd => self.version.as_deref(),
+            FindingScope::SameVersion(version) => Some(version.as_str()),
+            FindingScope::ServedVersions { newer, .. } => Some(newer.as_str()),
         };
         let at = version.and_then(|name| new.versions().position(|version| version == name));
         let Some(at) = at else {
@@ -94,7 +94,7 @@ impl Finding {
         };
         path.extend([
             field("versions"),
-            PathStep::Item(at),
+            CrdPathStep::Item(at),
             field("schema"),
             field("openAPIV3Schema"),
         ]);
@@ -124,10 +124,10 @@ pub fn override_check(findings: &mut Vec<Finding>, check: Check, enforcement: En
     }
     for finding in findings.iter_mut().filter(|finding| finding.check == check) {
         if enforcement == Enforcement::Warn {
-            finding.severity = Severity::Warning;
+            finding.severity = FindingSeverity::Warning;
             finding.impact = finding.impact.min(Impact::Warning);
         } else {
-            finding.severity = Severity::Error;
+            finding.severity = FindingSeverity::Error;
             finding.impact = Impact::Breaking;
         }
     }

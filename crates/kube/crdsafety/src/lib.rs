@@ -26,11 +26,11 @@ mod preflight;
 
 pub use compare::compare;
 pub use config::{
-    Check, CheckSettings, Configuration, ConfigurationError, ConversionPolicy, Enforcement,
-    ParseCheckError, Policy,
+    Check, CheckSettings, Configuration, ConversionPolicy, Enforcement, ParseCheckError, Policy,
+    ReadConfigurationError,
 };
 pub use crd::{Crd, CrdError};
 pub use evidence::{Evidence, Usage};
-pub use finding::{Finding, PathStep, Scope, Severity, override_check};
+pub use finding::{CrdPathStep, Finding, FindingScope, FindingSeverity, override_check};
 pub use impact::Impact;
 pub use preflight::{condition_message, preflight, preflight_lines};

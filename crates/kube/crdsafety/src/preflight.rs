@@ -9,7 +9,7 @@ use crate::checks::UNHANDLED_PREFIX;
 use crate::compare::compare;
 use crate::config::{Check, Configuration};
 use crate::crd::{Crd, CrdError};
-use crate::finding::{Finding, Scope, Severity};
+use crate::finding::{Finding, FindingScope, FindingSeverity};
 use mainstay_gocompat::quote;
 
 /// The lines with which operator-controller refuses an upgrade, sorted. None: the upgrade passes.
@@ -23,7 +23,7 @@ pub fn preflight(old: &Crd, new: &Crd) -> Result<Vec<String>, CrdError> {
 
 /// The lines of findings: those that are errors, sorted.
 pub fn preflight_lines(findings: &[Finding]) -> Vec<String> {
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let errors = findings.iter().filter(|finding| finding.severity == FindingSeverity::Error);
     let mut lines: Vec<String> = errors.map(line).collect();
     lines.sort();
     lines
@@ -39,9 +39,11 @@ fn line(finding: &Finding) -> String {
     let check = finding.check;
     let path = finding.path.as_deref().unwrap_or_default();
     match &finding.scope {
-        Scope::Crd => format!("{check}: {}", finding.text),
-        Scope::SameVersion(version) => format!("{version}: {path}: {check}: {}", finding.summary()),
-        Scope::ServedVersions { older, newer } => {
+        FindingScope::Crd => format!("{check}: {}", finding.text),
+        FindingScope::SameVersion(version) => {
+            format!("{version}: {path}: {check}: {}", finding.summary())
+        }
+        FindingScope::ServedVersions { older, newer } => {
             format!("{older} -> {newer}: {path}: {check}: {}", finding.summary())
         }
     }
@@ -103,7 +105,7 @@ impl Change<'_> {
         if self.before == self.after {
             return None;
         }
-        let (before, after) = (shown(self.before), shown(self.after));
+        let (before, after) = (displayed_value(self.before), displayed_value(self.after));
         let note = if before == after { " (changed)" } else { "" };
         let or_empty = |text: String| if text.is_empty() { EMPTY.to_owned() } else { text };
         Some(format!("{} {} -> {}{note}", self.name, or_empty(before), or_empty(after)))
@@ -111,7 +113,7 @@ impl Change<'_> {
 }
 
 /// A value without package names; whole schemas are not shown.
-fn shown(value: &str) -> String {
+fn displayed_value(value: &str) -> String {
     if value.contains("JSONSchemaProps") {
         return "<complex value>".to_owned();
     }

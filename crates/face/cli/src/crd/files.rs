@@ -4,7 +4,7 @@ use crate::catalog::escape_controls;
 use crate::exit::CommandFailure;
 use crate::resolve::CommandIo;
 use mainstay_cause::{Cause, FileLocation};
-use mainstay_crdsafety::{Crd, Finding, PathStep};
+use mainstay_crdsafety::{Crd, CrdPathStep, Finding};
 use mainstay_gocompat::io_error_text;
 use mainstay_yaml::{Options, documents, locate};
 use serde_json::Value;
@@ -52,8 +52,8 @@ impl CrdFile {
             ]);
         }
         path.extend(steps.iter().map(|step| match step {
-            PathStep::Field(name) => mainstay_yaml::PathStep::Field(name),
-            PathStep::Item(at) => mainstay_yaml::PathStep::Item(*at),
+            CrdPathStep::Field(name) => mainstay_yaml::PathStep::Field(name),
+            CrdPathStep::Item(at) => mainstay_yaml::PathStep::Item(*at),
         }));
         locate(&self.document, &path).map_or(self.line, |(line, _)| self.lines_before + line)
     }

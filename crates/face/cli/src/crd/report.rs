@@ -4,7 +4,9 @@ use super::{Comparisons, CrdComparison};
 use crate::catalog::{count, escape_controls};
 use crate::validation;
 use mainstay_catalog::Severity as ScannerSeverity;
-use mainstay_crdsafety::{Finding, Impact, Scope, Severity, Usage, condition_message};
+use mainstay_crdsafety::{
+    Finding, FindingScope, FindingSeverity, Impact, Usage, condition_message,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -46,11 +48,11 @@ fn groups<'f>(comparison: &'f CrdComparison<'_>) -> Vec<Group<'f>> {
 fn place_of(finding: &Finding) -> String {
     let path = finding.path.as_deref().unwrap_or_default();
     match (&finding.scope, &finding.version) {
-        (Scope::Crd, None) => "whole definition".to_owned(),
-        (Scope::Crd, Some(version)) | (Scope::SameVersion(version), _) => {
+        (FindingScope::Crd, None) => "whole definition".to_owned(),
+        (FindingScope::Crd, Some(version)) | (FindingScope::SameVersion(version), _) => {
             format!("{version} {path}")
         }
-        (Scope::ServedVersions { older, newer }, _) => format!("{older} -> {newer} {path}"),
+        (FindingScope::ServedVersions { older, newer }, _) => format!("{older} -> {newer} {path}"),
     }
 }
 
@@ -204,8 +206,8 @@ fn finding_value(
     usage: Option<&Usage>,
 ) -> Value {
     let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
+        FindingSeverity::Error => "error",
+        FindingSeverity::Warning => "warning",
     };
     let mut value = json!({
         "check": finding.check.name(),
@@ -226,12 +228,12 @@ fn finding_value(
     set("path", &finding.path);
     set("version", &finding.version);
     match &finding.scope {
-        Scope::Crd => value["scope"] = json!("whole"),
-        Scope::SameVersion(version) => {
+        FindingScope::Crd => value["scope"] = json!("whole"),
+        FindingScope::SameVersion(version) => {
             value["scope"] = json!("sameVersion");
             value["version"] = json!(version);
         }
-        Scope::ServedVersions { older, newer } => {
+        FindingScope::ServedVersions { older, newer } => {
             value["scope"] = json!("servedVersions");
             value["version"] = json!(older);
             value["newerVersion"] = json!(newer);

@@ -171,7 +171,7 @@ fn override_changes_the_exit_code() {
 }
 
 #[test]
-fn json_has_all_texts_and_the_verdict_of_operator_controller() {
+fn json_has_all_texts_and_the_message_of_operator_controller() {
     let found = json_of(&diff(ANVIL, &anvil("size: {type: string, format: date}"), "-o json"));
     let crd = &found["customResourceDefinitions"][0];
     assert_eq!(crd["preflight"]["refused"], true);

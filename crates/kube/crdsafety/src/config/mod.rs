@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-pub use read::ConfigurationError;
+pub use read::ReadConfigurationError;
 
 /// Lists the checks once: variants, names and what they look at.
 macro_rules! checks {

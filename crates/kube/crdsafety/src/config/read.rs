@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A configuration is invalid. The text is that of crdify, one line for each error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ConfigurationError(String);
+pub struct ReadConfigurationError(String);
 
 /// The settings that a check takes, with the names of their Go types.
 struct PolicyNames {
@@ -57,7 +57,7 @@ impl Configuration {
     ///
     /// # Errors
     /// A check, an enforcement, a policy or a setting is unknown.
-    pub fn from_value(value: &Value) -> Result<Self, ConfigurationError> {
+    pub fn from_value(value: &Value) -> Result<Self, ReadConfigurationError> {
         let validations = value.get("validations").and_then(Value::as_array);
         let validations = validations.map_or(&[][..], Vec::as_slice);
         let mut errors = Vec::new();
@@ -83,7 +83,7 @@ impl Configuration {
         errors.extend(conversion.as_ref().err().cloned());
         let (Ok(unhandled), Ok(conversion), true) = (unhandled, conversion, errors.is_empty())
         else {
-            return Err(ConfigurationError(errors.join("\n")));
+            return Err(ReadConfigurationError(errors.join("\n")));
         };
 
         let mut configuration = Self { conversion, ..Self::default() };
@@ -112,7 +112,7 @@ impl Configuration {
         if errors.is_empty() {
             Ok(configuration)
         } else {
-            Err(ConfigurationError(format!("configuring validations: {}", errors.join("\n"))))
+            Err(ReadConfigurationError(format!("configuring validations: {}", errors.join("\n"))))
         }
     }
 }

@@ -60,27 +60,27 @@ impl Decoder {
         let element = kind.element.unwrap_or(kind);
         match kind.kind {
             Kind::Bool => {
-                json.as_bool().map(Value::Bool).ok_or_else(|| self.wrong(json, "a boolean"))
+                json.as_bool().map(Value::Bool).ok_or_else(|| self.type_error(json, "a boolean"))
             }
             Kind::Float => {
-                json.as_f64().map(Value::Float).ok_or_else(|| self.wrong(json, "a number"))
+                json.as_f64().map(Value::Float).ok_or_else(|| self.type_error(json, "a number"))
             }
-            Kind::Int | Kind::Byte => {
-                whole_number(json).map(Value::Int).ok_or_else(|| self.wrong(json, "an integer"))
-            }
+            Kind::Int | Kind::Byte => whole_number(json)
+                .map(Value::Int)
+                .ok_or_else(|| self.type_error(json, "an integer")),
             Kind::Text => {
-                let text = json.as_str().ok_or_else(|| self.wrong(json, "a string"))?;
+                let text = json.as_str().ok_or_else(|| self.type_error(json, "a string"))?;
                 Ok(Value::Text(text.to_owned()))
             }
             Kind::Pointer => Ok(Value::Pointer(Some(Box::new(self.decode(json, element)?)))),
             Kind::Slice => {
-                let items = json.as_array().ok_or_else(|| self.wrong(json, "a list"))?;
+                let items = json.as_array().ok_or_else(|| self.type_error(json, "a list"))?;
                 let items = items.iter().enumerate();
                 let decoded = items.map(|(at, item)| self.child(&at.to_string(), item, element));
                 Ok(Value::Slice(Some(decoded.collect::<Result<_, _>>()?)))
             }
             Kind::Map => {
-                let entries = json.as_object().ok_or_else(|| self.wrong(json, "an object"))?;
+                let entries = json.as_object().ok_or_else(|| self.type_error(json, "an object"))?;
                 let mut decoded = BTreeMap::new();
                 for (name, entry) in entries {
                     decoded.insert(name.clone(), self.child(name, entry, element)?);
@@ -88,7 +88,7 @@ impl Decoder {
                 Ok(Value::Map(Some(decoded)))
             }
             Kind::Struct => {
-                let entries = json.as_object().ok_or_else(|| self.wrong(json, "an object"))?;
+                let entries = json.as_object().ok_or_else(|| self.type_error(json, "an object"))?;
                 let mut fields = Vec::with_capacity(kind.fields.len());
                 for field in kind.fields {
                     fields.push(match entries.get(field.key) {
@@ -101,7 +101,7 @@ impl Decoder {
         }
     }
 
-    fn wrong(&self, json: &Json, wanted: &str) -> DecodeError {
+    fn type_error(&self, json: &Json, wanted: &str) -> DecodeError {
         let found = match json {
             Json::Null => "null",
             Json::Bool(_) => "a boolean",
@@ -134,7 +134,7 @@ impl Decoder {
             Json::Object(_) => Ok(Value::Struct(vec![Value::Bool(true), self.schema(json)?])),
             Json::Bool(on) => Ok(Value::Struct(vec![Value::Bool(*on), Value::Pointer(None)])),
             Json::Null => Ok(Value::zero(kind)),
-            _ => Err(self.wrong(json, "a boolean or a schema")),
+            _ => Err(self.type_error(json, "a boolean or a schema")),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::fixture::{crd_with, findings, read};
 use mainstay_crdsafety::{
-    Check, Configuration, Enforcement, Impact, PathStep, Severity, compare, override_check,
+    Check, Configuration, CrdPathStep, Enforcement, FindingSeverity, Impact, compare,
+    override_check,
 };
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ fn invalid_configuration_is_refused_in_the_words_of_crdify() {
 }
 
 /// The severities of the findings of a changed type.
-fn severities(configuration: &Configuration) -> Vec<Severity> {
+fn severities(configuration: &Configuration) -> Vec<FindingSeverity> {
     let (old, new) = (crd_with(&json!({"type": "string"})), crd_with(&json!({"type": "integer"})));
     let found = compare(&read(&old), &read(&new), configuration).unwrap();
     found.iter().map(|finding| finding.severity).collect()
@@ -57,9 +58,9 @@ fn severities(configuration: &Configuration) -> Vec<Severity> {
 #[test]
 fn enforcement_makes_an_error_a_warning_or_nothing() {
     let mut configuration = Configuration::strict();
-    assert_eq!(severities(&configuration), [Severity::Error]);
+    assert_eq!(severities(&configuration), [FindingSeverity::Error]);
     configuration.enforce(Check::Type, Enforcement::Warn);
-    assert_eq!(severities(&configuration), [Severity::Warning]);
+    assert_eq!(severities(&configuration), [FindingSeverity::Warning]);
     configuration.enforce(Check::Type, Enforcement::None);
     assert!(severities(&configuration).is_empty());
 }
@@ -68,7 +69,7 @@ fn enforcement_makes_an_error_a_warning_or_nothing() {
 fn last_entry_of_a_check_counts() {
     let value = json!({"validations": [
         {"name": "type", "enforcement": "None"}, {"name": "type", "enforcement": "Error"}]});
-    assert_eq!(severities(&Configuration::from_value(&value).unwrap()), [Severity::Error]);
+    assert_eq!(severities(&Configuration::from_value(&value).unwrap()), [FindingSeverity::Error]);
 }
 
 #[test]
@@ -88,9 +89,12 @@ fn override_changes_severity_and_impact_of_one_check() {
         override_check(&mut found, check, enforcement);
         found.iter().map(|finding| (finding.severity, finding.impact)).collect::<Vec<_>>()
     };
-    let unchanged = [(Severity::Error, Impact::Breaking)];
+    let unchanged = [(FindingSeverity::Error, Impact::Breaking)];
     assert_eq!(overridden(Check::Type, Enforcement::None), []);
-    assert_eq!(overridden(Check::Type, Enforcement::Warn), [(Severity::Warning, Impact::Warning)]);
+    assert_eq!(
+        overridden(Check::Type, Enforcement::Warn),
+        [(FindingSeverity::Warning, Impact::Warning)]
+    );
     assert_eq!(overridden(Check::Type, Enforcement::Error), unchanged);
     assert_eq!(overridden(Check::Enum, Enforcement::None), unchanged);
 }
@@ -104,8 +108,8 @@ fn position_leads_to_the_schema_in_the_new_crd() {
     let finding = found.iter().find(|finding| finding.check == Check::Type).unwrap();
     let steps = finding.position(&read(&new));
     let steps = steps.iter().map(|step| match step {
-        PathStep::Field(name) => name.clone(),
-        PathStep::Item(at) => at.to_string(),
+        CrdPathStep::Field(name) => name.clone(),
+        CrdPathStep::Item(at) => at.to_string(),
     });
     assert_eq!(
         steps.collect::<Vec<_>>().join("."),

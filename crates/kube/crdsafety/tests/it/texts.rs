@@ -12,7 +12,7 @@ fn difference(old: &Value, new: &Value) -> String {
 }
 
 #[test]
-fn difference_shows_the_changed_fields_and_two_neighbours() {
+fn difference_shows_the_changed_fields_and_two_fields_beside_them() {
     let text = difference(
         &json!({"type": "string", "format": "date"}),
         &json!({"type": "string", "x-kubernetes-list-type": "set"}),

@@ -4,8 +4,8 @@ use super::AREA;
 use super::pair::{CheckResult, RecordedFindings, RecordedPair};
 use crate::CaseResult;
 use mainstay_crdsafety::{
-    Check, Configuration, Crd, CrdError, Finding, Scope, Severity, compare, condition_message,
-    preflight,
+    Check, Configuration, Crd, CrdError, Finding, FindingScope, FindingSeverity, compare,
+    condition_message, preflight,
 };
 use regex::Regex;
 use serde_json::Value;
@@ -129,17 +129,17 @@ fn set_differences<'s>(
 /// `same v1 | ^.spec.x | type | error | type changed : …`.
 fn finding_line(finding: &Finding) -> String {
     let scope = match &finding.scope {
-        Scope::Crd => "crd".to_owned(),
-        Scope::SameVersion(version) => format!("same {version}"),
-        Scope::ServedVersions { older, newer } => format!("served {older} -> {newer}"),
+        FindingScope::Crd => "crd".to_owned(),
+        FindingScope::SameVersion(version) => format!("same {version}"),
+        FindingScope::ServedVersions { older, newer } => format!("served {older} -> {newer}"),
     };
     let path = match finding.scope {
-        Scope::Crd => "",
+        FindingScope::Crd => "",
         _ => finding.path.as_deref().unwrap_or_default(),
     };
     let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
+        FindingSeverity::Error => "error",
+        FindingSeverity::Warning => "warning",
     };
     let text = match finding.check {
         Check::Unhandled => mask_difference(&finding.text),
