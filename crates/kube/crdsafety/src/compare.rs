@@ -15,7 +15,7 @@ use crate::crd::{Crd, CrdError, CrdVersion};
 use crate::finding::{Finding, FindingScope, FindingSeverity};
 use crate::flatten::{Property, flatten, own_schema};
 use crate::go::{SCHEMA, Schema, field, has_address};
-use crate::impact::{Assessment, PropertyPair, assess, assess_removed_field};
+use crate::impact::{Assessment, Combinators, PropertyPair, assess, assess_removed_field};
 use mainstay_gocompat::quote;
 use mainstay_schema::crd::compare_versions;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +61,7 @@ fn common_versions<'c>(
 struct Properties<'s> {
     old: BTreeMap<String, Property<'s>>,
     new: BTreeMap<String, Property<'s>>,
+    combinators: Combinators,
 }
 
 /// A problem of the property with a path.
@@ -71,7 +72,7 @@ struct PropertyProblem {
 
 impl<'s> Properties<'s> {
     fn of(old: &'s Schema, new: &'s Schema) -> Self {
-        Self { old: flatten(old), new: flatten(new) }
+        Self { old: flatten(old), new: flatten(new), combinators: Combinators::default() }
     }
 
     /// The problems of all properties that the old schema has.
@@ -94,7 +95,13 @@ impl<'s> Properties<'s> {
 
     fn pair<'p>(&'p self, path: &'p str) -> Option<PropertyPair<'p>> {
         let old = self.old.get(path)?;
-        Some(PropertyPair { path, old, new: self.new.get(path), all: (&self.old, &self.new) })
+        Some(PropertyPair {
+            path,
+            old,
+            new: self.new.get(path),
+            all: (&self.old, &self.new),
+            combinators: &self.combinators,
+        })
     }
 }
 

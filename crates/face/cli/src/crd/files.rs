@@ -183,7 +183,6 @@ impl CrdFiles {
                 self.insert(
                     object,
                     CrdFile {
-                        // Replaced below; a CRD that cannot be read is an error.
                         crd: read_crd(object, shown, document.line)?,
                         file: shown.to_owned(),
                         line: document.line,

@@ -10,10 +10,20 @@ use crate::go::{View, field};
 const REMEDY: &str =
     "keep all that was valid before valid: add alternatives, and narrow none of them";
 
+/// How many pairs of branches are compared for one combinator. Hand-written schemas have a few dozen; the
+/// limit keeps a hostile one from taking minutes.
+const MAX_PAIRS: usize = 250_000;
+
 /// The change of a combinator; none if its branches are the same.
 pub(super) fn combinator(index: usize, old: View<'_>, new: View<'_>) -> Option<Assessment> {
     if old.has_same(new, index) {
         return None;
+    }
+    if branch_count(old).saturating_mul(branch_count(new)) > MAX_PAIRS {
+        return Some(Assessment::breaking(
+            "there are too many alternatives to compare, so some may be narrower",
+            "use fewer alternatives",
+        ));
     }
     Some(match index {
         field::NOT => negation(old.negated(), new.negated()),
@@ -21,6 +31,17 @@ pub(super) fn combinator(index: usize, old: View<'_>, new: View<'_>) -> Option<A
         field::ANY_OF => any_of(old, new),
         _ => all_of(old, new),
     })
+}
+
+/// The number of branches in a schema and below.
+fn branch_count(view: View<'_>) -> usize {
+    let lists = [field::ALL_OF, field::ANY_OF, field::ONE_OF];
+    let branches = lists.into_iter().flat_map(|index| view.schemas(index)).chain(view.negated());
+    let own: usize = branches.map(|branch| 1 + branch_count(branch)).sum();
+    let properties = view.entries(field::PROPERTIES).map(|(_, property)| property);
+    let values = view.additional(field::ADDITIONAL_PROPERTIES);
+    let inside = properties.chain(values).chain(view.item_schema());
+    own + inside.map(branch_count).sum::<usize>()
 }
 
 /// Whether all that `old` allows is allowed by `new`.

@@ -17,6 +17,7 @@ mod fields;
 use crate::config::Check;
 use crate::flatten::Property;
 use crate::go::{View, field};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// What a change does.
@@ -83,6 +84,27 @@ pub(crate) struct PropertyPair<'p> {
     pub(crate) new: Option<&'p Property<'p>>,
     /// All properties, old and new.
     pub(crate) all: (&'p PropertyMap<'p>, &'p PropertyMap<'p>),
+    /// What was found out about combinators, for all of their branches.
+    pub(crate) combinators: &'p Combinators,
+}
+
+/// Assessments of combinators, by the path of their schema and their field.
+#[derive(Debug, Default)]
+pub(crate) struct Combinators(RefCell<BTreeMap<(String, usize), Assessment>>);
+
+impl Combinators {
+    fn get_or_assess(
+        &self,
+        owner: &(String, usize),
+        assess: impl FnOnce() -> Assessment,
+    ) -> Assessment {
+        if let Some(known) = self.0.borrow().get(owner) {
+            return known.clone();
+        }
+        let assessment = assess();
+        self.0.borrow_mut().insert(owner.clone(), assessment.clone());
+        assessment
+    }
 }
 
 /// Assesses what a check found at a property.
@@ -101,12 +123,14 @@ pub(crate) fn assess(check: Check, pair: &PropertyPair<'_>) -> Assessment {
 
 /// Assesses a property that is gone, or one in a branch of a combinator.
 pub(crate) fn assess_removed_field(pair: &PropertyPair<'_>) -> Assessment {
-    if let Some((owner, index)) = &pair.old.branch {
+    if let Some(owner @ (path, index)) = &pair.old.branch {
         // The branches together say which values are valid.
-        let owners = (pair.all.0.get(owner), pair.all.1.get(owner));
+        let owners = (pair.all.0.get(path), pair.all.1.get(path));
         if let (Some(old), Some(new)) = owners {
-            return branches::combinator(*index, old.view, new.view).unwrap_or_else(|| {
-                Assessment::safe("the alternatives together allow the same values as before")
+            return pair.combinators.get_or_assess(owner, || {
+                branches::combinator(*index, old.view, new.view).unwrap_or_else(|| {
+                    Assessment::safe("the alternatives together allow the same values as before")
+                })
             });
         }
     }

@@ -151,3 +151,14 @@ fn new_required_field_breaks_unless_a_default_fills_it() {
     let without = object(json!({"type": "string"}), &["a"]);
     assert_eq!(impact(&old, &without), Some(Impact::Breaking));
 }
+
+#[test]
+fn thousands_of_alternatives_are_not_compared_one_by_one() {
+    let any_of = |names: &mut dyn Iterator<Item = usize>| {
+        let branches: Vec<Value> =
+            names.map(|name| json!({"required": [name.to_string()]})).collect();
+        json!({"type": "object", "anyOf": branches})
+    };
+    let (old, new) = (any_of(&mut (0..2000)), any_of(&mut (1..2001)));
+    assert_eq!(impact(&old, &new), Some(Impact::Breaking));
+}
