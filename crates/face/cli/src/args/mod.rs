@@ -5,6 +5,7 @@ mod values;
 use crate::bundle::BundleArguments;
 use crate::catalog::{CatalogArguments, Format};
 use crate::cluster::ClusterArguments;
+use crate::crd::CrdArguments;
 use crate::examples;
 use crate::image::ImageArguments;
 use crate::resolve::{ResolveArguments, format_output};
@@ -142,6 +143,9 @@ pub enum Command {
     /// Copy, inspect and unpack images in registries, in files and in the local image store.
     #[command(after_help = examples::IMAGE)]
     Image(Box<ImageArguments>),
+    /// Compare CustomResourceDefinitions: which changes break stored objects or clients, and why.
+    #[command(after_help = examples::CRD)]
+    Crd(CrdArguments),
     /// Show the next installations and upgrades of operators, or why they fail.
     #[command(after_help = examples::RESOLVE)]
     Resolve(Box<ResolveArguments>),
