@@ -1,0 +1,3 @@
+//! Conformance of OLM v1: compares the recorded behaviour of the original with ours.
+
+pub mod cases;

@@ -1,0 +1,3 @@
+//! Conformance tests of OLM v1.
+
+mod cases;
