@@ -1,5 +1,5 @@
-//! Typed API of the Operator Lifecycle Manager: the eight kinds of `operators.coreos.com`, and OperatorHub of
-//! `config.openshift.io`.
+//! Typed API of the Operator Lifecycle Manager: the eight kinds of `operators.coreos.com`, the kinds of
+//! `olm.operatorframework.io` (OLM v1), and OperatorHub of `config.openshift.io`.
 //!
 //! The crate has typed views of the kinds, the names that clients and operators rely on, and the
 //! CustomResourceDefinitions. JSON names, phases, reasons, labels and annotations are those of upstream,
@@ -28,6 +28,7 @@ mod install_plan;
 mod manifests;
 mod meta;
 mod olm_config;
+mod olm_v1;
 mod operator;
 mod operator_condition;
 mod operator_group;
@@ -64,6 +65,21 @@ pub use meta::{
     TypedObject,
 };
 pub use olm_config::{Features, OlmConfig, OlmConfigSpec, OlmConfigStatus};
+pub use olm_v1::{
+    AvailabilityMode, BundleMetadata, CatalogFilter, ClusterCatalog, ClusterCatalogConditionType,
+    ClusterCatalogReason, ClusterCatalogSource, ClusterCatalogSourceType, ClusterCatalogSpec,
+    ClusterCatalogStatus, ClusterCatalogUrls, ClusterExtension, ClusterExtensionConditionType,
+    ClusterExtensionConfig, ClusterExtensionConfigType, ClusterExtensionInstall,
+    ClusterExtensionInstallStatus, ClusterExtensionReason, ClusterExtensionSource,
+    ClusterExtensionSourceType, ClusterExtensionSpec, ClusterExtensionStatus, ClusterObjectSet,
+    ClusterObjectSetConditionType, ClusterObjectSetReason, ClusterObjectSetSpec,
+    ClusterObjectSetStatus, CollisionProtection, ConditionEqualProbe, CrdChannel, CrdUpgradeSafety,
+    CrdUpgradeSafetyEnforcement, FieldValueProbe, FieldsEqualProbe, ImageSource, LifecycleState,
+    ObjectSetObject, ObjectSetPhase, ObjectSourceReference, ObservedPhase, Preflight,
+    ProbeAssertion, ProbeAssertionType, ProbeGroupKind, ProbeSelector, ProbeSelectorType,
+    ProgressionProbe, ResolvedCatalogSource, ResolvedImageSource, RevisionStatus,
+    ServiceAccountReference, UpgradeConstraintPolicy, olm_v1_cluster_roles, olm_v1_crds,
+};
 pub use operator::{
     ComponentCondition, ComponentRef, Components, Operator, OperatorSpec, OperatorStatus,
 };

@@ -1,4 +1,4 @@
-//! Embedded CustomResourceDefinitions, and the aggregated ClusterRoles for users of their kinds.
+//! Embedded CustomResourceDefinitions, and the aggregated ClusterRoles for users of OLM classic.
 
 use crate::resources;
 use flate2::read::DeflateDecoder;
@@ -26,7 +26,8 @@ pub fn operator_hub_crd() -> Option<Object> {
     embedded().into_iter().find(|crd| crd.name() == name)
 }
 
-fn embedded() -> Vec<Object> {
+/// All embedded definitions, those of both channels of OLM v1 too.
+pub(crate) fn embedded() -> Vec<Object> {
     let mut json = Vec::new();
     // A test checks that the embedded bytes are valid.
     if DeflateDecoder::new(COMPRESSED_CRDS).read_to_end(&mut json).is_err() {

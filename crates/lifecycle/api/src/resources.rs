@@ -36,6 +36,19 @@ pub const OLM_CONFIG: Resource = Resource::cluster(GROUP, "v1", "OLMConfig", "ol
 pub const OPERATOR_HUB: Resource =
     Resource::cluster("config.openshift.io", "v1", "OperatorHub", "operatorhubs");
 
+/// The API group of OLM v1.
+pub const OLM_V1_GROUP: &str = "olm.operatorframework.io";
+
+/// `ClusterCatalog`: a file-based catalog of packages in an image.
+pub const CLUSTER_CATALOG: Resource =
+    Resource::cluster(OLM_V1_GROUP, "v1", "ClusterCatalog", "clustercatalogs");
+/// `ClusterExtension`: a package that is installed from the catalogs and kept up to date.
+pub const CLUSTER_EXTENSION: Resource =
+    Resource::cluster(OLM_V1_GROUP, "v1", "ClusterExtension", "clusterextensions");
+/// `ClusterObjectSet`: one revision of a set of objects that are applied in phases (experimental).
+pub const CLUSTER_OBJECT_SET: Resource =
+    Resource::cluster(OLM_V1_GROUP, "v1", "ClusterObjectSet", "clusterobjectsets");
+
 /// The eight resources of `operators.coreos.com`, sorted by plural name.
 pub const ALL: [Resource; 8] = [
     CATALOG_SOURCE,

@@ -7,8 +7,10 @@
 
 use crate::{
     ApiKind, CatalogSource, ClusterServiceVersion, InstallPlan, OlmConfig, Operator,
-    OperatorCondition, OperatorGroup, OperatorHub, Subscription, Time, TypedObject, resources,
+    OperatorCondition, OperatorGroup, OperatorHub, Subscription, Time, TypedObject, olm_v1,
+    resources,
 };
+use mainstay_object::Object;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -38,6 +40,22 @@ plain! {
 impl Shape for Value {
     fn shape(value_definition: &str) -> Value {
         json!({"$ref": value_definition})
+    }
+}
+
+impl Shape for Map<String, Value> {
+    fn shape(_: &str) -> Value {
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+    }
+}
+
+impl Shape for Object {
+    fn shape(_: &str) -> Value {
+        json!({
+            "type": "object",
+            "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true,
+        })
     }
 }
 
@@ -117,24 +135,25 @@ fn extend(schema: &mut Value, extra: Value) {
 type Column = (&'static str, &'static str, &'static str, &'static str);
 
 /// One version of a kind.
-struct Version {
+pub(crate) struct Version {
     name: &'static str,
     storage: bool,
     columns: &'static [Column],
     /// Changes the schema of the views to that of this version.
-    adapt: fn(&mut Value),
+    pub(crate) adapt: fn(&mut Value),
 }
 
-const fn single_version(name: &'static str, columns: &'static [Column]) -> Version {
+/// The only version of a kind.
+pub(crate) const fn single_version(name: &'static str, columns: &'static [Column]) -> Version {
     Version { name, storage: true, columns, adapt: |_| {} }
 }
 
-/// The eight definitions of `operators.coreos.com`, sorted by plural name, and that of OperatorHub, with
-/// unresolved `$ref`s.
+/// The eight definitions of `operators.coreos.com`, sorted by plural name, that of OperatorHub, and those
+/// of OLM v1, with unresolved `$ref`s.
 pub fn manifests() -> Vec<Value> {
     let spec = &json!(["metadata", "spec"]);
     let metadata = &json!(["metadata"]);
-    vec![
+    let mut definitions = vec![
         definition(
             CatalogSource::default(),
             &["catsrc"],
@@ -243,10 +262,13 @@ pub fn manifests() -> Vec<Value> {
             )],
         ),
         definition(OperatorHub::default(), &[], spec, &[single_version("v1", &[])]),
-    ]
+    ];
+    definitions.extend(olm_v1::definitions::definitions());
+    definitions
 }
 
-fn definition<S: Shape, T: Shape>(
+/// The definition of a kind; `required` are the required fields of an object.
+pub(crate) fn definition<S: Shape, T: Shape>(
     _: TypedObject<S, T>,
     short_names: &[&str],
     required: &Value,
@@ -332,10 +354,12 @@ fn property<'a>(schema: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<Stri
         .as_object_mut()
 }
 
-fn remove(schema: &mut Value, path: &[&str; 2]) {
-    if let Some(parent) = property(schema, &path[..1])
+/// Removes a property, down a path of names.
+pub(crate) fn remove(schema: &mut Value, path: &[&str]) {
+    if let Some((name, parent)) = path.split_last()
+        && let Some(parent) = property(schema, parent)
         && let Some(properties) = parent.get_mut("properties").and_then(Value::as_object_mut)
     {
-        properties.remove(path[1]);
+        properties.remove(*name);
     }
 }

@@ -10,7 +10,8 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// `required` fields are always encoded, and the schema requires them; `optional` fields are omitted
 /// when they have their default value. Each field names its JSON key. `as "…"` names the definition of
 /// the Kubernetes API for the untyped values of a field. `with {…}` adds keywords to the schema of the
-/// field; after the name of the struct, to the schema of the struct.
+/// field; after the name of the struct, to the schema of the struct. Their values may be expressions, such
+/// as lists of validation rules that several fields share; they are evaluated with `schema` only.
 ///
 /// The doc comments of structs and fields are the descriptions in the CustomResourceDefinitions: run
 /// `cargo xtask crds` after a change.

@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod crds;
+mod olm_v1;
+mod olm_v1_validation;
 mod views;

@@ -1,8 +1,9 @@
 //! Views: decoding, encoding and round trips.
 
 use mainstay_api::{
-    ApiKind, CatalogSource, ClusterServiceVersion, CsvPhase, CsvReason, InstallPlan,
-    InstallPlanPhase, OlmConfig, Operator, OperatorCondition, OperatorGroup, Subscription, Time,
+    ApiKind, CatalogSource, ClusterCatalog, ClusterExtension, ClusterObjectSet,
+    ClusterServiceVersion, CsvPhase, CsvReason, InstallPlan, InstallPlanPhase, OlmConfig, Operator,
+    OperatorCondition, OperatorGroup, Subscription, Time,
 };
 use mainstay_object::Object;
 use mainstay_testdata::{ran, unpack};
@@ -169,4 +170,24 @@ fn recorded_objects_survive_a_round_trip() {
     }
     assert!(counts.len() >= 7, "{counts:?}");
     ran(&format!("round trips of recorded objects: {counts:?}"));
+}
+
+#[test]
+fn recorded_objects_of_olm_v1_survive_a_round_trip() {
+    let Some(folder) = unpack("answers/olm-v1", "recorded objects of OLM v1") else { return };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for object in recorded(&folder.path().join("olm-v1/cases")) {
+        if object.gvk().group != "olm.operatorframework.io" {
+            continue;
+        }
+        *counts.entry(object.kind().to_owned()).or_default() += 1;
+        match object.kind() {
+            "ClusterCatalog" => check_round_trip::<ClusterCatalog>(&object),
+            "ClusterExtension" => check_round_trip::<ClusterExtension>(&object),
+            "ClusterObjectSet" => check_round_trip::<ClusterObjectSet>(&object),
+            other => panic!("no view for {other}"),
+        }
+    }
+    assert_eq!(counts.len(), 3, "{counts:?}");
+    ran(&format!("round trips of recorded objects of OLM v1: {counts:?}"));
 }

@@ -1,5 +1,7 @@
 //! Labels, annotations, finalizers, field managers and other names that clients rely on.
 
+pub mod olm_v1;
+
 /// Label on all objects that the lifecycle manager owns; its value is [`MANAGED_VALUE`].
 pub const MANAGED: &str = "olm.managed";
 /// Value of [`MANAGED`].
