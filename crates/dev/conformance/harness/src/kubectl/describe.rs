@@ -148,7 +148,9 @@ fn align(lines: &[Vec<String>]) -> String {
                     let width = width + PADDING;
                     let _ = writeln!(out, "{first:width$}{second}");
                 }
-                _ => out += &format!("{}\n", line.concat()),
+                _ => {
+                    let _ = writeln!(out, "{}", line.concat());
+                }
             }
         }
     }

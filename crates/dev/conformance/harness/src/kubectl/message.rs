@@ -53,8 +53,7 @@ fn field_errors(status: &Status) -> String {
         [] => format!("{begin}\n"),
         [cause] => format!("{begin}: {cause}\n"),
         _ => {
-            let list: String = causes.iter().map(|cause| format!("* {cause}\n")).collect();
-            format!("{begin}: \n{list}")
+            format!("{begin}: \n* {}\n", causes.join("\n* "))
         }
     }
 }

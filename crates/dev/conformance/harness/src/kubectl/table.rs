@@ -23,8 +23,11 @@ pub(super) async fn get(
         let list = cluster.list(resource, target.namespace(), &selected(line)).await?;
         let named = |name: &String| target.names.is_empty() || target.names.contains(name);
         let names = list.items.iter().map(|item| item.name().to_owned()).filter(named);
-        let kind = kind_name(resource);
-        return Ok((names.map(|name| format!("{kind}/{name}\n")).collect(), String::new()));
+        let mut output = String::new();
+        for name in names {
+            let _ = writeln!(output, "{}/{name}", kind_name(resource));
+        }
+        return Ok((output, String::new()));
     }
     let collection = resource.collection_path(target.namespace());
     let mut rows = Vec::new();
