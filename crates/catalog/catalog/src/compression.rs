@@ -10,6 +10,7 @@
 use crate::load::KeptContent;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use lz4_flex::block;
+use mainstay_gocompat::json::{Html, Numbers};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::io::Write;
@@ -43,6 +44,10 @@ pub(crate) struct BlobCompressor {
 impl BlobCompressor {
     pub(crate) fn new(keep: KeptContent) -> Self {
         Self { keep, pieces: Vec::new(), piece_start: 0, plain: 0 }
+    }
+
+    pub(crate) fn keep(&self) -> KeptContent {
+        self.keep
     }
 
     /// Compresses and hashes a document, as far as [`KeptContent`] asks for.
@@ -114,12 +119,23 @@ impl BlobCompressor {
             Value::Null => self.pieces.extend_from_slice(b"null"),
             Value::Bool(true) => self.pieces.extend_from_slice(b"true"),
             Value::Bool(false) => self.pieces.extend_from_slice(b"false"),
+            // As catalogd: every number is a float.
+            Value::Number(_) if self.keep == KeptContent::Documents => {
+                let number = mainstay_gocompat::json::value(value, Html::Plain, Numbers::Float);
+                self.pieces.extend_from_slice(number.as_bytes());
+            }
             // Writing to memory cannot fail.
             Value::Number(number) => drop(write!(self.pieces, "{number}")),
         }
     }
 
     fn write_text(&mut self, text: &str) {
+        if self.keep == KeptContent::Documents && text.contains(['\u{2028}', '\u{2029}']) {
+            let mut escaped = String::with_capacity(text.len() + 16);
+            mainstay_gocompat::json::text(&mut escaped, text, Html::Plain);
+            self.pieces.extend_from_slice(escaped.as_bytes());
+            return;
+        }
         // Writing a text to memory cannot fail.
         drop(serde_json::to_writer(&mut self.pieces, text));
     }

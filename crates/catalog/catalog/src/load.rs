@@ -52,6 +52,11 @@ pub enum KeptContent {
     All,
     /// All content, compressed, without a digest: for catalogs that are written once.
     Light,
+    /// All content, compressed, without a digest, and each document as catalogd of OLM v1 reads it:
+    /// only its `schema`, `package` and `name` are checked, and the last two are those of the
+    /// document itself, also for `olm.package`. For [`CatalogDocuments`](crate::CatalogDocuments)
+    /// that OLM v1 serves; the checks that make a [`Catalog`] need other content.
+    Documents,
     /// No content: for catalogs that are only checked or listed. [`Blob::json`](crate::Blob::json)
     /// and the functions that use it return an error.
     Facts,

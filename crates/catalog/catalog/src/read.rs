@@ -443,7 +443,9 @@ fn decode_blob(
         }
     }
     let [schema, mut package, name] = names;
-    if schema.is_empty() {
+    let documents_only = compressor.keep() == KeptContent::Documents;
+    let has_schema = || fields.keys().any(|key| is_same_field(key, NAMES[0]));
+    if schema.is_empty() && !(documents_only && has_schema()) {
         let is_object = ["apiVersion", "kind"].iter().all(|key| fields.contains_key(*key));
         let remedy = if is_object { manifest_remedy } else { not_a_blob_remedy };
         let value = Value::Object(fields);
@@ -451,6 +453,13 @@ fn decode_blob(
             format!("object '{}\n' is missing root schema field", go_format::json(&value, false));
         let message = format!("object '{}' is missing root schema field", abbreviate(&value));
         return Err(fault(CatalogRule::NotABlob, message, upstream, remedy));
+    }
+    if documents_only {
+        let (compressed, hash) = compressor.compress(&fields);
+        let origin = BlobOrigin { file: file.clone(), line };
+        let [schema, package, name] = [schema, package, name].map(Into::into);
+        let slot = Slot { schema, package, name, origin, compressed, hash };
+        return Ok(DecodedBlob { slot, bytes, facts: decode::Facts::Other });
     }
     if schema == "olm.bundle" {
         canonical_bundle(&mut fields);

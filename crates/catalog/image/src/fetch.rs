@@ -55,6 +55,17 @@ impl Fetcher {
         reference: &ImageReference,
         want: &ImageSelection,
     ) -> Result<PulledDescriptors, FetchError> {
+        self.fetch_pinned(reference, None, want).await
+    }
+
+    /// As [`Fetcher::fetch`], with the content of a digest, even if the tag of the reference has
+    /// moved since it was resolved.
+    pub async fn fetch_pinned(
+        &self,
+        reference: &ImageReference,
+        digest: Option<&Digest>,
+        want: &ImageSelection,
+    ) -> Result<PulledDescriptors, FetchError> {
         let mut attempts = Vec::new();
         if !self.policy.needs_signatures(reference) {
             // The remaining requirements do not depend on the digest.
@@ -62,7 +73,7 @@ impl Fetcher {
         }
         for source in self.rules.sources(reference, self.security)? {
             let place = source.reference.repository();
-            match self.fetch_from(&source, reference, want).await {
+            match self.fetch_from(&source, reference, digest, want).await {
                 Ok(pulled) => return Ok(pulled),
                 Err(SourceError::Refused(refused)) => return Err(refused.into()),
                 Err(SourceError::Registry(error)) => {
@@ -75,16 +86,33 @@ impl Fetcher {
         Err(MirrorError::All { reference, attempts }.into())
     }
 
+    /// Resolves a reference to the digest that its first working source has, without its content.
+    pub async fn resolve(&self, reference: &ImageReference) -> Result<Digest, FetchError> {
+        let mut attempts = Vec::new();
+        for source in self.rules.sources(reference, self.security)? {
+            match self.client.resolve(&source.reference, source.security).await {
+                Ok((descriptor, _)) => return Ok(descriptor.digest),
+                Err(error) => attempts.push((source.reference.repository(), error)),
+            }
+        }
+        let reference = reference.to_string();
+        Err(MirrorError::All { reference, attempts }.into())
+    }
+
     async fn fetch_from(
         &self,
         source: &MirrorSource,
         reference: &ImageReference,
+        pinned: Option<&Digest>,
         want: &ImageSelection,
     ) -> Result<PulledDescriptors, SourceError> {
         let (client, store) = (&self.client, &self.store);
-        let mut wanted = source.reference.clone();
+        let mut wanted = match pinned {
+            Some(digest) => source.reference.with_digest(digest.clone()),
+            None => source.reference.clone(),
+        };
         if self.policy.needs_signatures(reference) {
-            let (top, _) = client.resolve(&source.reference, source.security).await?;
+            let (top, _) = client.resolve(&wanted, source.security).await?;
             let signatures = signatures(client, source, &top.digest).await?;
             self.policy.check(reference, &top.digest, &signatures)?;
             // The digest that the policy accepted, even if the tag has moved.

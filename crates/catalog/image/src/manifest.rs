@@ -68,6 +68,9 @@ pub enum ImageManifestError {
     /// The document is not JSON of its shape.
     #[error("it is not valid: {0}")]
     Json(#[from] serde_json::Error),
+    /// The document is not JSON at all, but for example a web page.
+    #[error("it is not JSON: it begins with {0:?}")]
+    NotJson(char),
     /// The document exceeds the limit.
     #[error("it has {length} bytes, and {limit} are allowed")]
     TooLong {
@@ -311,6 +314,11 @@ fn is_index(media_type: &str) -> Option<bool> {
     }
 }
 
+/// Whether a JSON value may begin with a character.
+fn is_start_of_json(first: char) -> bool {
+    first.is_ascii_digit() || matches!(first, '{' | '[' | '"' | '-' | 't' | 'f' | 'n')
+}
+
 impl ImageDocument {
     /// Parses a document; `sent` is the media type from its sender, if there is one.
     pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ImageManifestError> {
@@ -329,6 +337,10 @@ impl ImageDocument {
             && !old(sent)
         {
             return Err(ImageManifestError::MediaType(sent.to_owned()));
+        }
+        let first = String::from_utf8_lossy(bytes.trim_ascii_start()).chars().next();
+        if let Some(first) = first.filter(|first| !is_start_of_json(*first)) {
+            return Err(ImageManifestError::NotJson(first));
         }
         let shape: Shape = serde_json::from_slice(bytes)?;
         if shape.schema_version == Some(1)

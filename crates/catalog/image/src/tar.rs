@@ -60,6 +60,17 @@ pub enum TarError {
     Extension(u64),
 }
 
+impl TarError {
+    /// Whether the archive ends too early.
+    pub fn is_truncated(&self) -> bool {
+        match self {
+            Self::Truncated => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+            Self::Header(_) | Self::Extension(_) => false,
+        }
+    }
+}
+
 /// Reads the entries of an archive in order.
 pub struct TarReader<R> {
     inner: R,

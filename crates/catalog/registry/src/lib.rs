@@ -16,6 +16,7 @@ pub mod json;
 pub mod reload;
 mod served;
 pub mod server;
+pub mod stored;
 
 pub use index::{ChannelMember, RegistryIndex};
 pub use served::{ServedCatalog, ServedCatalogs, ServedState};

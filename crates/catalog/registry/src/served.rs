@@ -1,6 +1,7 @@
 //! The served catalogs, by name.
 
 use crate::index::RegistryIndex;
+use crate::stored::StoredCatalog;
 use arc_swap::ArcSwap;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
@@ -10,6 +11,9 @@ use tokio::sync::watch;
 pub struct ServedState {
     /// The served content: the last valid one. `None` until something is loaded.
     pub index: Option<Arc<RegistryIndex>>,
+    /// The served documents of a ClusterCatalog. The HTTP API prefers them; the registry API does
+    /// not have them.
+    pub documents: Option<Arc<StoredCatalog>>,
     /// Why newer content is not served, in one line.
     pub problem: Option<Arc<str>>,
 }
@@ -43,15 +47,25 @@ impl ServedCatalog {
         self.state.load().index.clone()
     }
 
+    /// The documents of a ClusterCatalog; `None` for other catalogs and until something is stored.
+    pub fn documents(&self) -> Option<Arc<StoredCatalog>> {
+        self.state.load().documents.clone()
+    }
+
     /// Replaces the content.
     pub fn put(&self, index: Arc<RegistryIndex>) {
-        self.swap(ServedState { index: Some(index), problem: None });
+        self.swap(ServedState { index: Some(index), ..ServedState::default() });
+    }
+
+    /// Replaces the content by the documents of a ClusterCatalog.
+    pub fn put_documents(&self, documents: Arc<StoredCatalog>) {
+        self.swap(ServedState { documents: Some(documents), ..ServedState::default() });
     }
 
     /// Keeps the current content and records why newer content is not served.
     pub fn fail(&self, problem: impl Into<Arc<str>>) {
-        let index = self.index();
-        self.swap(ServedState { index, problem: Some(problem.into()) });
+        let state = self.state();
+        self.swap(ServedState { problem: Some(problem.into()), ..ServedState::clone(&state) });
     }
 
     /// Receives every change from now on: the number grows with each.

@@ -9,6 +9,7 @@ use mainstay_object::NamespacedName;
 use parking_lot::RwLock;
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The queue of a controller.
@@ -158,6 +159,21 @@ impl<C: Send + Sync + 'static> ControllerBuilder<'_, C> {
     #[must_use]
     pub fn watch_source(self, subscribe: impl FnOnce(Enqueuer<C>)) -> Self {
         subscribe(self.enqueuer());
+        self
+    }
+
+    /// Sets the number of keys that are reconciled at a time; the default is that of
+    /// [`mainstay_client::Controller`].
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.controller = self.controller.workers(workers);
+        self
+    }
+
+    /// Sets the first and the longest pause before a failed reconciliation is retried.
+    #[must_use]
+    pub fn retry(mut self, first: Duration, longest: Duration) -> Self {
+        self.controller = self.controller.retry(first, longest);
         self
     }
 

@@ -1,13 +1,19 @@
 //! OLM v1: the subsystem `extensions`.
 //!
 //! ```text
-//! ClusterCatalog ─► pull ─► stored catalog ─┬─► HTTP API (/catalogs/NAME/api/v1)
-//!                                           └─► status, events, metrics
+//! ClusterCatalog ─► resolve the tag ─► pull ─► stored catalog ─┬─► HTTP API (/catalogs/NAME/api/v1)
+//!                     (poll: nothing new, nothing else)        └─► status, Events, metrics
 //! ```
 //!
-//! What this crate does not do: serve the HTTP API, which is [`mainstay_registry::http`] over the
-//! content that this subsystem stores.
+//! A digest is pulled and parsed once. Its content stays in a folder that the next start opens
+//! without parsing, so that catalogs are served before any registry is asked.
+//!
+//! What this crate does not do: answer HTTP requests, which `mainstay_registry::http` does with the
+//! catalogs in [`Options::served`].
 
+mod cluster_catalog;
+mod context;
+mod error;
 mod start;
 
 pub use start::{Extensions, Options, SUBSYSTEM};

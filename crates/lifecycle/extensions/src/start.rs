@@ -1,19 +1,31 @@
 //! Startup: builds the shared context and registers all controllers.
 
+use crate::cluster_catalog::{Contents, LoadCounters, write_metrics};
+use crate::context::Context;
 use futures::future::BoxFuture;
-use mainstay_client::{CacheSet, Cluster};
+use mainstay_api::{ClusterCatalog, CrdChannel, resources};
+use mainstay_client::{Cache, CacheSet, Cluster, Recorder, Selection};
 use mainstay_clock::Clock;
 use mainstay_controller::{
     ControllerMonitor, Controllers, Monitor, RunningControllers, Subsystem, SubsystemInfo,
 };
 use mainstay_exposition::Page;
-use mainstay_images::ImageSources;
+use mainstay_images::{ImageSources, Puller, Requester};
+use mainstay_object::Object;
 use mainstay_registry::ServedCatalogs;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// The component that reports Events.
+const COMPONENT: &str = "catalogd";
+/// The user agent of the client.
+const USER_AGENT: &str = "catalogd";
+/// The ServiceAccount whose `imagePullSecrets` apply.
+const SERVICE_ACCOUNT: &str = "catalogd-controller-manager";
 
 /// The options of the subsystem.
 #[derive(Clone)]
@@ -22,6 +34,9 @@ pub struct Options {
     pub clock: Clock,
     /// The namespace with the pull secrets of catalogs: `olmv1-system` upstream.
     pub system_namespace: String,
+    /// The names of pull secrets in that namespace; `pull-secret` upstream. Secrets that do not exist
+    /// are left out.
+    pub pull_secrets: Vec<String>,
     /// The host, and the port if it is not 443, under which clients reach the HTTP API:
     /// `status.urls.base` is `https://ADDRESS/catalogs/NAME`.
     pub external_address: String,
@@ -38,21 +53,53 @@ pub struct Options {
 
 /// The running subsystem. Dropping this does not stop it; [`Extensions::shutdown`] does.
 pub struct Extensions {
+    context: Arc<Context>,
     controllers: RunningControllers,
     stop: CancellationToken,
 }
-
-struct Context;
 
 impl Extensions {
     /// Starts every controller. Call it inside a tokio runtime. The CustomResourceDefinitions
     /// should be established, as the caches do not sync before.
     pub fn start(cluster: &Cluster, options: Options) -> Self {
         let stop = CancellationToken::new();
-        let _ = options;
-        let caches = CacheSet::new(cluster.clone(), stop.clone());
-        let controllers = Controllers::new(Arc::new(Context), caches, stop.clone());
-        Self { controllers: controllers.start(), stop }
+        let Options {
+            clock,
+            system_namespace,
+            pull_secrets,
+            external_address,
+            images,
+            content,
+            served,
+            retry,
+        } = options;
+        let client = cluster.clone().with_user_agent(USER_AGENT);
+        let mut caches = CacheSet::new(cluster.clone(), stop.clone());
+        let catalogs = caches
+            .start(Cache::builder(Selection::all(resources::CLUSTER_CATALOG), |object| {
+                ClusterCatalog::from_object(object).ok()
+            }));
+        let context = Arc::new(Context {
+            puller: Puller::new(images, client.clone()),
+            cluster: client,
+            clock,
+            recorder: Recorder::start(cluster, COMPONENT, clock, stop.clone()),
+            requester: Requester {
+                namespace: system_namespace,
+                name: SERVICE_ACCOUNT.to_owned(),
+                uid: String::new(),
+                secrets: pull_secrets,
+            },
+            external_address,
+            contents: Contents::new(content, served),
+            load_counters: LoadCounters::default(),
+            catalogs,
+            catalog_changes: watch::Sender::new(0),
+        });
+        let mut controllers = Controllers::new(Arc::clone(&context), caches, stop.clone());
+        // One line for each module with controllers.
+        crate::cluster_catalog::register(&mut controllers, retry);
+        Self { context, controllers: controllers.start(), stop }
     }
 
     /// Returns once all caches are in sync and every controller reconciles.
@@ -68,17 +115,31 @@ impl Extensions {
     }
 }
 
-/// The rules of the process's ClusterRole.
+/// What the controllers need: everything about ClusterCatalogs, and to read what a pull needs.
 fn permissions() -> Vec<Value> {
-    Vec::new()
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let olm = resources::OLM_V1_GROUP;
+    vec![
+        rule(olm, &["clustercatalogs"], &["get", "list", "watch", "patch", "update"]),
+        rule(olm, &["clustercatalogs/status", "clustercatalogs/finalizers"], &["patch", "update"]),
+        rule("", &["secrets", "serviceaccounts"], &["get"]),
+        rule("", &["events"], &["create", "patch"]),
+        rule("config.openshift.io", &["imagedigestmirrorsets", "imagetagmirrorsets"], &["list"]),
+        rule("operator.openshift.io", &["imagecontentsourcepolicies"], &["list"]),
+    ]
+}
+
+/// The CustomResourceDefinitions of the standard channel.
+fn definitions() -> Vec<Object> {
+    mainstay_api::olm_v1_crds(CrdChannel::Standard)
 }
 
 /// The description of the subsystem.
 pub static SUBSYSTEM: SubsystemInfo = SubsystemInfo {
     name: "extensions",
     summary: "Operator Lifecycle Manager v1: ClusterCatalogs",
-    definitions: Vec::new,
-    cluster_roles: Vec::new,
+    definitions,
+    cluster_roles: mainstay_api::olm_v1_cluster_roles,
     permissions,
 };
 
@@ -92,7 +153,8 @@ impl Subsystem for Extensions {
     }
 
     fn monitor(&self) -> Arc<dyn Monitor> {
-        Arc::new(ExtensionsMonitor(self.controllers.monitors()))
+        let controllers = self.controllers.monitors();
+        Arc::new(ExtensionsMonitor { context: Arc::clone(&self.context), controllers })
     }
 
     fn shutdown(self: Box<Self>) -> BoxFuture<'static, ()> {
@@ -101,12 +163,17 @@ impl Subsystem for Extensions {
 }
 
 /// The metrics and controllers of the subsystem.
-struct ExtensionsMonitor(Vec<ControllerMonitor>);
+struct ExtensionsMonitor {
+    context: Arc<Context>,
+    controllers: Vec<ControllerMonitor>,
+}
 
 impl Monitor for ExtensionsMonitor {
-    fn write_metrics(&self, _: &mut Page) {}
+    fn write_metrics(&self, page: &mut Page) {
+        write_metrics(page, &self.context);
+    }
 
     fn controllers(&self) -> &[ControllerMonitor] {
-        &self.0
+        &self.controllers
     }
 }

@@ -4,7 +4,7 @@ use super::error::error_line;
 use super::{CatalogPlace, ImageContentError, MissingIdentity, PulledImage, Puller};
 use mainstay_bundle::Bundle;
 use mainstay_catalog::{Catalog, LoadOptions};
-use mainstay_image::unpack;
+use mainstay_image::unpack::{self, UnpackError};
 use mainstay_object::Object;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +17,24 @@ const METADATA_LABEL: (&str, &str) =
     ("operators.operatorframework.io.bundle.metadata.v1", "metadata");
 
 /// The folder of an unpacked image. Dropping this removes it.
-struct UnpackedImage(PathBuf);
+pub(crate) struct UnpackedImage(PathBuf);
+
+impl UnpackedImage {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for UnpackedImage {
     fn drop(&mut self) {
         // Leftovers go with the work folder at the next start.
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unpack_error(error: UnpackError) -> ImageContentError {
+    ImageContentError::Unpack(error_line(&error))
 }
 
 impl Puller {
@@ -60,7 +71,7 @@ impl Puller {
         image: &PulledImage,
         folder: &str,
     ) -> Result<Arc<Catalog>, ImageContentError> {
-        let unpacked = self.unpack(image, vec![folder.to_owned()])?;
+        let unpacked = self.unpack(image, vec![folder.to_owned()]).map_err(unpack_error)?;
         let place = unpacked.0.join(folder);
         if !place.is_dir() {
             let path = folder.to_owned();
@@ -81,7 +92,7 @@ impl Puller {
     ) -> Result<Arc<Catalog>, ImageContentError> {
         // A log beside the database that was not merged shows that the database is incomplete.
         let only = ["", "-wal", "-journal"].map(|end| format!("{file}{end}"));
-        let unpacked = self.unpack(image, only.into())?;
+        let unpacked = self.unpack(image, only.into()).map_err(unpack_error)?;
         let place = unpacked.0.join(file);
         if !place.is_file() {
             let path = file.to_owned();
@@ -103,7 +114,8 @@ impl Puller {
             labels.get(label).map_or_else(|| default_folder.to_owned(), |folder| within(folder))
         };
         let (manifests, metadata) = (place(MANIFESTS_LABEL), place(METADATA_LABEL));
-        let unpacked = self.unpack(image, vec![manifests.clone(), metadata.clone()])?;
+        let unpacked =
+            self.unpack(image, vec![manifests.clone(), metadata.clone()]).map_err(unpack_error)?;
         for (folder, default_folder) in
             [(&manifests, MANIFESTS_LABEL.1), (&metadata, METADATA_LABEL.1)]
         {
@@ -138,18 +150,18 @@ impl Puller {
         bundle.manifests().iter().map(object).collect()
     }
 
-    fn unpack(
+    /// Unpacks files and folders of an image, all of it if `only` names none. Blocks.
+    pub(crate) fn unpack(
         &self,
         image: &PulledImage,
         only: Vec<String>,
-    ) -> Result<UnpackedImage, ImageContentError> {
+    ) -> Result<UnpackedImage, UnpackError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let target = self.images.work.join(format!("unpacked-{number}"));
         let options = unpack::Options { only, ..unpack::Options::default() };
         let unpacked = UnpackedImage(target);
-        unpack::image(&image.store, &image.manifest, &image.config, &unpacked.0, options)
-            .map_err(|error| ImageContentError::Unpack(error_line(&error)))?;
+        unpack::image(&image.store, &image.manifest, &image.config, &unpacked.0, options)?;
         Ok(unpacked)
     }
 }

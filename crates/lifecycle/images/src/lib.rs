@@ -14,14 +14,18 @@
 //! What this crate does not do: decide when an image is pulled again, or cache catalogs.
 
 mod content;
+mod documents;
 mod error;
 mod place;
 mod pull;
+mod steps;
 
 pub use content::{check_identity, within};
+pub use documents::DocumentsError;
 pub use error::{ImageContentError, LocalImageError, MissingIdentity, PullError};
 pub use place::CatalogPlace;
 pub use pull::PulledImage;
+pub use steps::StepError;
 
 use mainstay_client::Cluster;
 use mainstay_image::policy::SignaturePolicy;

@@ -9,7 +9,7 @@ use mainstay_image::manifest::RunConfig;
 use std::path::Path;
 
 /// The label for the folder of a file-based catalog.
-const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+pub(crate) const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 /// The label of older images for the file of an SQLite catalog.
 const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 /// The database that the programs serve without an argument.

@@ -9,9 +9,11 @@ use mainstay_image::fetch::Fetcher;
 use mainstay_image::manifest::{Descriptor, ImageConfig, ImageDocument, ImageManifest};
 use mainstay_image::mirror::{self, MirrorRules};
 use mainstay_image::platform::Platform;
+use mainstay_image::policy::SignaturePolicy;
 use mainstay_image::reference::ImageReference;
 use mainstay_image::registry::{
-    ImageClient, ImageSelection, RegistryError, RetryListener, Security,
+    ClientSettings, ImageClient, ImageSelection, PulledDescriptors, RegistryError, RetryListener,
+    Security,
 };
 use mainstay_image::store::ImageStore;
 use mainstay_object::{Gvk, Object, builtin};
@@ -40,6 +42,13 @@ pub struct PulledImage {
     pub digests: BTreeSet<String>,
 }
 
+/// Settings, mirrors and policy of a pull from registries.
+pub(crate) struct Connection {
+    pub(crate) settings: ClientSettings,
+    rules: MirrorRules,
+    policy: SignaturePolicy,
+}
+
 impl Puller {
     /// Pulls an image: from the store of the cluster, else from a registry.
     ///
@@ -63,16 +72,8 @@ impl Puller {
         let reference = ImageReference::parse(image).map_err(|error| {
             PullError::ParseReference { image: image.to_owned(), reason: error.to_string() }
         })?;
-        let local = (self.images.named)(&reference);
-        let store = self.images.local.clone();
-        let name = local.reference.clone();
-        if let Some(found) =
-            blocking(move || find_in_store(&store, &name), LocalImageError::ReadStore).await?
-        {
+        if let Some(found) = self.find_local(&reference).await? {
             return Ok(found);
-        }
-        if local.only_here {
-            return Err(PullError::NotInCluster { image: image.to_owned() });
         }
         self.pull_from_registry(&reference, requester, on_retry).await
     }
@@ -83,6 +84,30 @@ impl Puller {
         requester: &Requester,
         on_retry: impl Fn(PullError) + Send + Sync + 'static,
     ) -> Result<PulledImage, PullError> {
+        let name = reference.to_string();
+        let (mut connection, secrets) = self.connection(reference, requester).await?;
+        let registry_error = move |error: &dyn std::error::Error| {
+            let text = error_line(error);
+            // Errors of mirrors begin with the reference already.
+            let reason = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
+            PullError::AskRegistry { reason, secrets: secrets.clone() }
+        };
+        let retry_error = registry_error.clone();
+        connection.settings.on_retry =
+            RetryListener::new(move |error: &RegistryError| on_retry(retry_error(error)));
+        let fetcher = self.fetcher(reference, connection).await?;
+        let want = ImageSelection::Platform(Platform::host());
+        let pulled =
+            fetcher.fetch(reference, &want).await.map_err(|error| registry_error(&error))?;
+        self.open_pulled(pulled).await.map_err(PullError::OpenPulled)
+    }
+
+    /// What a pull needs beside a client, and the pull secrets that do not exist.
+    pub(crate) async fn connection(
+        &self,
+        reference: &ImageReference,
+        requester: &Requester,
+    ) -> Result<(Connection, Vec<String>), PullError> {
         let read_policy = Arc::clone(&self.images.policy);
         // First: without a policy, no registry is contacted and no secret is read.
         let policy = blocking(move || read_policy(), UnreadablePolicy).await;
@@ -91,21 +116,19 @@ impl Puller {
         let (keyring, missing) = self.keyring(requester).await?;
         let secret = |name: &String| format!("{}/{name}", requester.namespace);
         let secrets: Vec<String> = missing.iter().map(secret).collect();
-        let registry_error = {
-            let name = reference.to_string();
-            move |error: &dyn std::error::Error| {
-                let text = error_line(error);
-                // Errors of mirrors begin with the reference already.
-                let reason = if text.starts_with(&name) { text } else { format!("{name}: {text}") };
-                PullError::AskRegistry { reason, secrets: secrets.clone() }
-            }
-        };
         let rules = self.mirrors().await?;
         let mut settings = self.images.registries.clone();
         settings.keyring = Arc::new(keyring);
-        let retry_error = registry_error.clone();
-        settings.on_retry =
-            RetryListener::new(move |error: &RegistryError| on_retry(retry_error(error)));
+        Ok((Connection { settings, rules, policy }, secrets))
+    }
+
+    /// The fetcher for the registries of a reference.
+    pub(crate) async fn fetcher(
+        &self,
+        reference: &ImageReference,
+        connection: Connection,
+    ) -> Result<Fetcher, PullError> {
+        let Connection { settings, rules, policy } = connection;
         let client_error = |reason: String| PullError::AskRegistry {
             reason: format!("{reference}: {reason}"),
             secrets: Vec::new(),
@@ -113,16 +136,15 @@ impl Puller {
         // Blocks: it reads the certificates of the machine.
         let client = move || ImageClient::new(settings).map_err(|error| error_line(&error));
         let client = blocking(client, |ended| ended).await.map_err(client_error)?;
-        let fetcher = Fetcher {
-            client,
-            rules,
-            policy,
-            store: self.images.pulled.clone(),
-            security: security(reference),
-        };
-        let want = ImageSelection::Platform(Platform::host());
-        let pulled =
-            fetcher.fetch(reference, &want).await.map_err(|error| registry_error(&error))?;
+        let store = self.images.pulled.clone();
+        Ok(Fetcher { client, rules, policy, store, security: security(reference) })
+    }
+
+    /// Opens an image that was pulled.
+    pub(crate) async fn open_pulled(
+        &self,
+        pulled: PulledDescriptors,
+    ) -> Result<PulledImage, LocalImageError> {
         let store = self.images.pulled.clone();
         let open_pulled = move || {
             let image = pulled.image.as_ref().unwrap_or(&pulled.top);
@@ -133,7 +155,24 @@ impl Puller {
             }
             Ok(found)
         };
-        blocking(open_pulled, LocalImageError::ReadStore).await.map_err(PullError::OpenPulled)
+        blocking(open_pulled, LocalImageError::ReadStore).await
+    }
+
+    /// Finds an image in the store of the cluster. If the reference names the registry of the
+    /// cluster, no other registry has the image.
+    pub(crate) async fn find_local(
+        &self,
+        reference: &ImageReference,
+    ) -> Result<Option<PulledImage>, PullError> {
+        let local = (self.images.named)(reference);
+        let (store, name) = (self.images.local.clone(), local.reference);
+        let found = blocking(move || find_in_store(&store, &name), LocalImageError::ReadStore);
+        match found.await? {
+            None if local.only_here => {
+                Err(PullError::NotInCluster { image: reference.to_string() })
+            }
+            found => Ok(found),
+        }
     }
 
     /// The credentials in the pull secrets of a requester, and the names of missing secrets, which do not

@@ -1,7 +1,7 @@
 //! Error responses of registries, without the secrets of the request.
 
 use super::{
-    Inner, RegistryError, RegistrySecret,
+    Inner, ListedError, RegistryError, RegistrySecret,
     send::{Repository, display_url},
 };
 use http::Response;
@@ -19,12 +19,6 @@ impl Inner {
         let status = answer.status();
         let text = self.read_body(url, answer, 64 << 10).await.unwrap_or_default();
         let errors: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-        let said = |error: &serde_json::Value| {
-            let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
-            [text("code"), text("message")].join(" ").trim().to_owned()
-        };
-        let list = errors["errors"].as_array().map(|list| list.iter().take(3).map(said));
-        let mut detail = list.map(|list| list.collect::<Vec<_>>().join("; ")).unwrap_or_default();
         // The registry may repeat a secret in its response.
         let login = self.settings.keyring.login(&repository.full).await.ok().flatten();
         let mut hidden: Vec<String> = Vec::new();
@@ -34,12 +28,24 @@ impl Inner {
             }),
         );
         hidden.extend(login.map(|login| login.secret().reveal().to_owned()));
-        for one in hidden.iter().filter(|one| !one.is_empty()) {
-            detail = detail.replace(one.as_str(), "***");
-        }
-        let detail: String =
-            detail.chars().filter(|letter| !letter.is_control()).take(300).collect();
+        let shown = |text: &str| {
+            let mut text = text.to_owned();
+            for secret in hidden.iter().filter(|secret| !secret.is_empty()) {
+                text = text.replace(secret.as_str(), "***");
+            }
+            text.chars().filter(|letter| !letter.is_control()).take(300).collect::<String>()
+        };
+        let listed = |error: &serde_json::Value| {
+            let text = |name: &str| shown(error[name].as_str().unwrap_or_default());
+            ListedError { code: text("code"), message: text("message") }
+        };
+        let list = errors["errors"].as_array().map(|list| list.iter().take(3).map(listed));
+        let mut list: Vec<ListedError> = list.map(Iterator::collect).unwrap_or_default();
+        let texts = list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let detail: String = texts.join("; ").chars().take(300).collect();
         let detail = if detail.is_empty() { detail } else { format!(": {detail}") };
-        RegistryError::Status { url: display_url(url), status, detail }
+        list.truncate(1);
+        let first = list.pop().unwrap_or_default();
+        RegistryError::Status { url: display_url(url), status, detail, first }
     }
 }

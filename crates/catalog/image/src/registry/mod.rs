@@ -13,6 +13,7 @@
 
 mod certs;
 mod challenge;
+mod containers_image;
 mod error_response;
 mod progress;
 mod proxy;
@@ -23,6 +24,7 @@ mod send;
 mod transport;
 
 pub use certs::CertFolders;
+pub use containers_image::{PullStep, connection_text, containers_image_text};
 pub use progress::{Progress, ProgressCount};
 pub use proxy::{NoProxy, Proxies, Proxy, ProxyError};
 pub use pull::{ImageSelection, PulledDescriptors};
@@ -136,8 +138,10 @@ pub enum RegistryError {
         url: String,
         /// The status.
         status: http::StatusCode,
-        /// The error in the response, or nothing.
+        /// The errors in the response, or nothing.
         detail: String,
+        /// The first error in the response; empty if it lists none.
+        first: ListedError,
     },
     /// The registry requires authentication, and there are no credentials, or it does not accept
     /// them.
@@ -147,6 +151,8 @@ pub enum RegistryError {
         url: String,
         /// What is missing.
         why: &'static str,
+        /// The first error in the response; empty if it lists none.
+        first: ListedError,
     },
     /// The registry redirects to a refused target.
     #[error("{url}: refused to be redirected to {to}: {why}")]
@@ -201,7 +207,33 @@ pub enum RegistryError {
     Tls(String),
 }
 
+/// An error that a registry lists in its response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedError {
+    /// The code, such as `MANIFEST_UNKNOWN`; may be empty.
+    pub code: String,
+    /// The message; may be empty.
+    pub message: String,
+}
+
+impl std::fmt::Display for ListedError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let space = if self.code.is_empty() || self.message.is_empty() { "" } else { " " };
+        write!(f, "{}{space}{}", self.code, self.message)
+    }
+}
+
 impl RegistryError {
+    /// Adds the errors of the response to an error about missing credentials.
+    fn with_response(self, response: Self) -> Self {
+        match (self, response) {
+            (Self::Unauthorized { url, why, .. }, Self::Status { first, .. }) => {
+                Self::Unauthorized { url, why, first }
+            }
+            (error, _) => error,
+        }
+    }
+
     /// Whether the registry does not have the object.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { status, .. } if *status == http::StatusCode::NOT_FOUND)

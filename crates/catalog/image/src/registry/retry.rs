@@ -1,6 +1,6 @@
 //! Retries: which responses are retried, the wait before a retry, and the listener.
 
-use super::{Inner, RegistryError, send::display_url};
+use super::{Inner, ListedError, RegistryError, send::display_url};
 use http::{HeaderMap, Response, StatusCode, header};
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -52,7 +52,12 @@ impl Inner {
     /// Waits after a temporary error status, for as long as the registry requests.
     pub(super) async fn wait_as_requested<B>(&self, tries: u32, url: &str, answer: &Response<B>) {
         let (url, status) = (display_url(url), answer.status());
-        let error = RegistryError::Status { url, status, detail: String::new() };
+        let error = RegistryError::Status {
+            url,
+            status,
+            detail: String::new(),
+            first: ListedError::default(),
+        };
         self.wait(tries, &error, self.requested_wait(answer.headers())).await;
     }
 

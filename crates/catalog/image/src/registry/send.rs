@@ -1,7 +1,7 @@
 //! Sending one request to a registry: authentication, redirects, retries.
 
 use super::{
-    Inner, Progress, RegistryError, RegistrySecret, Security,
+    Inner, ListedError, Progress, RegistryError, RegistrySecret, Security,
     challenge::{self, Challenge, Key},
     retry::is_temporary,
     transport::Outgoing,
@@ -181,6 +181,11 @@ impl Payload {
     }
 }
 
+/// The error for a URL that requires other credentials than it gets.
+fn unauthorized(url: &str, why: &'static str) -> RegistryError {
+    RegistryError::Unauthorized { url: display_url(url), why, first: ListedError::default() }
+}
+
 impl Inner {
     /// Sends a request, with retries and authentication.
     pub(super) async fn send(
@@ -227,17 +232,21 @@ impl Inner {
             if status == StatusCode::UNAUTHORIZED && !repository.is_at(&url) {
                 // A redirect target must not obtain the credentials of the registry.
                 let why = "it is not the registry, so it does not get its credentials";
-                return Err(RegistryError::Unauthorized { url: display_url(&url), why });
+                let (url, first) = (display_url(&url), ListedError::default());
+                return Err(RegistryError::Unauthorized { url, why, first });
             }
             if status == StatusCode::UNAUTHORIZED {
                 self.tokens.forget(&key);
                 challenges += 1;
-                if challenges > MAX_CHALLENGES {
-                    let why = "the token is not accepted";
-                    return Err(RegistryError::Unauthorized { url: display_url(&url), why });
-                }
+                let headers = answer.headers().clone();
+                let refused = self.response_error(repository, &url, answer, secret.as_ref()).await;
+                let answered = if challenges > MAX_CHALLENGES {
+                    Err(unauthorized(&url, "the token is not accepted"))
+                } else {
+                    self.answer_challenge(repository, &url, &headers, key, challenges).await
+                };
+                answered.map_err(|error| error.with_response(refused))?;
                 tries -= 1;
-                self.answer_challenge(repository, &url, answer.headers(), key, challenges).await?;
                 continue;
             }
             if is_temporary(status) && tries < self.settings.attempts {
@@ -352,7 +361,7 @@ impl Inner {
         key: Key,
         round: usize,
     ) -> Result<(), RegistryError> {
-        let unauthorized = |why| RegistryError::Unauthorized { url: display_url(url), why };
+        let unauthorized = |why| unauthorized(url, why);
         let values = headers.get_all(header::WWW_AUTHENTICATE).into_iter();
         let challenge = challenge::read(values.filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| {
@@ -470,7 +479,7 @@ impl Inner {
                         "there are no credentials, and the token service refuses anonymous tokens"
                     }
                 };
-                return Err(RegistryError::Unauthorized { url: display_url(&call.url), why });
+                return Err(unauthorized(&call.url, why));
             }
             return Err(self.response_error(repository, &call.url, answer, secret.as_ref()).await);
         }

@@ -58,9 +58,23 @@ impl Dialer for TcpDialer {
     ) -> BoxFuture<'static, io::Result<Box<dyn RegistryStream>>> {
         Box::pin(async move {
             let host = host.trim_start_matches('[').trim_end_matches(']');
-            let stream = tokio::net::TcpStream::connect((host, port)).await?;
-            stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as Box<dyn RegistryStream>)
+            let mut failed = None;
+            for address in tokio::net::lookup_host((host, port)).await? {
+                match tokio::net::TcpStream::connect(address).await {
+                    Ok(stream) => {
+                        stream.set_nodelay(true)?;
+                        return Ok(Box::new(stream) as Box<dyn RegistryStream>);
+                    }
+                    Err(error) => failed = failed.or(Some((address, error))),
+                }
+            }
+            // The first address is that which other clients report.
+            Err(match failed {
+                Some((address, error)) => {
+                    io::Error::new(error.kind(), format!("{address}: {error}"))
+                }
+                None => io::Error::new(io::ErrorKind::NotFound, "the host has no address"),
+            })
         })
     }
 }

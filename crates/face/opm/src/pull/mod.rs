@@ -27,7 +27,10 @@ use mainstay_image::{
     platform::Platform,
     policy::SignaturePolicy,
     reference::ImageReference,
-    registry::{CertFolders, ClientSettings, ImageClient, ImageSelection, RegistryError, Security},
+    registry::{
+        CertFolders, ClientSettings, ImageClient, ImageSelection, PullStep, RegistryError,
+        Security, connection_text, containers_image_text,
+    },
     store::ImageStore,
     unpack,
 };
@@ -217,25 +220,11 @@ impl ImagePuller {
             }
             FetchError::Mirror(other) => return format!("initializing source {source}: {other}"),
         };
-        let problem = RegistryProblem::of(registry);
         if !containers {
-            return format!("error resolving remote name {name}: {}", problem.containerd(name));
+            let why = RegistryProblem::of(registry).containerd(name);
+            return format!("error resolving remote name {name}: {why}");
         }
-        match problem {
-            RegistryProblem::Other(why) => why,
-            RegistryProblem::Platform(platform) => format!(
-                "choosing an image from manifest list {source}: no image found in image index for \
-                 architecture {}, variant {}, OS {}",
-                go::quote(&platform.architecture),
-                go::quote(&platform.variant),
-                go::quote(&platform.os)
-            ),
-            problem => {
-                let (wanted, repository) = (reference.wanted(), reference.repository());
-                let what = problem.containers(&wanted, &repository);
-                format!("initializing source {source}: {what}")
-            }
-        }
+        containers_image_text(registry, reference, PullStep::Copy)
     }
 }
 
@@ -299,38 +288,17 @@ impl PullSession {
     }
 }
 
-/// The default message of an error code of a registry.
-fn default_message(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "unknown" => "unknown error",
-        "unsupported" => "The operation is unsupported.",
-        "unauthorized" => "authentication required",
-        "denied" => "requested access to the resource is denied",
-        "unavailable" => "service unavailable",
-        "toomanyrequests" => "too many requests",
-        "name invalid" => "invalid repository name",
-        "name unknown" => "repository name not known to registry",
-        "manifest unknown" => "manifest unknown",
-        "manifest invalid" => "manifest invalid",
-        "manifest unverified" => "manifest failed signature verification",
-        "manifest blob unknown" | "blob unknown" => "blob unknown to registry",
-        "tag invalid" => "manifest tag did not match URI",
-        "digest invalid" => "provided digest did not match uploaded content",
-        _ => return None,
-    })
-}
-
-/// Why a registry does not return an image, as upstream distinguishes it.
+/// Why a registry does not return an image, as containerd distinguishes it.
 #[derive(Debug, PartialEq, Eq)]
 enum RegistryProblem {
     /// No connection: the address and the reason.
     Connection(String, String),
     /// Authentication is required.
     Unauthorized,
-    /// An error status: the status, the URL, the error code and its message.
-    Status(http::StatusCode, String, String, String),
+    /// An error status, and the URL.
+    Status(http::StatusCode, String),
     /// No image for the platform.
-    Platform(Platform),
+    Platform,
     /// Another problem, with our text.
     Other(String),
 }
@@ -339,55 +307,12 @@ impl RegistryProblem {
     fn of(error: &RegistryError) -> Self {
         match error {
             RegistryError::Connection { url, why } => {
-                Self::Connection(url.clone(), connection(url, why))
+                Self::Connection(url.clone(), connection_text(url, why))
             }
             RegistryError::Unauthorized { .. } => Self::Unauthorized,
-            RegistryError::Status { url, status, detail } => {
-                // The first of the listed errors.
-                let message =
-                    detail.trim_start_matches(": ").split("; ").next().unwrap_or_default();
-                let (code, text) = message.split_once(' ').unwrap_or((message, ""));
-                let is_code = |c: char| c.is_ascii_uppercase() || c == '_';
-                let (code, text) =
-                    if code.chars().all(is_code) { (code, text) } else { ("", message) };
-                Self::Status(*status, url.clone(), code.to_owned(), text.to_owned())
-            }
-            RegistryError::Platform { .. } => Self::Platform(Platform::host()),
+            RegistryError::Status { url, status, .. } => Self::Status(*status, url.clone()),
+            RegistryError::Platform { .. } => Self::Platform,
             other => Self::Other(other.to_string()),
-        }
-    }
-
-    /// The text of containers/image.
-    fn containers(&self, wanted: &str, repository: &str) -> String {
-        let host = repository.split('/').next().unwrap_or_default();
-        let reading = format!("reading manifest {wanted} in {repository}");
-        match self {
-            Self::Connection(url, why) => {
-                let scheme = url.split("://").next().unwrap_or("https");
-                format!(
-                    "fetching manifest {wanted} in {repository}: pinging container registry {host}: \
-                     Get \"{scheme}://{host}/v2/\": {why}"
-                )
-            }
-            Self::Unauthorized => format!("{reading}: authentication required"),
-            Self::Status(status, _, code, text) => {
-                let code = code.to_ascii_lowercase().replace('_', " ");
-                let why = match (&*code, &**text) {
-                    // Registries send the default message of the code, or their own.
-                    (_, text) if Some(text) == default_message(&code) => text.to_owned(),
-                    (_, "") if code.is_empty() && status.is_client_error() => {
-                        format!("StatusCode: {}, \"\"", status.as_u16())
-                    }
-                    (_, "") if code.is_empty() => {
-                        format!("received unexpected HTTP status: {status}")
-                    }
-                    (code, "") => code.to_owned(),
-                    (code, text) => format!("{code}: {text}"),
-                };
-                format!("{reading}: {why}")
-            }
-            Self::Platform(_) => reading,
-            Self::Other(why) => why.clone(),
         }
     }
 
@@ -400,42 +325,20 @@ impl RegistryProblem {
             Self::Unauthorized => "pull access denied, repository does not exist or may require \
                                    authorization: authorization failed: no basic auth credentials"
                 .to_owned(),
-            Self::Status(http::StatusCode::NOT_FOUND, ..) => format!("{name}: not found"),
-            Self::Status(status, url, ..) => {
+            Self::Status(http::StatusCode::NOT_FOUND, _) => format!("{name}: not found"),
+            Self::Status(status, url) => {
                 format!("unexpected status from HEAD request to {url}: {status}")
             }
-            Self::Platform(_) => format!("no match for platform in manifest {name}: not found"),
+            Self::Platform => format!("no match for platform in manifest {name}: not found"),
             Self::Other(why) => why.clone(),
         }
-    }
-}
-
-/// Why there is no connection, with the text of Go's network library where it is known.
-fn connection(url: &str, why: &str) -> String {
-    let authority = url.split("://").nth(1).unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let port = if url.starts_with("http://") { 80 } else { 443 };
-    let (host, dialled) = match authority.rsplit_once(':') {
-        Some((host, _)) if !host.is_empty() => (host, authority.to_owned()),
-        _ => (authority, format!("{authority}:{port}")),
-    };
-    if why.contains("InvalidContentType") {
-        "tls: first record does not look like a TLS handshake".to_owned()
-    } else if why.contains("UnknownIssuer") {
-        "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-            .to_owned()
-    } else if why.starts_with("Connection refused") {
-        format!("dial tcp {dialled}: connect: connection refused")
-    } else if why.contains("lookup address") {
-        format!("dial tcp: lookup {host}: no such host")
-    } else {
-        why.to_owned()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainstay_image::registry::ListedError;
 
     #[test]
     fn label_paths_stay_within_the_image() {
@@ -452,81 +355,36 @@ mod tests {
     }
 
     #[test]
-    fn each_library_has_its_error_texts() {
+    fn containerd_has_its_error_texts() {
         let url = "https://a.example/v2/b/manifests/v1";
-        let status = |code: u16, detail: &str| {
-            RegistryProblem::of(&RegistryError::Status {
-                url: url.to_owned(),
-                status: http::StatusCode::from_u16(code).unwrap(),
-                detail: detail.to_owned(),
-            })
+        let status = |code: u16| RegistryError::Status {
+            url: url.to_owned(),
+            status: http::StatusCode::from_u16(code).unwrap(),
+            detail: String::new(),
+            first: ListedError::default(),
         };
-        let lost = |why: &str| {
-            RegistryProblem::of(&RegistryError::Connection {
-                url: url.to_owned(),
-                why: why.to_owned(),
-            })
-        };
-        let reading = "reading manifest v1 in a.example/b: ";
-        let pinging = "fetching manifest v1 in a.example/b: pinging container registry a.example: \
-                       Get \"https://a.example/v2/\": ";
-        for (problem, containers, containerd) in [
-            (
-                status(404, ": MANIFEST_UNKNOWN there is none; X y"),
-                format!("{reading}manifest unknown: there is none"),
-                "a.example/b:v1: not found".to_owned(),
-            ),
-            (
-                status(404, ": MANIFEST_UNKNOWN manifest unknown"),
-                format!("{reading}manifest unknown"),
-                "a.example/b:v1: not found".to_owned(),
-            ),
-            (
-                status(404, ": NAME_UNKNOWN repository name not known to registry"),
-                format!("{reading}repository name not known to registry"),
-                "a.example/b:v1: not found".to_owned(),
-            ),
-            (
-                status(403, ": DENIED you may not"),
-                format!("{reading}denied: you may not"),
-                format!("unexpected status from HEAD request to {url}: 403 Forbidden"),
-            ),
-            (
-                status(500, ""),
-                format!("{reading}received unexpected HTTP status: 500 Internal Server Error"),
-                format!("unexpected status from HEAD request to {url}: 500 Internal Server Error"),
-            ),
-            (
-                status(403, ""),
-                format!("{reading}StatusCode: 403, \"\""),
-                format!("unexpected status from HEAD request to {url}: 403 Forbidden"),
-            ),
+        let lost =
+            |why: &str| RegistryError::Connection { url: url.to_owned(), why: why.to_owned() };
+        let failed = format!("failed to do request: Head \"{url}\": ");
+        let unexpected = format!("unexpected status from HEAD request to {url}: ");
+        for (error, expected) in [
+            (status(404), "a.example/b:v1: not found".to_owned()),
+            (status(403), format!("{unexpected}403 Forbidden")),
+            (status(500), format!("{unexpected}500 Internal Server Error")),
             (
                 lost("Connection refused (os error 111)"),
-                format!("{pinging}dial tcp a.example:443: connect: connection refused"),
-                format!(
-                    "failed to do request: Head \"{url}\": dial tcp a.example:443: connect: \
-                     connection refused"
-                ),
+                format!("{failed}dial tcp a.example:443: connect: connection refused"),
             ),
             (
                 lost("received corrupt message of type InvalidContentType"),
-                format!("{pinging}tls: first record does not look like a TLS handshake"),
-                format!(
-                    "failed to do request: Head \"{url}\": tls: first record does not look like a \
-                     TLS handshake"
-                ),
+                format!("{failed}tls: first record does not look like a TLS handshake"),
             ),
             (
                 lost("failed to lookup address information: nobody knows"),
-                format!("{pinging}dial tcp: lookup a.example: no such host"),
-                format!(
-                    "failed to do request: Head \"{url}\": dial tcp: lookup a.example: no such host"
-                ),
+                format!("{failed}dial tcp: lookup a.example: no such host"),
             ),
         ] {
-            assert_eq!(problem.containers("v1", "a.example/b"), containers);
-            assert_eq!(problem.containerd("a.example/b:v1"), containerd);
+            assert_eq!(RegistryProblem::of(&error).containerd("a.example/b:v1"), expected);
         }
     }
 }

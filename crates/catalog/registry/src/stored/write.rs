@@ -1,0 +1,91 @@
+//! Writing of a stored catalog: complete under its name, or not there.
+
+use super::index::IndexWriter;
+use super::{DOCUMENTS, OpenStoredError, StoredCatalog};
+use mainstay_catalog::{BlobError, CatalogDocuments};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The size of the write buffer, in bytes.
+const BUFFER: usize = 256 << 10;
+
+/// Why a catalog cannot be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreCatalogError {
+    /// A file or folder cannot be written.
+    #[error("cannot write {}: {}", path.display(), mainstay_gocompat::io_error_text(source))]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it cannot be written.
+        source: io::Error,
+    },
+    /// A document was read without its content, or is damaged in memory.
+    #[error(transparent)]
+    Document(#[from] BlobError),
+    /// What was written cannot be opened.
+    #[error(transparent)]
+    Open(OpenStoredError),
+}
+
+/// A temporary folder; it is removed unless it was renamed.
+struct Unfinished<'f>(&'f Path);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // After the rename there is no folder of this name. Leftovers are replaced by the next write.
+        let _ = fs::remove_dir_all(self.0);
+    }
+}
+
+/// Writes the documents and their index into `folder`, unless it has a usable stored catalog.
+pub(super) fn write(
+    folder: &Path,
+    documents: &CatalogDocuments,
+    modified: SystemTime,
+) -> Result<(), StoreCatalogError> {
+    if StoredCatalog::open(folder).is_ok() {
+        return Ok(());
+    }
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| StoreCatalogError::Write { path, source }
+    };
+    let temporary = folder.with_extension("unfinished");
+    let remove = |path: &Path| match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path)(error)),
+        _ => Ok(()),
+    };
+    remove(&temporary)?;
+    fs::create_dir_all(&temporary).map_err(failed(&temporary))?;
+    let unfinished = Unfinished(&temporary);
+    let path = temporary.join(DOCUMENTS);
+    let file = File::create(&path).map_err(failed(&path))?;
+    let mut out = io::BufWriter::with_capacity(BUFFER, file);
+    let (mut hash, mut index) = (Sha256::new(), IndexWriter::default());
+    for blob in documents.blobs() {
+        let mut line = blob.json()?;
+        line.push(b'\n');
+        hash.update(&line);
+        out.write_all(&line).map_err(failed(&path))?;
+        let [schema, package, name] = [blob.schema(), blob.package(), blob.name()].map(Arc::clone);
+        index.add(line.len() as u64, schema, package, name);
+    }
+    let file = out.into_inner().map_err(|error| failed(&path)(error.into_error()))?;
+    file.sync_all().map_err(failed(&path))?;
+    let mut digest = String::with_capacity(64);
+    for byte in hash.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(digest, "{byte:02x}");
+    }
+    index.write(&temporary, digest, modified).map_err(failed(&temporary))?;
+    remove(folder)?;
+    fs::rename(&temporary, folder).map_err(failed(folder))?;
+    drop(unfinished);
+    Ok(())
+}

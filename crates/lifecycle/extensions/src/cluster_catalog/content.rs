@@ -1,0 +1,129 @@
+//! Contents: which stored content each catalog serves, in a folder with a subfolder for each digest.
+//!
+//! ```text
+//! FOLDER/SHA256-OF-THE-IMAGE/{documents.jsonl, index.json, …}
+//! ```
+//!
+//! Catalogs with the same image share a subfolder. A subfolder is removed once no catalog uses it;
+//! downloads that have it open continue.
+
+use mainstay_image::digest::Digest;
+use mainstay_registry::ServedCatalogs;
+use mainstay_registry::stored::StoredCatalog;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The content of all catalogs.
+pub(crate) struct Contents {
+    folder: PathBuf,
+    served: Arc<ServedCatalogs>,
+    used: Mutex<BTreeMap<String, CatalogContent>>,
+    /// Held while content is created: parsing uses all cores and much memory.
+    pub(super) creating: tokio::sync::Semaphore,
+}
+
+/// The content of one catalog.
+#[derive(Clone, Debug)]
+pub(super) struct CatalogContent {
+    /// The digest of its image.
+    pub(super) digest: Digest,
+    /// The content.
+    pub(super) stored: Arc<StoredCatalog>,
+}
+
+impl Contents {
+    /// No content yet. `served` gets what the HTTP API serves.
+    pub(crate) fn new(folder: PathBuf, served: Arc<ServedCatalogs>) -> Self {
+        Self { folder, served, used: Mutex::default(), creating: tokio::sync::Semaphore::new(1) }
+    }
+
+    /// The subfolder for the content of an image.
+    pub(super) fn subfolder(&self, digest: &Digest) -> PathBuf {
+        self.folder.join(digest.to_string().replace(':', "-"))
+    }
+
+    /// What a catalog serves.
+    pub(super) fn current(&self, name: &str) -> Option<CatalogContent> {
+        self.used.lock().get(name).cloned()
+    }
+
+    /// Opens the content of an image, if it is stored. Blocks on a file.
+    pub(super) fn open(&self, digest: &Digest) -> Option<Arc<StoredCatalog>> {
+        let in_memory = {
+            let used = self.used.lock();
+            let found = used.values().find(|content| content.digest == *digest);
+            found.map(|content| Arc::clone(&content.stored))
+        };
+        in_memory.or_else(|| {
+            let folder = self.subfolder(digest);
+            if !folder.exists() {
+                return None;
+            }
+            match StoredCatalog::open(&folder) {
+                Ok(stored) => Some(Arc::new(stored)),
+                Err(error) => {
+                    tracing::warn!(%error, "the content is stored again");
+                    None
+                }
+            }
+        })
+    }
+
+    /// Serves content for a catalog in place of what it served before.
+    pub(super) fn serve(&self, name: &str, content: CatalogContent) {
+        let before = {
+            let mut used = self.used.lock();
+            self.served.add(name).put_documents(Arc::clone(&content.stored));
+            used.insert(name.to_owned(), content)
+        };
+        if let Some(before) = before {
+            self.remove_unless_used(&before.digest);
+        }
+    }
+
+    /// Stops serving a catalog.
+    pub(super) fn withdraw(&self, name: &str) {
+        let before = {
+            let mut used = self.used.lock();
+            self.served.remove(name);
+            used.remove(name)
+        };
+        if let Some(before) = before {
+            self.remove_unless_used(&before.digest);
+        }
+    }
+
+    /// Removes the subfolders that are not of one of these digests: those of catalogs that were
+    /// deleted while no process ran. Blocks on files.
+    pub(super) fn remove_except(&self, digests: &BTreeSet<Digest>) {
+        let kept: BTreeSet<PathBuf> = digests.iter().map(|digest| self.subfolder(digest)).collect();
+        // Without the folder there is nothing to remove.
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let used = self.used.lock();
+            let in_use = used.values().any(|content| self.subfolder(&content.digest) == path);
+            if !in_use && !kept.contains(&path) {
+                remove(&path);
+            }
+        }
+    }
+
+    fn remove_unless_used(&self, digest: &Digest) {
+        let used = self.used.lock();
+        if used.values().all(|content| content.digest != *digest) {
+            // Under the lock, so that no catalog begins to use it meanwhile.
+            remove(&self.subfolder(digest));
+        }
+    }
+}
+
+fn remove(folder: &Path) {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(folder = %folder.display(), %error, "old content is not removed");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,130 @@
+//! Loading: from the spec of a catalog to stored content.
+
+use super::content::CatalogContent;
+use super::failure::LoadFailure;
+use crate::context::Context;
+use mainstay_api::{ClusterCatalog, ClusterCatalogSourceType};
+use mainstay_image::digest::Digest;
+use mainstay_image::reference::ImageReference;
+use mainstay_registry::stored::StoredCatalog;
+use std::sync::Arc;
+
+/// Loaded content.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// The content.
+    pub(super) content: CatalogContent,
+    /// The image reference with its digest.
+    pub(super) resolved: String,
+}
+
+/// The image reference of a catalog.
+pub(super) fn reference(catalog: &ClusterCatalog) -> Result<ImageReference, LoadFailure> {
+    let source = &catalog.spec.source;
+    if source.kind != ClusterCatalogSourceType::Image {
+        return Err(LoadFailure::UnknownSource { kind: source.kind.to_string() });
+    }
+    let Some(image) = &source.image else {
+        return Err(LoadFailure::NoImage { name: catalog.metadata.name.clone() });
+    };
+    let text = &image.reference;
+    let reference = ImageReference::parse_canonical(text).map_err(|error| {
+        LoadFailure::Reference { reference: text.clone(), why: error.to_string() }
+    })?;
+    if has_tag(text) && reference.digest().is_some() {
+        return Err(LoadFailure::TagAndDigest);
+    }
+    Ok(reference)
+}
+
+/// Whether a reference names a tag, beside a digest or not.
+fn has_tag(reference: &str) -> bool {
+    let name = reference.split('@').next().unwrap_or_default();
+    name.rsplit('/').next().is_some_and(|last| last.contains(':'))
+}
+
+/// Resolves the image of a catalog, and opens or creates its content. Nothing is pulled or parsed if
+/// the content of the digest is stored already.
+pub(super) async fn load(
+    context: &Arc<Context>,
+    catalog: &ClusterCatalog,
+) -> Result<Loaded, LoadFailure> {
+    let reference = reference(catalog)?;
+    let (puller, requester) = (&context.puller, &context.requester);
+    let digest = puller.resolve(&reference, requester).await.map_err(LoadFailure::Pull)?;
+    let resolved = format!("{}@{digest}", reference.repository());
+    let loaded =
+        |digest: Digest, stored| Loaded { content: CatalogContent { digest, stored }, resolved };
+    if let Some(stored) = open(context, &digest).await {
+        return Ok(loaded(digest, stored));
+    }
+    let image = puller.fetch(&reference, &digest, requester).await.map_err(LoadFailure::Pull)?;
+    // Never closed, so there is always a permit.
+    let _permit = context.contents.creating.acquire().await;
+    // Another catalog may have created the same content meanwhile.
+    if let Some(stored) = open(context, &digest).await {
+        return Ok(loaded(digest, stored));
+    }
+    let by_digest = reference.digest().is_some();
+    let folder = context.contents.subfolder(&digest);
+    let (puller, modified) = (puller.clone(), context.clock.now().into());
+    let create = move || {
+        let documents = puller
+            .documents(&image)
+            .map_err(|error| LoadFailure::Documents { error, by_digest })?;
+        StoredCatalog::create(&folder, &documents, modified).map_err(LoadFailure::Store)
+    };
+    let stored = mainstay_images::blocking(create, LoadFailure::Ended).await?;
+    Ok(loaded(digest, Arc::new(stored)))
+}
+
+/// Opens the content of a digest, if it is stored.
+pub(super) async fn open(context: &Arc<Context>, digest: &Digest) -> Option<Arc<StoredCatalog>> {
+    let (shared, digest) = (Arc::clone(context), digest.clone());
+    tokio::task::spawn_blocking(move || shared.contents.open(&digest)).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainstay_api::{ClusterCatalog, ImageSource};
+
+    fn catalog(reference: &str) -> ClusterCatalog {
+        let mut catalog = ClusterCatalog::new("", "a");
+        catalog.spec.source.kind = ClusterCatalogSourceType::Image;
+        let image = ImageSource { reference: reference.to_owned(), ..ImageSource::default() };
+        catalog.spec.source.image = Some(image);
+        catalog
+    }
+
+    #[test]
+    fn references_have_a_tag_or_a_digest_and_not_both() {
+        let digest = "@sha256:1212121212121212121212121212121212121212121212121212121212121212";
+        for (text, expected) in [
+            ("a.example:5000/b:v1".to_owned(), None),
+            (format!("a.example:5000/b{digest}"), None),
+            (format!("a.example/b:v1{digest}"), Some("both a tag and digest")),
+            ("https://a.example/b:v1".to_owned(), Some("error parsing image reference")),
+        ] {
+            let failure = reference(&catalog(&text)).err();
+            assert!(failure.as_ref().is_none_or(LoadFailure::is_terminal), "{text}");
+            let message = failure.map(|failure| failure.to_string());
+            match expected {
+                None => assert_eq!(message, None, "{text}"),
+                Some(part) => assert!(message.is_some_and(|text| text.contains(part)), "{text}"),
+            }
+        }
+    }
+
+    #[test]
+    fn source_without_an_image_is_blocked() {
+        let mut catalog = catalog("a.example/b:v1");
+        catalog.spec.source.image = None;
+        let failure = reference(&catalog).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "source catalog content: terminal error: error parsing ClusterCatalog \"a\", image source is nil"
+        );
+        assert!(failure.is_terminal());
+    }
+}

@@ -1,0 +1,32 @@
+//! What the controllers of the subsystem share.
+
+use crate::cluster_catalog::{Contents, LoadCounters};
+use mainstay_api::ClusterCatalog;
+use mainstay_client::{Cache, Cluster, Recorder};
+use mainstay_clock::Clock;
+use mainstay_images::{Puller, Requester};
+use tokio::sync::watch;
+
+/// Clients, caches and content.
+pub(crate) struct Context {
+    /// The client of the cluster.
+    pub(crate) cluster: Cluster,
+    /// The clock for timestamps on objects.
+    pub(crate) clock: Clock,
+    /// Publishes Events.
+    pub(crate) recorder: Recorder,
+    /// Pulls images.
+    pub(crate) puller: Puller,
+    /// The account whose pull secrets apply.
+    pub(crate) requester: Requester,
+    /// The host, with its port unless that is 443, of the HTTP API.
+    pub(crate) external_address: String,
+    /// The content of catalogs.
+    pub(crate) contents: Contents,
+    /// Counters of attempts to load catalogs.
+    pub(crate) load_counters: LoadCounters,
+    /// Every ClusterCatalog.
+    pub(crate) catalogs: Cache<ClusterCatalog>,
+    /// Changes with each change of a ClusterCatalog.
+    pub(crate) catalog_changes: watch::Sender<u64>,
+}
