@@ -1,7 +1,7 @@
 //! `kubectl apply` (client-side) and `kubectl create`.
 
 use super::message::Failure;
-use super::{CommandLine, LAST_APPLIED, named};
+use super::{CommandLine, LAST_APPLIED, named, request};
 use anyhow::Context;
 use mainstay_client::{Cluster, Error, Patch};
 use mainstay_object::{Object, Resource};
@@ -82,7 +82,7 @@ async fn post(
     let body = serde_json::to_vec(&object.to_value()).map_err(invalid)?;
     let request = http::Request::post(path).header("content-type", "application/json");
     let request = request.body(body).map_err(invalid)?;
-    cluster.client().request::<Value>(request).await?;
+    request::send(cluster, request).await?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod apply;
 mod command_line;
 mod describe;
 mod message;
+mod request;
 mod table;
 
 pub use command_line::{CommandLine, namespace};

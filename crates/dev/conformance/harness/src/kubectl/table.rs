@@ -1,6 +1,6 @@
 //! `kubectl get`.
 
-use super::{CommandLine, Target, kind_name};
+use super::{CommandLine, Target, kind_name, request};
 use mainstay_client::{Cluster, ObjectList};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -40,8 +40,7 @@ pub(super) async fn get(
     };
     for path in paths {
         let request = http::Request::get(path).header("accept", TABLE_ACCEPT).body(Vec::new())?;
-        let table = cluster.client().request::<Value>(request).await;
-        let table = table.map_err(mainstay_client::Error::from)?;
+        let table = request::send(cluster, request).await?;
         columns = items(&table["columnDefinitions"]).to_vec();
         rows.extend(items(&table["rows"]).iter().map(|row| cells(&columns, row)));
     }

@@ -8,8 +8,7 @@ use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
 use mainstay_image::digest::Digest;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -112,9 +111,10 @@ fn build(
     entry: &Value,
     placeholders: &Placeholders,
 ) -> anyhow::Result<(Vec<ImageBlob>, Vec<ImageBlob>)> {
+    let reference = entry["ref"].as_str().unwrap_or_default();
     check_fields(entry, &["ref", "labels", "files", "layers", "docker", "index", "chart"])?;
     if entry["chart"].is_object() {
-        return chart(&entry["chart"], placeholders);
+        return chart(&entry["chart"], reference, placeholders);
     }
     let types = if entry["docker"] == true { &DOCKER } else { &OCI };
     let mut layers = Vec::new();
@@ -122,10 +122,10 @@ fn build(
         Some(described) => {
             for one in described {
                 check_fields(one, &["files", "plain", "garbage"])?;
-                layers.push(layer(one, types, placeholders)?);
+                layers.push(layer(one, types, reference, placeholders)?);
             }
         }
-        None => layers.push(layer(entry, types, placeholders)?),
+        None => layers.push(layer(entry, types, reference, placeholders)?),
     }
     let named: Vec<&str> =
         entry["index"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -177,12 +177,13 @@ fn build(
 /// A Helm chart in a registry.
 fn chart(
     chart: &Value,
+    reference: &str,
     placeholders: &Placeholders,
 ) -> anyhow::Result<(Vec<ImageBlob>, Vec<ImageBlob>)> {
     check_fields(chart, &["metadata", "files"])?;
     let config = ImageBlob::json(HELM_CONFIG, &chart["metadata"]);
     let files = files(&chart["files"], placeholders)?;
-    let content = ImageBlob::new(HELM_CONTENT, gzip(&archive(&files)?)?);
+    let content = ImageBlob::new(HELM_CONTENT, gzip(&archive(&files)?, reference)?);
     let manifest = json!({
         "schemaVersion": 2,
         "mediaType": OCI.manifest,
@@ -201,6 +202,7 @@ struct Layer {
 fn layer(
     described: &Value,
     types: &MediaTypes,
+    reference: &str,
     placeholders: &Placeholders,
 ) -> anyhow::Result<Layer> {
     let archive = archive(&files(&described["files"], placeholders)?)?;
@@ -210,13 +212,17 @@ fn layer(
     } else if described["plain"] == true {
         ImageBlob::new(types.plain_layer, archive)
     } else {
-        ImageBlob::new(types.layer, gzip(&archive)?)
+        ImageBlob::new(types.layer, gzip(&archive, reference)?)
     };
     Ok(Layer { blob, diff_id })
 }
 
-fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+/// Compresses an archive. The header names the repository: ours stores a blob once for all
+/// repositories, and a repository with a fault would else get its layers from another one.
+fn gzip(bytes: &[u8], reference: &str) -> anyhow::Result<Vec<u8>> {
+    let (repository, _) = reference.rsplit_once(':').unwrap_or((reference, ""));
+    let builder = GzBuilder::new().filename(repository).operating_system(255);
+    let mut encoder = builder.write(Vec::new(), Compression::fast());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?)
 }

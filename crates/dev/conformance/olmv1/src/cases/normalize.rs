@@ -38,6 +38,16 @@ const RECORDED_KINDS: &[(&str, &str)] = &[
     ("scheduling.k8s.io", "PriorityClass"),
 ];
 
+/// The fields of `metadata` that the recordings lack.
+const LEFT_OUT: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "managedFields",
+    "creationTimestamp",
+    "selfLink",
+    "deletionGracePeriodSeconds",
+];
+
 static UID: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 });
@@ -48,6 +58,9 @@ static DIGEST: LazyLock<Regex> = LazyLock::new(|| super::pattern("sha256:([0-9a-
 /// What a resolver of names says depends on the machine.
 static LOOKUP: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"(lookup [A-Za-z0-9.-]+)( on [^:]+|): .*"));
+
+/// The original names the address of a host, which is of the machine.
+static DIAL: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"dial tcp \S+: connect:"));
 
 /// Applies `replace` to every text and key of a value.
 pub(super) fn map_texts(value: &mut Value, replace: &mut impl FnMut(&str) -> String) {
@@ -114,7 +127,7 @@ fn belongs_to_case(object: &Object, case: &Case) -> bool {
 
 fn normalize(object: &Object, digests: &Digests) -> Value {
     let mut object = object.clone();
-    for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp", "selfLink"] {
+    for field in LEFT_OUT {
         object.remove(&["metadata", field]);
     }
     if !object.api_version().starts_with(GROUP) {
@@ -184,6 +197,7 @@ impl Digests {
             }
         };
         let text = DIGEST.replace_all(text, mask);
+        let text = DIAL.replace_all(&text, "dial tcp {address}: connect:");
         LOOKUP.replace_all(&text, "$1: {dns}").into_owned()
     }
 }
@@ -230,6 +244,11 @@ mod tests {
         for text in ["lookup a.example on {dns}: read: refused", "lookup a.example: no such host"] {
             assert_eq!(digests.mask(text), "lookup a.example: {dns}");
         }
+        let text =
+            "Get \"https://a.example:1/v2/\": dial tcp 127.0.0.2:1: connect: connection refused";
+        let wanted =
+            "Get \"https://a.example:1/v2/\": dial tcp {address}: connect: connection refused";
+        assert_eq!(digests.mask(text), wanted);
     }
 
     #[test]

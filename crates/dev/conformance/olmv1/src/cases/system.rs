@@ -28,6 +28,8 @@ const VERSION: &str = "v1.35.0+simulated.answers";
 const BEHAVIOUR_LABEL: &str = "answers.test/behave";
 /// The namespace of the lifecycle system.
 pub(super) const SYSTEM_NAMESPACE: &str = "olmv1-system";
+/// The name of the global pull secret.
+const PULL_SECRET: &str = "pull-secret";
 /// The host of the catalog server.
 const EXTERNAL_ADDRESS: &str = "catalogd-service.olmv1-system.svc";
 /// The pauses between two attempts to pull: shorter than the original's, to save time.
@@ -146,6 +148,7 @@ impl CaseSystem for InProcessSystem {
             let options = Options {
                 clock: self.cluster.clock(),
                 system_namespace: SYSTEM_NAMESPACE.to_owned(),
+                pull_secrets: vec![PULL_SECRET.to_owned()],
                 external_address: EXTERNAL_ADDRESS.to_owned(),
                 images: self.images.clone(),
                 content,
