@@ -64,9 +64,9 @@ view! {
         optional {
             /// Weight among catalogs with the same bundle; higher is preferred.
             "priority" priority: i64, with {
-                "default": 0, "format": "int32", "minimum": -2147483648, "maximum": 2147483647
+                "default": 0, "format": "int32", "minimum": i32::MIN, "maximum": i32::MAX
             };
-            /// Whether the content is served: Available or Unavailable.
+            /// Whether the content is served: `Available` or `Unavailable`.
             "availabilityMode" availability_mode: AvailabilityMode, with {
                 "default": "Available", "enum": ["Unavailable", "Available"]
             };
@@ -78,11 +78,11 @@ view! {
         "x-kubernetes-validations": rules(CATALOG_SOURCE_UNION)
     } {
         required {
-            /// Kind of the source: Image.
+            /// Kind of the source: `Image`.
             "type" kind: ClusterCatalogSourceType, with {"enum": ["Image"]};
         }
         optional {
-            /// The catalog image, for the type Image.
+            /// The catalog image, for the type `Image`.
             "image" image: Option<ImageSource>;
         }
     }
@@ -128,7 +128,7 @@ view! {
         "x-kubernetes-validations": rules(CATALOG_SOURCE_UNION)
     } {
         required {
-            /// Kind of the source: Image.
+            /// Kind of the source: `Image`.
             "type" kind: ClusterCatalogSourceType, with {"enum": ["Image"]};
             /// The unpacked image.
             "image" image: ResolvedImageSource;

@@ -147,11 +147,11 @@ view! {
         )])
     } {
         required {
-            /// Kind of the source: Catalog.
+            /// Kind of the source: `Catalog`.
             "sourceType" source_type: ClusterExtensionSourceType, with {"enum": ["Catalog"]};
         }
         optional {
-            /// Which bundles of the catalogs are allowed, for the type Catalog.
+            /// Which bundles of the catalogs are allowed, for the type `Catalog`.
             "catalog" catalog: Option<CatalogFilter>;
         }
     }
@@ -184,7 +184,7 @@ view! {
             };
             /// Label selector for ClusterCatalogs; without it, all are used.
             "selector" selector: Option<Value> as "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
-            /// Which versions may follow the installed one: CatalogProvided or SelfCertified.
+            /// Which versions may follow the installed one: `CatalogProvided` or `SelfCertified`.
             "upgradeConstraintPolicy" upgrade_constraint_policy: UpgradeConstraintPolicy, with {
                 "default": "CatalogProvided", "enum": ["CatalogProvided", "SelfCertified"]
             };
@@ -220,7 +220,7 @@ view! {
     /// Check that an upgrade does not break stored custom resources.
     pub struct CrdUpgradeSafety {
         required {
-            /// Whether the check is made: Strict or None.
+            /// Whether the check is made: `Strict` or `None`.
             "enforcement" enforcement: CrdUpgradeSafetyEnforcement, with {"enum": ["None", "Strict"]};
         }
     }
@@ -233,11 +233,11 @@ view! {
         )])
     } {
         required {
-            /// Form of the configuration: Inline.
+            /// Form of the configuration: `Inline`.
             "configType" config_type: ClusterExtensionConfigType, with {"enum": ["Inline"]};
         }
         optional {
-            /// The configuration, for the type Inline; the bundle decides on its fields.
+            /// The configuration, for the type `Inline`; the bundle decides on its fields.
             "inline" inline: Option<Map<String, Value>>, with {"minProperties": 1};
         }
     }

@@ -87,7 +87,7 @@ view! {
     /// Desired state of a ClusterObjectSet.
     pub struct ClusterObjectSetSpec {
         required {
-            /// Whether the objects exist: Active or Archived.
+            /// Whether the objects exist: `Active` or `Archived`.
             "lifecycleState" lifecycle_state: LifecycleState, with {
                 "enum": ["Active", "Archived"],
                 "x-kubernetes-validations": rules(&[(
@@ -99,7 +99,7 @@ view! {
                 "format": "int64", "minimum": 1,
                 "x-kubernetes-validations": rules(&[("self == oldSelf", "revision is immutable")])
             };
-            /// When existing objects may be taken over: Prevent, IfNoController or None.
+            /// When existing objects may be taken over: `Prevent`, `IfNoController` or `None`.
             "collisionProtection" collision_protection: CollisionProtection, with {
                 "enum": ["Prevent", "IfNoController", "None"],
                 "x-kubernetes-validations": rules(&[
@@ -203,7 +203,7 @@ view! {
         ])
     } {
         required {
-            /// Form of the selector: GroupKind or Label.
+            /// Form of the selector: `GroupKind` or `Label`.
             "type" kind: ProbeSelectorType, with {"enum": ["GroupKind", "Label"]};
         }
         optional {
@@ -247,7 +247,7 @@ view! {
         ])
     } {
         required {
-            /// Form of the assertion: ConditionEqual, FieldsEqual or FieldValue.
+            /// Form of the assertion: `ConditionEqual`, `FieldsEqual` or `FieldValue`.
             "type" kind: ProbeAssertionType, with {"enum": ["ConditionEqual", "FieldsEqual", "FieldValue"]};
         }
         optional {

@@ -1,0 +1,187 @@
+//! A cluster with the controllers of OLM v1, and images in the store of the cluster.
+
+use mainstay_api::{CrdChannel, olm_v1_crds, resources};
+use mainstay_client::Cluster;
+use mainstay_extensions::{Extensions, Options};
+use mainstay_image::build::{self, LayerFiles};
+use mainstay_image::manifest::{ImageConfig, RunConfig};
+use mainstay_image::platform::Platform;
+use mainstay_image::policy::SignaturePolicy;
+use mainstay_image::reference::ImageReference;
+use mainstay_image::registry::ClientSettings;
+use mainstay_image::store::ImageStore;
+use mainstay_images::{ImageSources, LocalName};
+use mainstay_object::Object;
+use mainstay_registry::ServedCatalogs;
+use mainstay_registry::stored::DocumentSelector;
+use mainstay_testkit::TestCluster;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The label for the folder of a catalog.
+pub(crate) const LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+
+/// The cluster and its image store.
+pub(crate) struct OlmCluster {
+    pub(crate) cluster: TestCluster,
+    pub(crate) served: Arc<ServedCatalogs>,
+    folder: TempDir,
+    extensions: Option<Extensions>,
+}
+
+impl OlmCluster {
+    /// A cluster with running controllers.
+    pub(crate) async fn start() -> Self {
+        let mut olm = Self::stopped().await;
+        olm.start_controllers().await;
+        olm
+    }
+
+    /// A cluster whose controllers do not run yet.
+    pub(crate) async fn stopped() -> Self {
+        let cluster = TestCluster::start().await;
+        for crd in olm_v1_crds(CrdChannel::Standard) {
+            cluster.apply(crd).await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        Self { cluster, served: Arc::default(), folder, extensions: None }
+    }
+
+    /// Starts the controllers.
+    pub(crate) async fn start_controllers(&mut self) {
+        let cluster = self.cluster.cluster().clone();
+        let extensions = self.controllers_on(&cluster);
+        extensions.synced().await;
+        self.extensions = Some(extensions);
+    }
+
+    /// Controllers that reach the cluster over this client. They serve no catalog at first.
+    pub(crate) fn controllers_on(&mut self, cluster: &Cluster) -> Extensions {
+        self.served = Arc::default();
+        let images = ImageSources {
+            local: self.store(),
+            named: Arc::new(|reference: &ImageReference| LocalName {
+                reference: reference.clone(),
+                only_here: true,
+            }),
+            pulled: ImageStore::open(self.folder.path().join("pulled")).unwrap(),
+            registries: ClientSettings::new(self.cluster.clock()),
+            policy: Arc::new(|| Ok(SignaturePolicy::accept_anything())),
+            work: self.folder.path().join("work"),
+        };
+        let options = Options {
+            clock: self.cluster.clock(),
+            system_namespace: "olmv1-system".to_owned(),
+            pull_secrets: vec!["pull-secret".to_owned()],
+            external_address: "catalogs.example".to_owned(),
+            images,
+            content: self.content(),
+            served: Arc::clone(&self.served),
+            retry: (Duration::from_millis(10), Duration::from_millis(200)),
+        };
+        Extensions::start(cluster, options)
+    }
+
+    /// Stops the controllers; the cluster keeps running.
+    pub(crate) async fn stop_controllers(&mut self) {
+        self.extensions.take().unwrap().shutdown().await;
+    }
+
+    /// The folder with stored content.
+    pub(crate) fn content(&self) -> PathBuf {
+        self.folder.path().join("content")
+    }
+
+    /// How many images have stored content.
+    pub(crate) fn stored_count(&self) -> usize {
+        std::fs::read_dir(self.content()).map_or(0, Iterator::count)
+    }
+
+    /// The image store of the cluster.
+    pub(crate) fn store(&self) -> ImageStore {
+        ImageStore::open(self.folder.path().join("local")).unwrap()
+    }
+
+    /// Stores an image with a catalog of this text, or without the label if the text is none.
+    pub(crate) fn put_image(&self, name: &str, catalog: Option<&str>) {
+        let store = self.store();
+        let mut content = LayerFiles::default();
+        let text = catalog.unwrap_or("no catalog");
+        content.add("configs/catalog.yaml", text.as_bytes().to_vec()).unwrap();
+        let labels = catalog.map(|_| (LABEL.to_owned(), "/configs".to_owned()));
+        let run = RunConfig { labels: labels.into_iter().collect(), ..RunConfig::default() };
+        let config = ImageConfig { config: run, ..ImageConfig::default() };
+        let layer = build::layer(&store, &content).unwrap();
+        let image = build::image(&store, Platform::host(), config, &[layer]).unwrap();
+        store.set(&ImageReference::parse(name).unwrap(), &image).unwrap();
+    }
+
+    /// The digest of a stored image.
+    pub(crate) fn digest(&self, name: &str) -> String {
+        let reference = ImageReference::parse(name).unwrap();
+        self.store().resolve(&reference).unwrap().unwrap().digest.to_string()
+    }
+
+    /// Creates or changes a catalog; `more` has further fields of its spec.
+    pub(crate) async fn apply_catalog(&self, name: &str, image: Value, more: Value) -> Object {
+        let mut catalog = json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
+            "metadata": {"name": name},
+            "spec": {"source": {"type": "Image", "image": image}},
+        });
+        if let (Some(spec), Value::Object(more)) = (catalog["spec"].as_object_mut(), more) {
+            spec.extend(more);
+        }
+        self.cluster.apply(Object::from_value(catalog).unwrap()).await
+    }
+
+    /// Waits for a catalog in a state.
+    pub(crate) async fn wait_for(
+        &self,
+        name: &str,
+        predicate: impl FnMut(&Object) -> bool + Send,
+    ) -> Object {
+        self.cluster.wait_for(&resources::CLUSTER_CATALOG, None, name, predicate).await
+    }
+
+    /// Waits until the current spec of a catalog is served from this image.
+    pub(crate) async fn wait_until_serving(&self, name: &str, image: &str) -> Object {
+        let digest = self.digest(image);
+        self.wait_for(name, |catalog| {
+            let resolved = catalog.str(&["status", "resolvedSource", "image", "ref"]);
+            let (_, _, observed) = condition(catalog, "Progressing");
+            condition(catalog, "Progressing").1 == "Succeeded"
+                && observed == catalog.i64(&["metadata", "generation"])
+                && resolved.is_some_and(|resolved| resolved.ends_with(&digest))
+        })
+        .await
+    }
+
+    /// The lines that the HTTP API serves for a catalog; none if it serves none.
+    pub(crate) fn lines(&self, name: &str) -> Option<String> {
+        let stored = self.served.get(name)?.documents()?;
+        let read = |range| String::from_utf8(stored.read(range).unwrap()).unwrap();
+        Some(stored.select(DocumentSelector::default()).into_iter().map(read).collect())
+    }
+}
+
+/// Status, reason and observed generation of a condition; empty if it is absent.
+pub(crate) fn condition(catalog: &Object, kind: &str) -> (String, String, Option<i64>) {
+    let conditions = catalog.array(&["status", "conditions"]);
+    let Some(found) = conditions.iter().find(|condition| condition["type"] == kind) else {
+        return Default::default();
+    };
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"), found["observedGeneration"].as_i64())
+}
+
+/// The message of a condition.
+pub(crate) fn message(catalog: &Object, kind: &str) -> String {
+    let conditions = catalog.array(&["status", "conditions"]);
+    let found = conditions.iter().find(|condition| condition["type"] == kind);
+    found.and_then(|found| found["message"].as_str()).unwrap_or_default().to_owned()
+}
