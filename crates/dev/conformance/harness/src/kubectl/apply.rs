@@ -1,7 +1,7 @@
 //! `kubectl apply` (client-side) and `kubectl create`.
 
 use super::message::Failure;
-use super::{CommandLine, LAST_APPLIED, named, request};
+use super::{CommandLine, LAST_APPLIED, kind_and_name, request};
 use anyhow::Context;
 use mainstay_client::{Cluster, Error, Patch};
 use mainstay_object::{Object, Resource};
@@ -96,7 +96,7 @@ async fn create(
     post(cluster, &resource, &object, validation, CREATE_MANAGER)
         .await
         .map_err(failed(CREATING))?;
-    Ok(format!("{} created\n", named(&resource, object.name())))
+    Ok(format!("{} created\n", kind_and_name(&resource, object.name())))
 }
 
 /// Client-side apply: creates the object, or merges the last applied configuration, the new one and
@@ -108,7 +108,7 @@ async fn apply(
     validation: &str,
 ) -> Result<String, Failure> {
     let (mut object, resource) = object(cluster, value, line).await.map_err(failed(""))?;
-    let name = named(&resource, object.name());
+    let name = kind_and_name(&resource, object.name());
     let mut configuration = object.clone();
     if configuration.get(&["metadata", "annotations"]).is_none() {
         configuration.set(&["metadata", "annotations"], json!({}));

@@ -130,7 +130,7 @@ async fn resource(cluster: &Cluster, name: &str) -> anyhow::Result<Option<Resour
 }
 
 /// An object as kubectl names it in its output: `kind.group/name`.
-fn named(resource: &Resource, name: &str) -> String {
+fn kind_and_name(resource: &Resource, name: &str) -> String {
     format!("{}/{name}", kind_name(resource))
 }
 
@@ -222,7 +222,7 @@ async fn change(
         _ if before == after => "patched (no change)",
         _ => "patched",
     };
-    Ok((format!("{} {outcome}\n", named(resource, name)), String::new()))
+    Ok((format!("{} {outcome}\n", kind_and_name(resource, name)), String::new()))
 }
 
 fn label_outcome(before: &Object, after: &Object, line: &CommandLine) -> &'static str {

@@ -2,6 +2,7 @@
 
 use super::condition::WaitCondition;
 use anyhow::{Context, bail};
+use mainstay_conformance_harness::kubectl::CommandResult;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +18,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// The optional features of the original that were on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum FeatureProfile {
     /// The standard CRDs and features.
     #[default]
     Standard,
@@ -37,16 +38,16 @@ pub struct Case {
     /// A description.
     pub title: String,
     /// The optional features.
-    pub profile: Profile,
+    pub profile: FeatureProfile,
     /// Its namespaces.
     pub namespaces: Vec<String>,
     /// The steps, in order.
-    pub steps: Vec<CaseStep>,
+    pub steps: Vec<RecordedStep>,
 }
 
 /// One step of a case. Everything in it is optional.
 #[derive(Clone, Debug, Default)]
-pub struct CaseStep {
+pub struct RecordedStep {
     /// The folder's name: number and title.
     pub name: String,
     /// The images that are pushed before the step, as `images.yaml` describes them.
@@ -76,22 +77,11 @@ pub struct CaseStep {
     /// The places that differ between two runs of the original.
     pub varies: Vec<String>,
     /// What kubectl printed.
-    pub output: Option<CommandOutput>,
+    pub output: Option<CommandResult>,
     /// The objects after the step.
     pub objects: Vec<Value>,
     /// The requests to the catalog server after the step, with its responses.
     pub http: Vec<Value>,
-}
-
-/// What a command printed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandOutput {
-    /// The exit code.
-    pub exit: i64,
-    /// The standard output.
-    pub output: String,
-    /// The standard error.
-    pub error: String,
 }
 
 /// What is wrong with the responses for a repository.
@@ -149,7 +139,7 @@ impl Case {
     }
 }
 
-impl CaseStep {
+impl RecordedStep {
     /// The number of the step, two digits.
     pub fn number(&self) -> &str {
         self.name.get(..2).unwrap_or(&self.name)
@@ -184,16 +174,16 @@ fn texts(value: &Value) -> Vec<String> {
 fn read(folder: &Path) -> anyhow::Result<Case> {
     let case: Value = serde_json::from_slice(&fs::read(folder.join("case.json"))?)?;
     let profile = match case["profile"].as_str() {
-        Some("std") => Profile::Standard,
-        Some("exp") => Profile::Experimental,
-        Some("box") => Profile::Boxcutter,
+        Some("std") => FeatureProfile::Standard,
+        Some("exp") => FeatureProfile::Experimental,
+        Some("box") => FeatureProfile::Boxcutter,
         other => bail!("the profile {other:?} is not known"),
     };
     let mut steps = Vec::new();
     for recorded in case["steps"].as_array().into_iter().flatten() {
         let name = text(recorded, "step");
         let step = step(&folder.join(&name), recorded).with_context(|| name.clone())?;
-        steps.push(CaseStep { name, ..step });
+        steps.push(RecordedStep { name, ..step });
     }
     Ok(Case {
         id: text(&case, "case"),
@@ -205,7 +195,7 @@ fn read(folder: &Path) -> anyhow::Result<Case> {
     })
 }
 
-fn step(folder: &Path, recorded: &Value) -> anyhow::Result<CaseStep> {
+fn step(folder: &Path, recorded: &Value) -> anyhow::Result<RecordedStep> {
     let optional = |file: &str| -> anyhow::Result<Option<String>> {
         let path = folder.join(file);
         if !path.is_file() {
@@ -228,7 +218,7 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<CaseStep> {
         faults.insert(repository.clone(), fault_of(fault)?);
     }
     let until = &recorded["until"];
-    Ok(CaseStep {
+    Ok(RecordedStep {
         name: String::new(),
         images: images.as_array().cloned().unwrap_or_default(),
         forget: texts(&recorded["forget"]),
@@ -249,11 +239,11 @@ fn step(folder: &Path, recorded: &Value) -> anyhow::Result<CaseStep> {
     })
 }
 
-fn output(text: &str) -> CommandOutput {
+fn output(text: &str) -> CommandResult {
     let (first, printed) = text.split_once('\n').unwrap_or((text, ""));
     let exit = first.strip_prefix("exit ").and_then(|code| code.trim().parse().ok());
     let (output, error) = printed.split_once("--- stderr\n").unwrap_or((printed, ""));
-    CommandOutput {
+    CommandResult {
         exit: exit.unwrap_or_default(),
         output: output.to_owned(),
         error: error.to_owned(),
@@ -293,13 +283,13 @@ mod tests {
     #[test]
     fn output_is_split_into_exit_code_output_and_error() {
         let found = output("exit 1\na created\n--- stderr\nError: b\n");
-        let wanted = CommandOutput {
+        let wanted = CommandResult {
             exit: 1,
             output: "a created\n".to_owned(),
             error: "Error: b\n".to_owned(),
         };
         assert_eq!(found, wanted);
-        assert_eq!(output("exit 0\n"), CommandOutput::default());
+        assert_eq!(output("exit 0\n"), CommandResult::default());
     }
 
     #[test]

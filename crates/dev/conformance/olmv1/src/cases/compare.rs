@@ -5,8 +5,8 @@
 //! KIND/NAMESPACE/NAME FIELD`; and `output: exit` (`out`, `error`), `http: METHOD PATH FIELD`,
 //! `until` and `settled`.
 
-use super::case::CommandOutput;
 use super::system::CatalogResponse;
+use mainstay_conformance_harness::kubectl::CommandResult;
 use mainstay_image::digest::Digest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -185,8 +185,8 @@ fn fields(
 /// Compares what a command printed. In tables the number of blanks does not count, because the
 /// recordings have placeholders of another width.
 pub(super) fn output(
-    recorded: &CommandOutput,
-    ours: &CommandOutput,
+    recorded: &CommandResult,
+    ours: &CommandResult,
     is_table: bool,
 ) -> Vec<Difference> {
     let text = |text: &str| -> Value {
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn tables_are_compared_by_words() {
         let printed =
-            |output: &str| CommandOutput { output: output.to_owned(), ..CommandOutput::default() };
+            |output: &str| CommandResult { output: output.to_owned(), ..CommandResult::default() };
         let (left, right) = (printed("A   B\nx   {age}   y\n"), printed("A   B\nx  {age}  y\n"));
         assert_eq!(output(&left, &right, true), []);
         assert_eq!(places(&output(&left, &right, false)), ["output: out"]);

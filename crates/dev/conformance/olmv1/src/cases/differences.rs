@@ -110,7 +110,7 @@ impl ExpectedDifferences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::run::StepResult;
+    use crate::cases::run::ReplayedStep;
 
     fn difference(part: Part, place: &str) -> Difference {
         Difference::new(part, place, None, None)
@@ -147,7 +147,7 @@ mod tests {
             ExpectedDifferences::parse("c1; 00; output: error; why\nc2; 00; output: out; why");
         let list = list.unwrap();
         let expected = vec![(1, difference(Part::Output, "error"))];
-        let step = StepResult { name: "00-a".to_owned(), expected, ..StepResult::default() };
+        let step = ReplayedStep { name: "00-a".to_owned(), expected, ..ReplayedStep::default() };
         let case = CaseResult { id: "c1".to_owned(), steps: vec![step], ..CaseResult::default() };
         let problems = list.problems(&[case], true);
         assert_eq!(problems.len(), 2, "{problems:?}");

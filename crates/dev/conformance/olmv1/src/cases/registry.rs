@@ -206,15 +206,8 @@ fn failure(status: u16) -> Response<Full<Bytes>> {
     error(status, code, ON_DEMAND)
 }
 
-/// An error of the distribution API. Without a message it has that of its code.
+/// An error of the distribution API. The recordings' registry has no messages but for faults.
 fn error(status: StatusCode, code: &str, message: &str) -> Response<Full<Bytes>> {
-    let message = match (code, message) {
-        ("UNAUTHORIZED", "") => "authentication required",
-        ("MANIFEST_UNKNOWN", "") => "manifest unknown",
-        ("BLOB_UNKNOWN", "") => "blob unknown to registry",
-        ("NAME_UNKNOWN", "") => "repository name not known to registry",
-        (_, message) => message,
-    };
     let body = json!({"errors": [{"code": code, "message": message}]}).to_string();
     let mut response = content("application/json", body.into());
     *response.status_mut() = status;

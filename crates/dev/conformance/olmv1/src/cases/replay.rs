@@ -1,6 +1,6 @@
 //! The replay of one case: carries out its steps and takes down what became of them.
 
-use super::case::{Case, CaseStep, CommandOutput};
+use super::case::{Case, RecordedStep};
 use super::compare::{self, Difference};
 use super::condition::WaitCondition;
 use super::images::CaseImage;
@@ -122,7 +122,7 @@ impl<'a> CaseReplay<'a> {
     }
 
     /// Changes the registry and the processes.
-    async fn prepare(&mut self, at: usize, step: &CaseStep) -> anyhow::Result<()> {
+    async fn prepare(&mut self, at: usize, step: &RecordedStep) -> anyhow::Result<()> {
         let registry = &self.network.registry;
         for image in self.images.get(at).into_iter().flatten() {
             registry.push(image);
@@ -144,7 +144,7 @@ impl<'a> CaseReplay<'a> {
     }
 
     /// Runs the command of a step.
-    async fn run_command(&self, step: &CaseStep) -> anyhow::Result<Option<CommandOutput>> {
+    async fn run_command(&self, step: &RecordedStep) -> anyhow::Result<Option<CommandResult>> {
         let Some(words) = &step.command else { return Ok(None) };
         let words: Vec<String> = words.iter().map(|word| self.placeholders.fill(word)).collect();
         let input = self.placeholders.fill(&step.input);
@@ -161,11 +161,11 @@ impl<'a> CaseReplay<'a> {
             None => kubectl::read(cluster, &line).await.with_context(context)?,
         };
         let output = normalize::output(&output);
-        Ok(Some(CommandOutput { exit, output, error: normalize::output(&error) }))
+        Ok(Some(CommandResult { exit, output, error: normalize::output(&error) }))
     }
 
-    fn recorded_output(&self, output: &CommandOutput) -> CommandOutput {
-        CommandOutput {
+    fn recorded_output(&self, output: &CommandResult) -> CommandResult {
+        CommandResult {
             exit: output.exit,
             output: self.placeholders.fill(&output.output),
             error: self.placeholders.fill(&output.error),
@@ -173,7 +173,7 @@ impl<'a> CaseReplay<'a> {
     }
 
     /// Waits for the condition of a step, and says whether it came true.
-    async fn wait(&self, step: &CaseStep) -> anyhow::Result<bool> {
+    async fn wait(&self, step: &RecordedStep) -> anyhow::Result<bool> {
         let Some(condition) = &step.until else { return Ok(true) };
         if !step.reached {
             // It did not come true in the recording: it must be false in the quiet cluster, too.

@@ -1,7 +1,7 @@
 //! The printed report of a replay.
 
 use super::compare::PARTS;
-use super::run::{CaseResult, StepResult};
+use super::run::{CaseResult, ReplayedStep};
 use std::fmt::Write as _;
 
 /// The report of one case: a summary line and the differences; with `all` also the listed ones.
@@ -33,7 +33,7 @@ pub fn case(case: &CaseResult, all: bool, limit: usize) -> String {
 
 /// The totals: steps that agree, what differs in the others, and what is excused.
 pub fn totals(results: &[CaseResult]) -> String {
-    let steps: Vec<&StepResult> = results.iter().flat_map(|case| &case.steps).collect();
+    let steps: Vec<&ReplayedStep> = results.iter().flat_map(|case| &case.steps).collect();
     let recorded: usize = results.iter().map(|case| case.recorded_steps).sum();
     let agreeing = steps.iter().filter(|step| step.agrees()).count();
     let listed = steps.iter().filter(|step| !step.expected.is_empty()).count();
@@ -42,7 +42,7 @@ pub fn totals(results: &[CaseResult]) -> String {
         "{agreeing} of {recorded} steps agree, {listed} of them with listed differences and {by_rule} but for the original's webhook"
     );
     for part in PARTS {
-        let differs = |step: &&&StepResult| step.unexpected.iter().any(|one| one.part == part);
+        let differs = |step: &&&ReplayedStep| step.unexpected.iter().any(|one| one.part == part);
         let count = steps.iter().filter(differs).count();
         if count > 0 {
             let _ = write!(text, "; {} differ in {count}", part.as_str());

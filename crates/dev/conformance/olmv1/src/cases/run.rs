@@ -13,7 +13,7 @@ const CASE_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The result of a step.
 #[derive(Clone, Debug, Default)]
-pub struct StepResult {
+pub struct ReplayedStep {
     /// The name of its folder.
     pub name: String,
     /// Differences that are not listed.
@@ -24,7 +24,7 @@ pub struct StepResult {
     pub by_rule: usize,
 }
 
-impl StepResult {
+impl ReplayedStep {
     /// The number of the step, two digits.
     pub fn number(&self) -> &str {
         self.name.get(..2).unwrap_or(&self.name)
@@ -46,7 +46,7 @@ pub struct CaseResult {
     /// The number of recorded steps.
     pub recorded_steps: usize,
     /// The steps that ran.
-    pub steps: Vec<StepResult>,
+    pub steps: Vec<ReplayedStep>,
     /// Why the replay failed, if it did.
     pub error: Option<String>,
     /// The duration of the replay.
@@ -121,15 +121,15 @@ async fn run_case(case: Case, lists: Arc<ExpectedDifferences>) -> CaseResult {
 async fn run_steps(
     case: &Case,
     lists: &ExpectedDifferences,
-    results: &mut Vec<StepResult>,
+    results: &mut Vec<ReplayedStep>,
 ) -> anyhow::Result<()> {
     let mut replay = CaseReplay::start(case).await?;
     for (at, step) in case.steps.iter().enumerate() {
         let differences = replay.run_step(at).await?;
-        let mut result = StepResult {
+        let mut result = ReplayedStep {
             name: step.name.clone(),
             by_rule: differences.by_rule,
-            ..StepResult::default()
+            ..ReplayedStep::default()
         };
         for difference in differences.found {
             match lists.find(&case.id, &case.rule, step.number(), &difference) {

@@ -1,6 +1,6 @@
 //! The system under test: a cluster with the controllers and the catalog server.
 
-use super::case::{Case, Profile};
+use super::case::{Case, FeatureProfile};
 use super::network::CaseNetwork;
 use anyhow::Context;
 use bytes::Bytes;
@@ -89,8 +89,8 @@ impl InProcessSystem {
         })
         .await;
         let channel = match case.profile {
-            Profile::Standard => CrdChannel::Standard,
-            Profile::Experimental | Profile::Boxcutter => CrdChannel::Experimental,
+            FeatureProfile::Standard => CrdChannel::Standard,
+            FeatureProfile::Experimental | FeatureProfile::Boxcutter => CrdChannel::Experimental,
         };
         for crd in mainstay_api::olm_v1_crds(channel) {
             cluster.apply(crd).await;

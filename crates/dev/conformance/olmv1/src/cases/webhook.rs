@@ -6,7 +6,7 @@
 //! labels without a webhook: the API server's own words remain, and nothing is refused. Per document
 //! of the input, this module makes recorded outcomes equal to ours where only that is different.
 
-use super::case::CommandOutput;
+use mainstay_conformance_harness::kubectl::CommandResult;
 use serde_json::Value;
 
 /// The name in the webhook's own refusals.
@@ -25,8 +25,8 @@ pub(super) struct WebhookOutcome {
 
 /// Replaces recorded outcomes by ours where the webhook makes the difference.
 pub(super) fn apply_rule(
-    recorded: &mut CommandOutput,
-    ours: &CommandOutput,
+    recorded: &mut CommandResult,
+    ours: &CommandResult,
     input: &str,
 ) -> WebhookOutcome {
     let mut outcome = WebhookOutcome::default();
@@ -34,7 +34,7 @@ pub(super) fn apply_rule(
     let (Some(left), Some(right)) = (outcomes(recorded, &names), outcomes(ours, &names)) else {
         return outcome;
     };
-    let mut merged = CommandOutput::default();
+    let mut merged = CommandResult::default();
     for (name, (left, right)) in names.iter().zip(left.into_iter().zip(right)) {
         let chosen = if is_of_webhook(&left, &right) {
             outcome.documents += 1;
@@ -90,7 +90,7 @@ struct DocumentOutcome {
 }
 
 /// What became of each document; none if the output cannot be split.
-fn outcomes(output: &CommandOutput, names: &[String]) -> Option<Vec<DocumentOutcome>> {
+fn outcomes(output: &CommandResult, names: &[String]) -> Option<Vec<DocumentOutcome>> {
     let created: Vec<&str> = output.output.lines().collect();
     let line_of = |name: &str| {
         let ends = |line: &&&str| {
@@ -131,8 +131,8 @@ mod tests {
 
     const INPUT: &str = "{metadata: {name: a}}\n---\n{metadata: {name: b}}\n";
 
-    fn printed(output: &str, error: &str) -> CommandOutput {
-        CommandOutput {
+    fn printed(output: &str, error: &str) -> CommandResult {
+        CommandResult {
             exit: i64::from(!error.is_empty()),
             output: output.to_owned(),
             error: error.to_owned(),
