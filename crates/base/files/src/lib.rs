@@ -7,6 +7,7 @@
 //! ```text
 //! PrivateFolder          random name, created exclusively, 0700, removed when dropped
 //! AtomicFile, replace    random name beside the file, O_EXCL, 0600, renamed over the file: whole or not at all
+//! create_unnamed         O_TMPFILE: no name at all, space that is freed with the file descriptor
 //! open, read             O_NOFOLLOW | O_NONBLOCK, and regular files only
 //! open_lock              the same for a lock file
 //! open_log               for appending: a file that a person named, or a terminal, or a pipe with a reader
@@ -21,11 +22,13 @@
 mod claim;
 mod identity;
 mod open;
+mod unnamed;
 mod write;
 
 pub use claim::{PrivateFolder, claim_data_folder, claim_private_folder, is_private_folder};
 pub use identity::FileIdentity;
 pub use open::{open, open_lock, open_log, read, read_text, resolve_named_file};
+pub use unnamed::create_unnamed;
 pub use write::{AtomicFile, Durability, replace};
 
 use std::io;

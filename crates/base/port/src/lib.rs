@@ -2,11 +2,14 @@
 //!
 //! [`ConnectionLimit`] decides which connection ends for a newcomer. Idle connections time out
 //! ([`TimeoutStream`]), and so do HTTP/2 responses that the client does not read ([`StreamExecutor`]).
-//! Requests record whether they were read ([`TrackedBody`]). [`plain`] is a listener without TLS.
+//! Requests record whether they were read ([`TrackedBody`]). [`plain`] is a listener without TLS,
+//! [`secure`] one with TLS.
 
 mod connections;
+mod deadline;
 pub mod plain;
 mod request_body;
+pub mod secure;
 mod streams;
 mod timeout;
 

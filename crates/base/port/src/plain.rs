@@ -9,6 +9,7 @@
 use crate::{
     ConnectionHandle, ConnectionLimit, PacedBody, StreamExecutor, TimeoutStream, TrackedBody,
 };
+use crate::deadline::ResponseDeadline;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -17,6 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::{convert::Infallible, error::Error, net::SocketAddr, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +41,9 @@ pub struct Limits {
     pub idle: Duration,
     /// How long a client may read nothing of a response.
     pub stall: Duration,
+    /// How long a response may take, whatever the client reads; none for a listener with endless
+    /// responses.
+    pub response: Option<Duration>,
     /// The interval of HTTP/2 pings.
     pub ping: Duration,
     /// How long responses in progress may take on shutdown.
@@ -54,6 +59,7 @@ impl Limits {
         head: Duration::from_secs(10),
         idle: Duration::from_secs(90),
         stall: Duration::from_secs(30),
+        response: None,
         ping: Duration::from_secs(30),
         grace: Duration::from_secs(10),
     };
@@ -82,27 +88,36 @@ pub async fn serve<A, F, B>(
     let serve = move |stream, client, handle| {
         let handler = handler.clone();
         let handler = move |request| handler(request, client);
+        let stream = timeout_stream(stream, limits);
         serve_connection(stream, client, limits, stop.clone(), handle, handler)
     };
     let limit = ConnectionLimit::anonymous(limits.connections);
     crate::accept_connections(listener, limit, limits.grace, &until, serve).await;
 }
 
+/// A connection with the timeouts of a listener.
+pub(crate) fn timeout_stream(stream: TcpStream, limits: Limits) -> TimeoutStream<TcpStream> {
+    // Responses are small and latency counts more than packets.
+    let _ = stream.set_nodelay(true);
+    TimeoutStream::new(stream, limits.idle, limits.stall)
+}
+
 /// Serves a connection from its first byte to its last.
-async fn serve_connection<F, B>(
-    stream: TcpStream,
+pub(crate) async fn serve_connection<S, F, B>(
+    stream: S,
     client: SocketAddr,
     limits: Limits,
     stop: CancellationToken,
     handle: ConnectionHandle,
     handler: impl Fn(Request<TrackedBody>) -> F + Send + Sync + 'static,
 ) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    // Responses are small and latency counts more than packets.
-    let _ = stream.set_nodelay(true);
+    let deadline = ResponseDeadline::new(limits.response);
+    let late = deadline.late();
     let streams = StreamExecutor::new(limits.stall);
     let stuck = streams.stuck();
     let mut builder = auto::Builder::new(streams);
@@ -121,15 +136,16 @@ async fn serve_connection<F, B>(
     let service = service_fn(move |request: Request<Incoming>| {
         let (request, read) = TrackedBody::track(request);
         let (response, guard) = (handler(request), handle.begin_request());
+        let deadline = deadline.clone();
         async move {
             let mut response = response.await;
             read.close_if_unread(response.status(), response.headers_mut());
             drop(guard);
-            Ok::<_, Infallible>(response.map(|body| PacedBody::new(Box::pin(body))))
+            let timed = |body| PacedBody::new(Box::pin(deadline.begin(body)));
+            Ok::<_, Infallible>(response.map(timed))
         }
     });
-    let io = TokioIo::new(TimeoutStream::new(stream, limits.idle, limits.stall));
-    let mut connection = Box::pin(builder.serve_connection(io, service));
+    let mut connection = Box::pin(builder.serve_connection(TokioIo::new(stream), service));
     let ended = async {
         tokio::select! {
             result = connection.as_mut() => result,
@@ -142,6 +158,7 @@ async fn serve_connection<F, B>(
     let result = tokio::select! {
         result = ended => result,
         () = stuck => Err("the client does not read the end of a response".into()),
+        () = late => Err("a response takes too long".into()),
     };
     if let Err(error) = result {
         tracing::debug!(%client, error, "a connection failed");

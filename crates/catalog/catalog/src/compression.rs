@@ -10,7 +10,7 @@
 use crate::load::KeptContent;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use lz4_flex::block;
-use mainstay_gocompat::json::{Html, Numbers};
+use mainstay_gocompat::json::Html;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::io::Write;
@@ -44,10 +44,6 @@ pub(crate) struct BlobCompressor {
 impl BlobCompressor {
     pub(crate) fn new(keep: KeptContent) -> Self {
         Self { keep, pieces: Vec::new(), piece_start: 0, plain: 0 }
-    }
-
-    pub(crate) fn keep(&self) -> KeptContent {
-        self.keep
     }
 
     /// Compresses and hashes a document, as far as [`KeptContent`] asks for.
@@ -119,18 +115,14 @@ impl BlobCompressor {
             Value::Null => self.pieces.extend_from_slice(b"null"),
             Value::Bool(true) => self.pieces.extend_from_slice(b"true"),
             Value::Bool(false) => self.pieces.extend_from_slice(b"false"),
-            // As catalogd: every number is a float.
-            Value::Number(_) if self.keep == KeptContent::Documents => {
-                let number = mainstay_gocompat::json::value(value, Html::Plain, Numbers::Float);
-                self.pieces.extend_from_slice(number.as_bytes());
-            }
             // Writing to memory cannot fail.
             Value::Number(number) => drop(write!(self.pieces, "{number}")),
         }
     }
 
     fn write_text(&mut self, text: &str) {
-        if self.keep == KeptContent::Documents && text.contains(['\u{2028}', '\u{2029}']) {
+        if has_line_separator(text.as_bytes()) {
+            // Go escapes these two characters, which JSON does not require.
             let mut escaped = String::with_capacity(text.len() + 16);
             mainstay_gocompat::json::text(&mut escaped, text, Html::Plain);
             self.pieces.extend_from_slice(escaped.as_bytes());
@@ -161,6 +153,12 @@ impl BlobCompressor {
         self.pieces.push(b'"');
         true
     }
+}
+
+/// Whether a text has the character U+2028 or U+2029.
+fn has_line_separator(text: &[u8]) -> bool {
+    memchr::memchr_iter(0xe2, text)
+        .any(|at| matches!(text.get(at + 1..at + 3), Some([0x80, 0xa8 | 0xa9])))
 }
 
 fn is_base64(sign: char) -> bool {
@@ -227,6 +225,14 @@ mod tests {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use proptest::prelude::*;
     use serde_json::{Map, Value};
+
+    #[test]
+    fn line_separators_are_escaped_as_in_go() {
+        let document = Map::from_iter([("a\u{2028}".to_owned(), Value::from("<ü\u{2029}€>"))]);
+        let (compressed, _) = BlobCompressor::new(KeptContent::Light).compress(&document);
+        let json = compressed.and_then(|compressed| compressed.decompress()).unwrap();
+        assert_eq!(String::from_utf8(json).unwrap(), r#"{"a\u2028":"<ü\u2029€>"}"#);
+    }
 
     proptest! {
         #[test]

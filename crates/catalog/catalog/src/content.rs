@@ -130,6 +130,12 @@ impl Blob {
         compressed.decompress().ok_or_else(|| self.damaged())
     }
 
+    /// The SHA-256 of the content, if it was computed ([`KeptContent::All`](crate::KeptContent)):
+    /// equal hashes mean equal [`Blob::json`].
+    pub fn hash(&self) -> Option<&[u8; 32]> {
+        self.slot().hash.as_ref()
+    }
+
     /// The document as a value.
     pub fn value(&self) -> Result<Value, BlobError> {
         serde_json::from_slice(&self.json()?).map_err(|_| self.damaged())

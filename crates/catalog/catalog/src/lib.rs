@@ -70,7 +70,7 @@ pub use declared::CatalogDocuments;
 pub use decode::{BundleVersionError, ShapeError};
 pub use document_error::CatalogDocumentError;
 pub use lint::{LintReport, lint_catalog};
-pub use load::{KeptContent, Limits, LoadOptions, catalog_files};
+pub use load::{DocumentRules, KeptContent, Limits, LoadOptions, catalog_files};
 pub use mainstay_formats::reference::reference_error as reference_fault;
 pub use mainstay_gocompat::Base64Error;
 pub use mermaid::{Diagram, DiagramError, DiagramOptions};

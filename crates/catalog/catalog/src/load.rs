@@ -52,14 +52,21 @@ pub enum KeptContent {
     All,
     /// All content, compressed, without a digest: for catalogs that are written once.
     Light,
-    /// All content, compressed, without a digest, and each document as catalogd of OLM v1 reads it:
-    /// only its `schema`, `package` and `name` are checked, and the last two are those of the
-    /// document itself, also for `olm.package`. For [`CatalogDocuments`](crate::CatalogDocuments)
-    /// that OLM v1 serves; the checks that make a [`Catalog`] need other content.
-    Documents,
     /// No content: for catalogs that are only checked or listed. [`Blob::json`](crate::Blob::json)
     /// and the functions that use it return an error.
     Facts,
+}
+
+/// What a document must be to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DocumentRules {
+    /// What opm requires: the shape that its schema has. For documents that make an index.
+    #[default]
+    Catalog,
+    /// What catalogd requires: an object with a schema, and texts as schema, package and name. For
+    /// documents that are served as they are ([`CatalogDocuments::read`]); they keep the fields of
+    /// their authors, and numbers have double precision.
+    Meta,
 }
 
 /// Options for loading a catalog.
@@ -71,6 +78,8 @@ pub struct LoadOptions {
     pub threads: Option<NonZeroUsize>,
     /// How much content of the documents is stored.
     pub keep: KeptContent,
+    /// What a document must be.
+    pub rules: DocumentRules,
 }
 
 impl LoadOptions {

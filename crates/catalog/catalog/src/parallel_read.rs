@@ -134,7 +134,7 @@ fn read_parts<'q, 's: 'q>(
     loop {
         let next = queue().next();
         let Some(QueuedPart { file, path, number, part }) = next else { return done };
-        match read_part(&part, &path, &yaml_options, &mut compressor, lint) {
+        match read_part(&part, &path, &yaml_options, options.rules, &mut compressor, lint) {
             Some(blobs) => done.push(PartContent { file, number, blobs }),
             None => queue().read_whole(file),
         }

@@ -1,19 +1,20 @@
 //! Reading of catalog files: from bytes to blobs.
 
 use crate::{
-    compression::BlobCompressor,
+    compression::{BlobCompressor, CompressedBlob},
     content::{BlobOrigin, Slot},
     decode,
     document_error::{NAMES, folded_duplicates, not_text_message, not_text_prefix},
     go_format,
     lint::DocumentLinter,
-    load::{KeptContent, LoadOptions},
+    load::{DocumentRules, KeptContent, LoadOptions},
     problem::{BlobName, CatalogProblem, PathPart},
     rule::CatalogRule,
     shape,
     source::{FileSource, SourceFile},
     splitter::FilePart,
     syntax,
+    write::to_double_precision,
 };
 use mainstay_gocompat::io_error_text;
 use mainstay_gocompat::json::is_same_field;
@@ -22,7 +23,7 @@ use mainstay_yaml::{
     Document, DocumentFormat, DuplicateKeys, EmptyDocuments, NodeFault, Options, PathStep,
     YamlFault, documents, locate_all,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::{io, sync::Arc};
 
 /// The maximum length of upstream's message, in bytes.
@@ -138,7 +139,7 @@ pub(crate) fn read_file(
                 if let Some(linter) = &mut linter {
                     linter.check_document(&document);
                 }
-                add_document(document, &path, &bytes, &mut compressor, &mut read);
+                add_document(document, &path, &bytes, options.rules, &mut compressor, &mut read);
             }
             Err(error) => {
                 read.set_upstream(|| syntax::words(&bytes, documents_read, &error));
@@ -210,6 +211,7 @@ pub(crate) fn read_part(
     part: &FilePart,
     path: &Arc<str>,
     options: &Options,
+    rules: DocumentRules,
     compressor: &mut BlobCompressor,
     lint: bool,
 ) -> Option<Vec<DecodedBlob>> {
@@ -222,7 +224,7 @@ pub(crate) fn read_part(
         {
             return None;
         }
-        add_document(document, path, part.text.as_bytes(), compressor, &mut read);
+        add_document(document, path, part.text.as_bytes(), rules, compressor, &mut read);
         if !read.problems.is_empty() {
             return None;
         }
@@ -244,6 +246,7 @@ pub(crate) fn decode_value(value: Value, origin: &BlobOrigin) -> FileContent {
         document,
         &origin.file,
         json.as_bytes(),
+        DocumentRules::Catalog,
         &mut BlobCompressor::new(KeptContent::All),
         &mut read,
     );
@@ -255,11 +258,12 @@ fn add_document(
     document: Document,
     path: &Arc<str>,
     bytes: &[u8],
+    rules: DocumentRules,
     compressor: &mut BlobCompressor,
     read: &mut FileContent,
 ) {
     let line = document.line;
-    match decode_blob(document, path, bytes, compressor, read.stop.is_none()) {
+    match decode_blob(document, path, bytes, rules, compressor, read.stop.is_none()) {
         Ok(blob) => {
             report_object_faults(&blob, path, bytes, read);
             read.blobs.push(blob);
@@ -368,6 +372,7 @@ fn decode_blob(
     document: Document,
     file: &Arc<str>,
     text: &[u8],
+    rules: DocumentRules,
     compressor: &mut BlobCompressor,
     words: bool,
 ) -> Result<DecodedBlob, Box<DocumentFault>> {
@@ -443,9 +448,11 @@ fn decode_blob(
         }
     }
     let [schema, mut package, name] = names;
-    let documents_only = compressor.keep() == KeptContent::Documents;
-    let has_schema = || fields.keys().any(|key| is_same_field(key, NAMES[0]));
-    if schema.is_empty() && !(documents_only && has_schema()) {
+    let has_schema = match rules {
+        DocumentRules::Catalog => !schema.is_empty(),
+        DocumentRules::Meta => fields.keys().any(|key| is_same_field(key, "schema")),
+    };
+    if !has_schema {
         let is_object = ["apiVersion", "kind"].iter().all(|key| fields.contains_key(*key));
         let remedy = if is_object { manifest_remedy } else { not_a_blob_remedy };
         let value = Value::Object(fields);
@@ -454,15 +461,13 @@ fn decode_blob(
         let message = format!("object '{}' is missing root schema field", abbreviate(&value));
         return Err(fault(CatalogRule::NotABlob, message, upstream, remedy));
     }
-    if documents_only {
-        let (compressed, hash) = compressor.compress(&fields);
-        let origin = BlobOrigin { file: file.clone(), line };
-        let [schema, package, name] = [schema, package, name].map(Into::into);
-        let slot = Slot { schema, package, name, origin, compressed, hash };
+    if rules == DocumentRules::Meta {
+        fields.values_mut().for_each(to_double_precision);
+        let slot = slot([schema, package, name], file, line, compressor.compress(&fields));
         return Ok(DecodedBlob { slot, bytes, facts: decode::Facts::Other });
     }
     if schema == "olm.bundle" {
-        canonical_bundle(&mut fields);
+        shape::canonical_bundle(&mut fields);
     }
     let facts = decode::facts(&schema, &fields).map_err(|error| {
         Box::new(DocumentFault {
@@ -482,42 +487,24 @@ fn decode_blob(
     if schema == "olm.package" {
         package.clone_from(&name);
     }
-    let (compressed, hash) = compressor.compress(&fields);
-    let slot = Slot {
+    let slot = slot([schema, package, name], file, line, compressor.compress(&fields));
+    Ok(DecodedBlob { slot, bytes, facts })
+}
+
+/// The table row of a document.
+fn slot(
+    [schema, package, name]: [String; 3],
+    file: &Arc<str>,
+    line: usize,
+    (compressed, hash): (Option<CompressedBlob>, Option<[u8; 32]>),
+) -> Slot {
+    Slot {
         schema: schema.into(),
         package: package.into(),
         name: name.into(),
         origin: BlobOrigin { file: file.clone(), line },
         compressed,
         hash,
-    };
-    Ok(DecodedBlob { slot, bytes, facts })
-}
-
-/// Renames the fields that are read on demand to their canonical names.
-fn canonical_bundle(fields: &mut Map<String, Value>) {
-    rename(fields, &["properties"]);
-    let Some(Value::Array(properties)) = fields.get_mut("properties") else { return };
-    for property in properties {
-        let Value::Object(property) = property else { continue };
-        rename(property, &["type", "value"]);
-        if property.get("type").and_then(Value::as_str) == Some(crate::model::BUNDLE_OBJECT)
-            && let Some(Value::Object(object)) = property.get_mut("value")
-        {
-            rename(object, &["data"]);
-        }
-    }
-}
-
-fn rename(fields: &mut Map<String, Value>, names: &[&str]) {
-    for name in names {
-        if fields.contains_key(*name) {
-            continue;
-        }
-        let other = fields.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
-        if let Some(value) = other.and_then(|other| fields.remove(&other)) {
-            fields.insert((*name).to_owned(), value);
-        }
     }
 }
 

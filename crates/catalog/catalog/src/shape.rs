@@ -253,6 +253,33 @@ impl From<Box<Mismatch>> for ShapeError {
     }
 }
 
+/// Renames the fields that are read on demand to their canonical names.
+pub(crate) fn canonical_bundle(fields: &mut Map<String, Value>) {
+    rename(fields, &["properties"]);
+    let Some(Value::Array(properties)) = fields.get_mut("properties") else { return };
+    for property in properties {
+        let Value::Object(property) = property else { continue };
+        rename(property, &["type", "value"]);
+        if property.get("type").and_then(Value::as_str) == Some(crate::model::BUNDLE_OBJECT)
+            && let Some(Value::Object(object)) = property.get_mut("value")
+        {
+            rename(object, &["data"]);
+        }
+    }
+}
+
+fn rename(fields: &mut Map<String, Value>, names: &[&str]) {
+    for name in names {
+        if fields.contains_key(*name) {
+            continue;
+        }
+        let other = fields.keys().find(|key| key.eq_ignore_ascii_case(name)).cloned();
+        if let Some(value) = other.and_then(|other| fields.remove(&other)) {
+            fields.insert((*name).to_owned(), value);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

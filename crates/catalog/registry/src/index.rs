@@ -1,6 +1,7 @@
 //! The catalog index: a valid catalog with lookup tables for both APIs.
 
-use mainstay_catalog::{Bundle, BundleApi, Catalog, CatalogEntry, Channel, Package};
+use crate::ServedDocuments;
+use mainstay_catalog::{BlobError, Bundle, BundleApi, Catalog, CatalogEntry, Channel, Package};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -13,6 +14,8 @@ pub struct RegistryIndex {
     catalog: Arc<Catalog>,
     modified: SystemTime,
     tables: OnceLock<Tables>,
+    /// Built on first use, because many owners of an index serve no HTTP.
+    documents: OnceLock<Arc<ServedDocuments>>,
 }
 
 /// Built on first use, because some owners of an index never query it.
@@ -56,7 +59,7 @@ impl ChannelMember<'_> {
 impl RegistryIndex {
     /// The index of a catalog whose content dates from `modified`.
     pub fn new(catalog: Arc<Catalog>, modified: SystemTime) -> Self {
-        Self { catalog, modified, tables: OnceLock::new() }
+        Self { catalog, modified, tables: OnceLock::new(), documents: OnceLock::new() }
     }
 
     /// The catalog.
@@ -67,6 +70,18 @@ impl RegistryIndex {
     /// When the content changed last.
     pub fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    /// The documents of the catalog, as HTTP serves them: in memory, sharing the catalog's blobs.
+    ///
+    /// # Errors
+    /// The content of the catalog is damaged, or was not kept.
+    pub fn documents(&self) -> Result<Arc<ServedDocuments>, BlobError> {
+        if let Some(documents) = self.documents.get() {
+            return Ok(Arc::clone(documents));
+        }
+        let documents = ServedDocuments::in_memory(self.catalog.blobs(), self.modified)?;
+        Ok(Arc::clone(self.documents.get_or_init(|| Arc::new(documents))))
     }
 
     /// Builds the tables, so that the first query does not wait for them.

@@ -1,14 +1,18 @@
 //! Catalog serving: one shared, immutable index behind every API.
 //!
 //! ```text
-//! Catalog ─► RegistryIndex ─► ServedCatalog (name, content) ─► ServedCatalogs ─┬─► gRPC registry API
-//!                                                                              └─► HTTP catalog API
+//! Catalog ─► RegistryIndex ─────┐
+//!                               ├─► ServedCatalog (name, content) ─► ServedCatalogs ─┬─► gRPC registry API
+//! documents ─► ServedDocuments ─┘                                                    └─► HTTP catalog API
 //! ```
+//!
+//! HTTP also serves documents that make no index ([`ServedDocuments`]).
 //!
 //! A [`ServedCatalog`] exists before its content: an early request gets an error, and a reload
 //! swaps one pointer. Readers keep the index they began with until they are done.
 
 pub mod client;
+mod documents;
 pub mod grpc;
 pub mod http;
 mod index;
@@ -18,6 +22,7 @@ mod served;
 pub mod server;
 pub mod stored;
 
+pub use documents::{ContentError, ServedDocuments, StoreDocumentsError};
 pub use index::{ChannelMember, RegistryIndex};
 pub use served::{ServedCatalog, ServedCatalogs, ServedState};
 

@@ -1,21 +1,23 @@
 //! The served catalogs, by name.
 
-use crate::index::RegistryIndex;
-use crate::stored::StoredCatalog;
+use crate::{ServedDocuments, index::RegistryIndex};
 use arc_swap::ArcSwap;
+use mainstay_catalog::BlobError;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
 
 /// The state of a served catalog.
 #[derive(Clone, Debug, Default)]
 pub struct ServedState {
-    /// The served content: the last valid one. `None` until something is loaded.
+    /// The served content: the last valid one. `None` until something is loaded, and for documents
+    /// that are served without an index.
     pub index: Option<Arc<RegistryIndex>>,
-    /// The served documents of a ClusterCatalog. The HTTP API prefers them; the registry API does
-    /// not have them.
-    pub documents: Option<Arc<StoredCatalog>>,
+    /// Documents that are served without an index.
+    pub documents: Option<Arc<ServedDocuments>>,
     /// Why newer content is not served, in one line.
     pub problem: Option<Arc<str>>,
+    /// Whether the content is withdrawn: HTTP answers as if the catalog were absent.
+    pub withdrawn: bool,
 }
 
 /// A named catalog that is being served. Reading it never waits, not even for a reload.
@@ -47,25 +49,46 @@ impl ServedCatalog {
         self.state.load().index.clone()
     }
 
-    /// The documents of a ClusterCatalog; `None` for other catalogs and until something is stored.
-    pub fn documents(&self) -> Option<Arc<StoredCatalog>> {
-        self.state.load().documents.clone()
+    /// Its documents for HTTP; `None` until something is loaded.
+    ///
+    /// # Errors
+    /// The content of the index is damaged, or was not kept.
+    pub fn documents(&self) -> Result<Option<Arc<ServedDocuments>>, BlobError> {
+        let state = self.state.load();
+        match (&state.documents, &state.index) {
+            (Some(documents), _) => Ok(Some(Arc::clone(documents))),
+            (None, Some(index)) => index.documents().map(Some),
+            (None, None) => Ok(None),
+        }
     }
 
-    /// Replaces the content.
+    /// Whether HTTP serves it: [`ServedCatalog::set_available`].
+    pub fn is_available(&self) -> bool {
+        !self.state.load().withdrawn
+    }
+
+    /// Replaces the content. Readers of the earlier content keep it until they are done.
     pub fn put(&self, index: Arc<RegistryIndex>) {
-        self.swap(ServedState { index: Some(index), ..ServedState::default() });
+        let content = ServedState { index: Some(index), ..ServedState::default() };
+        self.update(|state| ServedState { withdrawn: state.withdrawn, ..content.clone() });
     }
 
-    /// Replaces the content by the documents of a ClusterCatalog.
-    pub fn put_documents(&self, documents: Arc<StoredCatalog>) {
-        self.swap(ServedState { documents: Some(documents), ..ServedState::default() });
+    /// Replaces the content by documents without an index: HTTP serves them, gRPC serves nothing.
+    pub fn put_documents(&self, documents: Arc<ServedDocuments>) {
+        let content = ServedState { documents: Some(documents), ..ServedState::default() };
+        self.update(|state| ServedState { withdrawn: state.withdrawn, ..content.clone() });
     }
 
     /// Keeps the current content and records why newer content is not served.
     pub fn fail(&self, problem: impl Into<Arc<str>>) {
-        let state = self.state();
-        self.swap(ServedState { problem: Some(problem.into()), ..ServedState::clone(&state) });
+        let problem = problem.into();
+        self.update(|state| ServedState { problem: Some(Arc::clone(&problem)), ..state.clone() });
+    }
+
+    /// Withdraws the content from HTTP, which then answers 404 as for an absent catalog, or serves it
+    /// again. The content stays cached meanwhile, and can be replaced. Downloads in progress go on.
+    pub fn set_available(&self, available: bool) {
+        self.update(|state| ServedState { withdrawn: !available, ..state.clone() });
     }
 
     /// Receives every change from now on: the number grows with each.
@@ -73,8 +96,8 @@ impl ServedCatalog {
         self.changes.subscribe()
     }
 
-    fn swap(&self, state: ServedState) {
-        self.state.store(Arc::new(state));
+    fn update(&self, update: impl Fn(&ServedState) -> ServedState) {
+        self.state.rcu(|state| update(state));
         self.changes.send_modify(|number| *number += 1);
     }
 }
@@ -105,6 +128,27 @@ impl ServedCatalogs {
             all
         });
         self.get(name).unwrap_or(fresh)
+    }
+
+    /// Replaces the documents of the catalog of that name, or adds the catalog. No reader sees the
+    /// catalog without content. A catalog that was withdrawn stays withdrawn.
+    pub fn put_documents(&self, name: &str, documents: Arc<ServedDocuments>) -> Arc<ServedCatalog> {
+        let fresh = Arc::new(ServedCatalog::new(name));
+        fresh.put_documents(Arc::clone(&documents));
+        let mut present = None;
+        self.served.rcu(|all| {
+            let mut all = BTreeMap::clone(all);
+            present = all.get(name).cloned();
+            all.entry(Arc::clone(fresh.name())).or_insert_with(|| Arc::clone(&fresh));
+            all
+        });
+        match present {
+            Some(present) => {
+                present.put_documents(documents);
+                present
+            }
+            None => fresh,
+        }
     }
 
     /// Removes a catalog. Readers that hold it may continue.

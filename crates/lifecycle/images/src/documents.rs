@@ -6,7 +6,9 @@
 use crate::content::within;
 use crate::place::CONFIGS_LABEL;
 use crate::{PulledImage, Puller};
-use mainstay_catalog::{CatalogDocuments, FolderSource, KeptContent, LoadError, LoadOptions};
+use mainstay_catalog::{
+    CatalogDocuments, DocumentRules, FolderSource, KeptContent, LoadError, LoadOptions,
+};
 use mainstay_image::unpack::UnpackError;
 
 /// Why an image has no documents to serve.
@@ -34,7 +36,8 @@ impl Puller {
         let only = Some(within(label)).filter(|place| !place.is_empty());
         let unpacked =
             self.unpack(image, only.into_iter().collect()).map_err(DocumentsError::Unpack)?;
-        let options = LoadOptions { keep: KeptContent::Documents, ..LoadOptions::default() };
+        let (keep, rules) = (KeptContent::Light, DocumentRules::Meta);
+        let options = LoadOptions { keep, rules, ..LoadOptions::default() };
         CatalogDocuments::read(&FolderSource::new(unpacked.path()), &options)
             .map_err(DocumentsError::Read)
     }

@@ -1,15 +1,15 @@
 //! Conditional requests: whether the client has the content already.
 
-use crate::RegistryIndex;
+use crate::documents::{ServedDocuments, encoding::Coding};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The validators of a catalog's content: `ETag` and `Last-Modified`.
 ///
-/// The tag is weak: it depends on the meaning of the catalog, so a catalog that is reformatted or
-/// moved to other files keeps its tag. Byte ranges therefore depend on the time alone.
+/// The tag is strong: documents with equal digests have equal bytes in equal order. A compressed
+/// form has other bytes, so it has a tag of its own, with the coding as a suffix.
 pub(super) struct Validators {
-    tag: String,
+    digest: String,
     /// In whole seconds, the resolution of HTTP dates.
     time: Option<SystemTime>,
 }
@@ -26,29 +26,29 @@ pub(super) enum Precondition {
 }
 
 impl Validators {
-    pub(super) fn of(index: &RegistryIndex) -> Self {
-        let digest = index.catalog().digest();
-        let hash = digest.strip_prefix("sha256:").unwrap_or(digest);
+    pub(super) fn of(documents: &ServedDocuments) -> Self {
         // A time before 1970 counts as unknown.
-        let seconds =
-            index.modified().duration_since(UNIX_EPOCH).map_or(0, |duration| duration.as_secs());
+        let modified = documents.modified().duration_since(UNIX_EPOCH);
+        let seconds = modified.map_or(0, |duration| duration.as_secs());
         let time = (seconds > 0).then(|| UNIX_EPOCH + Duration::from_secs(seconds));
-        Self { tag: format!("W/\"{hash}\""), time }
+        Self { digest: documents.digest().to_owned(), time }
     }
 
     /// Sets the validators of a response.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
-        super::set(headers, header::ETAG, &self.tag);
+    pub(super) fn write(&self, headers: &mut HeaderMap, coding: Option<Coding>) {
+        let (digest, suffix) = (&self.digest, suffix(coding));
+        super::response::set(headers, header::ETAG, format_args!("\"{digest}{suffix}\""));
         if let Some(time) = self.time {
-            super::set(headers, header::LAST_MODIFIED, httpdate::HttpDate::from(time));
+            super::response::set(headers, header::LAST_MODIFIED, httpdate::HttpDate::from(time));
         }
     }
 
     /// Evaluates the conditions of a `GET` or `HEAD` request (RFC 9110 §13.2.2).
     pub(super) fn evaluate(&self, request_headers: &HeaderMap) -> Precondition {
         let holds = match tags(request_headers, &header::IF_MATCH) {
-            // Only strong tags match here, and this server has none.
-            Some(tags) => tags == Tags::Any,
+            Some(Tags::Any) => true,
+            // A weak tag never matches here.
+            Some(Tags::These(tags)) => tags.iter().any(|tag| self.has_tag(tag)),
             None => match (date(request_headers, &header::IF_UNMODIFIED_SINCE), self.time) {
                 (Some(since), Some(time)) => time <= since,
                 _ => true,
@@ -59,7 +59,7 @@ impl Validators {
         }
         let has = match tags(request_headers, &header::IF_NONE_MATCH) {
             Some(Tags::Any) => true,
-            Some(Tags::These(tags)) => tags.iter().any(|tag| opaque(tag) == opaque(&self.tag)),
+            Some(Tags::These(tags)) => tags.iter().any(|tag| self.has_tag(opaque(tag))),
             None => match (date(request_headers, &header::IF_MODIFIED_SINCE), self.time) {
                 (Some(since), Some(time)) => time <= since,
                 _ => false,
@@ -72,10 +72,31 @@ impl Validators {
         }
     }
 
-    /// Whether a range of this content fits the range that the client has (`If-Range`).
+    /// Whether a range of this content fits the range that the client has (`If-Range`). Ranges are
+    /// those of the uncompressed form.
     pub(super) fn allows_range(&self, request_headers: &HeaderMap) -> bool {
-        !request_headers.contains_key(header::IF_RANGE)
-            || self.time.is_some_and(|time| date(request_headers, &header::IF_RANGE) == Some(time))
+        let Some(condition) = text(request_headers, &header::IF_RANGE) else { return true };
+        if condition.starts_with(['"', 'W']) && condition.ends_with('"') {
+            return condition.trim_matches('"') == self.digest;
+        }
+        self.time.is_some_and(|time| date(request_headers, &header::IF_RANGE) == Some(time))
+    }
+
+    /// Whether a strong tag is that of one of the forms of the content.
+    fn has_tag(&self, tag: &str) -> bool {
+        let tag = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+        let form = tag.and_then(|tag| tag.strip_prefix(&*self.digest));
+        let forms = [None, Some(Coding::Gzip), Some(Coding::Zstd)];
+        form.is_some_and(|form| forms.iter().any(|&coding| suffix(coding) == form))
+    }
+}
+
+/// What tells the tag of a compressed form from that of the content.
+const fn suffix(coding: Option<Coding>) -> &'static str {
+    match coding {
+        None => "",
+        Some(Coding::Gzip) => "-gzip",
+        Some(Coding::Zstd) => "-zstd",
     }
 }
 
@@ -127,7 +148,7 @@ mod tests {
     const AFTER: &str = "Fri, 02 Jan 2026 15:04:06 GMT";
 
     fn validators() -> Validators {
-        Validators { tag: "W/\"ab\"".into(), time: httpdate::parse_http_date(THEN).ok() }
+        Validators { digest: "ab".into(), time: httpdate::parse_http_date(THEN).ok() }
     }
 
     fn request_headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -145,6 +166,8 @@ mod tests {
             (&[("if-none-match", "W/\"ab\"")], NotModified),
             (&[("if-none-match", "\"ab\"")], NotModified),
             (&[("if-none-match", "\"x\", W/\"ab\"")], NotModified),
+            (&[("if-none-match", "\"ab-gzip\"")], NotModified),
+            (&[("if-none-match", "\"ab-br\"")], Passed),
             (&[("if-none-match", ",, *")], NotModified),
             (&[("if-none-match", "\"x\"")], Passed),
             (&[("if-none-match", "ab")], Passed),
@@ -158,7 +181,10 @@ mod tests {
             // The tag is more exact, so the time is ignored.
             (&[("if-none-match", "\"x\""), ("if-modified-since", AFTER)], Passed),
             (&[("if-match", "*")], Passed),
-            (&[("if-match", "\"ab\"")], Failed),
+            (&[("if-match", "\"ab\"")], Passed),
+            (&[("if-match", "\"ab-zstd\"")], Passed),
+            (&[("if-match", "W/\"ab\"")], Failed),
+            (&[("if-match", "\"a\"")], Failed),
             (&[("if-match", "*"), ("if-none-match", "*")], NotModified),
             (&[("if-unmodified-since", BEFORE)], Failed),
             (&[("if-unmodified-since", THEN)], Passed),
@@ -169,13 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn if_range_compares_the_modification_time() {
+    fn if_range_compares_the_tag_or_the_modification_time() {
         for (headers, allowed) in [
             (&[][..], true),
             (&[("if-range", THEN)], true),
             (&[("if-range", BEFORE)], false),
             (&[("if-range", AFTER)], false),
             (&[("if-range", "W/\"ab\"")], false),
+            (&[("if-range", "\"ab\"")], true),
+            (&[("if-range", "\"ab-gzip\"")], false),
+            (&[("if-range", "\"a\"")], false),
+            (&[("if-range", "")], true),
         ] {
             assert_eq!(
                 validators().allows_range(&request_headers(headers)),

@@ -1,6 +1,5 @@
 //! The query parameters of `metas`: which blobs are selected.
 
-use mainstay_catalog::Blob;
 use std::borrow::Cow;
 
 /// The fields that a blob must have; an empty one matches anything.
@@ -34,20 +33,10 @@ impl<'a> Query<'a> {
         Some(Self { schema, package, name })
     }
 
-    /// Whether all blobs are selected.
-    pub(super) fn is_all(&self) -> bool {
-        self.schema.is_empty() && self.package.is_empty() && self.name.is_empty()
-    }
-
-    /// Whether a blob is selected. A package blob has a name and no package, so a query for a
-    /// package selects the blobs of the package, not the package blob itself.
-    pub(super) fn matches(&self, blob: &Blob) -> bool {
-        let same = |wanted: &str, has: &str| wanted.is_empty() || wanted == has;
-        let is_package = &**blob.schema() == "olm.package" && blob.package() == blob.name();
-        let package = if is_package { "" } else { &**blob.package() };
-        same(&self.schema, blob.schema())
-            && same(&self.package, package)
-            && same(&self.name, blob.name())
+    /// The wanted schema, package and name. A package document has a name and usually no package,
+    /// so a query for a package selects the documents of the package, not the package document.
+    pub(super) fn wanted(&self) -> [&str; 3] {
+        [&self.schema, &self.package, &self.name]
     }
 }
 

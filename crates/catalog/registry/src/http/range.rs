@@ -5,15 +5,15 @@ use std::ops::Range;
 /// The meaning of a `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RangeRequest {
-    /// The whole content: no range, or several, which are not served separately.
+    /// The whole content: no range, or ranges that together are longer than the content.
     All,
-    /// These bytes, at least one.
-    Part(Range<u64>),
-    /// Not satisfiable, for this reason.
-    Unsatisfiable(&'static str),
+    /// These ranges of bytes; none is empty.
+    Parts(Vec<Range<u64>>),
+    /// All ranges lie beyond the end.
+    Beyond,
+    /// This is no list of ranges.
+    Invalid,
 }
-
-const NO_RANGE: RangeRequest = RangeRequest::Unsatisfiable("invalid range");
 
 /// Parses a `Range` header for content of a size.
 pub(super) fn read(header: &[u8], size: u64) -> RangeRequest {
@@ -21,23 +21,21 @@ pub(super) fn read(header: &[u8], size: u64) -> RangeRequest {
         return RangeRequest::All;
     }
     let text = std::str::from_utf8(header).ok().and_then(|text| text.strip_prefix("bytes="));
-    let Some(text) = text else { return NO_RANGE };
+    let Some(text) = text else { return RangeRequest::Invalid };
     let (mut parts, mut beyond) = (Vec::new(), false);
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         match read_one(part, size) {
-            None => return NO_RANGE,
+            None => return RangeRequest::Invalid,
             Some(range) if range.is_empty() => beyond = true,
             Some(range) => parts.push(range),
         }
     }
-    match <[_; 1]>::try_from(parts) {
-        Ok([only]) => RangeRequest::Part(only),
+    let length = parts.iter().map(|range| range.end - range.start).fold(0, u64::saturating_add);
+    if parts.is_empty() {
         // For empty content, an empty range is everything.
-        Err(none) if none.is_empty() && beyond && size > 0 => {
-            RangeRequest::Unsatisfiable("invalid range: failed to overlap")
-        }
-        Err(_) => RangeRequest::All,
+        return if beyond && size > 0 { RangeRequest::Beyond } else { RangeRequest::All };
     }
+    if length > size { RangeRequest::All } else { RangeRequest::Parts(parts) }
 }
 
 /// Parses one range; it is empty if it lies beyond the end. `None` if it is invalid.
@@ -65,30 +63,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_request_gets_one_part_or_everything() {
-        const BEYOND: RangeRequest =
-            RangeRequest::Unsatisfiable("invalid range: failed to overlap");
+    fn a_range_request_gets_parts_or_everything() {
+        let parts = |ranges: &[(u64, u64)]| {
+            RangeRequest::Parts(ranges.iter().map(|&(start, end)| start..end).collect())
+        };
+        let (all, beyond, invalid) =
+            (RangeRequest::All, RangeRequest::Beyond, RangeRequest::Invalid);
         for (header, wanted) in [
-            ("", RangeRequest::All),
-            ("bytes=0-3", RangeRequest::Part(0..4)),
-            ("bytes=2-", RangeRequest::Part(2..10)),
-            ("bytes=-3", RangeRequest::Part(7..10)),
-            ("bytes=-30", RangeRequest::Part(0..10)),
-            ("bytes=8-99", RangeRequest::Part(8..10)),
-            ("bytes= 1 - 2 ", RangeRequest::Part(1..3)),
-            ("bytes=0-1,4-5", RangeRequest::All),
-            ("bytes=0-1,40-50", RangeRequest::Part(0..2)),
-            ("bytes=", RangeRequest::All),
-            ("bytes=10-", BEYOND),
-            ("bytes=-0", BEYOND),
-            ("bytes=3-2", NO_RANGE),
-            ("bytes=a-2", NO_RANGE),
-            ("bytes=+1-2", NO_RANGE),
-            ("bytes=-", NO_RANGE),
-            ("bytes=5", NO_RANGE),
-            ("lines=1-2", NO_RANGE),
+            ("", &all),
+            ("bytes=0-3", &parts(&[(0, 4)])),
+            ("bytes=2-", &parts(&[(2, 10)])),
+            ("bytes=-3", &parts(&[(7, 10)])),
+            ("bytes=-30", &parts(&[(0, 10)])),
+            ("bytes=8-99", &parts(&[(8, 10)])),
+            ("bytes= 1 - 2 ", &parts(&[(1, 3)])),
+            ("bytes=0-1,4-5", &parts(&[(0, 2), (4, 6)])),
+            ("bytes=4-5, ,0-1", &parts(&[(4, 6), (0, 2)])),
+            ("bytes=0-1,40-50", &parts(&[(0, 2)])),
+            ("bytes=0-6,0-2", &parts(&[(0, 7), (0, 3)])),
+            ("bytes=0-6,0-3", &all),
+            ("bytes=", &all),
+            ("bytes=10-", &beyond),
+            ("bytes=-0", &beyond),
+            ("bytes=3-2", &invalid),
+            ("bytes=a-2", &invalid),
+            ("bytes=+1-2", &invalid),
+            ("bytes=-", &invalid),
+            ("bytes=5", &invalid),
+            ("bytes=0-1,x", &invalid),
+            ("lines=1-2", &invalid),
         ] {
-            assert_eq!(read(header.as_bytes(), 10), wanted, "{header}");
+            assert_eq!(read(header.as_bytes(), 10), *wanted, "{header}");
         }
         assert_eq!(read(b"bytes=0-", 0), RangeRequest::All);
     }

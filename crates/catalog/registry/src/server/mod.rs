@@ -1,8 +1,10 @@
-//! Registry server: gRPC and HTTP on one port, over HTTP/1 or HTTP/2 without TLS.
+//! Registry server: gRPC and HTTP on one port, over HTTP/1 or HTTP/2 without TLS; or the HTTP catalog
+//! API alone, over TLS.
 //!
 //! ```text
 //! port ([`mainstay_port::plain`]) ─┬─ application/grpc ─► gRPC
 //!                                  └─ anything else ────► catalogs
+//! port ([`mainstay_port::secure`]) ─────────────────────► catalogs
 //! ```
 //!
 //! The port listens before content is loaded; requests that come too early get an error.
@@ -12,8 +14,9 @@ use bytes::Bytes;
 use http::{Request, Response, header};
 use http_body_util::Either;
 pub use mainstay_port::plain::Limits;
-use mainstay_port::{TrackedBody, plain};
-use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc};
+use mainstay_port::{TrackedBody, plain, secure};
+use rustls::ServerConfig;
+use std::{convert::Infallible, error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt as _};
@@ -56,6 +59,38 @@ pub async fn serve<G, B>(
     let apis = Apis { http, grpc, log_access };
     let answer = move |request, client| apis.clone().answer(request, client);
     plain::serve(listener, limits, stop, answer).await;
+}
+
+/// Limits for downloads of catalogs: as upstream's catalog server, a response takes five minutes at
+/// most, and the head of a request five seconds.
+pub const DOWNLOAD_LIMITS: Limits = Limits {
+    head: Duration::from_secs(5),
+    response: Some(Duration::from_mins(5)),
+    ..Limits::DEFAULT
+};
+
+/// Serves the HTTP catalog API over TLS until `stop` is cancelled and the connections have ended,
+/// which takes at most [`Limits::grace`].
+///
+/// The configuration comes from `mainstay_tls::ServingCertificate::server_config`, whose certificate
+/// can be replaced while this runs. Upstream serves HTTP/1.1 only: the protocol `http/1.1`.
+pub async fn serve_https(
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    http: CatalogHttpApi,
+    limits: Limits,
+    log_access: Option<AccessListener>,
+    stop: CancellationToken,
+) {
+    let answer = move |request: Request<TrackedBody>, peer| {
+        let answer = http.answer(&request);
+        if let Some(log_access) = &log_access {
+            let (method, uri) = (request.method(), request.uri());
+            log_access(&Access { peer, method, uri, status: answer.status() });
+        }
+        std::future::ready(answer)
+    };
+    secure::serve(listener, tls, limits, stop, answer).await;
 }
 
 /// The APIs behind the port.

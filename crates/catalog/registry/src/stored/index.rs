@@ -1,11 +1,11 @@
-//! The index of a stored catalog: the length, schema, package and name of each line.
+//! The index of stored documents: the length, schema, package and name of each line.
 
-use super::DocumentSelector;
+use crate::ServedDocuments;
+use crate::documents::DocumentName;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,22 +29,14 @@ struct Document {
     lines: Vec<(u64, Arc<str>, Arc<str>, Arc<str>)>,
 }
 
-/// A line of the documents.
-#[derive(Debug)]
-struct Line {
-    end: u64,
-    schema: Arc<str>,
-    name: Arc<str>,
-}
-
 /// The index in memory.
 #[derive(Debug)]
 pub(super) struct Index {
     digest: String,
     modified: SystemTime,
-    lines: Box<[Line]>,
-    /// The lines that name a package.
-    by_package: BTreeMap<Arc<str>, Box<[u32]>>,
+    names: Vec<DocumentName>,
+    /// The offset of each line, and the length of all.
+    starts: Vec<u64>,
 }
 
 /// Collects the lines of documents that are being written.
@@ -100,77 +92,35 @@ impl Index {
     }
 
     fn of(document: Document) -> Result<Self, String> {
-        let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
-        let mut intern = |name: Arc<str>| match names.get(&*name) {
+        let mut known: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut intern = |name: Arc<str>| match known.get(&*name) {
             Some(known) => Arc::clone(known),
             None => {
-                names.insert(Arc::clone(&name));
+                known.insert(Arc::clone(&name));
                 name
             }
         };
-        let mut lines = Vec::with_capacity(document.lines.len());
-        let mut by_package: BTreeMap<Arc<str>, Vec<u32>> = BTreeMap::new();
+        let mut names = Vec::with_capacity(document.lines.len());
+        let mut starts = Vec::with_capacity(document.lines.len() + 1);
         let mut end = 0_u64;
-        for (number, (length, schema, package, name)) in document.lines.into_iter().enumerate() {
-            let number = u32::try_from(number).map_err(|_| format!("{FILE} has too many lines"))?;
+        starts.push(end);
+        for (length, schema, package, name) in document.lines {
             end = end.checked_add(length).ok_or_else(|| format!("{FILE}: a length is wrong"))?;
-            lines.push(Line { end, schema: intern(schema), name });
-            by_package.entry(intern(package)).or_default().push(number);
+            starts.push(end);
+            names.push(DocumentName { schema: intern(schema), package: intern(package), name });
         }
-        Ok(Self {
-            digest: document.digest,
-            modified: UNIX_EPOCH + Duration::from_millis(document.modified),
-            lines: lines.into(),
-            by_package: by_package.into_iter().map(|(name, lines)| (name, lines.into())).collect(),
-        })
+        let modified = UNIX_EPOCH + Duration::from_millis(document.modified);
+        Ok(Self { digest: document.digest, modified, names, starts })
     }
 
-    pub(super) fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    pub(super) fn modified(&self) -> SystemTime {
-        self.modified
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.lines.len()
-    }
-
+    /// The length of all lines, in bytes.
     pub(super) fn size(&self) -> u64 {
-        self.lines.last().map_or(0, |line| line.end)
+        self.starts.last().copied().unwrap_or_default()
     }
 
-    pub(super) fn packages(&self) -> impl Iterator<Item = &str> {
-        self.by_package.keys().map(|name| &**name).filter(|name| !name.is_empty())
-    }
-
-    pub(super) fn select(&self, selector: DocumentSelector<'_>) -> Vec<Range<u64>> {
-        let fits = |line: &Line| {
-            selector.schema.is_none_or(|schema| *line.schema == *schema)
-                && selector.name.is_none_or(|name| *line.name == *name)
-        };
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        let mut take = |number: usize| {
-            let line = &self.lines[number];
-            if !fits(line) {
-                return;
-            }
-            let start = number.checked_sub(1).map_or(0, |before| self.lines[before].end);
-            match ranges.last_mut() {
-                Some(last) if last.end == start => last.end = line.end,
-                _ => ranges.push(start..line.end),
-            }
-        };
-        match selector.package {
-            None => (0..self.lines.len()).for_each(take),
-            Some(package) => self
-                .by_package
-                .get(package)
-                .into_iter()
-                .flatten()
-                .for_each(|&number| take(number as usize)),
-        }
-        ranges
+    /// The documents of this index; `compressed` keeps what is compressed for clients.
+    pub(super) fn into_documents(self, documents: File, compressed: File) -> ServedDocuments {
+        let Self { digest, modified, names, starts } = self;
+        ServedDocuments::of_files(names, starts, digest, modified, documents, compressed)
     }
 }

@@ -1,7 +1,7 @@
-//! Writing of a stored catalog: complete under its name, or not there.
+//! Writing of stored documents: complete under their name, or not there.
 
 use super::index::IndexWriter;
-use super::{DOCUMENTS, OpenStoredError, StoredCatalog};
+use super::{DOCUMENTS, OpenStoredError};
 use mainstay_catalog::{BlobError, CatalogDocuments};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
@@ -43,15 +43,12 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Writes the documents and their index into `folder`, unless it has a usable stored catalog.
+/// Writes the documents and their index into `folder`, and replaces what is there.
 pub(super) fn write(
     folder: &Path,
     documents: &CatalogDocuments,
     modified: SystemTime,
 ) -> Result<(), StoreCatalogError> {
-    if StoredCatalog::open(folder).is_ok() {
-        return Ok(());
-    }
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| StoreCatalogError::Write { path, source }

@@ -4,7 +4,9 @@
 
 mod catalogs;
 mod client;
+mod documents;
 mod grpc;
 mod http;
+mod https;
 mod reload;
 mod server;

@@ -1,3 +1,7 @@
-//! Conformance of OLM v1: compares the recorded behaviour of the original with ours.
+//! Conformance of OLM v1: replays the recorded behaviour of operator-controller and catalogd.
+//!
+//! The recordings (`answers/olm-v1.tar.xz`, not part of the project) are of the original programs on a
+//! real Kubernetes API.
 
 pub mod cases;
+pub mod catalog_http;

@@ -8,8 +8,7 @@
 //! downloads that have it open continue.
 
 use mainstay_image::digest::Digest;
-use mainstay_registry::ServedCatalogs;
-use mainstay_registry::stored::StoredCatalog;
+use mainstay_registry::{ServedCatalogs, ServedDocuments, stored};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,7 +29,7 @@ pub(super) struct CatalogContent {
     /// The digest of its image.
     pub(super) digest: Digest,
     /// The content.
-    pub(super) stored: Arc<StoredCatalog>,
+    pub(super) stored: Arc<ServedDocuments>,
 }
 
 impl Contents {
@@ -50,7 +49,7 @@ impl Contents {
     }
 
     /// Opens the content of an image, if it is stored. Blocks on a file.
-    pub(super) fn open(&self, digest: &Digest) -> Option<Arc<StoredCatalog>> {
+    pub(super) fn open(&self, digest: &Digest) -> Option<Arc<ServedDocuments>> {
         let in_memory = {
             let used = self.used.lock();
             let found = used.values().find(|content| content.digest == *digest);
@@ -61,7 +60,7 @@ impl Contents {
             if !folder.exists() {
                 return None;
             }
-            match StoredCatalog::open(&folder) {
+            match stored::open(&folder) {
                 Ok(stored) => Some(Arc::new(stored)),
                 Err(error) => {
                     tracing::warn!(%error, "the content is stored again");

@@ -6,7 +6,7 @@ use crate::context::Context;
 use mainstay_api::{ClusterCatalog, ClusterCatalogSourceType};
 use mainstay_image::digest::Digest;
 use mainstay_image::reference::ImageReference;
-use mainstay_registry::stored::StoredCatalog;
+use mainstay_registry::{ServedDocuments, stored};
 use std::sync::Arc;
 
 /// Loaded content.
@@ -72,14 +72,14 @@ pub(super) async fn load(
         let documents = puller
             .documents(&image)
             .map_err(|error| LoadFailure::Documents { error, by_digest })?;
-        StoredCatalog::create(&folder, &documents, modified).map_err(LoadFailure::Store)
+        stored::create(&folder, &documents, modified).map_err(LoadFailure::Store)
     };
     let stored = mainstay_images::blocking(create, LoadFailure::Ended).await?;
     Ok(loaded(digest, Arc::new(stored)))
 }
 
 /// Opens the content of a digest, if it is stored.
-pub(super) async fn open(context: &Arc<Context>, digest: &Digest) -> Option<Arc<StoredCatalog>> {
+pub(super) async fn open(context: &Arc<Context>, digest: &Digest) -> Option<Arc<ServedDocuments>> {
     let (shared, digest) = (Arc::clone(context), digest.clone());
     tokio::task::spawn_blocking(move || shared.contents.open(&digest)).await.ok().flatten()
 }

@@ -1,0 +1,212 @@
+//! Content of documents: in memory or in a file, with the compressed blocks that were made of it.
+
+pub(crate) use super::encoding::Segment;
+
+use super::{
+    StoreDocumentsError,
+    encoding::{Checksum, Coding},
+};
+use bytes::Bytes;
+use mainstay_catalog::{Blob, BlobError};
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write as _},
+    ops::Range,
+    os::unix::fs::FileExt as _,
+    path::Path,
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Why content cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// The stored form of a blob is damaged.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// The file cannot be read.
+    #[error("read the stored documents of a catalog: {0}")]
+    File(#[from] io::Error),
+}
+
+/// The content of documents.
+#[derive(Debug)]
+pub(crate) struct Content {
+    place: Place,
+    gzip: KeptBlocks,
+    zstd: KeptBlocks,
+}
+
+#[derive(Debug)]
+enum Place {
+    Memory(Box<[Blob]>),
+    File {
+        lines: File,
+        /// Compressed blocks, one after the other.
+        compressed: File,
+        /// Where the next compressed block is written.
+        end: AtomicU64,
+    },
+}
+
+/// The compressed blocks of one coding.
+#[derive(Debug)]
+struct KeptBlocks {
+    blocks: Box<[OnceLock<KeptBlock>]>,
+    /// One block is compressed at a time, so that many clients do not compress the same one.
+    compressing: Mutex<()>,
+}
+
+#[derive(Debug)]
+enum KeptBlock {
+    Memory(Segment),
+    File { offset: u64, length: usize, checksum: Checksum },
+}
+
+impl Content {
+    pub(super) fn in_memory(blobs: Box<[Blob]>, blocks: usize) -> Self {
+        Self::new(Place::Memory(blobs), blocks)
+    }
+
+    pub(super) fn in_files(lines: File, compressed: File, blocks: usize) -> Self {
+        Self::new(Place::File { lines, compressed, end: AtomicU64::new(0) }, blocks)
+    }
+
+    fn new(place: Place, blocks: usize) -> Self {
+        let kept = || KeptBlocks {
+            blocks: std::iter::repeat_with(OnceLock::new).take(blocks).collect(),
+            compressing: Mutex::default(),
+        };
+        Self { place, gzip: kept(), zstd: kept() }
+    }
+
+    pub(super) const fn is_in_file(&self) -> bool {
+        matches!(self.place, Place::File { .. })
+    }
+
+    /// Appends a range of the bytes of all lines. `starts` has the offset of each line.
+    pub(super) fn read(
+        &self,
+        starts: &[u64],
+        span: Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ContentError> {
+        let begin = out.len();
+        let blobs = match &self.place {
+            Place::Memory(blobs) => blobs,
+            Place::File { lines, .. } => {
+                out.resize(begin + offset(span.end - span.start), 0);
+                lines.read_exact_at(&mut out[begin..], span.start)?;
+                return Ok(());
+            }
+        };
+        let first = starts.partition_point(|&start| start <= span.start).saturating_sub(1);
+        for (blob, &start) in blobs[first..].iter().zip(&starts[first..]) {
+            if start >= span.end {
+                break;
+            }
+            let mut line = blob.json()?;
+            line.push(b'\n');
+            let from = offset(span.start.saturating_sub(start));
+            let to = offset(span.end - start).min(line.len());
+            out.extend_from_slice(&line[from..to]);
+        }
+        Ok(())
+    }
+
+    pub(super) fn ready_block(&self, block: usize, coding: Coding) -> Option<Segment> {
+        match self.kept(coding).blocks[block].get()? {
+            KeptBlock::Memory(segment) => Some(segment.clone()),
+            KeptBlock::File { .. } => None,
+        }
+    }
+
+    pub(super) fn block(
+        &self,
+        block: usize,
+        coding: Coding,
+        starts: &[u64],
+        span: Range<u64>,
+    ) -> Result<Segment, ContentError> {
+        let kept = self.kept(coding);
+        if let Some(block) = kept.blocks[block].get() {
+            return self.load(block);
+        }
+        // A panic of another thread leaves nothing half done.
+        let _compressing = kept.compressing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = kept.blocks[block].get() {
+            return self.load(block);
+        }
+        let mut plain = Vec::new();
+        self.read(starts, span, &mut plain)?;
+        let segment = coding.segment(&plain);
+        if let Some(stored) = self.keep(&segment) {
+            let _ = kept.blocks[block].set(stored);
+        }
+        Ok(segment)
+    }
+
+    const fn kept(&self, coding: Coding) -> &KeptBlocks {
+        match coding {
+            Coding::Gzip => &self.gzip,
+            Coding::Zstd => &self.zstd,
+        }
+    }
+
+    fn load(&self, block: &KeptBlock) -> Result<Segment, ContentError> {
+        match (block, &self.place) {
+            (KeptBlock::File { offset, length, checksum }, Place::File { compressed, .. }) => {
+                let mut bytes = vec![0; *length];
+                compressed.read_exact_at(&mut bytes, *offset)?;
+                Ok(Segment { bytes: bytes.into(), checksum: *checksum })
+            }
+            (KeptBlock::Memory(segment), _) => Ok(segment.clone()),
+            // A block is kept where the documents are.
+            (KeptBlock::File { .. }, Place::Memory(_)) => Err(io::Error::other("no file").into()),
+        }
+    }
+
+    /// Keeps a block; none if the disk is full, so that the next request compresses it again.
+    fn keep(&self, segment: &Segment) -> Option<KeptBlock> {
+        let Place::File { compressed, end, .. } = &self.place else {
+            // A copy has no unused capacity.
+            let bytes = Bytes::copy_from_slice(&segment.bytes);
+            return Some(KeptBlock::Memory(Segment { bytes, ..*segment }));
+        };
+        let length = segment.bytes.len();
+        let offset = end.fetch_add(length as u64, Ordering::Relaxed);
+        match compressed.write_all_at(&segment.bytes, offset) {
+            Ok(()) => Some(KeptBlock::File { offset, length, checksum: segment.checksum }),
+            Err(error) => {
+                tracing::debug!(%error, "a compressed part of a catalog is not kept");
+                None
+            }
+        }
+    }
+}
+
+/// An offset in memory. What is longer than the address space cannot be in memory.
+fn offset(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Writes all blobs to a file without a name, a line each.
+pub(super) fn write(folder: &Path, blobs: &[Blob]) -> Result<File, StoreDocumentsError> {
+    let fail = |source| StoreDocumentsError::Write { folder: folder.display().to_string(), source };
+    let file = create(folder)?;
+    let mut out = BufWriter::with_capacity(256 << 10, file);
+    for blob in blobs {
+        let json = blob.json()?;
+        out.write_all(&json).and_then(|()| out.write_all(b"\n")).map_err(fail)?;
+    }
+    out.into_inner().map_err(|error| fail(error.into_error()))
+}
+
+/// Creates a file without a name.
+pub(super) fn create(folder: &Path) -> Result<File, StoreDocumentsError> {
+    let folder_name = || folder.display().to_string();
+    mainstay_files::create_unnamed(folder)
+        .map_err(|source| StoreDocumentsError::Write { folder: folder_name(), source })
+}

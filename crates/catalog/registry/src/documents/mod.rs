@@ -1,0 +1,376 @@
+//! Catalog documents as HTTP serves them: a table of their names, and their JSON.
+//!
+//! ```text
+//! blobs ─► ServedDocuments ─┬─ names: which documents a query selects
+//!                           ├─ content: JSON, in memory (compressed blobs) or in a file
+//!                           └─ blocks: gzip and zstd of neighbouring documents, made on first use and kept
+//! ```
+//!
+//! Documents need not make a valid catalog: HTTP serves them one by one. So an index is not
+//! necessary, and a process that serves HTTP only keeps nothing of a catalog in memory but names
+//! ([`ServedDocuments::in_folder`]).
+//!
+//! Compression costs seconds of processor time for a large catalog, so no request repeats it.
+//! Neighbouring documents are compressed as a *block*. Blocks are independent, and their
+//! concatenation is the compressed form of all their documents; see [`encoding`].
+
+mod content;
+pub(crate) mod encoding;
+mod select;
+
+pub use content::ContentError;
+pub(crate) use content::{Content, Segment};
+pub(crate) use select::Selection;
+
+use encoding::Coding;
+use mainstay_catalog::{Blob, BlobError};
+use mainstay_gocompat::json::is_same_field;
+use select::Order;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    fmt::Write as _,
+    fs::File,
+    io,
+    ops::Range,
+    path::Path,
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// A document of this length or more is a block of its own, in bytes.
+const LONG_DOCUMENT: u64 = 16 << 10;
+/// Shorter documents share a block of about this length, in bytes.
+const BLOCK: u64 = 64 << 10;
+
+/// Why documents cannot be stored in a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreDocumentsError {
+    /// The content of a blob is damaged, or was not kept.
+    #[error(transparent)]
+    Content(#[from] BlobError),
+    /// The file cannot be created or written.
+    #[error("store the documents of a catalog in {folder}: {source}")]
+    Write {
+        /// The folder.
+        folder: String,
+        /// The error of the file system.
+        source: io::Error,
+    },
+}
+
+/// The documents of a catalog, in order. Immutable; shared by all readers.
+pub struct ServedDocuments {
+    names: Box<[DocumentName]>,
+    /// The offset of each line in the concatenation of all, and the length of that.
+    starts: Box<[u64]>,
+    order: Order,
+    digest: String,
+    modified: SystemTime,
+    content: Content,
+    /// The first document of each block, and the number of documents.
+    blocks: Box<[usize]>,
+}
+
+/// The fields by which a document is selected. An absent one is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocumentName {
+    pub(crate) schema: Arc<str>,
+    pub(crate) package: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+impl ServedDocuments {
+    /// Documents that stay in memory, as the blobs that they are. What was compressed for a client
+    /// stays in memory, too: about a third of the length of the documents, for each coding.
+    ///
+    /// `modified` is the `Last-Modified` time of HTTP.
+    ///
+    /// # Errors
+    /// The content of a blob is damaged, or was not kept.
+    pub fn in_memory(
+        blobs: impl IntoIterator<Item = Blob>,
+        modified: SystemTime,
+    ) -> Result<Self, BlobError> {
+        let blobs: Box<[Blob]> = blobs.into_iter().collect();
+        let table = Table::of(&blobs)?;
+        Ok(table.documents(modified, |blocks| Content::in_memory(blobs, blocks)))
+    }
+
+    /// Documents whose content is in a file without a name below `folder`, as what is compressed for
+    /// clients. The blobs are needed no longer. The space is freed when the last reader is done;
+    /// [`crate::stored`] keeps documents for the next start.
+    ///
+    /// This blocks on files and decompresses all blobs: not for async threads.
+    ///
+    /// # Errors
+    /// The content of a blob is damaged, or the file cannot be written.
+    pub fn in_folder(
+        folder: &Path,
+        blobs: impl IntoIterator<Item = Blob>,
+        modified: SystemTime,
+    ) -> Result<Self, StoreDocumentsError> {
+        let blobs: Box<[Blob]> = blobs.into_iter().collect();
+        let table = Table::of(&blobs)?;
+        let lines = content::write(folder, &blobs)?;
+        let compressed = content::create(folder)?;
+        Ok(table.documents(modified, |blocks| Content::in_files(lines, compressed, blocks)))
+    }
+
+    /// Documents whose lines are in a file. What is compressed for clients is written to another one.
+    pub(crate) fn of_files(
+        names: Vec<DocumentName>,
+        starts: Vec<u64>,
+        digest: String,
+        modified: SystemTime,
+        lines: File,
+        compressed: File,
+    ) -> Self {
+        let table = Table { names, starts, digest };
+        table.documents(modified, |blocks| Content::in_files(lines, compressed, blocks))
+    }
+
+    /// The packages that documents name, sorted.
+    pub fn packages(&self) -> BTreeSet<&str> {
+        let named = self.names.iter().map(|document| &*document.package);
+        named.filter(|package| !package.is_empty()).collect()
+    }
+
+    /// The lines of the documents with that schema, package and name; an empty one matches any. Blocks on
+    /// files.
+    ///
+    /// # Errors
+    /// If the content cannot be read.
+    pub fn lines(&self, wanted: [&str; 3]) -> Result<Vec<u8>, ContentError> {
+        let mut lines = Vec::new();
+        match self.select(wanted) {
+            Selection::All => self.read(0..self.size(), &mut lines)?,
+            Selection::These(chosen) => {
+                for &at in &chosen {
+                    self.read(self.span_of(at as usize..at as usize + 1), &mut lines)?;
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The number of documents.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are no documents.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The SHA-256 of the documents in their order, in hex: equal digests mean equal bytes.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The `Last-Modified` time.
+    pub fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    /// The length of all lines, in bytes.
+    pub fn size(&self) -> u64 {
+        self.starts.last().copied().unwrap_or_default()
+    }
+
+    /// The documents with that schema, package and name; an empty one matches any.
+    pub(crate) fn select(&self, wanted: [&str; 3]) -> Selection {
+        self.order.select(&self.names, wanted)
+    }
+
+    /// The length of the selected lines, in bytes.
+    pub(crate) fn size_of(&self, selection: &Selection) -> u64 {
+        match selection {
+            Selection::All => self.size(),
+            Selection::These(chosen) => {
+                let span = |&at: &u32| self.span_of(at as usize..at as usize + 1);
+                chosen.iter().map(span).map(|span| span.end - span.start).sum()
+            }
+        }
+    }
+
+    /// The bytes of consecutive documents.
+    pub(crate) fn span_of(&self, documents: Range<usize>) -> Range<u64> {
+        self.starts[documents.start]..self.starts[documents.end]
+    }
+
+    /// The block that begins with a document, and the document after it.
+    pub(crate) fn block_from(&self, document: usize) -> Option<(usize, usize)> {
+        let block = self.blocks.binary_search(&document).ok()?;
+        Some((block, *self.blocks.get(block + 1)?))
+    }
+
+    /// How far from `start` bytes should be read at once: documents in memory are decompressed as a
+    /// whole.
+    pub(crate) fn chunk_end(&self, start: u64, length: u64) -> u64 {
+        let end = start.saturating_add(length).min(self.size());
+        if self.content.is_in_file() {
+            return end;
+        }
+        let next = self.starts.partition_point(|&begin| begin < end);
+        self.starts.get(next).copied().unwrap_or(end)
+    }
+
+    /// Appends a range of the bytes of all lines.
+    pub(crate) fn read(&self, span: Range<u64>, out: &mut Vec<u8>) -> Result<(), ContentError> {
+        self.content.read(&self.starts, span, out)
+    }
+
+    /// A compressed block, if no work is necessary for it.
+    pub(crate) fn ready_block(&self, block: usize, coding: Coding) -> Option<Segment> {
+        self.content.ready_block(block, coding)
+    }
+
+    /// A compressed block. The first call compresses it.
+    pub(crate) fn block(&self, block: usize, coding: Coding) -> Result<Segment, ContentError> {
+        let documents = self.blocks[block]..self.blocks[block + 1];
+        self.content.block(block, coding, &self.starts, self.span_of(documents))
+    }
+
+    /// Whether reading does no input or output.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        !self.content.is_in_file()
+    }
+}
+
+impl fmt::Debug for ServedDocuments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, size) = (self.len(), self.size());
+        write!(f, "ServedDocuments({count} with {size} bytes from {:?})", self.modified)
+    }
+}
+
+/// What is known of documents without their content.
+struct Table {
+    names: Vec<DocumentName>,
+    starts: Vec<u64>,
+    digest: String,
+}
+
+impl Table {
+    fn of(blobs: &[Blob]) -> Result<Self, BlobError> {
+        let (mut names, mut starts) = (Vec::with_capacity(blobs.len()), vec![0]);
+        let mut hash = Sha256::new();
+        let mut end = 0;
+        for blob in blobs {
+            names.push(name_of(blob)?);
+            end += blob.json_len() as u64 + 1;
+            starts.push(end);
+            match blob.hash() {
+                Some(known) => hash.update(known),
+                None => hash.update(Sha256::digest(blob.json()?)),
+            }
+        }
+        let digest = hash.finalize().iter().fold(String::new(), |mut text, byte| {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        Ok(Self { names, starts, digest })
+    }
+
+    fn documents(
+        self,
+        modified: SystemTime,
+        content: impl FnOnce(usize) -> Content,
+    ) -> ServedDocuments {
+        let Self { names, starts, digest } = self;
+        let blocks = blocks(&starts);
+        let content = content(blocks.len() - 1);
+        ServedDocuments {
+            order: Order::of(&names),
+            names: names.into(),
+            starts: starts.into(),
+            digest,
+            modified,
+            content,
+            blocks: blocks.into(),
+        }
+    }
+}
+
+/// The first document of each block, and the number of documents.
+fn blocks(starts: &[u64]) -> Vec<usize> {
+    let mut blocks = vec![0];
+    let mut begin = 0;
+    for (at, line) in starts.windows(2).enumerate() {
+        let (start, end) = (line[0], line[1]);
+        let is_long = end - start >= LONG_DOCUMENT;
+        if at > begin && (is_long || start - starts[begin] >= BLOCK) {
+            blocks.push(at);
+            begin = at;
+        }
+        if is_long && at + 1 < starts.len() - 1 {
+            blocks.push(at + 1);
+            begin = at + 1;
+        }
+    }
+    blocks.push(starts.len() - 1);
+    blocks.dedup();
+    blocks
+}
+
+/// The fields of a document as its author wrote them. An index counts a package as part of itself;
+/// upstream's catalog server counts it as part of the package that it names.
+fn name_of(blob: &Blob) -> Result<DocumentName, BlobError> {
+    let (schema, package, name) = (blob.schema(), blob.package(), blob.name());
+    let mut package = Arc::clone(package);
+    if &**schema == "olm.package" && package == *name && !names_a_package(&blob.json()?) {
+        package = Arc::from("");
+    }
+    Ok(DocumentName { schema: Arc::clone(schema), package, name: Arc::clone(name) })
+}
+
+/// Whether a document has a field `package` with a text.
+fn names_a_package(json: &[u8]) -> bool {
+    let fields: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(json);
+    fields.is_ok_and(|fields| fields.keys().any(|key| is_same_field(key, "package")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_holds_one_long_document_or_neighbouring_short_ones() {
+        let starts = |lengths: &[u64]| {
+            let mut starts = vec![0];
+            starts.extend(lengths.iter().scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            }));
+            starts
+        };
+        let (short, long) = (10_000, 20_000);
+        for (lengths, wanted) in [
+            (&[][..], &[0][..]),
+            (&[short], &[0, 1]),
+            (&[long], &[0, 1]),
+            (&[short, short, long, short, long], &[0, 2, 3, 4, 5]),
+            (&[long, long, short], &[0, 1, 2, 3]),
+            (&[short; 9], &[0, 7, 9]),
+        ] {
+            assert_eq!(blocks(&starts(lengths)), wanted, "{lengths:?}");
+        }
+    }
+
+    #[test]
+    fn a_package_document_belongs_to_the_package_that_it_names() {
+        for (json, wanted) in [
+            (r#"{"name":"a","schema":"olm.package"}"#, false),
+            (r#"{"name":"a","package":"a","schema":"olm.package"}"#, true),
+            (r#"{"Package":"a","name":"a","schema":"olm.package"}"#, true),
+            (r#"{"icon":{"package":"a"},"name":"a","schema":"olm.package"}"#, false),
+        ] {
+            assert_eq!(names_a_package(json.as_bytes()), wanted, "{json}");
+        }
+    }
+}
