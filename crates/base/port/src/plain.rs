@@ -6,10 +6,10 @@
 //! On shutdown the listener accepts no more connections and finishes the responses in progress. What
 //! still runs after the grace period is dropped.
 
+use crate::deadline::ResponseDeadline;
 use crate::{
     ConnectionHandle, ConnectionLimit, PacedBody, StreamExecutor, TimeoutStream, TrackedBody,
 };
-use crate::deadline::ResponseDeadline;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;

@@ -2,7 +2,8 @@
 
 use anyhow::bail;
 use clap::Args;
-use mainstay_conformance_olmv1::cases::{self, case, differences, report, run};
+use mainstay_conformance_olmv1::cases::differences::{CaseSelection, ExpectedDifferences};
+use mainstay_conformance_olmv1::cases::{self, case, report, run};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(crate) async fn run(options: &ExtensionCases, limit: usize) -> anyhow::Resul
         (None, Some(folder)) => folder.path().join("olm-v1/cases"),
         (None, None) => bail!("the recorded behaviour of OLM v1 is not at hand"),
     };
-    let lists = Arc::new(differences::ExpectedDifferences::read(&cases::home())?);
+    let lists = Arc::new(ExpectedDifferences::read(&cases::home())?);
     let mut all = case::read_all(&root)?;
     let matches = |name: &str, case: &case::Case| {
         let begins = name.strip_suffix('*').is_some_and(|part| case.rule.starts_with(part));
@@ -59,7 +60,8 @@ pub(crate) async fn run(options: &ExtensionCases, limit: usize) -> anyhow::Resul
     }
     print!("{}", report::totals(&results));
     let complete = options.case.is_empty() && options.answers.is_none();
-    let problems = lists.problems(&results, complete);
+    let selection = if complete { CaseSelection::All } else { CaseSelection::Named };
+    let problems = lists.problems(&results, selection);
     if !problems.is_empty() {
         bail!("not all cases are as they shall be\n{}", problems.join("\n"));
     }

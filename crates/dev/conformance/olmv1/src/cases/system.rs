@@ -76,6 +76,8 @@ pub(super) struct InProcessSystem {
     running: Option<(Extensions, Arc<ServedCatalogs>)>,
     images: ImageSources,
     folder: TempDir,
+    /// Whether the catalog server has `metas`: a feature gate of the original.
+    metas: bool,
 }
 
 impl InProcessSystem {
@@ -100,7 +102,8 @@ impl InProcessSystem {
         cluster.apply_yaml(&namespace).await;
         let folder = tempfile::tempdir()?;
         let images = images(&folder, network, &cluster)?;
-        Ok(Self { cluster, running: None, images, folder })
+        let metas = case.profile != FeatureProfile::Standard;
+        Ok(Self { cluster, running: None, images, folder, metas })
     }
 }
 
@@ -177,7 +180,7 @@ impl CaseSystem for InProcessSystem {
     ) -> BoxFuture<'a, anyhow::Result<Option<CatalogResponse>>> {
         Box::pin(async move {
             let Some((_, served)) = &self.running else { return Ok(None) };
-            let api = CatalogHttpApi::new(Arc::clone(served));
+            let api = CatalogHttpApi::new(Arc::clone(served)).with_metas(self.metas);
             let method = Method::from_bytes(method.as_bytes())?;
             let response = api.answer(&Request::builder().method(method).uri(path).body(())?);
             let (parts, body) = response.into_parts();

@@ -49,11 +49,8 @@ pub async fn send(
         let value = value.replace("{last-modified}", last_modified);
         bytes.push_str(&format_header(name, &value));
     }
-    let body = if request.body_bytes > 0 {
-        "x".repeat(request.body_bytes)
-    } else {
-        request.body.clone()
-    };
+    let body =
+        if request.body_bytes > 0 { "x".repeat(request.body_bytes) } else { request.body.clone() };
     if !body.is_empty() {
         bytes.push_str(&format_header("Content-Length", &body.len().to_string()));
     }
@@ -127,7 +124,10 @@ mod tests {
         assert_eq!((response.status, &*response.body), (200, &b"abc0123456789"[..]));
         let short = b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nab";
         assert!(parse(short, false).is_err());
-        assert_eq!(parse(b"HTTP/1.1 404 X\r\nContent-Length: 3\r\n\r\n", true).unwrap().status, 404);
+        assert_eq!(
+            parse(b"HTTP/1.1 404 X\r\nContent-Length: 3\r\n\r\n", true).unwrap().status,
+            404
+        );
         assert!(unchunk(b"5\r\nabc\r\n0\r\n\r\n").is_err());
     }
 }

@@ -112,9 +112,8 @@ mod tests {
 
     #[test]
     fn every_part_of_an_answer_counts() {
-        let recorded = |json: serde_json::Value| -> RecordedAnswer {
-            serde_json::from_value(json).unwrap()
-        };
+        let recorded =
+            |json: serde_json::Value| -> RecordedAnswer { serde_json::from_value(json).unwrap() };
         let ours = Response {
             status: 200,
             headers: vec![("vary".to_owned(), "x".to_owned()), ("etag".to_owned(), "y".to_owned())],
@@ -124,12 +123,24 @@ mod tests {
         let digest = sha256(b"a\nb\n");
         for (json, differences) in [
             (serde_json::json!({"status": 200, "headers": {"Vary": "x"}, "body": "a\nb\n"}), 0),
-            (serde_json::json!({"status": 200, "headers": {"Vary": "x"}, "bytes": 4, "lines": 2, "sha256": digest}), 0),
+            (
+                serde_json::json!({"status": 200, "headers": {"Vary": "x"}, "bytes": 4, "lines": 2, "sha256": digest}),
+                0,
+            ),
             (serde_json::json!({"status": 404, "headers": {"Vary": "x"}, "body": "a\nb\n"}), 1),
             (serde_json::json!({"status": 200, "headers": {}, "body": "a\nb\n"}), 1),
-            (serde_json::json!({"status": 200, "headers": {"Vary": "x", "Location": "/"}, "body": "a\nb\n"}), 1),
-            (serde_json::json!({"status": 200, "headers": {"Vary": "x", "Other": "/"}, "body": "a\nb\n"}), 1),
-            (serde_json::json!({"status": 200, "headers": {"Vary": "x"}, "bytes": 5, "lines": 3, "sha256": ""}), 3),
+            (
+                serde_json::json!({"status": 200, "headers": {"Vary": "x", "Location": "/"}, "body": "a\nb\n"}),
+                1,
+            ),
+            (
+                serde_json::json!({"status": 200, "headers": {"Vary": "x", "Other": "/"}, "body": "a\nb\n"}),
+                1,
+            ),
+            (
+                serde_json::json!({"status": 200, "headers": {"Vary": "x"}, "bytes": 5, "lines": 3, "sha256": ""}),
+                3,
+            ),
         ] {
             assert_eq!(count(json.clone()), differences, "{json}");
         }

@@ -1,6 +1,6 @@
 //! The recorded cases of OLM v1.
 
-use mainstay_conformance_olmv1::cases::differences::ExpectedDifferences;
+use mainstay_conformance_olmv1::cases::differences::{CaseSelection, ExpectedDifferences};
 use mainstay_conformance_olmv1::cases::{case, home, report, run};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn cases_of_catalogs_are_as_the_original() {
     let lists = Arc::new(ExpectedDifferences::read(&home()).unwrap());
     let results = run::run_cases(cases, &lists, run::jobs(), |_| ()).await;
     mainstay_testdata::ran(&format!("{what}: {}", report::totals(&results).trim_end()));
-    let problems = lists.problems(&results, true);
+    let problems = lists.problems(&results, CaseSelection::Short);
     let differing = results
         .iter()
         .filter(|case| case.error.is_some() || case.steps.iter().any(|step| !step.agrees()));
