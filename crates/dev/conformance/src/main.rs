@@ -5,6 +5,7 @@
 #[cfg(debug_assertions)]
 mod faults;
 mod olm;
+mod olmv1;
 mod opm;
 mod scenarios;
 mod walk;
@@ -76,6 +77,9 @@ enum Task {
     /// Compares OLM classic with the recorded behaviour of the original,
     /// `answers/olm-classic.tar.xz` in the folder that `MAINSTAY_TESTDATA` names.
     Classic(olm::ClassicCases),
+    /// Compares OLM v1 with the recorded behaviour of the original, `answers/olm-v1.tar.xz` in the
+    /// folder that `MAINSTAY_TESTDATA` names.
+    Olmv1(olmv1::ExtensionCases),
     /// Installs every package of published catalogs, upgrades it from its oldest to its newest
     /// version, and writes a page with the results.
     Walk(walk::Walks),
@@ -106,6 +110,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     if let Task::Classic(which) = &task {
         return olm::run(which, most).await;
     }
+    if let Task::Olmv1(which) = &task {
+        return olmv1::run(which, most).await;
+    }
     if let Task::Walk(which) = &task {
         return walk::run(which).await;
     }
@@ -114,7 +121,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let differences = Differences::read(&home)?;
     match task {
         // These tasks need no scenarios and returned above.
-        Task::Opm(_) | Task::Classic(_) | Task::Walk(_) => Ok(()),
+        Task::Opm(_) | Task::Classic(_) | Task::Olmv1(_) | Task::Walk(_) => Ok(()),
         Task::List { which } => {
             let (selected, _) = select_scenarios(&all, which)?;
             let selected: Vec<Scenario> = selected.into_iter().cloned().collect();

@@ -1,9 +1,12 @@
-//! List files of comparisons: parsing, name patterns, and the limit on exceptions.
+//! What comparisons with originals share: the commands of recorded cases ([`kubectl`]), and list
+//! files: parsing, name patterns, and the limit on exceptions.
 //!
 //! A comparison checks our outputs against recorded ones of an original. Beside it are lists of
 //! expected differences, cases out of scope, and assertions about requirements. A list has one
 //! entry per line, `#` begins a comment, and `*` in a name matches any characters. No list may
 //! excuse many cases: [`exceeds`] is the limit.
+
+pub mod kubectl;
 
 use anyhow::Context;
 use regex::Regex;

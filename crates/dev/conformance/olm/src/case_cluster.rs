@@ -4,7 +4,7 @@
 use super::case::{Case, CaseStep};
 use super::servers::Servers;
 use super::wait_condition::{self, WaitCondition};
-use super::{command, inferred_catalog, kubectl_get, normalize};
+use super::{inferred_catalog, kubectl_get, normalize};
 use anyhow::Context;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -14,6 +14,7 @@ use mainstay_apiserver::NativeGroup;
 use mainstay_auth::Identity;
 use mainstay_classic::{CatalogMode, CatalogPods, Classic, Options, Timeouts};
 use mainstay_client::{Cluster, ObjectList};
+use mainstay_conformance_harness::kubectl::{self, CommandLine, CommandResult};
 use mainstay_controller::Subsystem as _;
 use mainstay_exposition::Page;
 use mainstay_http::Body;
@@ -69,7 +70,7 @@ impl NativeGroup for PackagesGroup {
 #[derive(Debug)]
 pub(super) struct StepOutcome {
     /// The result of its command; none if the command only reads.
-    pub(super) command: Option<command::CommandResult>,
+    pub(super) command: Option<CommandResult>,
     /// Whether its condition came true.
     pub(super) reached: bool,
     /// Whether the cluster became idle.
@@ -229,13 +230,14 @@ metadata: {name: global-operators, namespace: operators}
         if let Some(text) = &step.command {
             let (text, input) =
                 (self.fill_placeholders(text, names), self.fill_placeholders(&step.input, names));
-            command_result = command::run(self.cluster(), &text, &input)
+            let line = CommandLine::parse(&text).with_context(|| step.name.clone())?;
+            command_result = kubectl::run(self.cluster(), &line, &input)
                 .await
-                .with_context(|| step.name.clone())?;
+                .with_context(|| format!("{}: {text}", step.name))?;
         }
         let mut reached = true;
         if let Some(conditions) = conditions {
-            let command_namespace = step.command.as_deref().and_then(command::namespace);
+            let command_namespace = step.command.as_deref().and_then(kubectl::namespace);
             let namespace =
                 command_namespace.as_ref().or(self.namespaces.first()).cloned().unwrap_or_default();
             reached = if step.reached {

@@ -4,9 +4,9 @@
 //! random.
 
 use super::case::CaseStep;
-use super::command::{self, CommandLine};
 use anyhow::Context;
 use mainstay_client::Cluster;
+use mainstay_conformance_harness::kubectl::CommandLine;
 use mainstay_packages::{GROUP, VERSION};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(super) fn recorded_output(step: &CaseStep) -> Value {
 
 /// The output with our API; none if the command is not about packages.
 pub(super) async fn print(cluster: &Cluster, text: &str) -> anyhow::Result<Option<Value>> {
-    let line = command::parse(text)?;
+    let line = CommandLine::parse(text)?;
     let of_packages = match &line.raw {
         Some(path) => path.contains(GROUP),
         None => line.arguments.first().is_some_and(|argument| argument == PLURAL),

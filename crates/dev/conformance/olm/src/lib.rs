@@ -21,7 +21,6 @@
 pub mod assertions;
 pub mod case;
 mod case_cluster;
-mod command;
 pub mod compare;
 pub mod differences;
 mod inferred_catalog;

@@ -1,7 +1,7 @@
 //! Normalization: replaces generated values in our objects by the recordings' placeholders, and
 //! removes what differs between two runs of the original from both sides.
 
-use super::command::LAST_APPLIED;
+use mainstay_conformance_harness::kubectl::LAST_APPLIED;
 use mainstay_object::Object;
 use regex::Regex;
 use serde_json::{Map, Value, json};

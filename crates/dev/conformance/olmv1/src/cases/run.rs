@@ -1,0 +1,144 @@
+//! Runs cases, each in a cluster of its own.
+
+use super::case::Case;
+use super::compare::Difference;
+use super::differences::ExpectedDifferences;
+use super::replay::CaseReplay;
+use futures::StreamExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The timeout of a case.
+const CASE_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// The result of a step.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayedStep {
+    /// The name of its folder.
+    pub name: String,
+    /// Differences that are not listed.
+    pub unexpected: Vec<Difference>,
+    /// Listed differences, with the line of the list.
+    pub expected: Vec<(usize, Difference)>,
+    /// The number of outcomes that differ because the original has a webhook.
+    pub by_rule: usize,
+}
+
+impl ReplayedStep {
+    /// The number of the step, two digits.
+    pub fn number(&self) -> &str {
+        self.name.get(..2).unwrap_or(&self.name)
+    }
+
+    /// Whether the step is as recorded, or differs as listed.
+    pub fn agrees(&self) -> bool {
+        self.unexpected.is_empty()
+    }
+}
+
+/// The result of a case.
+#[derive(Clone, Debug, Default)]
+pub struct CaseResult {
+    /// Its id, `cNNN`.
+    pub id: String,
+    /// Its rule.
+    pub rule: String,
+    /// The number of recorded steps.
+    pub recorded_steps: usize,
+    /// The steps that ran.
+    pub steps: Vec<ReplayedStep>,
+    /// Why the replay failed, if it did.
+    pub error: Option<String>,
+    /// The duration of the replay.
+    pub duration: Duration,
+}
+
+impl CaseResult {
+    fn new(case: &Case) -> Self {
+        Self {
+            id: case.id.clone(),
+            rule: case.rule.clone(),
+            recorded_steps: case.steps.len(),
+            ..Self::default()
+        }
+    }
+
+    /// Id and rule.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.id, self.rule)
+    }
+}
+
+/// The default number of concurrent cases. Cases wait much more than they compute.
+pub fn jobs() -> usize {
+    24 * std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+/// Runs and compares cases, at most `limit` at a time. `report_case` is called for each case when it
+/// is done.
+pub async fn run_cases(
+    cases: Vec<Case>,
+    lists: &Arc<ExpectedDifferences>,
+    limit: usize,
+    report_case: impl Fn(&CaseResult),
+) -> Vec<CaseResult> {
+    let running = cases.into_iter().map(|case| {
+        let lists = Arc::clone(lists);
+        async move {
+            let mut failed = CaseResult::new(&case);
+            match tokio::spawn(run_case(case, lists)).await {
+                Ok(result) => result,
+                Err(error) => {
+                    failed.error = Some(format!("the replay panicked: {error}"));
+                    failed
+                }
+            }
+        }
+    });
+    let mut all = Vec::new();
+    let mut results = futures::stream::iter(running).buffer_unordered(limit);
+    while let Some(result) = results.next().await {
+        report_case(&result);
+        all.push(result);
+    }
+    all.sort_by(|a, b| a.id.cmp(&b.id));
+    all
+}
+
+async fn run_case(case: Case, lists: Arc<ExpectedDifferences>) -> CaseResult {
+    let clock = mainstay_clock::Clock::system();
+    let mut result = CaseResult::new(&case);
+    let all = tokio::time::timeout(CASE_TIMEOUT, run_steps(&case, &lists, &mut result.steps)).await;
+    result.error = match all {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(format!("{error:#}")),
+        Err(_) => Some("it took too long".to_owned()),
+    };
+    result.duration = clock.elapsed();
+    result
+}
+
+async fn run_steps(
+    case: &Case,
+    lists: &ExpectedDifferences,
+    results: &mut Vec<ReplayedStep>,
+) -> anyhow::Result<()> {
+    let mut replay = CaseReplay::start(case).await?;
+    for (at, step) in case.steps.iter().enumerate() {
+        let differences = replay.run_step(at).await?;
+        let mut result = ReplayedStep {
+            name: step.name.clone(),
+            by_rule: differences.by_rule,
+            ..ReplayedStep::default()
+        };
+        for difference in differences.found {
+            match lists.find(&case.id, &case.rule, step.number(), &difference) {
+                Some(line) => result.expected.push((line, difference)),
+                None => result.unexpected.push(difference),
+            }
+        }
+        results.push(result);
+    }
+    replay.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! The recorded cases of OLM v1.
+
+use mainstay_conformance_olmv1::cases::differences::{CaseSelection, ExpectedDifferences};
+use mainstay_conformance_olmv1::cases::{case, home, report, run};
+use std::sync::Arc;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cases_of_catalogs_are_as_the_original() {
+    let what = "recorded behaviour of OLM v1";
+    let Some(folder) = mainstay_testdata::unpack("answers/olm-v1", what) else { return };
+    let mut cases = case::read_all(&folder.path().join("olm-v1/cases")).unwrap();
+    let all = cases.len();
+    cases.retain(case::Case::is_supported);
+    let supported = cases.len();
+    let later = all - supported;
+    mainstay_testdata::skipped(&format!("{what}: {later} cases of ClusterExtensions"));
+    cases.retain(|case| !case.is_long());
+    if cases.len() < supported {
+        let long = supported - cases.len();
+        mainstay_testdata::skipped(&format!(
+            "{what}: {long} cases that take minutes (mainstay-conformance olmv1)"
+        ));
+    }
+    let lists = Arc::new(ExpectedDifferences::read(&home()).unwrap());
+    let results = run::run_cases(cases, &lists, run::jobs(), |_| ()).await;
+    mainstay_testdata::ran(&format!("{what}: {}", report::totals(&results).trim_end()));
+    let problems = lists.problems(&results, CaseSelection::Short);
+    let differing = results
+        .iter()
+        .filter(|case| case.error.is_some() || case.steps.iter().any(|step| !step.agrees()));
+    let text: String = differing.map(|case| report::case(case, false, 12)).collect();
+    assert!(problems.is_empty(), "{text}{}", problems.join("\n"));
+}
