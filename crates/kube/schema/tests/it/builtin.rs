@@ -17,7 +17,10 @@ fn each_kind_has_a_type_and_each_stored_kind_a_list_type() {
         assert!(names.is_sorted(), "{} has the subresources {names:?}", row.gvk());
         for part in row.subresources {
             let (kind, name, verbs) = (row.gvk(), part.name, part.verbs);
-            assert!(verbs.is_sorted(), "{kind} has the subresource {name} with the verbs {verbs:?}");
+            assert!(
+                verbs.is_sorted(),
+                "{kind} has the subresource {name} with the verbs {verbs:?}"
+            );
         }
     }
 }
@@ -26,7 +29,11 @@ fn each_kind_has_a_type_and_each_stored_kind_a_list_type() {
 fn kinds_are_unique_and_found_by_kind_and_by_plural() {
     let mut distinct = BTreeSet::new();
     for row in builtin::kinds() {
-        assert!(distinct.insert((row.group, row.version, row.kind)), "{} is there twice", row.gvk());
+        assert!(
+            distinct.insert((row.group, row.version, row.kind)),
+            "{} is there twice",
+            row.gvk()
+        );
         let by_kind = builtin::kind(row.group, row.version, row.kind).unwrap();
         assert!(std::ptr::eq(by_kind, row), "found {by_kind:?} instead of {row:?}");
         let by_plural = builtin::resource(row.group, row.version, row.plural).unwrap();
