@@ -5,7 +5,7 @@ use super::leftovers;
 use anyhow::Context;
 use clap::Parser;
 use mainstay_cause::Cause;
-use mainstay_cli::cluster::{ClusterHandle, ClusterReadError};
+use mainstay_cli::cluster::{ClusterHandle, ClusterReadError, ObjectPage};
 use mainstay_cli::exit::ExitStatus;
 use mainstay_cli::resolve::CommandIo;
 use mainstay_cli::uninstall::{self, UninstallArguments};
@@ -156,6 +156,18 @@ impl ClusterHandle for DirectClusterHandle {
         let params = labels.map_or_else(ObjectList::default, ObjectList::labels);
         let list = self.0.list_pages(kind, namespace, &params).await;
         list.map(|list| list.items).map_err(|error| read_error(&error))
+    }
+
+    async fn list_page(
+        &self,
+        kind: &Resource,
+        limit: u32,
+        continue_token: &str,
+    ) -> Result<ObjectPage, ClusterReadError> {
+        let continue_token = continue_token.to_owned();
+        let params = ObjectList { limit, continue_token, ..ObjectList::default() };
+        let page = self.0.list(kind, None, &params).await.map_err(|error| read_error(&error))?;
+        Ok(ObjectPage { objects: page.items, continue_token: page.continue_token })
     }
 
     async fn get(
