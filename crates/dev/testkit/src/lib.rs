@@ -368,7 +368,7 @@ fn waited_in_vain(caller: &Location<'_>, last: &str) -> ! {
 
 /// The selected objects, in words.
 fn selected_text(selection: &Selection) -> String {
-    let mut text = selection.resource.group_resource().to_string();
+    let mut text = selection.resource.group_resource();
     for selector in [&selection.fields, &selection.labels] {
         if !selector.is_empty() {
             text = format!("{text} with {selector}");
