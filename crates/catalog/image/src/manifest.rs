@@ -323,6 +323,10 @@ impl ImageDocument {
     /// Parses a document; `sent` is the media type from its sender, if there is one.
     pub fn read(bytes: &[u8], sent: Option<&str>) -> Result<Self, ImageManifestError> {
         within(bytes.len() as u64, LONGEST_MANIFEST)?;
+        let first = String::from_utf8_lossy(bytes.trim_ascii_start()).chars().next();
+        if let Some(first) = first.filter(|first| !is_start_of_json(*first)) {
+            return Err(ImageManifestError::NotJson(first));
+        }
         let old = |one: &str| one == media::DOCKER_SCHEMA1 || one == media::DOCKER_SCHEMA1_SIGNED;
         // Generic media types are ignored.
         let sent =
@@ -337,10 +341,6 @@ impl ImageDocument {
             && !old(sent)
         {
             return Err(ImageManifestError::MediaType(sent.to_owned()));
-        }
-        let first = String::from_utf8_lossy(bytes.trim_ascii_start()).chars().next();
-        if let Some(first) = first.filter(|first| !is_start_of_json(*first)) {
-            return Err(ImageManifestError::NotJson(first));
         }
         let shape: Shape = serde_json::from_slice(bytes)?;
         if shape.schema_version == Some(1)

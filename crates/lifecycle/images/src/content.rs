@@ -206,11 +206,15 @@ fn join_lines(text: &str) -> String {
 
 /// Normalizes a path in an image, so that it cannot leave the image.
 pub fn within(folder: &str) -> String {
-    let parts = Path::new(folder).components().filter_map(|part| match part {
-        std::path::Component::Normal(part) => part.to_str(),
-        _ => None,
-    });
-    parts.collect::<Vec<_>>().join("/")
+    let mut parts: Vec<&str> = Vec::new();
+    for part in Path::new(folder).components() {
+        match part {
+            std::path::Component::Normal(part) => parts.extend(part.to_str()),
+            std::path::Component::ParentDir => drop(parts.pop()),
+            _ => {}
+        }
+    }
+    parts.join("/")
 }
 
 #[cfg(test)]
@@ -232,6 +236,7 @@ mod tests {
             ("manifests/", "manifests"),
             ("../../etc/", "etc"),
             ("/a/./b", "a/b"),
+            ("/a/../b", "b"),
         ] {
             assert_eq!(within(folder), expected);
         }

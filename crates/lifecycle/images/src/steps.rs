@@ -10,7 +10,7 @@ use mainstay_image::fetch::{FetchError, Fetcher};
 use mainstay_image::mirror::MirrorError;
 use mainstay_image::platform::Platform;
 use mainstay_image::reference::ImageReference;
-use mainstay_image::registry::{ImageSelection, PullStep, containers_image_text};
+use mainstay_image::registry::{ImageSelection, PullStep, RegistryError, containers_image_text};
 use std::time::Duration;
 
 /// How often a request to a registry is sent before its error is reported. The caller retries.
@@ -37,9 +37,19 @@ pub enum StepError {
 }
 
 impl StepError {
-    /// Whether a tag could not be resolved; otherwise the content could not be copied.
+    /// Whether a tag could not be resolved; otherwise the content could not be copied. Upstream resolves
+    /// a tag without parsing the manifest, so an invalid manifest counts for the copy.
     pub fn is_resolving(&self) -> bool {
-        matches!(self, Self::Fetch { step: PullStep::Resolve, .. })
+        let invalid = |error: &RegistryError| matches!(error, RegistryError::Document { .. });
+        match self {
+            Self::Fetch { step: PullStep::Resolve, source, .. } => match &**source {
+                FetchError::Mirror(MirrorError::All { attempts, .. }) => {
+                    !attempts.last().is_some_and(|(_, error)| invalid(error))
+                }
+                _ => true,
+            },
+            _ => false,
+        }
     }
 }
 
