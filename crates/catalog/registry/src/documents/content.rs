@@ -36,8 +36,8 @@ pub enum ContentError {
 #[derive(Debug)]
 pub(crate) struct Content {
     place: Place,
-    gzip: KeptBlocks,
-    zstd: KeptBlocks,
+    gzip: CompressedBlocks,
+    zstd: CompressedBlocks,
 }
 
 #[derive(Debug)]
@@ -54,14 +54,14 @@ enum Place {
 
 /// The compressed blocks of one coding.
 #[derive(Debug)]
-struct KeptBlocks {
-    blocks: Box<[OnceLock<KeptBlock>]>,
+struct CompressedBlocks {
+    blocks: Box<[OnceLock<StoredBlock>]>,
     /// One block is compressed at a time, so that many clients do not compress the same one.
     compressing: Mutex<()>,
 }
 
 #[derive(Debug)]
-enum KeptBlock {
+enum StoredBlock {
     Memory(Segment),
     File { offset: u64, length: usize, checksum: Checksum },
 }
@@ -76,7 +76,7 @@ impl Content {
     }
 
     fn new(place: Place, blocks: usize) -> Self {
-        let kept = || KeptBlocks {
+        let kept = || CompressedBlocks {
             blocks: std::iter::repeat_with(OnceLock::new).take(blocks).collect(),
             compressing: Mutex::default(),
         };
@@ -116,7 +116,7 @@ impl Content {
 
     /// Whether a compressed block is in memory.
     pub(super) fn is_ready(&self, block: usize, coding: Coding) -> bool {
-        matches!(self.kept(coding).blocks[block].get(), Some(KeptBlock::Memory(_)))
+        matches!(self.compressed(coding).blocks[block].get(), Some(StoredBlock::Memory(_)))
     }
 
     /// Compressed blocks that are in the file, in one piece.
@@ -130,8 +130,8 @@ impl Content {
         let mut spans: Vec<(u64, usize)> = Vec::new();
         let mut all = Checksum::default();
         for block in blocks {
-            let Some(KeptBlock::File { offset, length, checksum }) =
-                self.kept(coding).blocks[block].get()
+            let Some(StoredBlock::File { offset, length, checksum }) =
+                self.compressed(coding).blocks[block].get()
             else {
                 return Err(absent().into());
             };
@@ -151,9 +151,9 @@ impl Content {
 
     /// The length of a compressed block, if it is in the file.
     pub(super) fn length_in_file(&self, block: usize, coding: Coding) -> Option<usize> {
-        match self.kept(coding).blocks[block].get()? {
-            KeptBlock::Memory(_) => None,
-            KeptBlock::File { length, .. } => Some(*length),
+        match self.compressed(coding).blocks[block].get()? {
+            StoredBlock::Memory(_) => None,
+            StoredBlock::File { length, .. } => Some(*length),
         }
     }
 
@@ -164,7 +164,7 @@ impl Content {
         starts: &[u64],
         span: Range<u64>,
     ) -> Result<Segment, ContentError> {
-        let kept = self.kept(coding);
+        let kept = self.compressed(coding);
         if let Some(block) = kept.blocks[block].get() {
             return self.load(block);
         }
@@ -182,37 +182,37 @@ impl Content {
         Ok(segment)
     }
 
-    const fn kept(&self, coding: Coding) -> &KeptBlocks {
+    const fn compressed(&self, coding: Coding) -> &CompressedBlocks {
         match coding {
             Coding::Gzip => &self.gzip,
             Coding::Zstd => &self.zstd,
         }
     }
 
-    fn load(&self, block: &KeptBlock) -> Result<Segment, ContentError> {
+    fn load(&self, block: &StoredBlock) -> Result<Segment, ContentError> {
         match (block, &self.place) {
-            (KeptBlock::File { offset, length, checksum }, Place::File { compressed, .. }) => {
+            (StoredBlock::File { offset, length, checksum }, Place::File { compressed, .. }) => {
                 let mut bytes = Vec::new();
                 read_file(compressed, *offset, *length, &mut bytes)?;
                 Ok(Segment { bytes: bytes.into(), checksum: *checksum })
             }
-            (KeptBlock::Memory(segment), _) => Ok(segment.clone()),
+            (StoredBlock::Memory(segment), _) => Ok(segment.clone()),
             // A block is kept where the documents are.
-            (KeptBlock::File { .. }, Place::Memory(_)) => Err(io::Error::other("no file").into()),
+            (StoredBlock::File { .. }, Place::Memory(_)) => Err(io::Error::other("no file").into()),
         }
     }
 
     /// Keeps a block; none if the disk is full, so that the next request compresses it again.
-    fn keep(&self, segment: &Segment) -> Option<KeptBlock> {
+    fn keep(&self, segment: &Segment) -> Option<StoredBlock> {
         let Place::File { compressed, end, .. } = &self.place else {
             // A copy has no unused capacity.
             let bytes = Bytes::copy_from_slice(&segment.bytes);
-            return Some(KeptBlock::Memory(Segment { bytes, ..*segment }));
+            return Some(StoredBlock::Memory(Segment { bytes, ..*segment }));
         };
         let length = segment.bytes.len();
         let offset = end.fetch_add(length as u64, Ordering::Relaxed);
         match compressed.write_all_at(&segment.bytes, offset) {
-            Ok(()) => Some(KeptBlock::File { offset, length, checksum: segment.checksum }),
+            Ok(()) => Some(StoredBlock::File { offset, length, checksum: segment.checksum }),
             Err(error) => {
                 tracing::debug!(%error, "a compressed part of a catalog is not kept");
                 None

@@ -63,6 +63,7 @@ async fn long_and_short_documents_are_complete_in_every_form() {
             // The second time, the compressed blocks are there.
             for _ in 0..2 {
                 let plain = equal(&api, path, &[]).await;
+                // shows CATD-05
                 assert!(plain.body == *wanted, "{path}: {bundles} × {bytes}");
                 for coding in ["gzip", "zstd"] {
                     let zipped = equal(&api, path, &[("accept-encoding", coding)]).await;

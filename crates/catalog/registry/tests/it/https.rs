@@ -6,7 +6,7 @@ use mainstay_registry::{
     http::CatalogHttpApi,
     server::{DOWNLOAD_LIMITS, Limits, serve_https},
 };
-use mainstay_tls::{AnyCertificate, ServingCertificate};
+use mainstay_tls::{AnyCertificate, ReplaceableCertificate};
 use rustls::pki_types::ServerName;
 use std::{
     net::SocketAddr,
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 struct Port {
     address: SocketAddr,
-    certificate: ServingCertificate,
+    certificate: ReplaceableCertificate,
     stop: CancellationToken,
     serving: JoinHandle<()>,
 }
@@ -37,7 +37,7 @@ fn self_signed() -> (Vec<u8>, Vec<u8>) {
 impl Port {
     async fn open(api: CatalogHttpApi, limits: Limits) -> Self {
         let (chain, key) = self_signed();
-        let certificate = ServingCertificate::from_pem(&chain, &key).unwrap();
+        let certificate = ReplaceableCertificate::from_pem(&chain, &key).unwrap();
         let tls = certificate.server_config(&["http/1.1"]).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

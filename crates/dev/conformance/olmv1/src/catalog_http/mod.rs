@@ -20,5 +20,5 @@ pub mod differences;
 pub mod recording;
 pub mod replay;
 
-pub use recording::{RecordedRequest, Recording};
+pub use recording::{RecordedRequest, RequestRecording};
 pub use replay::{Outcome, replay};

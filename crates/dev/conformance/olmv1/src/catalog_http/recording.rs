@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The requests of one configuration of catalogd.
 #[derive(Debug)]
-pub struct Recording {
+pub struct RequestRecording {
     /// The prefix of the names of its requests.
     pub name: &'static str,
     /// Whether `metas` was on.
@@ -57,7 +57,7 @@ pub struct RecordedAnswer {
     pub sha256: Option<String>,
 }
 
-impl Recording {
+impl RequestRecording {
     /// Reads both recordings of a folder.
     ///
     /// # Errors

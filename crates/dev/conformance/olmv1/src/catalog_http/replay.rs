@@ -2,13 +2,13 @@
 
 use super::client::send;
 use super::compare::compare;
-use super::recording::{RecordedAnswer, RecordedRequest, Recording};
+use super::recording::{RecordedAnswer, RecordedRequest, RequestRecording};
 use anyhow::Context;
 use mainstay_catalog::{Blob, CatalogDocuments, DocumentRules, LoadOptions, MemorySource};
 use mainstay_registry::http::CatalogHttpApi;
 use mainstay_registry::server::{DOWNLOAD_LIMITS, Limits, serve_https};
 use mainstay_registry::{ServedCatalogs, ServedDocuments};
-use mainstay_tls::ServingCertificate;
+use mainstay_tls::ReplaceableCertificate;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ pub async fn replay(folder: &Path) -> anyhow::Result<Vec<Outcome>> {
     let modified = UNIX_EPOCH + Duration::from_secs(1_767_366_245);
     let last_modified = httpdate::fmt_http_date(modified);
     let mut outcomes = Vec::new();
-    for recording in Recording::read_all(folder)? {
+    for recording in RequestRecording::read_all(folder)? {
         let mut servers = Vec::new();
         for place in [None, Some(stored.path())] {
             servers.push(Server::start(&catalogs, place, modified, recording.metas).await?);
@@ -121,7 +121,7 @@ impl Server {
         let api = CatalogHttpApi::new(served).with_metas(metas);
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let certificate = ServingCertificate::from_pem(certificate.as_bytes(), key.as_bytes())?;
+        let certificate = ReplaceableCertificate::from_pem(certificate.as_bytes(), key.as_bytes())?;
         let tls = certificate.server_config(&["http/1.1"])?;
         let listener = TcpListener::bind("127.0.0.1:0").await.context("open a port")?;
         let address = listener.local_addr()?;

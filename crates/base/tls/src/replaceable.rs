@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ServingCertificateError {
+pub enum ReplaceableCertificateError {
     /// The certificates are not PEM.
     #[error("read the certificate: {0}")]
     Certificate(PemError),
@@ -28,17 +28,17 @@ pub enum ServingCertificateError {
 /// A serving certificate with its key. Clones share it: a replacement is in force for every new
 /// connection, and open connections go on.
 #[derive(Clone, Debug)]
-pub struct ServingCertificate(Arc<Resolver>);
+pub struct ReplaceableCertificate(Arc<Resolver>);
 
 #[derive(Debug)]
 struct Resolver(RwLock<Arc<CertifiedKey>>);
 
-impl ServingCertificate {
+impl ReplaceableCertificate {
     /// A certificate, the intermediate certificates behind it, and its key, in PEM.
     ///
     /// # Errors
     /// They cannot be read, or do not belong together.
-    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, ServingCertificateError> {
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, ReplaceableCertificateError> {
         let certified = RwLock::new(certified_key(certificates, key)?);
         Ok(Self(Arc::new(Resolver(certified))))
     }
@@ -46,8 +46,12 @@ impl ServingCertificate {
     /// Replaces the certificate and its key.
     ///
     /// # Errors
-    /// As [`ServingCertificate::from_pem`]; the earlier certificate stays in use then.
-    pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), ServingCertificateError> {
+    /// As [`ReplaceableCertificate::from_pem`]; the earlier certificate stays in use then.
+    pub fn replace(
+        &self,
+        certificates: &[u8],
+        key: &[u8],
+    ) -> Result<(), ReplaceableCertificateError> {
         *self.0.0.write() = certified_key(certificates, key)?;
         Ok(())
     }
@@ -78,17 +82,17 @@ impl ResolvesServerCert for Resolver {
 fn certified_key(
     certificates: &[u8],
     key: &[u8],
-) -> Result<Arc<CertifiedKey>, ServingCertificateError> {
+) -> Result<Arc<CertifiedKey>, ReplaceableCertificateError> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(certificates)
         .collect::<Result<_, _>>()
-        .map_err(ServingCertificateError::Certificate)?;
+        .map_err(ReplaceableCertificateError::Certificate)?;
     if chain.is_empty() {
-        return Err(ServingCertificateError::NoCertificate);
+        return Err(ReplaceableCertificateError::NoCertificate);
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(ServingCertificateError::Key)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(ReplaceableCertificateError::Key)?;
     CertifiedKey::from_der(chain, key, &crate::provider())
         .map(Arc::new)
-        .map_err(ServingCertificateError::Mismatch)
+        .map_err(ReplaceableCertificateError::Mismatch)
 }
 
 #[cfg(test)]
@@ -103,7 +107,7 @@ mod tests {
     #[test]
     fn a_replaced_certificate_is_in_force_and_a_bad_one_is_not() {
         let ((first, first_key), (second, second_key)) = (self_signed(), self_signed());
-        let certificate = ServingCertificate::from_pem(&first, &first_key).unwrap();
+        let certificate = ReplaceableCertificate::from_pem(&first, &first_key).unwrap();
         let used = || certificate.0.0.read().cert[0].to_vec();
         let before = used();
         for (chain, key, why) in [
