@@ -6,12 +6,13 @@ use crate::resolve::CommandIo;
 use mainstay_cause::{Cause, FileLocation};
 use mainstay_crdsafety::{Crd, CrdPathStep, Finding};
 use mainstay_gocompat::io_error_text;
-use mainstay_yaml::{Options, documents, locate};
+use mainstay_yaml::{Options, PathStep as YamlStep, documents, locate_all};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The largest size of a file: many times that of the largest bundles.
 const MAX_FILE: u64 = 32 << 20;
@@ -28,7 +29,7 @@ pub(super) struct CrdFile {
     /// The line of the document, from 1.
     pub(super) line: usize,
     /// The text of the document.
-    document: String,
+    document: Rc<str>,
     /// The line in the file before the text of the document.
     lines_before: usize,
     /// The position in the `items` of a list.
@@ -41,21 +42,24 @@ impl CrdFile {
         FileLocation { line: self.line, ..FileLocation::file(&self.file) }
     }
 
-    /// The line that a finding is about, or the nearest line above it that is still there.
-    pub(super) fn line_of(&self, finding: &Finding) -> usize {
-        let steps = finding.position(&self.crd);
-        let mut path = Vec::with_capacity(steps.len() + 2);
-        if let Some(item) = self.item {
-            path.extend([
-                mainstay_yaml::PathStep::Field("items"),
-                mainstay_yaml::PathStep::Item(item),
-            ]);
-        }
-        path.extend(steps.iter().map(|step| match step {
-            CrdPathStep::Field(name) => mainstay_yaml::PathStep::Field(name),
-            CrdPathStep::Item(at) => mainstay_yaml::PathStep::Item(*at),
-        }));
-        locate(&self.document, &path).map_or(self.line, |(line, _)| self.lines_before + line)
+    /// The line that each finding is about, or the nearest line that is still there. The text is read
+    /// once for all of them.
+    pub(super) fn lines_of(&self, findings: &[Finding]) -> Vec<usize> {
+        let positions: Vec<_> =
+            findings.iter().map(|finding| finding.position(&self.crd)).collect();
+        let paths: Vec<_> = positions.iter().map(|steps| self.yaml_path(steps)).collect();
+        let places = locate_all(&self.document, &paths).into_iter();
+        places.map(|place| place.map_or(self.line, |(line, _)| self.lines_before + line)).collect()
+    }
+
+    /// The path of a node of the CRD in its document.
+    fn yaml_path<'s>(&self, steps: &'s [CrdPathStep]) -> Vec<YamlStep<'s>> {
+        let item = self.item.map(|item| [YamlStep::Field("items"), YamlStep::Item(item)]);
+        let steps = steps.iter().map(|step| match step {
+            CrdPathStep::Field(name) => YamlStep::Field(name),
+            CrdPathStep::Item(at) => YamlStep::Item(*at),
+        });
+        item.into_iter().flatten().chain(steps).collect()
     }
 }
 
@@ -162,7 +166,7 @@ impl CrdFiles {
                 let cause = Cause::new(escape_controls(&error.fault.to_string())).at(place);
                 CommandFailure::usage(cause.remedy(remedy))
             })?;
-            let part = text.get(document.bytes.clone()).unwrap_or_default();
+            let part: Rc<str> = text.get(document.bytes.clone()).unwrap_or_default().into();
             let lines_before =
                 text.get(..document.bytes.start).unwrap_or_default().matches('\n').count();
             let is_list = document.value.get("items").is_some_and(Value::is_array);
@@ -186,7 +190,7 @@ impl CrdFiles {
                         crd: read_crd(object, shown, document.line)?,
                         file: shown.to_owned(),
                         line: document.line,
-                        document: part.to_owned(),
+                        document: Rc::clone(&part),
                         lines_before,
                         item: is_list.then_some(at),
                     },

@@ -123,6 +123,8 @@ fn parse_override(text: &str) -> Result<(Check, Enforcement), Cause> {
 struct CrdComparison<'f> {
     new: &'f CrdFile,
     findings: Vec<Finding>,
+    /// The line of each finding in the new file.
+    lines: Vec<usize>,
     /// What stored objects say about each finding.
     usages: Vec<Option<Usage>>,
     /// Why nothing is known about stored objects.
@@ -148,7 +150,25 @@ impl Comparisons<'_> {
     }
 }
 
+/// A finding with what is known about it.
+#[derive(Clone, Copy)]
+struct ReportedFinding<'c> {
+    finding: &'c Finding,
+    line: usize,
+    usage: Option<&'c Usage>,
+}
+
 impl CrdComparison<'_> {
+    /// The findings in their order.
+    fn reported(&self) -> impl Iterator<Item = ReportedFinding<'_>> {
+        let known = self.lines.iter().zip(&self.usages);
+        self.findings.iter().zip(known).map(|(finding, (line, usage))| ReportedFinding {
+            finding,
+            line: *line,
+            usage: usage.as_ref(),
+        })
+    }
+
     fn count(&self, impact: Impact) -> usize {
         self.findings.iter().filter(|finding| finding.impact == impact).count()
     }
@@ -253,8 +273,9 @@ fn compare_crd<'f>(old: &Crd, new: &'f CrdFile) -> Result<CrdComparison<'f>, Com
         CommandFailure::usage(cause.remedy("give the version a schema, on both sides"))
     })?;
     let usages = findings.iter().map(|_| None).collect();
+    let lines = new.lines_of(&findings);
     let refusal = preflight_lines(&findings);
-    Ok(CrdComparison { new, findings, usages, note: None, refusal })
+    Ok(CrdComparison { new, findings, lines, usages, note: None, refusal })
 }
 
 impl CrdComparison<'_> {
@@ -268,11 +289,15 @@ impl CrdComparison<'_> {
         }
     }
 
-    /// Overrides a check. Usages stay beside their findings.
+    /// Overrides a check. Lines and usages stay beside their findings.
     fn enforce(&mut self, check: Check, enforcement: Enforcement) {
         if enforcement == Enforcement::None {
-            let mut kept = self.findings.iter().map(|finding| finding.check != check);
-            self.usages.retain(|_| kept.next().unwrap_or(true));
+            let is_kept: Vec<bool> =
+                self.findings.iter().map(|finding| finding.check != check).collect();
+            let mut kept = is_kept.iter();
+            self.lines.retain(|_| kept.next() != Some(&false));
+            let mut kept = is_kept.iter();
+            self.usages.retain(|_| kept.next() != Some(&false));
         }
         override_check(&mut self.findings, check, enforcement);
     }

@@ -1,6 +1,6 @@
 //! Reports of comparisons: text for people, one value for programs, SARIF for code scanners.
 
-use super::{Comparisons, CrdComparison};
+use super::{Comparisons, CrdComparison, ReportedFinding};
 use crate::catalog::{count, escape_controls};
 use crate::validation;
 use mainstay_catalog::Severity as ScannerSeverity;
@@ -8,6 +8,7 @@ use mainstay_crdsafety::{
     Finding, FindingScope, FindingSeverity, Impact, Usage, condition_message,
 };
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -19,25 +20,22 @@ struct Group<'f> {
     place: String,
     line: usize,
     impact: Impact,
-    findings: Vec<(&'f Finding, Option<&'f Usage>)>,
+    findings: Vec<ReportedFinding<'f>>,
 }
 
 /// The findings of a CRD, those with the highest impact first.
 fn groups<'f>(comparison: &'f CrdComparison<'_>) -> Vec<Group<'f>> {
     let mut groups: Vec<Group<'f>> = Vec::new();
-    for (finding, usage) in comparison.findings.iter().zip(&comparison.usages) {
-        let place = place_of(finding);
-        let usage = usage.as_ref();
-        if let Some(group) = groups.iter_mut().find(|group| group.place == place) {
-            group.impact = group.impact.max(finding.impact);
-            group.findings.push((finding, usage));
+    let mut positions: HashMap<String, usize> = HashMap::new();
+    for reported in comparison.reported() {
+        let place = place_of(reported.finding);
+        let impact = reported.finding.impact;
+        if let Some(group) = positions.get(&place).and_then(|at| groups.get_mut(*at)) {
+            group.impact = group.impact.max(impact);
+            group.findings.push(reported);
         } else {
-            groups.push(Group {
-                place,
-                line: comparison.new.line_of(finding),
-                impact: finding.impact,
-                findings: vec![(finding, usage)],
-            });
+            positions.insert(place.clone(), groups.len());
+            groups.push(Group { place, line: reported.line, impact, findings: vec![reported] });
         }
     }
     groups.sort_by(|left, right| (right.impact, &left.place).cmp(&(left.impact, &right.place)));
@@ -119,10 +117,10 @@ fn crd_text(comparison: &CrdComparison<'_>, colour: bool, out: &mut String) {
                 }
             }
         };
-        for (finding, _) in &group.findings {
+        for ReportedFinding { finding, .. } in &group.findings {
             say(finding.check.name(), &shorten(&finding.summary()));
         }
-        for (finding, usage) in &group.findings {
+        for ReportedFinding { finding, usage, .. } in &group.findings {
             if finding.impact == group.impact {
                 say("why", &finding.reason);
             }
@@ -130,7 +128,7 @@ fn crd_text(comparison: &CrdComparison<'_>, colour: bool, out: &mut String) {
                 say("objects", &usage_text(usage));
             }
         }
-        for (finding, _) in &group.findings {
+        for ReportedFinding { finding, .. } in &group.findings {
             if finding.impact == group.impact {
                 say("remedy", &finding.remedy);
             }
@@ -181,10 +179,8 @@ pub(super) fn value(all: &Comparisons<'_>) -> Value {
 
 fn crd_value(comparison: &CrdComparison<'_>) -> Value {
     let name = comparison.new.crd.name();
-    let findings = comparison.findings.iter().zip(&comparison.usages);
-    let findings: Vec<Value> = findings
-        .map(|(finding, usage)| finding_value(comparison, finding, usage.as_ref()))
-        .collect();
+    let findings: Vec<Value> =
+        comparison.reported().map(|reported| finding_value(comparison, reported)).collect();
     let mut value = json!({
         "name": name,
         "file": comparison.new.file,
@@ -200,11 +196,8 @@ fn crd_value(comparison: &CrdComparison<'_>) -> Value {
     value
 }
 
-fn finding_value(
-    comparison: &CrdComparison<'_>,
-    finding: &Finding,
-    usage: Option<&Usage>,
-) -> Value {
+fn finding_value(comparison: &CrdComparison<'_>, reported: ReportedFinding<'_>) -> Value {
+    let ReportedFinding { finding, line, usage } = reported;
     let severity = match finding.severity {
         FindingSeverity::Error => "error",
         FindingSeverity::Warning => "warning",
@@ -218,7 +211,7 @@ fn finding_value(
         "why": finding.reason,
         "remedy": finding.remedy,
         "file": comparison.new.file,
-        "line": comparison.new.line_of(finding),
+        "line": line,
     });
     let mut set = |key: &str, text: &Option<String>| {
         if let Some(text) = text {
@@ -254,15 +247,16 @@ fn finding_value(
 pub(super) fn sarif(all: &Comparisons<'_>, folder: &Path) -> Value {
     let mut findings = Vec::new();
     for comparison in &all.compared {
-        let reported = comparison.findings.iter().zip(&comparison.usages);
-        for (finding, usage) in reported.filter(|(finding, _)| finding.impact != Impact::Safe) {
+        let reported = comparison.reported();
+        let relevant = reported.filter(|reported| reported.finding.impact != Impact::Safe);
+        for ReportedFinding { finding, line, usage } in relevant {
             let severity = match finding.impact {
                 Impact::Breaking => ScannerSeverity::Error,
                 _ => ScannerSeverity::Warning,
             };
             let (name, place) = (comparison.new.crd.name(), place_of(finding));
             let (text, why) = (shorten(&finding.summary()), &finding.reason);
-            let usage = usage.as_ref().map(|usage| format!("; {}", usage.sentence()));
+            let usage = usage.map(|usage| format!("; {}", usage.sentence()));
             let usage = usage.unwrap_or_default();
             findings.push(validation::Finding {
                 rule: finding.check.name().to_owned(),
@@ -271,7 +265,7 @@ pub(super) fn sarif(all: &Comparisons<'_>, folder: &Path) -> Value {
                 package: String::new(),
                 blob: None,
                 file: comparison.new.file.clone(),
-                line: Some(comparison.new.line_of(finding)),
+                line: Some(line),
                 column: None,
                 message: format!("{name}: {place}: {text}: {why}{usage}"),
                 remedy: finding.remedy.clone(),

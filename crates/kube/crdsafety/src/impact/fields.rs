@@ -299,7 +299,7 @@ fn additional_change(old: View<'_>, new: View<'_>) -> Assessment {
     let index = field::ADDITIONAL_PROPERTIES;
     match (old.additional(index), new.additional(index)) {
         (Some(old), Some(new)) => worst(all(old, new))
-            .unwrap_or_else(|| Assessment::safe("the values of the map are the same")),
+            .unwrap_or_else(|| Assessment::safe("the map allows all values that it allowed")),
         (None, Some(_)) if old.allows_any(index) => Assessment::breaking(
             "values that do not fit the new schema are refused",
             "keep the map open",
